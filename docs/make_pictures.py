@@ -101,9 +101,11 @@ THREE_ONE = """\
 HOUSE = [
     (("cli",), "commands: parse, call one function, print", ""),
     (("web",), "the page in the browser", ""),
-    (("api",), "what import kilt offers", ""),
+    (("rehearsals",), "what is compiled ahead of the first use", ""),
+    (("api", "evaluation"), "what import kilt offers", ""),
     (("viz",), "data to pictures", ""),
     (("spots",), "subgames that are solved by themselves", ""),
+    (("players",), "who can play or be judged, by name or as an object", ""),
     (("runs",), "from a configuration to a blueprint on disk; stop and go on", ""),
     (("evaluate",), "how good: exploitability, matches, sanity", ""),
     (("search",), "agents that solve the subgame they are in", ""),

@@ -3,7 +3,7 @@
     python examples/agent_from_configuration.py [FOLDER]
 
 Royal hold'em keeps it to seconds. For no-limit hold'em take another `game`, finer `cards`, a menu such as
-`"actions": "50%, 1x, a"`, and more minutes: `kilt plan --example` prints a configuration with all that can be said.
+`"actions": "50%, 1x, a"`, and more minutes: `kilt new` prints a configuration with all that can be said.
 """
 
 import sys

@@ -8,8 +8,8 @@ kilt agent examples/own_agent.py:Tight HOST PORT --game holdem.limit.2p      # f
 from threading import Thread
 
 import kilt
+from kilt.games.playable import load_holdem
 from kilt.play.net import play_agent, serve
-from kilt.players.agents import load_holdem
 
 GAME = "holdem.limit.2p"
 GOOD = kilt.FULL.range("77+,A9s+,KTs+,QJs,ATo+,KJo+")
@@ -39,7 +39,7 @@ def main() -> None:
     match = kilt.play_match(Tight(), "always-raise", hands=200, game=GAME)
     print(f"tight wins {kilt.win_rate(match)} mbb/h from always-raise in {match.hands} duplicate hands")
 
-    game, players = load_holdem(GAME), (Tight(), kilt.load_agent("always-raise"))
+    game, players = load_holdem(GAME), (Tight(), kilt.player("always-raise").agent)
     threads: list[Thread] = []
 
     def connect(ports: tuple[int, int]) -> None:

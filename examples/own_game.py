@@ -95,9 +95,9 @@ def main() -> None:
     """Check the rules, solve them exactly, and see what CFR+ finds."""
     game = Painting()
     kilt.check_game(game)
-    exact = kilt.solve_game(game, "lp")
+    exact = kilt.solve(game, "lp")
     print(f"worth {exact.value:+.4f} to player 1, exactly")
-    found = kilt.solve_game(game, "cfr+", iterations=2000)
+    found = kilt.solve(game, "cfr+", iterations=2000)
     print(f"worth {found.value:+.4f} by CFR+, exploitable for {found.exploitability:.1e}")
     for infoset in (name for name in found.infosets if name.startswith("worth 4")):
         print(f"{infoset:14}", {action: round(share, 2) for action, share in found[infoset].items()})

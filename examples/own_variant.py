@@ -23,7 +23,7 @@ def main() -> None:
     for game in GAMES:
         print(f"{game}, 300 iterations")
         for name, algorithm in CONTESTANTS.items():
-            found = kilt.solve_game(game, algorithm, iterations=300)
+            found = kilt.solve(game, algorithm, iterations=300)
             print(f"  {name:20} {found.exploitability:.2e} chips")
 
 

@@ -9,12 +9,12 @@ import kilt
 def main() -> None:
     """Compare three algorithms, then show what the best of them does."""
     for algorithm in ("cfr", "cfr+", "dcfr"):
-        found = kilt.solve_game("leduc", algorithm, iterations=500)
+        found = kilt.solve("leduc", algorithm, iterations=500)
         print(f"{algorithm:5} exploitability {found.exploitability:.6f} chips, {found.exploitability_mbb:.3f} mbb/g")
 
     # Every point of the measuring schedule can be heard of while the solver works.
     curve: list[kilt.Step] = []
-    solution = kilt.solve_game("leduc", "cfr+", target=1e-3, on_step=curve.append)
+    solution = kilt.solve("leduc", "cfr+", target=1e-3, on_step=curve.append)
     print(f"below 1e-3 after {solution.iterations} iterations; the game is worth {solution.value:.4f} to player 1")
     print(f"measured at iterations {', '.join(str(step.iterations) for step in curve)}")
 
@@ -22,8 +22,8 @@ def main() -> None:
     print("Ks facing a raise:", {action: round(share, 3) for action, share in solution["Ks||r"].items()})
 
     # Any strategy can be judged, one of your own too.
-    print("uniform:", round(kilt.exploitability("leduc", "uniform"), 4))
-    print("the solution, judged again:", round(kilt.exploitability("leduc", solution), 6))
+    print("uniform:", round(kilt.exploitability("uniform", "leduc"), 4))
+    print("the solution, judged again:", round(kilt.exploitability(solution, "leduc"), 6))
 
 
 if __name__ == "__main__":

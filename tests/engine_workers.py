@@ -74,7 +74,7 @@ def answers_and_dies_once(folder):
 
     if folder.name == "0.5" and not aside.exists():
         folders.OFTEN, folders.SAVING = 0.0, 10.0
-        for _ in continued_run(folder).steps(tick=tick):
+        for _ in continued_run(folder).solving(tick=tick):
             pass
     return solve_answer(folder)
 

@@ -30,6 +30,7 @@ from kilt.games import load_game
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.gamedef import ready_made
 from kilt.games.holdem import Holdem
+from kilt.games.playable import load_holdem
 from kilt.play.acpc import (
     Score,
     corrected,
@@ -47,7 +48,7 @@ from kilt.play.dealer import Cards, Dealer
 from kilt.play.match import play_match
 from kilt.play.net import LONGEST, LOOPBACK, VERSION, Limits, Lines, NetworkMatch, answer, play_agent, serve
 from kilt.play.phh import read_phhs, write_phh, write_phhs
-from kilt.players.agents import load_agent, load_holdem, load_player
+from kilt.players.agents import load_agent, load_player
 from loaders import Diary
 
 GAMES = {

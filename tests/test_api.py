@@ -31,6 +31,18 @@ def test_the_names_are_those_that_are_said():
         kilt.solver_of_all_games  # noqa: B018
 
 
+def test_old_names_warn():
+    for name, (_, now, _) in kilt._OLD.items():
+        with pytest.warns(DeprecationWarning, match=f"kilt.{name} is now kilt"):
+            assert callable(getattr(kilt, name)), now
+    with pytest.warns(DeprecationWarning, match="is now exploitability"):
+        assert kilt.exploitability("kuhn", "always-call") == kilt.exploitability("always-call", "kuhn")
+    with pytest.warns(DeprecationWarning, match="is now exploitability"):
+        assert kilt.exploitability("kuhn", strategy="uniform") == kilt.exploitability("uniform", "kuhn")
+    with pytest.warns(DeprecationWarning, match="workers"):
+        kilt.play_match("always-call", "probe", 20, game="leduc", processes=1)
+
+
 def test_importing_kilt_imports_nothing_heavy():
     code = "import sys, kilt; print(' '.join({name.partition('.')[0] for name in sys.modules}))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
@@ -41,6 +53,7 @@ def test_public_functions_say_what_they_take_and_return():
     for name in kilt.__all__:
         found = getattr(kilt, name)
         if callable(found) and not isinstance(found, type):
+            found = kilt._public(name)  # `kilt.solve` and `kilt.games` are packages too
             assert "Parameters\n" in found.__doc__, name
 
 
@@ -56,41 +69,41 @@ def test_examples_run(path, tmp_path, monkeypatch, capsys):
 
 def test_a_game_is_solved_and_heard_of(tmp_path):
     heard = []
-    solution = kilt.solve_game("kuhn", "cfr+", iterations=50, folder=tmp_path / "run", on_step=heard.append)
+    solution = kilt.solve("kuhn", "cfr+", iterations=50, folder=tmp_path / "run", on_step=heard.append)
     assert [step.iterations for step in heard] == [1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 50]
     assert solution.steps == tuple(heard) and solution.iterations == 50
     assert (
         solution.exploitability
-        == kilt.exploitability("kuhn", solution)
-        == kilt.exploitability("kuhn", solution.strategy)
+        == kilt.exploitability(solution, "kuhn")
+        == kilt.exploitability(solution.strategy, "kuhn")
     )
-    assert solution.exploitability == kilt.exploitability(strategy=tmp_path / "run")
+    assert solution.exploitability == kilt.exploitability(tmp_path / "run")
     assert solution.exploitability_mbb == 1000 * solution.exploitability
     assert kilt.resume_run(tmp_path / "run", iterations=60).finish().iterations == 60
 
 
 def test_larger_games_are_solved_with_vectors_of_hands():
-    solution = kilt.solve_game("leduc", "cfr+", iterations=10, threads=2)
+    solution = kilt.solve("leduc", "cfr+", iterations=10, threads=2)
     assert solution.infosets == () and solution.strategy.table.ndim == 2
-    assert kilt.exploitability("leduc", solution.strategy) == pytest.approx(solution.exploitability, rel=1e-12)
+    assert kilt.exploitability(solution.strategy, "leduc") == pytest.approx(solution.exploitability, rel=1e-12)
     with pytest.raises(GameError, match="was solved with vectors of hands"):
         solution["Ks||"]
 
 
 def test_a_variant_of_ones_own():
-    mine = kilt.solve_game("kuhn", kilt.Variant(1.5, 0, 2), iterations=30)
-    assert np.array_equal(mine.table, kilt.solve_game("kuhn", "dcfr", iterations=30).table)
-    mine = kilt.solve_game("leduc", kilt.Variant(1.5, 0, 2), iterations=10, threads=2)
-    assert np.array_equal(mine.table, kilt.solve_game("leduc", "dcfr", iterations=10, threads=2).table)
+    mine = kilt.solve("kuhn", kilt.Variant(1.5, 0, 2), iterations=30)
+    assert np.array_equal(mine.table, kilt.solve("kuhn", "dcfr", iterations=30).table)
+    mine = kilt.solve("leduc", kilt.Variant(1.5, 0, 2), iterations=10, threads=2)
+    assert np.array_equal(mine.table, kilt.solve("leduc", "dcfr", iterations=10, threads=2).table)
 
 
 @pytest.mark.parametrize("algorithm", ["pcs:cfr+", "cs:linear", "opcs:pcfr+", "spcs:dcfr"])
 def test_sampling_with_any_variant(algorithm):
     """By name: what is drawn, and how regrets are discounted, go together in any way."""
-    whole = kilt.solve_game("leduc", algorithm, iterations=300, seed=1)
-    assert whole.exploitability < kilt.exploitability("leduc", "uniform") / 2
+    whole = kilt.solve("leduc", algorithm, iterations=300, seed=1)
+    assert whole.exploitability < kilt.exploitability("uniform", "leduc") / 2
     with pytest.raises(RunError, match="unknown algorithm 'pcs:nonesuch'"):
-        kilt.solve_game("leduc", "pcs:nonesuch")
+        kilt.solve("leduc", "pcs:nonesuch")
 
 
 def test_an_algorithm_of_ones_own():
@@ -116,10 +129,10 @@ def test_an_algorithm_of_ones_own():
         def restore(self, state):
             self.iterations = int(state["iterations"])
 
-    found = kilt.solve_game("leduc", kilt.Algorithm("stubborn", {"flat": Stubborn}), iterations=7)
-    assert found.exploitability == kilt.exploitability("leduc", "uniform")
+    found = kilt.solve("leduc", kilt.Algorithm("stubborn", {"flat": Stubborn}), iterations=7)
+    assert found.exploitability == kilt.exploitability("uniform", "leduc")
     with pytest.raises(RunError, match="stubborn needs a flat tree"):
-        kilt.solve_game("holdem.2-4", kilt.Algorithm("stubborn", {"flat": Stubborn}), iterations=7)
+        kilt.solve("holdem.2-4", kilt.Algorithm("stubborn", {"flat": Stubborn}), iterations=7)
 
 
 @pytest.mark.parametrize(
@@ -132,17 +145,17 @@ def test_an_algorithm_of_ones_own():
 )
 def test_strategies_that_make_no_sense(strategy, words):
     with pytest.raises(GameError, match=words):
-        kilt.exploitability("kuhn", strategy)
+        kilt.exploitability(strategy, "kuhn")
 
 
 def test_what_is_missing_is_said(tmp_path):
-    with pytest.raises(RunError, match="always-call plays many games: say which"):
-        kilt.exploitability(strategy="always-call")
-    with pytest.raises(RunError, match="does not know its game"):
-        kilt.exploitability(strategy={})
+    with pytest.raises(PlayError, match="always-call plays many games: say which"):
+        kilt.exploitability("always-call")
+    with pytest.raises(PlayError, match="do not say which game they are for: give `game`"):
+        kilt.exploitability({})
     with pytest.raises(GameError, match="bluff-1-1 has no cards to abstract"):
         kilt.build_abstraction("lossless", "bluff-1-1")
-    with pytest.raises(PlayError, match="both players play any poker game: say which one"):
+    with pytest.raises(PlayError, match="the players play any poker game: say which one"):
         kilt.play_match("always-call", "random", 10)
     with pytest.raises(PlayError, match="is no poker"):
         kilt.play_match("always-call", "random", 10, game=kilt.load_game("bluff-1-1"))
@@ -158,13 +171,13 @@ def test_a_run_from_python(tmp_path):
             break
     last = kilt.resume_run(tmp_path / "run").finish()
     assert last.iterations == 20
-    whole = kilt.solve_game("leduc", "cfr+", iterations=20, threads=2)
+    whole = kilt.solve("leduc", "cfr+", iterations=20, threads=2)
     assert last.exploitability == pytest.approx(whole.exploitability, rel=1e-3)  # but for whole numbers of two bytes
-    assert kilt.exploitability(strategy=tmp_path / "run") == pytest.approx(last.exploitability, rel=1e-12)
+    assert kilt.exploitability(tmp_path / "run") == pytest.approx(last.exploitability, rel=1e-12)
     match = kilt.play_match(tmp_path / "run", "always-call", 100)
     assert match.hands == 100 and kilt.win_rate(match).margin > 0
     assert (
-        kilt.open_blueprint(tmp_path / "run").game.name == kilt.load_agent(str(tmp_path / "run")).game.name == "leduc"
+        kilt.open_blueprint(tmp_path / "run").game.name == kilt.player(str(tmp_path / "run")).agent.game.name == "leduc"
     )
 
 
@@ -212,25 +225,28 @@ def test_errors_share_a_base():
 
 def test_a_solution_plays_in_either_seat(tmp_path):
     """As an agent of the same strategy does; what cannot play is refused in a line."""
-    solution = kilt.solve_game("leduc", iterations=100, folder=tmp_path / "run")
+    solution = kilt.solve("leduc", iterations=100, folder=tmp_path / "run")
     exact = kilt.play_match(tmp_path / "run", "always-call", 200, seed=3)
     for game in ("leduc", None):
         match = kilt.play_match(solution, "always-call", 200, game=game, seed=3)
         assert match.results.tolist() == exact.results.tolist()
-        assert match.players == ("solution", "always-call")
+        assert match.players == (str(tmp_path / "run"), "always-call")
         back = kilt.play_match("always-call", solution, 200, game=game, seed=3)
         assert kilt.win_rate(back).mean == -kilt.win_rate(match).mean
     both = kilt.play_match(solution, solution, 100, seed=3)
     assert not both.results.any()
-    vectors = kilt.solve_game("leduc", iterations=100, threads=2)
+    alone = kilt.solve("leduc", iterations=100)  # without a folder
+    assert (in_memory := kilt.play_match(alone, "always-call", 200, seed=3)).players[0] == "solution"
+    assert in_memory.results.tolist() == exact.results.tolist() and in_memory.win_rate == kilt.win_rate(exact)
+    vectors = kilt.solve("leduc", iterations=100, threads=2)
     assert kilt.play_match(vectors, "always-call", 200, seed=3).results.mean() == pytest.approx(match.results.mean())
     file = tmp_path / "own.game"
     file.write_text(str(kilt.load_game("leduc").rules))
-    assert kilt.play_match(kilt.solve_game(str(file), iterations=10), "random", 20).hands == 20
+    assert kilt.play_match(kilt.solve(str(file), iterations=10), "random", 20).hands == 20
     with pytest.raises(PlayError, match="and this is kuhn: use the game it was made for"):
         kilt.play_match(solution, "always-call", 20, game="kuhn")
     with pytest.raises(PlayError, match="leduc-stud is stud"):
-        kilt.play_match(kilt.solve_game("leduc-stud", iterations=1), "always-call", 20)
+        kilt.play_match(kilt.solve("leduc-stud", iterations=1), "always-call", 20)
 
 
 def test_a_run_plays_once_it_has_a_strategy(tmp_path):
@@ -247,22 +263,22 @@ def test_a_run_plays_once_it_has_a_strategy(tmp_path):
 
 def test_figures_say_which_strategy_they_are_about(tmp_path):
     """In Python: what is printed of solutions and runs, and a rule by name."""
-    solution = kilt.solve_game("leduc", iterations=100, folder=tmp_path / "run")
+    solution = kilt.solve("leduc", iterations=100, folder=tmp_path / "run")
     shown = f"average strategy: exploitability {solution.exploitability:.6g} chips per game"
-    assert shown in repr(solution) and len(repr(solution)) < 150
-    assert "current strategy: " in repr(kilt.solve_game("leduc", "cfr+current", iterations=10))
-    assert "exact strategy: " in repr(kilt.solve_game("kuhn", "lp"))
+    assert shown in repr(solution) and len(repr(solution)) < 140 + len(str(tmp_path))
+    assert "current strategy: " in repr(kilt.solve("leduc", "cfr+current", iterations=10))
+    assert "exact strategy: " in repr(kilt.solve("kuhn", "lp"))
     run = kilt.start_run(CONFIG, tmp_path / "abstract")
-    assert repr(run).endswith(f"folder={str(tmp_path / 'abstract')!r}, steps judge the average strategy)")
+    assert repr(run) == f"Run('leduc', 'cfr+', folder={str(tmp_path / 'abstract')!r}, not begun)"
     # a rule is applied to a game in flat form as its agent applies it
     game, deck = kilt.load_game("leduc"), kilt.load_game("leduc").deck
     for rule in ("purification", "new-0.3-after-first"):
-        agent = kilt.load_agent(f"{tmp_path / 'run'}@{rule}")
+        agent = kilt.player(f"{tmp_path / 'run'}@{rule}").agent
         rows = {}
         for name in solution.infosets:
             hand, board, history = name.split("|")
             policy = agent.policy(game.replay(history), deck.cards(board.strip("/")))
             shares = policy.shares[:, deck.hole_index(deck.cards(hand))].tolist()
             rows[name] = dict(zip(policy.actions, shares, strict=True))
-        judged = kilt.exploitability(strategy=f"{tmp_path / 'run'}@{rule}")
-        assert judged == pytest.approx(kilt.exploitability("leduc", rows)) and judged > 10 * solution.exploitability
+        judged = kilt.exploitability(f"{tmp_path / 'run'}@{rule}")
+        assert judged == pytest.approx(kilt.exploitability(rows, "leduc")) and judged > 10 * solution.exploitability

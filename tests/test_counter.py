@@ -289,11 +289,11 @@ def test_games_as_they_are(tmp_path):
     for model in models:
         against = Against(model, 0.9)
         whole, part = tmp_path / f"whole-{model.counts.ndim}", tmp_path / f"part-{model.counts.ndim}"
-        solution = kilt_api.solve_game("leduc", iterations=12, against=against, folder=whole)
-        kilt_api.solve_game("leduc", iterations=5, against=against, folder=part)
+        solution = kilt_api.solve("leduc", iterations=12, against=against, folder=whole)
+        kilt_api.solve("leduc", iterations=5, against=against, folder=part)
         again = kilt_api.resume_run(part, iterations=12)
         assert again.finish().exploitability == solution.exploitability
-        assert np.array_equal(again.strategy(), solution.table)
+        assert np.array_equal(again.table, solution.table)
     out = str(tmp_path / "out")
     found = answer(
         "counter", str(tmp_path / "part-2"), "--log", str(log), "--player", "Ann", "-n", "12", "--out", out, "--json"

@@ -21,7 +21,7 @@ from kilt.cli import main
 from kilt.errors import AbstractionError, ArtifactError, KiltError
 from kilt.games import load_game
 from kilt.players.agents import load_agent
-from kilt.players.profile import Subject
+from kilt.players.profile import StrategyRef
 from kilt.runs.check import check
 from kilt.runs.folder import RunFolder
 from kilt.solve.external import External
@@ -357,7 +357,7 @@ def test_a_strategy_folder_of_another_seed_is_refused(tmp_path, form, algorithm)
     for command in judging(mine):
         assert said in refused(*command), command
     assert not mine.with_name("exported").exists()
-    for load in (load_agent, lambda run: Subject.of_run(Path(run)).load()):
+    for load in (load_agent, lambda run: StrategyRef.of_run(Path(run)).load()):
         with pytest.raises(ArtifactError, match="is of another run or another state"):
             load(str(mine))
     assert said in " ".join(one.damage for one in check(mine))
@@ -448,8 +448,8 @@ LEDUC = {"game": "leduc", "cards": "IR-KE-KE 2-3"}
     [
         lambda: load_game(LONG),
         lambda: load_agent(LONG),
-        lambda: api.solve_game(LONG),
-        lambda: api.solve_game("kuhn", iterations=5, folder=LONG),
+        lambda: api.solve(LONG),
+        lambda: api.solve("kuhn", iterations=5, folder=LONG),
         lambda: api.build_abstraction(LONG, "leduc"),
         lambda: api.plan_run(LEDUC | {"cards": LONG}),
         lambda: api.start_run(LEDUC, LONG),

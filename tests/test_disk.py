@@ -22,7 +22,6 @@ from kilt.abstraction.buckets import AbstractionSpec, load_abstractions
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import CANONICAL, BucketStep, Plan, RoundPlan
-from kilt.api import play_match
 from kilt.cards.deck import FULL
 from kilt.cards.equity import hand_list, room_to_rank
 from kilt.cards.hands import hand_tables
@@ -31,6 +30,7 @@ from kilt.engines import EngineError, LocalEngine, WorkerLost
 from kilt.errors import GameError, PlayError, RunError
 from kilt.evaluate.judge import judge_of
 from kilt.evaluate.tree_sanity import tree_report
+from kilt.evaluation import play_match
 from kilt.games.game import CHANCE
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
@@ -38,7 +38,7 @@ from kilt.play.processed import ProcessedAgent
 from kilt.play.strategy_agent import StrategyAgent
 from kilt.play.tree_agent import TreeAgent
 from kilt.players.agents import load_agent
-from kilt.players.profile import Subject
+from kilt.players.profile import StrategyRef
 from kilt.players.reports import reports_of_run
 from kilt.runs import folder
 from kilt.runs.budget import Budget
@@ -407,7 +407,7 @@ def test_runs_on_disk(tmp_path, monkeypatch):
     VectorProblem(problem.game).save(tmp_path / "memory" / STRATEGY, table)
     export(tmp_path / "run", tmp_path / "exported")
     shutil.rmtree(tmp_path / "run")
-    judge, again, _ = Subject.of_run(tmp_path / "exported").load()
+    judge, again, _ = StrategyRef.of_run(tmp_path / "exported").load()
     assert judge.exploitability(again) == whole.exploitability
     for rule in ("", "@purification"):
         places = (f"{tmp_path / place}{rule}" for place in ("whole", "memory", "exported"))
@@ -415,7 +415,7 @@ def test_runs_on_disk(tmp_path, monkeypatch):
         assert len(won) == 1  # all of them play the same strategy
     checked, same = (reports_of_run(tmp_path / name, 800) for name in ("whole", "memory"))
     assert checked == same
-    rules = [Subject.of_run(Path(f"{tmp_path / name}@new-0.2-after-first")).load() for name in ("whole", "memory")]
+    rules = [StrategyRef.of_run(Path(f"{tmp_path / name}@new-0.2-after-first")).load() for name in ("whole", "memory")]
     on_disk, in_one = (judge.exploitability(played) for judge, played, _ in rules)
     assert on_disk == pytest.approx(in_one, abs=1e-9) != whole.exploitability
     plain = load_agent(f"{tmp_path / 'memory'}@new-0.2-after-first")
@@ -529,7 +529,7 @@ def test_workers_with_disks_of_their_own(tmp_path, monkeypatch, lossy):
     alone, warned = run("alone").finish(), []
     for name, workers, lost in (("three", 3, []), ("two", 2, [(5, 2)])):
         fatal += lost
-        *_, last = run(name, LocalEngine(), workers).steps(warn=warned.append)
+        *_, last = run(name, LocalEngine(), workers).solving(warn=warned.append)
         assert last[2:5] == alone[2:5]
         for place in (STRATEGY, SUBGAMES):
             assert same_files(tmp_path / "alone" / place, tmp_path / name / place)

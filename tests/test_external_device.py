@@ -340,13 +340,14 @@ def test_a_run_by_command(config):
     there = answer("solve", config, "--out", "there", "--device", "gpu")
     for what in ("algorithm", "iterations", "exploitability", "value"):
         assert there[what] == pytest.approx(here[what], abs=2e-4)
-    assert RunFolder.open(Path("here")).identity == RunFolder.open(Path("there")).identity
+    first, second = (RunFolder.open(Path(name)).identity for name in ("here", "there"))
+    assert (first.device, second.device) == ("cpu", "gpu") and first == second._replace(device="cpu")
     longer = [answer("solve", "--resume", run, "-n", 2500, *more) for run, more in MOVES.items()]
     assert longer[0]["exploitability"] == pytest.approx(longer[1]["exploitability"], abs=2e-4)
     assert longer[0]["iterations"] == longer[1]["iterations"] == 2500
 
 
-MOVES = {"here": ("--device", "gpu"), "there": ()}  # a run of either machine, on the other one
+MOVES = {"here": ("--device", "gpu"), "there": ("--device", "cpu")}  # a run of either machine, on the other one
 
 
 def test_a_killed_run_goes_on(config):
@@ -440,7 +441,8 @@ def test_compact_tables_by_command(config):
     assert "`compact` tables are for a GPU" in refused("solve", config, "--out", "run")
     assert not Path("run").exists()
     assert answer("solve", config, "--out", "run", "--device", "gpu")["iterations"] == 1500
-    assert "`compact` tables are for a GPU" in refused("solve", "--resume", "run", "-n", 2000)
+    assert "`compact` tables are for a GPU" in refused("solve", "run", "-n", 2000, "--device", "cpu")
+    assert answer("solve", "run", "-n", 1600)["iterations"] == 1600  # where it began
 
 
 def test_too_many_actions(config, monkeypatch):

@@ -8,12 +8,12 @@ import pytest
 
 import kilt.cli.evaluate as command
 from commands import answer, kilt, refused
-from kilt.api import exploitability
 from kilt.errors import RunError
 from kilt.evaluate import flops
 from kilt.evaluate.flops import FlopResponses, draw_flops, flop_walks, flop_weights
 from kilt.evaluate.judge import judge_of
-from kilt.players.profile import Subject
+from kilt.evaluation import exploitability
+from kilt.players.profile import StrategyRef
 from kilt.tree.parts import drawn_tree, flop_tree
 from kilt.tree.vector import Walk
 from kilt.tree.vector_arrays import FOLLOW
@@ -73,7 +73,7 @@ def run(tmp_path_factory):
 @pytest.fixture(scope="module")
 def judged(run):
     """The problem and the strategy of the run, and what best responses win from it by a walk over all boards."""
-    judge, strategy, _ = Subject.of_run(run).load()
+    judge, strategy, _ = StrategyRef.of_run(run).load()
     return judge.problem, strategy, judge.response_values(strategy)
 
 
@@ -213,9 +213,9 @@ def test_both_strategies_of_a_run_are_judged(run, monkeypatch):
     assert (exported["strategy"], exported["exploitability"]) == (played["strategy"], played["exploitability"])
     assert exported["average"]["exploitability"] == pytest.approx(average["exploitability"], abs=1e-6)
 
-    assert exploitability(strategy=run) == average["exploitability"]
-    assert exploitability(strategy=run, as_played=True) == exploitability(strategy=f"{run}@purification")
-    assert exploitability(strategy=run, as_played=True) == exploitability(strategy=agent) == played["exploitability"]
+    assert exploitability(run) == average["exploitability"]
+    assert exploitability(run, as_played=True) == exploitability(f"{run}@purification")
+    assert exploitability(run, as_played=True) == exploitability(agent) == played["exploitability"]
 
     shown = kilt("evaluate", "exploitability", run).stdout
     assert all(word in shown for word in ("average strategy", "as played:", "purification"))
@@ -231,11 +231,11 @@ def test_a_strategy_that_memory_does_not_hold_is_named(run, monkeypatch):
     """What is played is left out with a word on the side, and refused where it is asked for by name."""
     monkeypatch.setattr("kilt.machine.available_memory", lambda: 400.0)
     said: list[str] = []
-    (average,) = Subject.all_of_run(run, said.append)
+    (average,) = StrategyRef.all_of_run(run, said.append)
     assert average.strategy == "average strategy"
     assert said[0].startswith("as played: purification is not judged: post-processing takes 0.0 GB of memory")
     with pytest.raises(RunError, match="use a machine with more memory"):
-        Subject.of_run(Path(f"{run}@purification")).load()
+        StrategyRef.of_run(Path(f"{run}@purification")).load()
 
 
 def test_flops_of_other_games():

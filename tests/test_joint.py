@@ -233,7 +233,7 @@ def test_a_run(tmp_path, monkeypatch):
     answer("solve", config, "--out", tmp_path / "run", "--iterations", 10)
     again = answer("solve", "--resume", tmp_path / "run", "--iterations", 30)
     assert [again[key] for key in ("exploitability", "value")] == [whole[key] for key in ("exploitability", "value")]
-    steps = open_run(tmp_path / "run").steps()
+    steps = open_run(tmp_path / "run").steps
     assert steps[-1].abstract_exploitability < steps[0].abstract_exploitability
     assert answer("match", tmp_path / "run", "always-call", "-n", 100)["players"]
     text = config.read_text()

@@ -24,8 +24,8 @@ from kilt.evaluate.judge import VectorJudge, judge_of
 from kilt.evaluate.stats import Estimate
 from kilt.games import load_game
 from kilt.games.gamedef import library
-from kilt.players.fixed_agents import fixed_agent
-from kilt.players.profile import Subject
+from kilt.players.known_tables import agent_profile
+from kilt.players.profile import StrategyRef
 from kilt.solve import forms
 from kilt.solve.cfr import Cfr
 from kilt.strategy.fixed import AGENTS, chances, flat_table, public_table
@@ -170,7 +170,7 @@ def test_tables_with_and_without_boards(agent):
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_agents_in_any_form(agent):
-    (one, flat), (two, vector) = (fixed_agent("leduc", agent, threads) for threads in (1, 2))
+    (one, flat), (two, vector) = (agent_profile("leduc", agent, threads) for threads in (1, 2))
     assert (one.form, two.form) == ("flat", "vector")
     assert judge_of(one).evaluate(flat) == pytest.approx(judge_of(two).evaluate(vector), abs=1e-9)
 
@@ -521,7 +521,7 @@ def test_cfr_br_with_few_buckets(tmp_path, monkeypatch):
     (row,) = found.rows
     assert (row.name, row.paper, row.margin) == ("PR-2", None, None)
     (folder,) = (tmp_path / "kept").glob("work-*/PR-2")
-    judge, strategy, _ = Subject.of_run(folder).load(1)
+    judge, strategy, _ = StrategyRef.of_run(folder).load(1)
     assert 0 < row.ours == pytest.approx(judge.problem.mbb(judge.exploitability(strategy)))
     assert all(verdict.verdict == OPEN for verdict in found.verdicts)
 

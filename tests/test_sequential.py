@@ -7,9 +7,9 @@ from commands import answer, kilt, refused
 from kilt.errors import PlayError
 from kilt.evaluate import matchup
 from kilt.evaluate.sequential import decide, margin, until_decided
+from kilt.games.playable import load_holdem
 from kilt.play.agent import BASELINES
 from kilt.play.match import Match, play_match
-from kilt.players.agents import load_holdem
 
 LEDUC = load_holdem("leduc")
 

@@ -24,7 +24,7 @@ from kilt.play import match as matches
 from kilt.play.acpc import log_line
 from kilt.play.agent import BASELINES
 from kilt.play.match import play_match
-from kilt.players.profile import Subject
+from kilt.players.profile import StrategyRef
 from kilt.runs.answers import solve_answer
 from kilt.runs.budget import Budget
 from kilt.runs.run import new_run
@@ -204,7 +204,7 @@ def assert_equal(found, subject, workers):
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_best_responses_to_agents(engine, workers):
-    subject = Subject("leduc", agent="call-or-raise")
+    subject = StrategyRef("leduc", agent="call-or-raise")
     assert_equal(values(subject, engine, workers), subject, workers)
     assert not engine._workers
 
@@ -212,12 +212,12 @@ def test_best_responses_to_agents(engine, workers):
 def test_best_responses_to_runs(engine, short, tmp_path, monkeypatch):  # noqa: F811
     answer("solve", "-g", short, "-n", 4, "--threads", 2, "-o", tmp_path / "run")
     monkeypatch.chdir(tmp_path)
-    subject = Subject.of_run(tmp_path / "run")
+    subject = StrategyRef.of_run(tmp_path / "run")
     assert_equal(values(subject, engine, 2), subject, 2)
 
 
 def test_best_responses_to_blueprints(engine, solved, tmp_path):  # noqa: F811
-    subject = Subject.of_run(solved)
+    subject = StrategyRef.of_run(solved)
     assert_equal(values(subject, engine, 2), subject, 2)
     judge, strategy, _ = subject.load()
     walks = flop_walks(judge.problem, strategy)
@@ -244,14 +244,14 @@ def test_best_responses_of_workers_that_are_lost(engine, monkeypatch):
         return get
 
     monkeypatch.setattr(Crew, "ask", kill)
-    subject = Subject("leduc", agent="call-or-raise")
+    subject = StrategyRef("leduc", agent="call-or-raise")
     assert values(subject, engine, 2) == values_here(subject, 2)
     assert killed and not engine._workers
 
 
 def test_games_without_parts(tmp_path):
     with pytest.raises(RunError, match="kuhn is one small tree, and has no parts"):
-        values(Subject("kuhn", agent="uniform"), None, 2)
+        values(StrategyRef("kuhn", agent="uniform"), None, 2)
     answer("solve", "-g", "leduc", "-n", 5, "-o", tmp_path / "run")
     assert "leave out the engine" in refused("evaluate", "exploitability", tmp_path / "run", "--engine", "local")
 
@@ -340,6 +340,6 @@ def test_refusals(options, said, tmp_path, monkeypatch):
 
 def test_workers_have_to_be_some():
     with pytest.raises(RunError, match="number of workers is 0: use 1 or more"):
-        values(Subject("leduc", agent="uniform"), None, 0)
+        values(StrategyRef("leduc", agent="uniform"), None, 0)
     with pytest.raises(EngineError, match="unknown engine"):
         engine_named("")

@@ -17,8 +17,8 @@ from kilt.errors import AbstractionError, GameError, PlayError, RunError
 from kilt.games import load_game, poker
 from kilt.games.gamedef import GameDef, ready_made
 from kilt.games.holdem import Holdem
+from kilt.games.playable import load_holdem
 from kilt.games.size import size_of
-from kilt.players.agents import load_holdem
 from kilt.solve.cfr import Cfr
 from kilt.solve.forms import load_problem
 from kilt.solve.lp import solve_lp

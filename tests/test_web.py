@@ -31,15 +31,16 @@ from playwright.sync_api import expect, sync_playwright
 
 from kilt import artifact, cancellation
 from kilt.abstraction.classes import BoardClasses, Coded
-from kilt.api import solve_game
+from kilt.api import solve
 from kilt.cards.equity import board_rows
 from kilt.errors import ArtifactError, PlayError, RunError
 from kilt.evaluate.decisions import decision_values, exact, judged, ranges
 from kilt.games.game import CHANCE, TERMINAL
+from kilt.games.playable import load_holdem
 from kilt.machine import ProcessId
 from kilt.play.agent import known
 from kilt.play.dealer import Cards, Hand
-from kilt.players.agents import load_holdem, load_player
+from kilt.players.agents import load_player
 from kilt.runs.folder import RunFolder
 from kilt.spots.spot import Spot, open_spot
 from kilt.web import server
@@ -63,7 +64,7 @@ LEDUC, KUHN = "leduc (solved here)", "kuhn (solved here)"
 def folder(tmp_path_factory):
     """Runs: one that is solved, one that is broken, and something that is none."""
     folder = tmp_path_factory.mktemp("web") / "runs"
-    solve_game("leduc", "cfr+", iterations=100, folder=folder / "leduc")
+    solve("leduc", "cfr+", iterations=100, folder=folder / "leduc")
     Spot("Ks7h2d4c9s", pot=10, stacks=20, ranges=("AA,KQs", "QQ,AKo"), bets="1x").solve(
         iterations=50, save=folder / "river"
     )
@@ -1252,7 +1253,7 @@ def test_a_run_is_followed_while_it_goes_on(page, address, folder):
         return go_on.get(timeout=300)
 
     with ThreadPoolExecutor(1) as pool:
-        solving = pool.submit(solve_game, "kuhn", "cfr+", iterations=4, folder=folder / "live", on_step=stop_and_go)
+        solving = pool.submit(solve, "kuhn", "cfr+", iterations=4, folder=folder / "live", on_step=stop_and_go)
         try:
             for number, (width, height) in enumerate([*SIZES.values(), SIZES["desk"]]):
                 said = f"{measured.get(timeout=300)} iteration"

@@ -1,8 +1,8 @@
 """kilt: from the rules of a large game of imperfect information to an agent that plays it.
 
 >>> import kilt
->>> solution = kilt.solve_game("leduc", "cfr+", iterations=200)
->>> round(solution.value, 2), solution.exploitability_mbb < 10
+>>> run = kilt.solve("leduc", iterations=200)
+>>> round(run.value, 2), run.exploitability_mbb < 10
 (-0.09, True)
 
 Names are imported when they are first used, so that ``import kilt`` is quick.
@@ -10,129 +10,168 @@ Names are imported when they are first used, so that ``import kilt`` is quick.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kilt.abstraction.buckets import CardAbstraction
     from kilt.api import (
-        Solution,
         build_abstraction,
         equity,
-        exploitability,
+        games,
         model_opponent,
         open_blueprint,
+        open_run,
         plan_run,
-        play_match,
         resume_run,
-        solve_game,
+        solve,
         start_run,
     )
     from kilt.cards.deck import FULL, Deck
+    from kilt.cards.equity import Equity
     from kilt.config import Config
     from kilt.errors import GameError, KiltError
+    from kilt.evaluate.crosstable import Crosstable
+    from kilt.evaluate.lbr import LowerBound
     from kilt.evaluate.stats import Estimate, win_rate
+    from kilt.evaluation import Exploitability, PlayedMatch, crosstable, exploitability, lower_bound, play_match, sanity
     from kilt.games import load_game
     from kilt.games.game import Game, check_game
     from kilt.play.agent import Agent, Observation, PlayedHand, RememberingAgent
-    from kilt.players.agents import load_agent
+    from kilt.players.reference import Player, player
     from kilt.rehearsals import setup
     from kilt.runs.budget import Step
-    from kilt.runs.run import Run
+    from kilt.runs.run import Run, StoredRun
     from kilt.solve.counter import Against
     from kilt.solve.registry import Algorithm
     from kilt.solve.solver import Solver
     from kilt.solve.variants import Variant
     from kilt.spots.solution import SpotNode, SpotSolution
     from kilt.spots.spot import Spot, open_spot
+    from kilt.strategy.blueprint import Blueprint
     from kilt.strategy.model import OpponentModel
     from kilt.strategy.table import Strategy
+    from kilt.strategy.vector import VectorStrategy
 
 __version__ = "0.1.0"
 
 # Where each public name lives.
 _HOMES = {
-    "FULL": "cards.deck",
     "Against": "solve.counter",
     "Agent": "play.agent",
     "Algorithm": "solve.registry",
+    "Blueprint": "strategy.blueprint",
     "CardAbstraction": "abstraction.buckets",
     "Config": "config",
+    "Crosstable": "evaluate.crosstable",
     "Deck": "cards.deck",
+    "Equity": "cards.equity",
     "Estimate": "evaluate.stats",
+    "Exploitability": "evaluation",
+    "FULL": "cards.deck",
     "Game": "games.game",
     "GameError": "errors",
     "KiltError": "errors",
+    "LowerBound": "evaluate.lbr",
     "Observation": "play.agent",
     "OpponentModel": "strategy.model",
     "PlayedHand": "play.agent",
+    "PlayedMatch": "evaluation",
+    "Player": "players.reference",
     "RememberingAgent": "play.agent",
     "Run": "runs.run",
-    "Solution": "api",
     "Solver": "solve.solver",
     "Spot": "spots.spot",
     "SpotNode": "spots.solution",
     "SpotSolution": "spots.solution",
     "Step": "runs.budget",
+    "StoredRun": "runs.run",
     "Strategy": "strategy.table",
     "Variant": "solve.variants",
+    "VectorStrategy": "strategy.vector",
     "build_abstraction": "api",
     "check_game": "games.game",
+    "crosstable": "evaluation",
     "equity": "api",
-    "exploitability": "api",
-    "load_agent": "players.agents",
+    "exploitability": "evaluation",
+    "games": "api",
     "load_game": "games",
+    "lower_bound": "evaluation",
     "model_opponent": "api",
     "open_blueprint": "api",
+    "open_run": "api",
     "open_spot": "spots.spot",
     "plan_run": "api",
-    "play_match": "api",
+    "play_match": "evaluation",
+    "player": "players.reference",
     "resume_run": "api",
+    "sanity": "evaluation",
     "setup": "rehearsals",
-    "solve_game": "api",
+    "solve": "api",
     "start_run": "api",
     "win_rate": "evaluate.stats",
+}
+# Names of kilt 0.1 that go in kilt 0.3: where each lives now, and what to write instead.
+_OLD = {
+    "Solution": ("runs.run", "Run", "Run"),
+    "load_agent": ("players.agents", "load_agent", "player(who).agent"),
+    "solve_game": ("api", "solve", "solve"),
 }
 __all__ = [
     "FULL",
     "Against",
     "Agent",
     "Algorithm",
+    "Blueprint",
     "CardAbstraction",
     "Config",
+    "Crosstable",
     "Deck",
+    "Equity",
     "Estimate",
+    "Exploitability",
     "Game",
     "GameError",
     "KiltError",
+    "LowerBound",
     "Observation",
     "OpponentModel",
     "PlayedHand",
+    "PlayedMatch",
+    "Player",
     "RememberingAgent",
     "Run",
-    "Solution",
     "Solver",
     "Spot",
     "SpotNode",
     "SpotSolution",
     "Step",
+    "StoredRun",
     "Strategy",
     "Variant",
+    "VectorStrategy",
     "__version__",
     "build_abstraction",
     "check_game",
+    "crosstable",
     "equity",
     "exploitability",
-    "load_agent",
+    "games",
     "load_game",
+    "lower_bound",
     "model_opponent",
     "open_blueprint",
+    "open_run",
     "open_spot",
     "plan_run",
     "play_match",
+    "player",
     "resume_run",
+    "sanity",
     "setup",
-    "solve_game",
+    "solve",
     "start_run",
     "win_rate",
 ]
@@ -140,11 +179,48 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """Import a public name when it is first used."""
+    if name in _OLD:
+        import warnings
+
+        home, now, instead = _OLD[name]
+        warnings.warn(f"kilt.{name} is now kilt.{instead}; the old name goes in kilt 0.3", DeprecationWarning, 2)
+        return getattr(import_module(f"kilt.{home}"), now)
     if name not in _HOMES:
         raise AttributeError(f"module 'kilt' has no attribute {name!r}")
-    found: object = getattr(import_module(f"kilt.{_HOMES[name]}"), name)
+    found = _public(name)
+    if (package := sys.modules.get(f"kilt.{name}")) is not None:
+        return package  # `solve` and `games` are packages too, which can be called
     globals()[name] = found
     return found
+
+
+def _public(name: str) -> Any:
+    return getattr(import_module(f"kilt.{_HOMES[name]}"), name)
+
+
+class _CalledPackage(ModuleType):
+    """A package whose name is that of a public function as well: ``kilt.solve("leduc")``, ``kilt.solve.registry``."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return _public(self.__name__.rpartition(".")[2])(*args, **kwargs)
+
+    @property
+    def __signature__(self) -> object:
+        from inspect import signature
+
+        return signature(_public(self.__name__.rpartition(".")[2]))
+
+
+class _FrontDoor(ModuleType):
+    """The package itself: a package inside it that has the name of a public function can be called."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in _HOMES and isinstance(value, ModuleType):
+            value.__class__ = _CalledPackage
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _FrontDoor
 
 
 def __dir__() -> list[str]:

@@ -1,194 +1,104 @@
-"""The functions behind `import kilt`: the main things, in a few lines each.
+"""The functions behind `import kilt` that solve: games, configurations, cards, models of opponents.
 
 They take names as the commands do ("leduc", "cfr+", "runs/mine"), or the objects that these stand for, print nothing,
 and raise `KiltError` with a remedy where something does not fit. What they return are the objects that the rest of kilt
-works with: whoever wants more goes on from there.
+works with.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from kilt import artifact
 from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
-from kilt.arrays import Array
 from kilt.cards.deck import FULL, Deck
 from kilt.cards.equity import Equity, duel
 from kilt.config import DEFAULT_ALGORITHM, Config, CounterConfig, config_of, read_config
-from kilt.errors import GameError, PlayError, RunError, file_errors
-from kilt.evaluate.judge import judge_of
-from kilt.evaluate.matchup import meet
+from kilt.errors import GameError, RunError, file_errors
 from kilt.evaluate.observer import SHOWN
-from kilt.games import load_game
+from kilt.games import load_game, ready_made_games
 from kilt.games.game import Game
 from kilt.games.holdem import Holdem
-from kilt.play.agent import Agent
-from kilt.play.match import Match
-from kilt.play.strategy_agent import StrategyAgent
-from kilt.play.tree_agent import TreeAgent
-from kilt.players.agents import game_for, load_agent, load_holdem, own_game
-from kilt.players.fixed_agents import AGENTS, fixed_agent
 from kilt.players.modelled import log_text, observer_for
-from kilt.players.profile import Subject
 from kilt.runs.budget import Budget, Step
+from kilt.runs.folder import RunFolder
 from kilt.runs.plan import RunPlan, Tick, resolve
 from kilt.runs.run import Run, StoredRun, configured_run, continued_run, new_run
+from kilt.runs.run import open_run as open_stored
 from kilt.solve.counter import Against
-from kilt.solve.forms import load_problem
-from kilt.solve.problem import FLAT, VECTOR, FlatProblem, Problem, VectorProblem
+from kilt.solve.forms import OPENSPIEL
+from kilt.solve.problem import big_blind_of
 from kilt.solve.registry import Algorithm
 from kilt.solve.variants import Variant
-from kilt.strategy.blueprint import STRATEGY, Blueprint
+from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.model import OpponentModel
-from kilt.strategy.naming import AVERAGE, solved_name
-from kilt.strategy.table import Strategy
-from kilt.strategy.vector import VectorStrategy
-from kilt.tree.place import PlacedTree
+
+What: TypeAlias = "str | Path | Game | Config | Mapping[str, Any]"
 
 
 def _nothing(*_: object) -> None:
-    """Hear nothing."""
+    """A callback that does nothing."""
 
 
-@dataclass(frozen=True)
-class Solution:
-    """What `solve_game` found: the average strategy, how good it is, and how it got there.
-
-    Nothing is post-processed: all figures, and an agent that plays the solution, are about that one strategy.
-    """
-
-    problem: Problem
-    table: Array  # the average strategy as the problem's solvers have it
-    steps: tuple[Step, ...]  # where the solver stood, by the measuring schedule; the last one is that of the end
-    solved: str = AVERAGE  # which strategy it is, in words: algorithms without an average give their last one
-    game: str | Game | None = None  # as `solve_game` was given it
-
-    @property
-    def exploitability(self) -> float:
-        """What best responses win from the strategy on average over both seats, in chips per game."""
-        return self.steps[-1].exploitability
-
-    @property
-    def exploitability_mbb(self) -> float | None:
-        """The exploitability in thousandths of a big blind per game; None where the game has no big blind."""
-        return self.problem.mbb(self.exploitability)
-
-    @property
-    def value(self) -> float:
-        """Expected winnings of player 0 when both follow the strategy, in chips per game."""
-        return self.steps[-1].value
-
-    @property
-    def iterations(self) -> int:
-        """Iterations that were done."""
-        return self.steps[-1].iterations
-
-    @property
-    def infosets(self) -> tuple[str, ...]:
-        """The names of all information sets, for games solved as flat trees; none otherwise."""
-        return self.problem.tree.infosets if isinstance(self.problem, FlatProblem) else ()
-
-    @property
-    def strategy(self) -> Strategy | VectorStrategy:
-        """The average strategy: by information set for small games, a table over (board, row) × hand for large ones."""
-        if isinstance(self.problem, FlatProblem):
-            return Strategy.of(self.problem.tree, self.table)
-        assert isinstance(self.problem, VectorProblem)
-        return VectorStrategy.of(self.problem.game, self.table)
-
-    @property
-    def agent(self) -> StrategyAgent | TreeAgent:
-        """The agent that plays the strategy in matches; PlayError if the game is no poker."""
-        if isinstance(self.problem, VectorProblem):
-            if not isinstance(self.problem.game.game, Holdem):
-                raise PlayError(f"{self.problem.name} is no poker: agents play games with cards and bets")
-            return TreeAgent("solution", PlacedTree(self.problem.game), self.table)
-        assert isinstance(self.problem, FlatProblem)
-        game = self.game if isinstance(self.game, Holdem) else load_holdem(str(self.game or self.problem.name))
-        return StrategyAgent("solution", game, Strategy.of(self.problem.tree, self.table))
-
-    def __repr__(self) -> str:
-        """The game and how good the solved strategy is, in one line; the table is left out."""
-        return (
-            f"Solution({self.problem.name!r}, {self.solved}: exploitability {self.exploitability:.6g} chips per game, "
-            f"value {self.value:.6g}, {self.iterations:,} iterations)"
-        )
-
-    def __getitem__(self, infoset: str) -> dict[str, float]:
-        """The probability of each action at an information set, by its name; for games solved as flat trees."""
-        strategy = self.strategy
-        if not isinstance(strategy, Strategy):
-            raise GameError(
-                f"{self.problem.name} was solved with vectors of hands, without names: use `strategy.table`"
-            )
-        return strategy[infoset]
-
-
-def solve_game(
-    game: str | Game,
-    algorithm: str | Variant | Algorithm = DEFAULT_ALGORITHM,
+def solve(
+    what: What,
+    algorithm: str | Variant | Algorithm | None = None,
     *,
     iterations: int | None = None,
     seconds: float | None = None,
-    target: float | None = None,
-    seed: int = 0,
-    threads: int = 1,
+    target: float | str | None = None,
+    seed: int | None = None,
+    threads: int | None = None,
+    device: str | None = None,
     against: Against | None = None,
     folder: str | Path | None = None,
     on_step: Callable[[Step], object] = _nothing,
-) -> Solution:
-    """Solve a two-player game: find a strategy that no opponent can exploit, or one that answers an opponent.
+) -> Run:
+    """Solve a game or a configuration to the end of its budget.
+
+    Finds a strategy that no opponent can exploit, or, `against` a model of an opponent, one that answers it.
 
     Parameters
     ----------
-    game : str or Game
-        A ready-made game by name, a file in ACPC format, ``openspiel:NAME``, or an object with the methods of `Game`.
-    algorithm : str, Variant or Algorithm
-        A name (``kilt solve --algorithms`` lists them), a row of discounts for CFR, or an entry of one's own.
-    iterations, seconds, target : optional
-        When to stop: whichever comes first. `target` is an exploitability in chips per game. Without any: a minute.
-    seed : int
-        For algorithms that draw at random.
-    threads : int
-        More than 1 for algorithms that walk all boards.
-    against : Against, optional
-        An opponent to be answered: a model of them for the same game (`model_opponent`), and how far it is trusted.
-    folder : str or Path, optional
-        A new folder for log, checkpoints and strategy; `resume_run` goes on with it.
+    what, algorithm, iterations, seconds, target, seed, threads, device, against, folder
+        As in `start_run`.
     on_step : callable
-        Hears a `Step` at each point of the measuring schedule.
+        Called with a `Step` at each point of the measuring schedule.
 
     Returns
     -------
-    Solution
+    Run
+        It is finished: `exploitability`, `value`, `strategy` and `agent` tell what was found.
 
     Examples
     --------
-    >>> solution = solve_game("kuhn", iterations=1000)
-    >>> round(18 * solution.value, 2), solution.exploitability < 1e-3
+    >>> run = solve("kuhn", iterations=1000)
+    >>> round(18 * run.value, 2), run.exploitability < 1e-3
     (-1.0, True)
-    >>> sorted(solution["Ks||cr"])
+    >>> sorted(run["Ks||cr"])
     ['c', 'f']
     """
-    budget = Budget(iterations, seconds, target) if any((iterations, seconds, target)) else None
-    if against:
-        if not isinstance(algorithm, str):
-            raise RunError("an opponent is answered by an algorithm with a name: use cfr, cfr+, linear or dcfr")
-        algorithm = against.algorithm(algorithm)
-    place = Path(folder) if folder else None
-    with file_errors():
-        run = new_run(game, algorithm, budget=budget, seed=seed, threads=threads, against=against, folder=place)
-    steps = []
-    for step in run.steps():
+    run = start_run(
+        what,
+        folder,
+        algorithm=algorithm,
+        iterations=iterations,
+        seconds=seconds,
+        target=target,
+        seed=seed,
+        threads=threads,
+        device=device,
+        against=against,
+    )
+    for step in run:
         on_step(step)
-        steps.append(step)
-    return Solution(run.problem, run.strategy(), tuple(steps), solved_name(run.identity._asdict()), game)
+    return run
 
 
 def equity(hand: str, opponent: str = "random", board: str = "", *, deck: Deck = FULL) -> Equity:
@@ -217,73 +127,6 @@ def equity(hand: str, opponent: str = "random", board: str = "", *, deck: Deck =
     """
     public = deck.cards(board)
     return duel(deck.cards(hand, 2, dead=public), deck.range(opponent), public, deck)
-
-
-@file_errors()
-def exploitability(
-    game: str | Game | None = None,
-    strategy: str | Path | Strategy | VectorStrategy | Mapping[str, Mapping[str, float]] | Solution = "uniform",
-    *,
-    threads: int = 1,
-    as_played: bool = False,
-) -> float:
-    """What best responses win from a strategy, exactly: the mean over both seats, in chips per game.
-
-    A run has two strategies where its agent post-processes: the average strategy, which this judges by default, and the
-    strategy as played. Best responses can win several times as much from one as from the other.
-
-    Parameters
-    ----------
-    game : str or Game
-        The game; None for the strategy of a run, which knows its game.
-    strategy
-        A `Solution`; a `Strategy` or `VectorStrategy`; probabilities by information set and action; the name of an
-        agent that looks at no cards, such as "always-call" or "uniform"; the folder of a run, for its average strategy;
-        ``RUN@RULE``, for that strategy after a rule; or the folder of an exported agent, for the strategy as played.
-    threads : int
-        That share the boards. The result does not depend on it beyond rounding.
-    as_played : bool
-        For the folder of a run: judge the strategy after the post-processing that the run's configuration names.
-
-    Returns
-    -------
-    float
-        At least 0. Multiply by 1000 / big blind for mbb/g; NashConv is twice this.
-
-    Examples
-    --------
-    >>> round(2 * exploitability("leduc", "uniform"), 7)  # NashConv of the uniform profile
-    4.7472222
-    >>> infosets = [f"{rank}s||{bets}" for rank in "QKA" for bets in ("", "c", "r", "cr")]
-    >>> passive = {infoset: {"f" if "r" in infoset else "c": 1.0} for infoset in infosets}
-    >>> exploitability("kuhn", passive)  # whoever bets takes the antes
-    1.0
-    """
-    if isinstance(strategy, Solution):
-        return judge_of(strategy.problem).exploitability(strategy.table)
-    if isinstance(strategy, str) and strategy in AGENTS:
-        if game is None:
-            raise RunError(f"{strategy} plays many games: say which")
-        problem, table = fixed_agent(game, strategy, threads)
-        return judge_of(problem).exploitability(table)
-    if isinstance(strategy, str | Path):
-        subjects = Subject.all_of_run(Path(strategy)) if as_played else (Subject.of_run(Path(strategy)),)
-        judge, table, _ = max(subjects, key=lambda subject: subject.played).load(threads)
-        if not judge.exact:
-            raise RunError(
-                f"{judge.problem.name} is too large for memory to look for best responses: play matches against it"
-            )
-        return float(judge.exploitability(table))
-    if game is None:
-        raise RunError("a strategy by itself does not know its game: say which")
-    form = VECTOR if isinstance(strategy, VectorStrategy) else FLAT
-    problem = load_problem(game, form=form, threads=threads)
-    if isinstance(strategy, VectorStrategy):
-        assert isinstance(problem, VectorProblem)
-        return judge_of(problem).exploitability(strategy.on(problem.game))
-    assert isinstance(problem, FlatProblem)
-    whole = strategy if isinstance(strategy, Strategy) else Strategy.from_rows(problem.tree, strategy)
-    return judge_of(problem).exploitability(whole.on(problem.tree))
 
 
 @file_errors()
@@ -338,7 +181,7 @@ def plan_run(config: Config | Mapping[str, Any] | str | Path) -> RunPlan:
     Parameters
     ----------
     config : Config, mapping, or path of a TOML file
-        See `Config`; ``kilt plan --example`` prints one.
+        See `Config`; ``kilt new`` prints one.
 
     Returns
     -------
@@ -351,59 +194,97 @@ def plan_run(config: Config | Mapping[str, Any] | str | Path) -> RunPlan:
     >>> sum(estimate.size.slots), estimate.tables  # infoset-actions, bytes
     (1092, 8736)
     """
-    return resolve(_config(config))
+    return resolve(_require_config(config))
 
 
 @file_errors()
 def start_run(
-    config: Config | Mapping[str, Any] | str | Path,
-    folder: str | Path,
+    what: What,
+    folder: str | Path | None = None,
     *,
+    algorithm: str | Variant | Algorithm | None = None,
     iterations: int | None = None,
     seconds: float | None = None,
+    target: float | str | None = None,
+    seed: int | None = None,
+    threads: int | None = None,
+    device: str | None = None,
     against: Against | None = None,
     tick: Tick = _nothing,
 ) -> Run:
-    """Begin a run: build the cards of a configuration, and make the solver that is to work on the abstract game.
+    """Begin a run: for a configuration, build its cards, and make the solver.
 
     Parameters
     ----------
-    config : Config, mapping, or path of a TOML file
-        Game, cards, bets, solver and agent.
-    folder : str or Path
-        A new folder for all of it.
+    what : str, Path, Game, Config or mapping
+        A game: a ready-made one by name, a file in ACPC format, ``openspiel:NAME``, or an object with the methods of
+        `Game`. Or a configuration: a `Config`, a mapping, or the path of a TOML file.
+    folder : str or Path, optional
+        A new folder for log, checkpoints and strategy. A configuration with `cards` needs one.
+    algorithm : str, Variant or Algorithm, optional
+        A name (``kilt solve --algorithms`` lists them), a row of discounts for CFR, or an entry of one's own. Left out:
+        that of the configuration, or "cfr+".
     iterations, seconds : optional
-        When to stop; left out: as the configuration says.
+        When to stop: whichever comes first. Without any limit: as the configuration says, or a minute.
+    target : float or str, optional
+        Stop at this exploitability: chips per game, or thousandths of a big blind such as "1mbb".
+    seed, threads : int, optional
+        Seed of algorithms that sample; number of threads. Left out: as the configuration says, or 0 and 1.
+    device : str, optional
+        "cpu" or "gpu". Left out: as the configuration says, or "cpu".
     against : Against, optional
-        An opponent to be answered: a model of them for the same configuration (`model_opponent`), and how far it is
-        trusted. The run keeps a copy of the model.
+        An opponent to be answered: a model of them for the same game (`model_opponent`), and how far it is trusted. The
+        run keeps a copy of the model.
     tick : callable
-        Hears what is being built of the cards, and what share of it is done.
+        Called with what is being built of the cards, and what share of it is done.
 
     Returns
     -------
     Run
-        Iterate over it to solve: each `Step` says where it stands. Whoever stops early can go on later: see
-        `resume_run`. At the end the folder is an agent: see `load_agent`.
+        Iterate over it to solve: each `Step` says where it stands. A run that was stopped early can be resumed: see
+        `resume_run`. At the end the folder is a player: see `player`.
 
     Examples
     --------
     >>> from tempfile import mkdtemp
     >>> folder = Path(mkdtemp()) / "leduc"
     >>> run = start_run({"game": "leduc", "cards": "lossless"}, folder, iterations=2000)
-    >>> [step.iterations for step in run][-1], load_agent(str(folder)).game.name
-    (2000, 'leduc')
+    >>> [step.iterations for step in run][-1], (folder / "strategy").exists()
+    (2000, True)
     """
-    budget = Budget(iterations, seconds) if iterations or seconds else None
-    said = _config(config)
+    place = Path(folder) if folder else None
+    config = _config(what)
+    if config is None:
+        game = cast("str | Game", str(what) if isinstance(what, Path) else what)
+        if against and not isinstance(algorithm, str | None):
+            raise RunError("an opponent is answered by an algorithm with a name: use cfr, cfr+, linear or dcfr")
+        chosen = algorithm or DEFAULT_ALGORITHM
+        return new_run(
+            game,
+            against.algorithm(str(chosen)) if against else chosen,
+            budget=_budget(iterations, seconds, target, game),
+            seed=seed or 0,
+            threads=1 if threads is None else threads,
+            device=device,
+            against=against,
+            folder=place,
+        )
+    if place is None:
+        raise RunError("a run on an abstract game keeps its cards and its strategy in a folder: give `folder`")
+    if not isinstance(algorithm, str | None):
+        raise RunError("a configuration names its algorithm, so that its run can be resumed: give the name of one")
+    changed: dict[str, Any] = {"algorithm": algorithm, "seed": seed, "threads": threads, "device": device}
+    solver = replace(config.solver, **{key: value for key, value in changed.items() if value is not None})
+    config = replace(config, solver=solver)
+    budget = _budget(iterations, seconds, target, config.game)
     if against is None:
-        return configured_run(resolve(said, Path(folder)), Path(folder), budget=budget, tick=tick)
-    solver = replace(said.solver, algorithm=against.algorithm(said.solver.algorithm))
-    with TemporaryDirectory(prefix="kilt-model-") as place:
-        against.model.save(Path(place) / "model")
-        asked = CounterConfig(str(Path(place) / "model"), against.p, against.confidence)
-        said = replace(said, solver=solver, counter=asked)
-        return configured_run(resolve(said, Path(folder)), Path(folder), budget=budget, tick=tick)
+        return configured_run(resolve(config, place), place, budget=budget, tick=tick)
+    solver = replace(config.solver, algorithm=against.algorithm(config.solver.algorithm))
+    with TemporaryDirectory(prefix="kilt-model-") as kept:
+        against.model.save(Path(kept) / "model")
+        asked = CounterConfig(str(Path(kept) / "model"), against.p, against.confidence)
+        plan = resolve(replace(config, solver=solver, counter=asked), place)
+        return configured_run(plan, place, budget=budget, tick=tick)
 
 
 @file_errors()
@@ -429,7 +310,7 @@ def model_opponent(
     Returns
     -------
     OpponentModel
-        `Against` says how far it is to be trusted; `solve_game` and `start_run` answer it.
+        `Against` says how far it is to be trusted; `solve` and `start_run` answer it.
 
     Examples
     --------
@@ -439,7 +320,7 @@ def model_opponent(
     >>> model = model_opponent(log, "Ann", "leduc")
     >>> model.figures["hands"], model.figures["decisions"]
     (2, 4.0)
-    >>> round(solve_game("leduc", iterations=100, against=Against(model, 0.9)).value, 1)
+    >>> round(solve("leduc", iterations=100, against=Against(model, 0.9)).value, 1)
     -0.1
     """
     places = [Path(log) for log in ([logs] if isinstance(logs, str | Path) else logs)]
@@ -455,20 +336,23 @@ def resume_run(
     *,
     iterations: int | None = None,
     seconds: float | None = None,
-    target: float | None = None,
+    target: float | str | None = None,
     threads: int | None = None,
+    device: str | None = None,
     tick: Tick = _nothing,
 ) -> Run:
-    """Go on with a run that was stopped or killed, from its last checkpoint.
+    """Resume a run that was stopped or killed, from its last checkpoint.
 
     Parameters
     ----------
     folder : str or Path
-        Of a run that `start_run`, `solve_game` or ``kilt solve`` began.
+        Of a run that `start_run`, `solve` or ``kilt solve`` began.
     iterations, seconds, target : optional
         When to stop, in total. Left out: as before.
     threads : int, optional
         Left out: as the configuration says, or 1.
+    device : str, optional
+        "cpu" or "gpu". Left out: where the run began.
     tick : callable
         Hears what is being built of the cards, where they are not finished.
 
@@ -486,8 +370,55 @@ def resume_run(
     >>> resume_run(folder, iterations=3000).finish().iterations
     3000
     """
-    budget = Budget(iterations, seconds, target) if any((iterations, seconds, target)) else None
-    return continued_run(Path(folder), budget=budget, threads=threads, tick=tick)
+    place = Path(folder)
+    game = RunFolder.open(place).identity.game if isinstance(target, str) and RunFolder.begun(place) else ""
+    budget = _budget(iterations, seconds, target, game)
+    return continued_run(place, budget=budget, threads=threads, device=device, tick=tick)
+
+
+@file_errors()
+def open_run(folder: str | Path) -> StoredRun:
+    """Look at a run that has come to its end: nothing is solved.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Of a run that `start_run`, `solve` or ``kilt solve`` filled.
+
+    Returns
+    -------
+    StoredRun
+        Its `steps`, `config`, `exploitability` and `value`; a `player` too.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> folder = Path(mkdtemp()) / "kuhn"
+    >>> _ = solve("kuhn", iterations=100, folder=folder)
+    >>> open_run(folder).steps[-1].iterations
+    100
+    """
+    return open_stored(folder)
+
+
+def games() -> dict[str, str]:
+    """Names of ready-made games, and what each is.
+
+    Parameters
+    ----------
+    None
+
+    Returns
+    -------
+    dict of str to str
+        ``load_game(name)`` has the rules of each.
+
+    Examples
+    --------
+    >>> "leduc" in games()
+    True
+    """
+    return dict(ready_made_games())
 
 
 @file_errors()
@@ -517,89 +448,47 @@ def open_blueprint(folder: str | Path) -> Blueprint:
     return Blueprint.load(folder)
 
 
-@file_errors()
-def play_match(
-    first: str | Path | Agent | Solution | Run | StoredRun,
-    second: str | Path | Agent | Solution | Run | StoredRun,
-    hands: int = 10_000,
-    *,
-    game: str | Game | None = None,
-    duplicate: bool = True,
-    seed: int = 0,
-    processes: int = 1,
-    way: str = "played",
-) -> Match:
-    """Play a match between two agents.
+def _config(what: What) -> Config | None:
+    """The configuration that something is, with cards; None for a game as it is."""
+    if isinstance(what, Mapping):
+        return config_of(what)
+    if isinstance(what, Config):
+        return what
+    return read_config(Path(what)) if isinstance(what, str | Path) and str(what).endswith(".toml") else None
 
-    Parameters
-    ----------
-    first, second : str, Path, Agent, Solution or Run
-        As `load_agent` takes it: the folder of a run or of an exported agent, the name of a baseline ("always-call",
-        "random", …), ``FILE.py:CLASS``. Or an object with a `name` and a method ``act(observation)``; what `solve_game`
-        returned; or a run that is finished and has a folder, which plays after its post-processing.
-    hands : int
-        In all; a duplicate match plays each deal twice, with the seats swapped.
-    game : str or Game, optional
-        Needed where neither player is a run, which knows its game.
-    duplicate : bool
-        Whether each deal is played in both seats.
-    seed : int
-        Of the deals and of all that agents draw: the same seed plays the same match.
-    processes : int
-        More than one load the players from their folders, or pickle them.
-    way : str
-        How results come about: "played", "expected" or "aivat", which have less luck in them where players allow it; or
-        "best", the first of these that pays. See `kilt.evaluate.matchup`.
 
-    Returns
-    -------
-    Match
-        `win_rate` gives what the first player wins in mbb/h, with its 95% interval.
+def _require_config(what: What) -> Config:
+    if (config := _config(what)) is None:
+        raise RunError(f"{what} is a game as it is: give a configuration, with `game` and `cards`")
+    return config
 
-    Examples
-    --------
-    >>> match = play_match("always-raise", "always-fold", hands=100, game="holdem.nolimit.2p")
-    >>> float(match.results.mean()) * 1000 / match.big_blind  # mbb/h: half a blind or a whole one, by seat
-    750.0
-    >>> solution = solve_game("leduc", iterations=200)
-    >>> bool(play_match(solution, "always-fold", hands=100).results.mean() > 0)
-    True
+
+def _budget(
+    iterations: int | None, seconds: float | None, target: float | str | None, game: str | Game
+) -> Budget | None:
+    """A budget in the chips of a game; None if no limit is given."""
+    if isinstance(target, str):
+        target = chips_of(target, game)
+    return None if iterations is seconds is target is None else Budget(iterations, seconds, target)
+
+
+def chips_of(target: str, game: str | Game) -> float:
+    """An exploitability such as "1mbb" or "0.01" in chips of a game.
+
+    >>> chips_of("5mbb", "holdem.limit.2p")
+    0.05
     """
-    rules = load_holdem(game) if isinstance(game, str) else game
-    if rules is not None and not isinstance(rules, Holdem):
-        raise PlayError(f"{rules.name} is no poker: agents play games with cards and bets")
-    one, other = _player(first), _player(second)
-    for player in (one, other):
-        agent = load_agent(player) if isinstance(player, str) else player
-        rules = own_game(agent) if rules is None else game_for(agent, rules)
-    if rules is None:
-        raise PlayError("both players play any poker game: say which one")
-    return meet(rules, (one, other), hands, seed, way=way, duplicate=duplicate, load=load_agent, processes=processes)
-
-
-def _player(player: object) -> str | Agent:
-    """A player of a match: the name of an agent, or an agent."""
-    if isinstance(player, Solution):
-        return player.agent
-    if isinstance(player, Run):
-        if player.folder is None or not artifact.exists(player.folder.path / STRATEGY):
-            raise PlayError(
-                f"the run on {player.problem.name} has no strategy in a folder yet: give it a folder, and finish it"
-            )
-        return str(player.folder.path)
-    if isinstance(player, StoredRun):
-        return str(player.path)
-    if isinstance(player, str | Path):
-        return str(player)
-    if not isinstance(getattr(player, "name", None), str) or not callable(getattr(player, "act", None)):
-        raise PlayError(
-            f"{type(player).__name__} is no player: give the name of an agent, a run, what solve_game returned, or an "
-            "object with a name and a method act(observation)"
-        )
-    return cast("Agent", player)
-
-
-def _config(config: Config | Mapping[str, Any] | str | Path) -> Config:
-    if isinstance(config, Config):
-        return config
-    return config_of(config) if isinstance(config, Mapping) else read_config(Path(config))
+    number = target.strip().removesuffix("mbb")
+    try:
+        chips = float(number)
+    except ValueError:
+        raise RunError(
+            f"the target is {target!r}: give chips per game, such as 0.01, or thousandths of a big blind, such as 1mbb"
+        ) from None
+    if number == target.strip():
+        return chips
+    rules = load_game(game) if isinstance(game, str) and not game.startswith(OPENSPIEL) else game
+    blind = None if isinstance(rules, str) else big_blind_of(rules)
+    if blind is None:
+        raise RunError(f"the target is {target}, and {game} has no big blind: give chips per game, such as 0.01")
+    return chips * blind / 1000

@@ -15,6 +15,7 @@
     average = true                          # otherwise the current strategy is the result
     linear = true                           # weigh an iteration by its number
     prune = 0                               # most walks leave out actions that lose more than this many chips a deal
+    device = "cpu"                          # or gpu
     equities = false                        # an all-in before the last round is worth its mean over all boards
     compact = false                         # with --device gpu: regrets after the first round have two bytes
 
@@ -61,6 +62,7 @@ from kilt.records import MOST, Record, bounded, chosen, parse_toml, read_toml, r
 SPOT = "spot.toml"  # a spot, in the folder of the run that solves it
 DEFAULT_ALGORITHM, DEFAULT_MINUTES = "cfr+", 1  # of runs on a game as it is; of any run without a budget
 MOST_THREADS = 1024
+DEVICES = CPU, GPU = "cpu", "gpu"
 MOST_DEALS = 1 << 20  # of a batch
 RESOLVE_METHODS = UNSAFE, GADGET, MAX_MARGIN = "unsafe", "gadget", "max-margin"  # see `kilt.solve.resolve`
 # What players may have their own of: how many texts there are at least, and one of them.
@@ -94,6 +96,8 @@ class SolverConfig(Record):
         that is dealt.
     compact : bool
         Whether a GPU keeps regrets after the first round in two bytes (bfloat16).
+    device : str
+        ``"cpu"`` or ``"gpu"``: where algorithms walk that can run on a graphics card.
     """
 
     COMPLAINT: ClassVar[type[KiltError]] = RunError
@@ -109,6 +113,7 @@ class SolverConfig(Record):
     prune: float = 0.0
     equities: bool = False
     compact: bool = False
+    device: str = chosen(CPU, DEVICES)
 
 
 @dataclass(frozen=True)
@@ -337,7 +342,7 @@ class Config(Record):
 
     COMPLAINT: ClassVar[type[KiltError]] = RunError
     PLACE: ClassVar[str] = "the run"
-    EXAMPLE: ClassVar[str] = "`kilt plan --example`"
+    EXAMPLE: ClassVar[str] = "`kilt new`"
 
     game: str
     cards: tuple[str, ...]

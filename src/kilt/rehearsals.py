@@ -236,9 +236,9 @@ def _equity(folder: Path) -> None:
 
 def _leduc(folder: Path) -> None:
     """Small games: solved by CFR+ and as a linear programme; a fixed strategy is judged."""
-    kilt.solve_game("leduc", iterations=10, folder=folder / "run")
-    kilt.solve_game("leduc", "lp")
-    kilt.exploitability("leduc", "always-call")
+    kilt.solve("leduc", iterations=10, folder=folder / "run")
+    kilt.solve("leduc", "lp")
+    kilt.exploitability("always-call", "leduc")
 
 
 def _match(folder: Path) -> None:
@@ -299,7 +299,7 @@ def _demo(folder: Path) -> None:
 
 def _walk(folder: Path) -> None:
     """CFR+ on a public tree, with all hands at once."""
-    kilt.solve_game("rhode-island", iterations=2)
+    kilt.solve("rhode-island", iterations=2)
 
 
 REHEARSALS = {

@@ -22,7 +22,7 @@ from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import Plan, plan_named
 from kilt.arrays import Array
 from kilt.evaluate.flops import FlopResponses, Watcher, draw_flops, flop_walks, flop_weights
-from kilt.players.agents import load_holdem
+from kilt.games.playable import load_holdem
 from kilt.runs.loop import CHUNK
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.cfr import Cfr

@@ -77,7 +77,7 @@ def solved_agent(config: Config, folder: Path, watcher: Watcher, like: SolvedAge
     run.schedule = lambda iterations: sys.maxsize  # nobody looks at how it got there
     if not run.ended:
         watcher.say(f"solving {name}", run.budget.seconds)
-        for _ in run.steps(stop=watcher.stopped, tick=solving):
+        for _ in run.solving(stop=watcher.stopped, tick=solving):
             pass
     if watcher.stopped():
         raise Stopped

@@ -26,11 +26,12 @@ from kilt.evaluate.head_to_head import SEED, AbstractStrategy, expected_winnings
 from kilt.evaluate.stats import WIDTH, estimate
 from kilt.evaluate.values import SeenHands, alike
 from kilt.games.holdem import Holdem
+from kilt.games.playable import load_holdem
 from kilt.play.acpc import log_line
 from kilt.play.agent import known
 from kilt.play.columns import readable_hands
 from kilt.play.match import play_match
-from kilt.players.agents import load_agent, load_holdem
+from kilt.players.agents import load_agent
 from kilt_lab.experiment import Lab
 from kilt_lab.pieces.agents import solved_agent, solver_config
 

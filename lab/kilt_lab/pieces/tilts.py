@@ -17,8 +17,8 @@ from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import plan_named
 from kilt.errors import GameError
 from kilt.games.holdem import Holdem
+from kilt.games.playable import load_holdem
 from kilt.games.tilt import tilted
-from kilt.players.agents import load_holdem
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.cfr import Cfr
 from kilt.solve.joint import JointGame

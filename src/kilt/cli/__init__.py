@@ -10,9 +10,10 @@ import os
 import re
 import sys
 from io import TextIOWrapper
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from kilt import __version__
 from kilt.cli import (
@@ -36,16 +37,27 @@ from kilt.cli import (
     table,
     web,
 )
+from kilt.cli.former import renewed
 from kilt.cli.show import compilation_told, complain
 from kilt.errors import KiltError, about_file
 from kilt.machine import LIBRARIES, too_little_address_space
 
 OF_EXTRAS = ("cupy-cuda12x", "fastapi", "kilt-lab", "open_spiel", "pot", "ray", "uvicorn")  # the main package of each
 
+
+class Commands(TyperGroup):
+    """All commands; old spellings become today's, with a hint."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse words, in today's spelling."""
+        return super().parse_args(ctx, renewed(args, lambda text: complain("hint:", text)))
+
+
 app = typer.Typer(
     name="kilt",
+    cls=Commands,
     help="From the rules of a large game of imperfect information to an agent that plays it.\n\n"
-    "Start with [bold]kilt demo[/bold], [bold]kilt game list[/bold], [bold]kilt solve --game leduc[/bold], "
+    "Start with [bold]kilt demo[/bold], [bold]kilt game list[/bold], [bold]kilt solve leduc[/bold], "
     "[bold]kilt game size holdem.limit.2p[/bold] "
     'or [bold]kilt cards equity AsKh "QQ+,AK"[/bold].',
     no_args_is_help=True,
@@ -53,27 +65,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(game.app, name="game")
-app.add_typer(cards.app, name="cards")
-app.add_typer(abstraction.app, name="abstraction")
-app.command()(demo.demo)
-app.command()(setup.setup)
-app.command()(build.build)
-app.command()(plan.plan)
-app.command()(solve.solve)
-app.command()(demo.export)
-app.command()(check.check)
-app.command()(match.match)
-app.command()(match.crosstable)
-app.command()(model.model)
-app.command()(counter.counter)
-app.command()(table.play)
-app.command()(web.web)
-app.command()(play.dealer)
-app.command()(play.agent)
-app.command()(slumbot.slumbot)
-app.add_typer(spot.app, name="spot")
-app.add_typer(evaluate.app, name="evaluate")
+PLAY, SOLVE, BUILD, JUDGE, STUDY = "play", "solve", "build", "evaluate", "study"  # panels of `kilt --help`
+for panel, commands in {
+    PLAY: (demo.demo, setup.setup, table.play, web.web, match.match, play.dealer, play.agent, slumbot.slumbot),
+    SOLVE: (plan.new, plan.estimate, solve.solve, counter.counter, model.model),
+    BUILD: (build.build, demo.export, check.check),
+}.items():
+    for command in commands:
+        app.command(rich_help_panel=panel)(command)
+for panel, name, group in (
+    (SOLVE, "spot", spot.app),
+    (BUILD, "abstraction", abstraction.app),
+    (JUDGE, "evaluate", evaluate.app),
+    (STUDY, "game", game.app),
+    (STUDY, "cards", cards.app),
+):
+    app.add_typer(group, name=name, rich_help_panel=panel)
 lab.add_commands(app)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kilt.cli import options
 from kilt.cli.engines import AddressOption, EngineOption, opened
 from kilt.cli.show import (
     AsJson,
@@ -48,9 +49,7 @@ Plan = Annotated[
         help="A name as in 'IR-KE-KO 169-500-500-500', or a .toml file (see `kilt abstraction plan`).",
     ),
 ]
-GameOption = Annotated[
-    str, typer.Option("--game", "-g", metavar="GAME", help="Whose cards: a ready-made game or an ACPC .game file.")
-]
+GameOption = Annotated[str, options.GAME]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished abstraction.")]
 
 
@@ -60,23 +59,11 @@ def build(
     game: GameOption = DEFAULT_GAME,
     to: Annotated[
         Path | None,
-        typer.Option(
-            "--out", "-o", metavar="RUN", help="The folder to build it in. Left out: one named after the abstraction."
-        ),
+        options.OUT,
     ] = None,
-    threads: Annotated[
-        int | None, typer.Option("--threads", metavar="T", help="How many threads. Left out: all cores.")
-    ] = None,
-    minutes: Annotated[
-        float | None,
-        typer.Option(
-            "--minutes",
-            "-m",
-            metavar="M",
-            help="Spend at most about M minutes on moving centroids; all hands are assigned in any case.",
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", help="For what is drawn at random.")] = 0,
+    threads: Annotated[int | None, options.THREADS] = None,
+    seconds: Annotated[float | None, options.TIME] = None,
+    seed: Annotated[int, options.SEED] = 0,
     engine: EngineOption = None,
     address: AddressOption = "",
     as_json: AsJson = False,
@@ -97,9 +84,9 @@ def build(
     from kilt.errors import AbstractionError
 
     threads = threads or cpu_count() or 1
-    if not 1 <= threads <= MOST_THREADS or (minutes is not None and not 0 < minutes < inf):
+    if not 1 <= threads <= MOST_THREADS or (seconds is not None and not 0 < seconds < inf):
         raise AbstractionError(
-            f"--threads is {shortened(str(threads))} and --minutes is {minutes}: give numbers above 0, and "
+            f"--threads is {shortened(str(threads))} and --time is {seconds} seconds: give numbers above 0, and "
             f"{MOST_THREADS} threads at most"
         )
     identity = _identity(plan, game)
@@ -129,7 +116,7 @@ def build(
                 folder,
                 cache=cache_folder(),
                 threads=threads,
-                seconds=None if minutes is None else 60 * minutes,
+                seconds=seconds,
                 tick=tick,
                 engine=found,
             )
@@ -153,9 +140,7 @@ def plan(
             help="Sort the boards of a round into C classes; rounds from there on have their buckets in each class.",
         ),
     ] = None,
-    round_number: Annotated[
-        int, typer.Option("--round", "-r", metavar="R", help="The round whose boards have classes (2 is the flop).")
-    ] = 2,
+    round_number: Annotated[int, options.ROUND] = 2,
 ) -> None:
     """Print an abstraction's plan in full, as TOML: the place to change what a name cannot say."""
     from dataclasses import replace
@@ -186,7 +171,7 @@ def boards(
         ),
     ] = "",
     game: GameOption = DEFAULT_GAME,
-    round_number: Annotated[int, typer.Option("--round", "-r", metavar="R", help="Whose boards (2 is the flop).")] = 2,
+    round_number: Annotated[int, options.ROUND] = 2,
     clustering: Annotated[
         str,
         typer.Option(
@@ -208,12 +193,10 @@ def boards(
     ] = 0,
     to: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="RUN", help="The folder. Left out: one named after the method."),
+        options.OUT,
     ] = None,
-    threads: Annotated[
-        int | None, typer.Option("--threads", metavar="T", help="How many threads. Left out: all cores.")
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", help="For what is drawn at random.")] = 0,
+    threads: Annotated[int | None, options.THREADS] = None,
+    seed: Annotated[int, options.SEED] = 0,
     engine: EngineOption = None,
     address: AddressOption = "",
     as_json: AsJson = False,
@@ -324,9 +307,7 @@ def _show_classes(
 @app.command()
 def show(
     run: Run,
-    round_number: Annotated[
-        int | None, typer.Option("--round", "-r", metavar="R", help="Show buckets of this round (1 is the first).")
-    ] = None,
+    round_number: Annotated[int | None, options.ROUND] = None,
     bucket: Annotated[
         list[int] | None, typer.Option("--bucket", "-b", metavar="B", help="Only this bucket. May be repeated.")
     ] = None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kilt.cli import options
 from kilt.cli.show import AsJson, duration, in_bytes, print_json, say, waiting
 from kilt.cli.solve import is_configured, solve
 
@@ -27,19 +28,13 @@ def build(
     bb: Annotated[
         int | None, typer.Option("--bb", metavar="N", help="Stacks in big blinds: 20, 25, 50, 100 or 200.")
     ] = None,
-    game: Annotated[
-        str | None, typer.Option("--game", "-g", metavar="NAME", help="In place of --bb: any game of hold'em.")
-    ] = None,
+    game: Annotated[str | None, options.GAME] = None,
     hours: Annotated[
         float | None,
         typer.Option("--hours", metavar="H", help="For building cards and solving. Left out: 8, or 0.4 for `house`."),
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="RUN", help="A folder. Left out: runs/KIND-Nbb.")
-    ] = None,
-    threads: Annotated[
-        int | None, typer.Option("--threads", min=1, metavar="T", help="Of the solver. Left out: all cores.")
-    ] = None,
+    out: Annotated[Path | None, options.OUT] = None,
+    threads: Annotated[int | None, options.THREADS] = None,
     memory: Annotated[
         float | None,
         typer.Option("--memory", metavar="GB", help="How much it may take. Left out: 80% of what is available."),
@@ -84,7 +79,7 @@ def build(
             artifact.write_text(config, fit.plan.config.toml())
     if not (RunFolder.begun(folder) and RunFolder.open(folder).ended and artifact.exists(folder / STRATEGY)):
         again = is_configured(folder)
-        solve(None if again else config, out=None if again else folder, resume=folder if again else None)
+        solve(str(folder if again else config), out=None if again else folder)
     packed = folder.with_name(f"{folder.name}.agent")
     if kind == "house" and not packed.exists():
         Blueprint.load(folder, check=True).pack(packed)
@@ -102,7 +97,7 @@ def _fit(kind: str, name: str, hours: float | None, threads: int | None, folder:
 
     rules = load_game(name)
     if not isinstance(rules, Holdem):
-        raise RunError(f"{name} is no game of hold'em: use kilt solve --game {quote(name)}")
+        raise RunError(f"{name} is no game of hold'em: use kilt solve {quote(name)}")
     find, time = (strongest, 8.0) if kind == "strong" else (like_house, 0.4)
     room = None if memory is None else 1e9 * memory
     with waiting("looking for the largest agent that fits …"):

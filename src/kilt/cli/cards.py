@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from kilt.cli import options
 from kilt.cli.show import AsJson, print_json, print_line, waiting
 
 app = typer.Typer(help="Cards: how strong a hand is, and how often it wins.", no_args_is_help=True)
@@ -52,9 +53,7 @@ def equity(
             help="Another hand (QdQc), or a range (QQ+,AKs,A5s-A2s,KQs:0.5). Left out: any two cards.",
         ),
     ] = "random",
-    board: Annotated[
-        str, typer.Option("--board", "-b", metavar="B", help="0, 3, 4 or 5 public cards, like Qd7h2c.")
-    ] = "",
+    board: Annotated[str, options.BOARD] = "",
     as_json: AsJson = False,
 ) -> None:
     """How often a hand wins, exactly, over all boards that can still come."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kilt.cli import options
 from kilt.cli.engines import AddressOption, EngineOption, opened
 from kilt.cli.show import AsJson, print_json, print_table, say, ticking
 from kilt.cli.solve import asked_budget, configured, finish, free_folder, print_result, result_of
@@ -35,12 +36,10 @@ def counter(
         list[Path] | None,
         typer.Option("--log", metavar="LOG", help="… or hands of the opponent, any number of files; needs --player."),
     ] = None,
-    player: Annotated[
-        str | None, typer.Option("--player", metavar="NAME", help="Who the opponent is, as the logs call them.")
-    ] = None,
+    player: Annotated[str | None, options.OPPONENT_NAME] = None,
     game: Annotated[
         str | None,
-        typer.Option("--game", "-g", metavar="GAME", help="In place of CONFIG: a game as it is, such as leduc."),
+        options.GAME,
     ] = None,
     p: Annotated[
         list[float] | None,
@@ -68,19 +67,15 @@ def counter(
             help="What is often enough: 1-step, 10-step, 0-10-linear or s-curve. Left out: 0-10-linear.",
         ),
     ] = None,
-    iterations: Annotated[
-        int | None, typer.Option("--iterations", "-n", metavar="N", help="Stop after N iterations.")
-    ] = None,
-    minutes: Annotated[float | None, typer.Option("--minutes", "-m", metavar="M", help="Stop after M minutes.")] = None,
+    iterations: Annotated[int | None, options.ITERATIONS] = None,
+    seconds: Annotated[float | None, options.TIME] = None,
     algorithm: Annotated[
         str | None,
-        typer.Option(
-            "--algorithm", "-a", metavar="A", help="cfr, cfr+, linear, dcfr, joint or external. Left out: CONFIG's."
-        ),
+        options.ALGORITHM,
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", metavar="S", help="Left out: CONFIG's.")] = None,
-    threads: Annotated[int | None, typer.Option("--threads", metavar="T", help="Left out: CONFIG's.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="DIR", help="A new folder for the run.")] = None,
+    seed: Annotated[int | None, options.SEED] = None,
+    threads: Annotated[int | None, options.THREADS] = None,
+    out: Annotated[Path | None, options.OUT] = None,
     engine: EngineOption = None,
     address: AddressOption = "",
     as_json: AsJson = False,
@@ -88,7 +83,7 @@ def counter(
     """Answer a model of an opponent: win more from them than an equilibrium does, without giving too much away.
 
     What comes out is a run like any other: `kilt match`, `kilt export` and `kilt agent` take it, and
-    `kilt solve --resume DIR` goes on with it when it was stopped or killed. Workers of an engine solve several answers
+    `kilt solve DIR` goes on with it when it was stopped or killed. Workers of an engine solve several answers
     at once, each in one process; what one that is lost has done up to its last checkpoint is gone on with by another.
     """
     from kilt.config import DEFAULT_ALGORITHM
@@ -117,7 +112,7 @@ def counter(
     if several and folder.exists():
         raise RunError(f"{folder} is there already: choose another folder for the answers")
     folders = [folder / f"p-{share:g}" for share in shares] if several else [folder]
-    budget, target = asked_budget(iterations, minutes, None), game or str(config)
+    budget, target = asked_budget(iterations, seconds, None, None), game or str(config)
     if config and config.is_dir() and not (config / CONFIG).is_file():  # a run on a game as it is
         game, config = open_run(config).game, None
     with _opponent(model, logs or [], player or "", target, as_json=as_json) as seen:
@@ -173,7 +168,7 @@ def _solved(
                     tick(str(folder), number / len(folders))
                     found.append(solve_answer(folder, budget))
     except KeyboardInterrupt:
-        say(f"stopped; each goes on by itself: kilt solve --resume {quote(str(folders[len(found)]))}")
+        say(f"stopped; each goes on by itself: kilt solve {quote(str(folders[len(found)]))}")
         raise typer.Exit(130) from None
     return list(zip(shares, folders, found, strict=True))
 
@@ -219,9 +214,9 @@ def _configured(
     algorithm: str | None,
 ) -> Config:
     """The configuration of a run that answers a model in the abstract game of another configuration, or of a run."""
+    from kilt.cli.solve import with_overrides
     from kilt.config import CounterConfig, EngineConfig, read_config
     from kilt.runs.folder import CONFIG
-    from kilt.runs.run import with_overrides
     from kilt.strategy.blueprint import card_folders
 
     said = read_config(config / CONFIG if config.is_dir() else config)

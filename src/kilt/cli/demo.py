@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from kilt.cli import options
 from kilt.cli.match import first_meets_others, print_matches, say_strategies
 from kilt.cli.sanity import print_sanity
 from kilt.cli.show import say
@@ -18,15 +19,11 @@ OTHER_RULE = "@new-0.2"  # the run after the post-processing of [Brown15]
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="RUN", help="A folder for all of it.")] = Path(
-        "runs/demo"
-    ),
-    minutes: Annotated[float, typer.Option("--minutes", "-m", metavar="M", help="How long to solve.")] = 2.0,
-    hands: Annotated[int, typer.Option("--hands", "-n", metavar="N", help="How many hands a match has.")] = 20_000,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", help="What the cards of matches are drawn from.")] = 0,
-    device: Annotated[
-        str, typer.Option("--device", metavar="D", help="Where to solve: `gpu` for an NVIDIA graphics card, or `cpu`.")
-    ] = "cpu",
+    out: Annotated[Path, options.OUT] = Path("runs/demo"),
+    seconds: Annotated[float, options.TIME] = 120.0,
+    hands: Annotated[int, options.HANDS] = 20_000,
+    seed: Annotated[int, options.SEED] = 0,
+    device: Annotated[str, options.DEVICE] = "cpu",
     web: Annotated[
         bool, typer.Option("--web", help="Open the page in the browser at the end: see `kilt web`.")
     ] = False,
@@ -57,15 +54,15 @@ def demo(
             config.parent.mkdir(parents=True, exist_ok=True)
             plan = replace(plan_named(DEMO_CARDS, (0, 3, 1, 1)), public=(DEMO_CLASSES,))
             artifact.write_text(out.parent / f"{out.name}-cards.toml", plan.toml())
-            said = {"cards": f"{out.name}-cards.toml", "minutes": minutes, "threads": cpu_count() or 1}
+            said = {"cards": f"{out.name}-cards.toml", "minutes": seconds / 60, "threads": cpu_count() or 1}
             artifact.write_text(config, DEMO.format(**said))
     begun = RunFolder.begun(out)
     if not (begun and RunFolder.open(out).ended and artifact.exists(out / STRATEGY)):
         again = is_configured(out)
         where = "" if device == "cpu" else f" --device {quote(device)}"
-        command = f"kilt solve --resume {run}" if again else f"kilt solve {quote(str(config))} --out {run}"
+        command = f"kilt solve {run}" if again else f"kilt solve {quote(str(config))} --out {run}"
         _show(command + where)
-        solve(None if again else config, out=None if again else out, resume=out if again else None, device=device)
+        solve(str(out if again else config), out=None if again else out, device=device)
     blueprint = Blueprint.load(out)
 
     players = [str(out), *BASELINES, f"{out}{OTHER_RULE}"]
@@ -88,9 +85,9 @@ def demo(
         ("all hands of a match, to read", f"kilt match {run} random --hands 2000 --log hands.log"),
         ("an ACPC dealer for it …", f"kilt dealer {blueprint.game.name} --hands 100 --ports 20000 20001"),
         ("… and in two other terminals", f"kilt agent {run} localhost 20000"),
-        ("solve longer", f"kilt solve --resume {run} --minutes {5 * minutes:g}"),
+        ("solve longer", f"kilt solve {run} --time {5 * seconds / 60:g}min"),
         ("take it elsewhere", f"kilt export {run} my-agent"),
-        ("build a larger one", "kilt plan --example > mine.toml && kilt plan mine.toml"),
+        ("build a larger one", "kilt new mine.toml && kilt estimate mine.toml"),
     )
     results = [MatchResult(*played.players, win_rate(played), played.hands) for played in matches]
     plays = strategy_of(blueprint_agent(str(out)))

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from kilt.cli import options
 from kilt.cli.show import waiting
 
 if TYPE_CHECKING:
@@ -15,20 +14,11 @@ if TYPE_CHECKING:
 
 EngineOption = Annotated[
     str | None,
-    typer.Option(
-        "--engine",
-        metavar="E",
-        help="Where the work is done: `local`, in threads of this process, or `ray`, in processes, of other machines "
-        "too; what comes out is the same. Left out: here.",
-    ),
+    options.ENGINE,
 ]
 AddressOption = Annotated[
     str,
-    typer.Option(
-        "--address",
-        metavar="A",
-        help="With --engine ray: HOST:PORT of a Ray cluster that is there. Left out: one of its own, here.",
-    ),
+    options.ADDRESS,
 ]
 
 

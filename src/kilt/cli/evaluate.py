@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 from rich.progress import TaskID
 
+from kilt.cli import options
 from kilt.cli.engines import AddressOption, EngineOption, opened
 from kilt.cli.log import UNIT, log
 from kilt.cli.match import ProcessesOption, SeedOption
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from kilt.evaluate.lbr import LowerBound
     from kilt.evaluate.stats import Estimate
     from kilt.games.gamedef import GameDef
-    from kilt.players.profile import Subject
+    from kilt.players.profile import StrategyRef
     from kilt.solve.abstract_problem import AbstractProblem
 
 LONG = 120.0  # seconds of a walk: where it takes longer it goes flop by flop, so that it can be stopped and go on
@@ -42,24 +43,15 @@ def _group() -> None:
 
 @app.command()
 def exploitability(
-    run: Annotated[
-        Path | None,
+    who: Annotated[
+        str | None,
         typer.Argument(
-            metavar="[RUN]",
-            help="A run, or what `kilt export` made: its average strategy and the strategy as played are judged. "
-            "RUN@RULE judges the strategy after that rule alone, and RUN@none the average strategy alone.",
+            metavar="WHO",
+            help="A run, RUN@RULE, or with --game an agent: uniform, always-call, FILE.py:CLASS and so on. Agents that "
+            "look at cards are judged in small games.",
         ),
     ] = None,
     game: GameOption = None,
-    agent: Annotated[
-        str | None,
-        typer.Option(
-            "--agent",
-            metavar="AGENT",
-            help="With --game: uniform takes all actions alike; in poker there are always-fold, always-call, "
-            "always-raise and call-or-raise, half and half, too.",
-        ),
-    ] = None,
     responses: Annotated[
         Path | None,
         typer.Option(
@@ -74,14 +66,14 @@ def exploitability(
             help="With a RUN on an abstract game: draw N flops, and estimate from them. Left out: walk all.",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", help="With --flops: what they are drawn from.")] = 0,
+    seed: Annotated[int, options.SEED] = 0,
     threads: ThreadsOption = 1,
     device: DeviceOption = "cpu",
     engine: EngineOption = None,
     address: AddressOption = "",
     as_json: AsJson = False,
 ) -> None:
-    """What perfect opponents win from a strategy, exactly: the strategies of a run, or --game NAME --agent AGENT.
+    """What perfect opponents win from a strategy, exactly: that of a run, or of an agent in a game.
 
     A run whose agent post-processes has two: the average strategy that was solved, and the strategy as played. Both are
     judged, each by its own best responses. Add @RULE to the run to judge one of them.
@@ -92,24 +84,22 @@ def exploitability(
     """
     from kilt.errors import RunError
     from kilt.players.agents import resolves
-    from kilt.players.fixed_agents import AGENTS
-    from kilt.players.profile import Subject
+    from kilt.players.known_tables import AGENTS
+    from kilt.players.reference import is_run_name, player
 
-    if (run is None) == (game is None):
-        raise RunError(
-            "give a RUN that `kilt solve --out RUN` has filled, or --game NAME --agent AGENT; one of the two"
-        )
-    if run and agent:
-        raise RunError(f"--agent {agent} is given and the run {run} too: leave out one")
-    if device != "cpu" and (game or engine):
+    if who is None:
+        raise RunError(f"nobody is given: name a run, or with --game an agent such as {', '.join(AGENTS)}")
+    met = player(who, game)
+    is_run = isinstance(met.spec, str) and is_run_name(met.spec)
+    if is_run and game:
+        raise RunError(f"{who} is a run, which knows its game: leave out --game {game}")
+    if device != "cpu" and (not is_run or engine):
         raise RunError("a GPU walks with the strategy of a run, alone: give a RUN, and leave out --engine")
-    if game and agent is None:
-        raise RunError(f"the agent is not given: use --agent with one of {', '.join(AGENTS)}")
 
     if responses and responses.exists():
         raise RunError(f"{responses} is there already: choose another folder for the best responses")
-    subjects = Subject.all_of_run(run, say) if run else (Subject(str(game), agent=str(agent), strategy=str(agent)),)
-    first = subjects[0]
+    refs = met.strategies(warn=say)
+    first = refs[0]
     how: dict[str, Any] = {
         "flops": flops,
         "seed": seed,
@@ -118,20 +108,21 @@ def exploitability(
         "engine": engine,
         "address": address,
     }
-    found = [_judged(subject, responses, **how) for subject in subjects]
-    who = {"run": str(run), "iterations": found[0].iterations, "strategy": first.strategy} if run else {"agent": agent}
+    found = [_judged(subject, responses, **how) for subject in refs]
+    run = {"run": who, "iterations": found[0].iterations, "strategy": first.strategy}
     if as_json:
         each = {
             "as_played" if subject.played else "average": {"strategy": subject.strategy} | judged.figures
-            for subject, judged in zip(subjects, found, strict=True)
+            for subject, judged in zip(refs, found, strict=True)
         }
-        print_json({"game": first.game} | who | found[0].figures | (each if run else {}))
+        told = run if is_run else {"agent": who}
+        print_json({"game": first.game} | told | found[0].figures | (each if is_run else {}))
         return
     columns = [[value for _, value, _ in judged.rows] for judged in found]
     rows = [[what, *values, unit] for (what, _, unit), *values in zip(found[0].rows, *columns, strict=True)]
-    print_table(f"{first.game}, {agent or run}", ["", *(subject.strategy for subject in subjects), "unit"], rows)
-    if run and resolves(run):
-        say(f"{run} solves subgames while it plays, which changes its strategy: kilt evaluate lbr gives a lower bound")
+    print_table(f"{first.game}, {who}", ["", *(subject.strategy for subject in refs), "unit"], rows)
+    if is_run and resolves(who):
+        say(f"{who} solves subgames while it plays, which changes its strategy: kilt evaluate lbr gives a lower bound")
 
 
 class _Judged(NamedTuple):
@@ -143,7 +134,7 @@ class _Judged(NamedTuple):
 
 
 def _judged(
-    subject: Subject,
+    subject: StrategyRef,
     responses: Path | None,
     *,
     flops: int | None,
@@ -234,15 +225,10 @@ def lbr(
         str, typer.Argument(metavar="PLAYER", help="A run, RUN@RULE@TRANSLATION, a baseline, or FILE.py:CLASS.")
     ],
     game: GameOption = None,
-    hands: Annotated[int, typer.Option("--hands", "-n", metavar="N", help="How many hands, an even number.")] = 1000,
+    hands: Annotated[int, options.HANDS] = 1000,
     bets: Annotated[
         str | None,
-        typer.Option(
-            "--bets",
-            metavar="SIZES",
-            help='Raises to consider in no-limit games, such as "1x, a". [default: 10% to 3x the pot, the minimum and '
-            "all-in; fewer for raises of bets]",
-        ),
+        options.BETS,
     ] = None,
     since: Annotated[
         str | None,
@@ -276,8 +262,9 @@ def lbr(
     from kilt.errors import PlayError
     from kilt.evaluate.last_round import last_round_bound
     from kilt.evaluate.lbr import BETS, lower_bound
+    from kilt.games.playable import load_holdem
     from kilt.jit import cores
-    from kilt.players.agents import load_holdem, load_player, loaded, strategies_to_judge, strategy_of
+    from kilt.players.agents import load_player, loaded, strategies_to_judge, strategy_of
 
     agent, rules = load_player(player, load_holdem(game) if game else None)
     if bets is not None and rules.rules.betting == "limit":

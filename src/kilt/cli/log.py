@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kilt.cli import options
 from kilt.cli.show import AsJson, ProgressBars, print_json, print_table, say, waiting
 
 if TYPE_CHECKING:
@@ -63,12 +64,7 @@ def log(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A log as ACPC dealers write it, or hands in PHH.")],
     game: Annotated[
         str | None,
-        typer.Option(
-            "--game",
-            "-g",
-            metavar="NAME",
-            help="What was played: a ready-made game or a .game file. Left out: the game of --player.",
-        ),
+        options.GAME,
     ] = None,
     phh: Annotated[
         Path | None,
@@ -85,7 +81,7 @@ def log(
     ] = None,
     name: Annotated[
         str | None,
-        typer.Option("--name", metavar="NAME", help="What --player is called in the log. Left out: as given."),
+        options.NAME,
     ] = None,
     instead: Annotated[
         str | None,
@@ -113,7 +109,7 @@ def log(
     ] = False,
     processes: Annotated[
         int | None,
-        typer.Option("--processes", metavar="P", help="How many processes judge hands. Left out: all cores."),
+        options.WORKERS,
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -123,9 +119,9 @@ def log(
     """
     from kilt.artifact import os_errors
     from kilt.errors import PlayError
+    from kilt.games.playable import load_holdem
     from kilt.jit import cores
     from kilt.play.acpc import decoded
-    from kilt.players.agents import load_holdem
 
     if player is None and (name or instead or estimator or opponent or values or partial):
         raise PlayError("--name, --as, --estimator and the like say how a player is judged: give --player too")

@@ -1,4 +1,4 @@
-"""``kilt match`` and ``kilt crosstable``: players against each other, and who wins how much."""
+"""``kilt match`` and ``kilt match --all``: players against each other, and who wins how much."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kilt.cli import options
 from kilt.cli.engines import AddressOption, EngineOption, opened
 from kilt.cli.log import NewLog
 from kilt.cli.show import AsJson, ProgressBars, duration, interrupts, print_json, print_table, say
@@ -40,34 +41,21 @@ Players = Annotated[
 ]
 GameOption = Annotated[
     str | None,
-    typer.Option(
-        "--game",
-        "-g",
-        metavar="NAME",
-        help="A ready-made game (see `kilt game list`) or an ACPC .game file. Left out: that of a player who has one.",
-    ),
+    options.GAME,
 ]
-HandsOption = Annotated[int, typer.Option("--hands", "-n", metavar="N", help="How many hands a match has.")]
+HandsOption = Annotated[int, options.HANDS]
 DuplicateOption = Annotated[
     bool,
-    typer.Option("--duplicate/--no-duplicate", help="Play every deal twice, with the players swapped: luck cancels."),
+    options.DUPLICATE,
 ]
-SeedOption = Annotated[int, typer.Option("--seed", metavar="S", help="What the cards are drawn from.")]
+SeedOption = Annotated[int, options.SEED]
 ProcessesOption = Annotated[
     int | None,
-    typer.Option(
-        "--processes", metavar="P", help="How many processes; the result is the same on any. Left out: all cores."
-    ),
+    options.WORKERS,
 ]
 WayOption = Annotated[
     str,
-    typer.Option(
-        "--way",
-        metavar="WAY",
-        help="How it is found out who wins: `expected` averages over all actions, for players who bet by one tree; "
-        "`aivat` takes luck out of hands that a run has played; `played` counts what is won; `best` takes the first of "
-        "these that the players allow and that pays.",
-    ),
+    options.WAY,
 ]
 PlayedOption = Annotated[
     bool, typer.Option("--played", help="Play all hands, whatever the way is, and print what was won beside it.")
@@ -87,7 +75,7 @@ def match(
     address: AddressOption = "",
     log: Annotated[
         Path | None,
-        typer.Option("--log", metavar="FILE", help="A new file for all hands, as the ACPC's dealer writes them."),
+        options.LOG,
     ] = None,
     until: Annotated[
         str | None,
@@ -98,9 +86,14 @@ def match(
             "however often that is checked; after --hands at the latest.",
         ),
     ] = None,
+    everyone: Annotated[
+        bool, typer.Option("--all", help="A match between any two of the players, as a table.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Play matches: the first player meets each of the others. Win rates have their 95% interval.
+    """Play matches: the first player meets each of the others, or with --all everyone meets everyone.
+
+    Win rates have their 95% interval.
 
     Ctrl-C ends a match early, and what was played counts.
     """
@@ -109,6 +102,11 @@ def match(
 
     if log and len(players) > 2:
         raise PlayError(f"--log {log} is for one match, and {len(players)} players are given: use two")
+    if everyone:
+        if log or until or played:
+            raise PlayError("--all prints a table of win rates: leave out --log, --until and --played")
+        crosstable(players, game, hands, duplicate, seed, way, processes, engine, address, as_json)
+        return
     error = None if until is None else _error_rate(until)
     if error is not None and log:
         raise PlayError("--until plays a match in parts, and --log keeps one: leave out one of them")
@@ -333,8 +331,9 @@ def crosstable(
 def _common_game(players: list[str], name: str | None) -> Holdem:
     """The game that all players play: the one of that name, or that of the first player who was made for one."""
     from kilt.errors import PlayError
+    from kilt.games.playable import load_holdem
     from kilt.play.agent import RememberingAgent
-    from kilt.players.agents import game_for, load_holdem, loaded, own_game
+    from kilt.players.agents import game_for, loaded, own_game
 
     if len(players) < 2:
         raise PlayError(f"one player is given, {players[0]}; a match has two: add another one")

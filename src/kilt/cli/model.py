@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from kilt.cli import options
 from kilt.cli.show import AsJson, ProgressBars, print_json, print_table, say, ticking
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def model(
     logs: Annotated[
         list[Path], typer.Argument(metavar="LOG…", help="Logs as ACPC dealers write them, or hands in PHH.")
     ],
-    player: Annotated[str, typer.Option("--player", metavar="NAME", help="Whose actions to count, as logs call them.")],
+    player: Annotated[str, options.OPPONENT_NAME],
     target: Annotated[
         str | None,
         typer.Option(
@@ -29,9 +30,9 @@ def model(
     ] = None,
     game: Annotated[
         str | None,
-        typer.Option("--game", "-g", metavar="NAME", help="… or a game as it is: a ready-made one, or a file."),
+        options.GAME,
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="DIR", help="A new folder for the model.")] = None,
+    out: Annotated[Path | None, options.OUT] = None,
     mucked: Annotated[
         str,
         typer.Option(

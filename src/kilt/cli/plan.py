@@ -1,4 +1,4 @@
-"""``kilt plan``: what a run will take, before it begins."""
+"""``kilt estimate`` and ``kilt new``: what a run will take, before it begins."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kilt.cli import options
 from kilt.cli.show import AsJson, count, duration, in_bytes, out, print_json, print_table, say, waiting
 
 if TYPE_CHECKING:
@@ -20,10 +21,14 @@ if TYPE_CHECKING:
 MEASURED = 3.0  # seconds, for what a batch costs
 
 
-def plan(
-    config: Annotated[
-        Path | None, typer.Argument(metavar="[CONFIG]", help="A .toml file as `kilt solve` takes it.")
-    ] = None,
+def estimate(
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="WHAT",
+            help="A configuration (.toml), as `kilt solve` takes it; or a game by name or file, solved from disk.",
+        ),
+    ],
     probe: Annotated[
         bool, typer.Option("--probe/--no-probe", help="Walk the game for some seconds to see how fast that goes.")
     ] = True,
@@ -52,53 +57,35 @@ def plan(
     ] = None,
     game: Annotated[
         str | None,
-        typer.Option("--game", "-g", metavar="NAME", help="In place of CONFIG: a game as it is, solved from disk."),
+        options.GAME,
     ] = None,
-    algorithm: Annotated[
-        str, typer.Option("--algorithm", "-a", metavar="A", help="With --game: cfr+disk, or cfr+disk:average.")
-    ] = "cfr+disk",
+    algorithm: Annotated[str, options.ALGORITHM] = "cfr+disk",
     machines: Annotated[
-        int, typer.Option("--machines", min=1, metavar="N", help="With --game: that share its subgames.")
+        int, typer.Option("--machines", min=1, metavar="N", help="For a game: that share its subgames.")
     ] = 1,
-    iterations: Annotated[
-        int | None, typer.Option("--iterations", min=1, metavar="I", help="With --game: how many are to be done.")
-    ] = None,
-    target: Annotated[
-        float | None,
-        typer.Option("--target", metavar="T", help="With --game: to which exploitability, in chips per game."),
-    ] = None,
-    device: Annotated[
-        str, typer.Option("--device", metavar="D", help="`gpu` for external sampling on a graphics card, or `cpu`.")
-    ] = "cpu",
-    example: Annotated[
-        bool,
-        typer.Option("--example", help="Print a CONFIG to begin with, or the ready-made one `tartanian7`, and stop."),
-    ] = False,
+    iterations: Annotated[int | None, options.ITERATIONS] = None,
+    target: Annotated[str | None, options.TARGET] = None,
+    device: Annotated[str | None, options.DEVICE] = None,
     as_json: AsJson = False,
 ) -> None:
     """Say how large an abstract game is, and what memory, disk and time it takes, before anything is built.
 
     With blades, say what each of them takes; with --simulate, how a run would go on more of them than there are here.
-    With --game, say what CFR+ from disk takes for a game as it is, on one machine and on N.
+    For a game as it is, say what CFR+ from disk takes, on one machine and on N.
     """
     from kilt import machine
+    from kilt.api import chips_of
     from kilt.config import read_config
     from kilt.errors import RunError
     from kilt.gpu import has_room
     from kilt.runs.cluster import latency_of
-    from kilt.runs.examples import example_named
     from kilt.runs.plan import resolve
 
-    if example:
-        out.print(example_named(str(config or "")), end="", markup=False, highlight=False, soft_wrap=True)
+    config = Path(what)
+    if config.suffix != ".toml":
+        chips = None if target is None else chips_of(target, what)
+        _plan_disk(what, algorithm, machines, cores, bandwidth, iterations, chips, probe=probe, as_json=as_json)
         return
-    if game is not None:
-        if config:
-            raise RunError(f"--game {game} and {config} are given: leave out one of them")
-        _plan_disk(game, algorithm, machines, cores, bandwidth, iterations, target, probe=probe, as_json=as_json)
-        return
-    if config is None:
-        raise RunError("no CONFIG is given: `kilt plan --example > my.toml` makes one to begin with")
     said = read_config(config)
     shares = _blades(said, blades)
     network = [(text.strip(), latency_of(text)) for text in latency.split(",")]
@@ -107,13 +94,14 @@ def plan(
     if bandwidth is not None and not bandwidth > 0:
         raise RunError(f"--bandwidth is {bandwidth:g}: give more than 0 Gbit/s, or leave it out")
     with waiting("counting …"):
-        plan = resolve(said).planned_on(device)
+        plan = resolve(said)
+        plan = plan.planned_on(device or plan.device)
         found = plan.estimate()
     parts = _Parts(plan.parts(shares), found.mapped) if shares else None
     there = machine.available_memory()
     fits = found.fits and (not found.cards or machine.fits_memory(found.cards.memory - found.cards.mapped))
     walked = None
-    there_too = device == "cpu" or has_room(found.device)
+    there_too = plan.device == "cpu" or has_room(found.device)
     if probe and fits and there_too and not simulate and not plan.algorithm.walks and not plan.algorithm.joint:
         with waiting("walking the game for some seconds …"):
             walked = plan.pace()
@@ -154,7 +142,7 @@ def plan(
         say(parts.words())
     if walked:
         each = sum(size.infosets) / walked.decisions
-        walkers = f"{said.solver.threads} threads walk" if device == "cpu" else "the GPU walks"
+        walkers = f"{said.solver.threads} threads walk" if plan.device == "cpu" else "the GPU walks"
         say(
             f"{walkers} {walked.visits / 1e6:,.1f} million nodes and "
             f"{walked.iterations:,.0f} iterations a second: {_time(each)} for as many decisions as there are "
@@ -163,6 +151,28 @@ def plan(
     if simulated:
         simulated.show()
     _end(fits=fits or bool(shares))
+
+
+def new(
+    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="A new .toml file. Left out: print it.")] = None,
+    like: Annotated[
+        str, typer.Option("--like", metavar="NAME", help="A ready-made configuration, such as `tartanian7`.")
+    ] = "",
+) -> None:
+    """Write a configuration to begin with: edit it, then run `kilt estimate` and `kilt solve`."""
+    from kilt import artifact
+    from kilt.errors import RunError
+    from kilt.runs.examples import example_named
+
+    text = example_named(like)
+    if file is None:
+        out.print(text, end="", markup=False, highlight=False, soft_wrap=True)
+        return
+    if file.exists():
+        raise RunError(f"{file} is there already: choose another name")
+    with artifact.os_errors(f"{file} cannot be written"):
+        artifact.write_text(file, text)
+    say(f"{file} is written; what it takes: kilt estimate {file}")
 
 
 def _end(*, fits: bool) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from kilt.cli import options
 from kilt.cli.log import NewLog
 from kilt.cli.show import say
 
@@ -16,21 +17,17 @@ def dealer(
     game: Annotated[
         str, typer.Argument(metavar="GAME", help="A ready-made game (see `kilt game list`) or an ACPC .game file.")
     ],
-    hands: Annotated[int, typer.Option("--hands", "-n", metavar="N", help="How many hands.")] = 3000,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Of the cards.")] = 0,
+    hands: Annotated[int, options.HANDS] = 3000,
+    seed: Annotated[int, options.SEED] = 0,
     names: Annotated[tuple[str, str], typer.Option("--names", metavar="A B", help="Of the players, for the log.")] = (
         "A",
         "B",
     ),
-    host: Annotated[
-        str, typer.Option("--host", metavar="H", help="Where to listen. Left out: this machine alone can connect.")
-    ] = "127.0.0.1",
+    host: Annotated[str, options.HOST] = "127.0.0.1",
     ports: Annotated[
         tuple[int, int], typer.Option("--ports", metavar="P1 P2", help="One for each player; 0 is any free one.")
     ] = (0, 0),
-    log: Annotated[
-        Path | None, typer.Option("--log", "-l", metavar="FILE", help="A new file for the hands, as the ACPC has them.")
-    ] = None,
+    log: Annotated[Path | None, options.LOG] = None,
     start_seconds: Annotated[
         float, typer.Option(metavar="T", help="Seconds until both players must have connected.")
     ] = 600.0,
@@ -45,8 +42,8 @@ def dealer(
     ] = None,
 ) -> None:
     """Deal a match to two players who connect. Prints the ports first, and the score at the end."""
+    from kilt.games.playable import load_holdem
     from kilt.play.net import Limits, serve
-    from kilt.players.agents import load_holdem
 
     def announce(ports: tuple[int, int]) -> None:
         typer.echo(f"{ports[0]} {ports[1]}")
@@ -84,24 +81,23 @@ def agent(
     port: Annotated[int, typer.Argument(metavar="PORT", help="That the dealer keeps for this player.")],
     game: Annotated[
         str | None,
-        typer.Option("--game", "-g", metavar="NAME", help="A ready-made game or an ACPC .game file, for baselines."),
+        options.GAME,
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option("--seed", metavar="S", help="Of what the player draws at random. Left out: another every time."),
+        options.SEED,
     ] = None,
     log: Annotated[
         Path | None,
-        typer.Option(
-            "--log", "-l", metavar="FILE", help="A new file for what a player who remembers notes of each hand."
-        ),
+        options.LOG,
     ] = None,
 ) -> None:
     """Play a match with an ACPC dealer. A start script is this command; host and port are appended to it."""
     from secrets import randbits
 
+    from kilt.games.playable import load_holdem
     from kilt.play.net import play_agent
-    from kilt.players.agents import load_holdem, load_player
+    from kilt.players.agents import load_player
 
     who, rules = load_player(player, None if game is None else load_holdem(game))
     seed = randbits(63) if seed is None else seed

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
+from kilt.cli import options
 from kilt.cli.show import AsJson, complain, out, print_json, print_table, say, waiting
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def sanity(
     ],
     deals: Annotated[
         int,
-        typer.Option("--deals", "-n", metavar="N", min=1, max=10**8, help="How many deals of self-play to look at."),
+        options.DEALS,
     ] = 20_000,
     seed: Annotated[int, typer.Option("--seed", metavar="S", min=0, help="What the deals are drawn from.")] = 0,
     as_json: AsJson = False,

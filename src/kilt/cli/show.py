@@ -20,6 +20,7 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
+from kilt.cli import options
 from kilt.compiling import compiled_seconds, listeners
 
 # Names of players, games and folders come from outside: nothing in a text is markup or stands for an emoji.
@@ -27,7 +28,7 @@ out = Console(markup=False, emoji=False)
 errors = Console(stderr=True, markup=False, emoji=False)
 WIDE = 500  # characters, as good as any number for a file
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
+AsJson = Annotated[bool, options.AS_JSON]
 
 
 def print_json(values: Mapping[str, Any]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kilt.cli import options
 from kilt.cli.show import AsJson, ProgressBars, interrupts, print_json, print_table, say, waiting
 
 if TYPE_CHECKING:
@@ -29,9 +30,7 @@ def slumbot(
             "seats:A,B, or portfolio:A,B.",
         ),
     ] = DEFAULT,
-    hands: Annotated[
-        int, typer.Option("--hands", "-n", metavar="N", help="Hands in the log at the end, earlier ones included.")
-    ] = 1000,
+    hands: Annotated[int, options.HANDS] = 1000,
     log: Annotated[
         Path | None,
         typer.Option("--log", "-l", metavar="FILE", help="Keeps all hands. [default: slumbot-PLAYER.log]"),
@@ -51,7 +50,7 @@ def slumbot(
     ] = 1.0,
     seed: Annotated[
         int | None,
-        typer.Option("--seed", metavar="S", help="Random seed of the player. [default: another every time]"),
+        options.SEED,
     ] = None,
     aivat: Annotated[
         bool, typer.Option("--aivat/--no-aivat", help="Reduce the variance by AIVAT, if PLAYER has a blueprint.")
@@ -66,9 +65,10 @@ def slumbot(
 
     from kilt.errors import PlayError
     from kilt.evaluate.slumbot_rates import slumbot_rates
+    from kilt.games.playable import load_holdem
     from kilt.play.slumbot import GAME, URL, SlumbotClient
     from kilt.play.slumbot_match import SlumbotLog, continue_match, name_in_logs
-    from kilt.players.agents import load_holdem, load_player, strategy_of
+    from kilt.players.agents import load_player, strategy_of
 
     if hands < 1:
         raise PlayError(f"a match of {hands} hands cannot be played: ask for 1 or more")

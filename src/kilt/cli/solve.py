@@ -6,6 +6,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from shlex import quote
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import TaskID
 
+from kilt.cli import options
 from kilt.cli.plan import estimate_words
 from kilt.cli.show import (
     AsJson,
@@ -26,7 +28,7 @@ from kilt.cli.show import (
     ticking,
     waiting,
 )
-from kilt.config import DEFAULT_ALGORITHM, DEFAULT_MINUTES, SPOT
+from kilt.config import DEFAULT_ALGORITHM, SPOT
 
 if TYPE_CHECKING:
     from kilt.config import Config
@@ -37,66 +39,47 @@ if TYPE_CHECKING:
 
 GameOption = Annotated[
     str | None,
-    typer.Option(
-        "--game",
-        "-g",
-        metavar="NAME",
-        help="A ready-made game (see `kilt game list`), an ACPC .game file, or openspiel:NAME for one of open_spiel's.",
-    ),
+    options.GAME,
 ]
 
 ThreadsOption = Annotated[
     int,
-    typer.Option("--threads", metavar="T", help="How many threads; more than 1 for algorithms that walk all boards."),
+    options.THREADS,
 ]
 
 DeviceOption = Annotated[
     str,
-    typer.Option("--device", metavar="D", help="`gpu` for walks over all boards on an NVIDIA graphics card, or `cpu`."),
+    options.DEVICE,
+]
+
+MaybeDeviceOption = Annotated[
+    str | None,
+    options.DEVICE,
 ]
 
 
 def solve(
-    config: Annotated[
-        Path | None,
+    what: Annotated[
+        str | None,
         typer.Argument(
-            metavar="[CONFIG]",
-            help="A .toml file that says game, cards, bets and solver of an abstract game: `kilt plan --example`.",
+            metavar="[WHAT]",
+            help="A game by name (`kilt game list`), an ACPC .game file, or openspiel:NAME; a configuration (.toml), "
+            "which `kilt new` makes; or the folder of a run that was stopped or killed, to resume it.",
         ),
     ] = None,
-    game: GameOption = None,
     algorithm: Annotated[
         str | None,
-        typer.Option(
-            "--algorithm",
-            "-a",
-            metavar="A",
-            help=f"How to solve it: --algorithms lists the ways. Left out: {DEFAULT_ALGORITHM}, or what CONFIG says.",
-        ),
+        options.ALGORITHM,
     ] = None,
-    iterations: Annotated[
-        int | None, typer.Option("--iterations", "-n", metavar="N", help="Stop after N iterations.")
-    ] = None,
-    minutes: Annotated[
-        float | None,
-        typer.Option(
-            "--minutes", "-m", metavar="M", help=f"Stop after M minutes. No budget at all: {DEFAULT_MINUTES}."
-        ),
-    ] = None,
-    target: Annotated[
-        float | None,
-        typer.Option("--target", "-t", metavar="E", help="Stop when exploitability is at most E chips per game."),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", metavar="S", help="For algorithms that draw at random. Left out: 0.")
-    ] = None,
+    iterations: Annotated[int | None, options.ITERATIONS] = None,
+    seconds: Annotated[float | None, options.TIME] = None,
+    target: Annotated[str | None, options.TARGET] = None,
+    seed: Annotated[int | None, options.SEED] = None,
     threads: Annotated[
         int | None,
-        typer.Option(
-            "--threads", metavar="T", help="How many threads; more than 1 with CONFIG, or to walk all boards."
-        ),
+        options.THREADS,
     ] = None,
-    device: DeviceOption = "cpu",
+    device: MaybeDeviceOption = None,
     tilt: Annotated[
         str | None,
         typer.Option(
@@ -108,29 +91,11 @@ def solve(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="RUN",
-            help="A new folder for the strategy, a log, a plot, and checkpoints to resume from.",
-        ),
-    ] = None,
-    resume: Annotated[
-        Path | None,
-        typer.Option(
-            "--resume",
-            metavar="RUN",
-            help="Go on with a run that was stopped or killed, to its old budget or to a new one (in total).",
-        ),
+        options.OUT,
     ] = None,
     engine: Annotated[
         str | None,
-        typer.Option(
-            "--engine",
-            metavar="E",
-            help="With CONFIG: `local` or `ray`, blades share the classes of its boards. Left out: as it says. With "
-            "cfr+disk: they share the subgames, each on a disk of its own.",
-        ),
+        options.ENGINE,
     ] = None,
     blades: Annotated[
         str | None,
@@ -142,9 +107,7 @@ def solve(
     ] = None,
     address: Annotated[
         str | None,
-        typer.Option(
-            "--address", metavar="A", help="HOST:PORT of a Ray cluster that is there. Left out: one of its own, here."
-        ),
+        options.ADDRESS,
     ] = None,
     batch: Annotated[
         int | None,
@@ -157,22 +120,22 @@ def solve(
 
     Exploitability is what perfect opponents would win against it, mean over both seats. Small games are written out
     as trees; large ones need an algorithm that walks over public boards with all hands at once (see --algorithms).
-    Games that are too large for that are abstracted first: a CONFIG says how, and `kilt plan` what that takes.
+    Games that are too large for that are abstracted first: a CONFIG says how, and `kilt estimate` what that takes.
 
-    Give one of --iterations, --minutes and --target. Ctrl-C stops a run so that --resume can go on with it.
+    Stops at the first of --iterations, --time and --target, or after a minute. Ctrl-C stops a run early: `kilt solve
+    RUN` resumes it, to its old limits or to new ones in total.
     """
     from kilt.errors import RunError
 
     if list_algorithms:
         _print_algorithms(as_json=as_json)
         return
-    budget = asked_budget(iterations, minutes, target)
+    config, game, resume = _meant(what)
+    budget = asked_budget(iterations, seconds, target, config or resume or game)
     if resume and out:
-        raise RunError(f"--resume {resume} goes on in its own folder: leave out --out {out}")
+        raise RunError(f"{resume} is a run, which is resumed in its own folder: leave out --out {out}")
     if resume and (resume / SPOT).is_file():
         raise RunError(f"{resume} is a spot: kilt spot solve --resume {quote(str(resume))}")
-    if config and (game or resume):
-        raise RunError(f"{config} says which game it is: leave out --game and --resume")
     solver = {"algorithm": algorithm, "seed": seed, "threads": threads}
     where = {"name": engine, "address": address, "batch": batch} | _blades(blades)
     folder = resume or out
@@ -207,7 +170,7 @@ def _whole(
     algorithm: str | None,
     seed: int | None,
     threads: int | None,
-    device: str,
+    device: str | None,
     tilt: str,
     resume: Path | None,
     out: Path | None,
@@ -228,7 +191,7 @@ def _whole(
         seed = begun.identity.seed if seed is None else seed
     if game is None:
         raise RunError(
-            "no game is given: add --game NAME (`kilt game list` has the names), a CONFIG file, or --resume RUN"
+            "no game is given: name one (`kilt game list` has the names), a .toml file, or the folder of a run"
         )
     threads = 1 if threads is None else threads
     asked = {name: value for name, value in where.items() if value is not None}
@@ -281,21 +244,33 @@ def _abstract(
     budget: Budget | None,
     solver: dict[str, Any],
     engine: dict[str, Any],
-    device: str,
+    device: str | None,
     *,
     going_on: bool,
 ) -> Run:
     """A run on the abstract game of a configuration, in a folder of its own: its cards are there too."""
     from kilt.config import read_config
     from kilt.runs.folder import CONFIG
-    from kilt.runs.run import with_overrides
 
     folder = folder or free_folder(config.stem if config else "")
     said = with_overrides(read_config(config or folder / CONFIG), solver=solver, engine=engine)
     return configured(said, folder, budget, going_on=going_on, device=device)
 
 
-def configured(said: Config, folder: Path, budget: Budget | None, *, going_on: bool, device: str = "cpu") -> Run:
+def with_overrides(config: Config, *, solver: dict[str, Any], engine: dict[str, Any]) -> Config:
+    """Return a configuration with some values of its solver and engine replaced; None leaves a value as it is."""
+    from kilt.errors import RunError
+
+    solver, engine = (
+        {name: value for name, value in section.items() if value is not None} for section in (solver, engine)
+    )
+    config = replace(config, solver=replace(config.solver, **solver), engine=replace(config.engine, **engine))
+    if engine and not config.engine.name:
+        raise RunError(f"--{next(iter(engine))} is about blades, and there is no engine: add --engine ray, or local")
+    return config
+
+
+def configured(said: Config, folder: Path, budget: Budget | None, *, going_on: bool, device: str | None = None) -> Run:
     """A run of a configuration, new or to go on with; what is built and what it takes is said meanwhile."""
     from kilt.runs.plan import resolve
     from kilt.runs.run import configured_run
@@ -316,7 +291,7 @@ def configured(said: Config, folder: Path, budget: Budget | None, *, going_on: b
                 ready=lambda plan, found: say(estimate_words(plan, found)),
             )
     except KeyboardInterrupt:
-        say(f"stopped; what is built of the cards is kept: kilt solve --resume {quote(str(folder))} goes on")
+        say(f"stopped; what is built of the cards is kept: kilt solve {quote(str(folder))} goes on")
         raise typer.Exit(130) from None
     if isinstance(run.solver, Distributed):
         say(run.solver.described())
@@ -336,13 +311,13 @@ def finish(run: Run) -> Step:
     if run.spent:
         say(f"the budget of {run.budget} is spent already: give a larger one, in total, to go on")
     with interrupts(at_once=run.exact) as stopped, _progress(run, steps) as tick:
-        for step in run.steps(stop=lambda: bool(stopped), tick=tick, warn=say):
+        for step in run.solving(stop=lambda: bool(stopped), tick=tick, warn=say):
             steps.append(step)  # noqa: PERF402, the bar reads it meanwhile
     if stopped:
         kept = run.folder or run.keep(_new_folder(run.identity), steps)
         say(
             f"stopped after {steps[-1].iterations:,} iterations, with {_standing(steps[-1])}; to go on: "
-            f"kilt solve --resume {quote(str(kept.path))}"
+            f"kilt solve {quote(str(kept.path))}"
         )
         raise typer.Exit(128 + stopped[0])
     if workers := with_workers(run.solver):
@@ -381,16 +356,39 @@ def _print_algorithms(*, as_json: bool) -> None:
     print_table("Algorithms", columns, [row(name, entry) for name, entry in ALGORITHMS.items()])
 
 
-def asked_budget(iterations: int | None, minutes: float | None, target: float | None) -> Budget | None:
-    """What was asked for, if anything."""
-    from kilt.errors import RunError
+def asked_budget(
+    iterations: int | None, seconds: float | None, target: str | None, what: str | Path | None
+) -> Budget | None:
+    """The limits that are given, if any, with the target in the chips of a game, a configuration or a run."""
+    from kilt.api import chips_of
     from kilt.runs.budget import Budget
+    from kilt.runs.folder import RunFolder
 
-    given = {"--iterations": iterations, "--minutes": minutes, "--target": target}
-    names = [name for name, value in given.items() if value is not None]
-    if len(names) > 1:
-        raise RunError(f"{' and '.join(names)} are given: use one of them")
-    return Budget(iterations, None if minutes is None else 60 * minutes, target) if names else None
+    if target is None:
+        return None if iterations is None and seconds is None else Budget(iterations, seconds)
+    if isinstance(what, Path) and target.endswith("mbb"):
+        begun = what.suffix != ".toml" and not is_configured(what)
+        what = RunFolder.open(what).identity.game if begun else _config_of(what).game
+    return Budget(iterations, seconds, chips_of(target, str(what)))
+
+
+def _config_of(what: Path) -> Config:
+    from kilt.config import read_config
+    from kilt.runs.folder import CONFIG
+
+    return read_config(what if what.suffix == ".toml" else what / CONFIG)
+
+
+def _meant(what: str | None) -> tuple[Path | None, str | None, Path | None]:
+    """A configuration, a game, or a run to resume: names of ready-made games come before folders."""
+    from kilt.games import ready_made_games
+
+    if what is None or what in ready_made_games():
+        return None, what, None
+    path = Path(what)
+    if path.is_dir():
+        return None, None, path
+    return (path, None, None) if path.suffix == ".toml" else (None, what, None)
 
 
 def _new_folder(identity: RunIdentity) -> Path:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kilt.cli import options
 from kilt.cli.show import (
     AsJson,
     ProgressBars,
@@ -40,7 +41,7 @@ def solve(
     file: Annotated[
         Path | None, typer.Argument(metavar="[SPOT]", help="A .toml file with the spot; options override what it says.")
     ] = None,
-    board: Annotated[str | None, typer.Option("--board", "-b", metavar="B", help="Public cards, like QsJh2h.")] = None,
+    board: Annotated[str | None, options.BOARD] = None,
     pot: Annotated[float | None, typer.Option("--pot", metavar="P", help="Chips in the pot.")] = None,
     stacks: Annotated[
         float | None, typer.Option("--stacks", metavar="S", help="Chips that each player has left (effective).")
@@ -56,9 +57,7 @@ def solve(
     ] = None,
     bets: Annotated[
         list[str] | None,
-        typer.Option(
-            "--bets", metavar="SIZES", help="Like '50%, 1x, a', for both players; given twice, for each of them."
-        ),
+        options.BETS,
     ] = None,
     all_in_threshold: Annotated[
         float | None,
@@ -78,7 +77,7 @@ def solve(
     ] = None,
     game: Annotated[
         str | None,
-        typer.Option("--game", "-g", metavar="NAME", help="Left out: holdem.nolimit.2p, heads-up no-limit hold'em."),
+        options.GAME,
     ] = None,
     rake: Annotated[
         float | None, typer.Option("--rake", metavar="E", help="The house takes E% of the pot from whoever wins it,")
@@ -94,26 +93,14 @@ def solve(
         bool | None,
         typer.Option("--compact/--no-compact", help="Tables of two bytes an entry: some 40% less memory, more time."),
     ] = None,
-    target: Annotated[
-        float | None,
-        typer.Option("--target", "-t", metavar="E", help="Stop at an exploitability of E% of the pot. Left out: 0.5."),
-    ] = None,
-    iterations: Annotated[
-        int | None, typer.Option("--iterations", "-n", metavar="N", help="Stop after N iterations.")
-    ] = None,
-    seconds: Annotated[float | None, typer.Option("--seconds", metavar="S", help="Stop after S seconds.")] = None,
-    threads: Annotated[int, typer.Option("--threads", metavar="T", help="That share the boards to come.")] = 1,
-    device: Annotated[
-        str | None,
-        typer.Option(
-            "--device",
-            metavar="D",
-            help="`gpu` for an NVIDIA graphics card, or `cpu`. [default: cpu, or where the spot was solved so far]",
-        ),
-    ] = None,
+    target: Annotated[str | None, options.TARGET] = None,
+    iterations: Annotated[int | None, options.ITERATIONS] = None,
+    seconds: Annotated[float | None, options.TIME] = None,
+    threads: Annotated[int, options.THREADS] = 1,
+    device: Annotated[str | None, options.DEVICE] = None,
     save: Annotated[
         Path | None,
-        typer.Option("--save", "-o", metavar="FOLDER", help="A new folder for the solution: see `kilt spot show`."),
+        options.OUT,
     ] = None,
     resume: Annotated[
         Path | None,
@@ -150,7 +137,7 @@ def solve(
     }
     said = {name: value for name, value in said.items() if value is not None}
     if resume and (file or said or save):
-        raise RunError(f"{resume} says which spot it is: leave out everything but --target, --iterations and --seconds")
+        raise RunError(f"{resume} says which spot it is: leave out everything but --target, --iterations and --time")
     if resume:
         require_kept(resume)
     whole = asdict(read_spot(file)) if file else {}
@@ -158,7 +145,7 @@ def solve(
         whole.pop("near", None)
     spot = read_spot(resume / SPOT, kept=True) if resume else record_of(Spot, whole | said)
     begun = RunFolder.open(resume) if resume else None
-    budget = SpotBudget(target, iterations, seconds)
+    budget = SpotBudget(_per_cent(target), iterations, seconds)
     with waiting("writing out the tree …"):
         run = spot.begin(budget, threads=threads, save=save, begun=begun, device=device)
     estimate = estimate_of_run(run)
@@ -171,6 +158,18 @@ def solve(
     _print_solution(spot, solution, run, estimate, as_json=as_json)
     if stopped:
         raise typer.Exit(128 + stopped)
+
+
+def _per_cent(target: str | None) -> float | None:
+    """A target such as "0.5%" or "0.5", in per cent of the pot."""
+    from kilt.errors import RunError
+
+    if target is None:
+        return None
+    try:
+        return float(target.strip().removesuffix("%"))
+    except ValueError:
+        raise RunError(f"the target is {target!r}: give per cent of the pot, such as 0.5%") from None
 
 
 def _words(spot: Spot, estimate: SpotEstimate, threads: int) -> str:
@@ -211,7 +210,7 @@ def _solve(spot: Spot, run: Run) -> tuple[list[Step], int]:
             total = None if left is None else seconds + left
             bar.update(task, total=total, completed=seconds, said=" · ".join(said))
 
-        for step in run.steps(stop=lambda: bool(stopped), tick=tick, warn=say):
+        for step in run.solving(stop=lambda: bool(stopped), tick=tick, warn=say):
             steps.append(step)  # noqa: PERF402, the bar reads it meanwhile
     return steps, stopped[0] if stopped else 0
 
@@ -268,7 +267,7 @@ def _print_solution(spot: Spot, solution: SpotSolution, run: Run, estimate: Spot
 
 @app.command()
 def show(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="As `kilt spot solve --save FOLDER` made it.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="As `kilt spot solve --out FOLDER` made it.")],
     line: Annotated[
         str,
         typer.Option(
@@ -286,7 +285,7 @@ def show(
     grid: Annotated[
         Path | None, typer.Option("--grid", metavar="FILE", help="Draw the 13×13 grid: .png, .svg or .pdf.")
     ] = None,
-    threads: Annotated[int, typer.Option("--threads", metavar="T", help="That share walks over boards.")] = 1,
+    threads: Annotated[int, options.THREADS] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Strategy, equity and expected value (EV) of every hand at a decision of a spot that was solved.

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.rule import Rule
 from rich.text import Text
 
+from kilt.cli import options
 from kilt.cli.log import NewLog
 from kilt.cli.show import out, waiting
 
@@ -53,16 +54,9 @@ def play(
     ] = "house",
     game: Annotated[
         str | None,
-        typer.Option(
-            "--game",
-            "-g",
-            metavar="NAME",
-            help="A ready-made game (see `kilt game list`) or an ACPC .game file. Left out: that of the run.",
-        ),
+        options.GAME,
     ] = None,
-    hands: Annotated[
-        int | None, typer.Option("--hands", "-n", metavar="N", help="How many hands. Left out: until you leave.")
-    ] = None,
+    hands: Annotated[int | None, options.HANDS] = None,
     match: Annotated[
         int | None,
         typer.Option(
@@ -75,13 +69,9 @@ def play(
             "--duplicate", help="With --match: the second half has the deals of the first, with your seats swapped."
         ),
     ] = False,
-    seed: Annotated[
-        int | None, typer.Option("--seed", metavar="S", help="Of the cards. Left out: others every time.")
-    ] = None,
-    log: Annotated[
-        Path | None, typer.Option("--log", "-l", metavar="FILE", help="A new file for the hands, as the ACPC has them.")
-    ] = None,
-    name: Annotated[str, typer.Option("--name", metavar="YOU", help="What you are called in the log.")] = "You",
+    seed: Annotated[int | None, options.SEED] = None,
+    log: Annotated[Path | None, options.LOG] = None,
+    name: Annotated[str, options.NAME] = "You",
 ) -> None:
     """Play against an agent yourself. You swap seats every hand; type h at the table for what you can type.
 
@@ -90,9 +80,10 @@ def play(
     import random
 
     from kilt.errors import PlayError
+    from kilt.games.playable import load_holdem
     from kilt.play.acpc import Score, log_entry, read_names
     from kilt.play.person import Adviser, Session, duplicate_deals
-    from kilt.players.agents import load_holdem, load_player
+    from kilt.players.agents import load_player
 
     if match is not None and hands is not None:
         raise PlayError(f"--match {match} and --hands {hands} are given: leave out one of them")

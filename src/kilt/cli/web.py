@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from kilt.cli import options
 from kilt.cli.show import say
 from kilt.errors import KiltError
 from kilt.web import PER_ADDRESS
@@ -21,9 +22,7 @@ def web(
             metavar="[RUN...]", help="Runs, exported agents, or folders that hold some. Left out: runs, if it is there."
         ),
     ] = None,
-    host: Annotated[
-        str, typer.Option("--host", metavar="H", help="Where to listen. Beyond this machine a token is needed.")
-    ] = "127.0.0.1",
+    host: Annotated[str, options.HOST] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", "-p", metavar="P", min=0, max=65535, help="0 is any free one.")] = 8765,
     control: Annotated[bool, typer.Option("--control", help="Let the page start, stop and resume runs.")] = False,
     tls: Annotated[

@@ -5,11 +5,11 @@ is walked with all hands at once, on all boards that may come where these are fe
 the turn): values are exact there. Elsewhere the boards are drawn, and values have an interval. What the hands would
 win at a showdown on these boards, whose mean over all boards is known, takes much of the luck of the draw away.
 
->>> from kilt.api import solve_game
+>>> from kilt.api import solve
 >>> from kilt.games import load_game
 >>> from kilt.play.strategy_agent import StrategyAgent
 >>> kuhn = load_game("kuhn")
->>> agent = StrategyAgent("kuhn", kuhn, solve_game(kuhn, "cfr+", iterations=1000).strategy)
+>>> agent = StrategyAgent("kuhn", kuhn, solve(kuhn, "cfr+", iterations=1000).strategy)
 >>> found = decision_values(agent, kuhn, kuhn.replay("cr"), ())
 >>> found.actions, found.values[:, 2].round(6).tolist()  # with the king, a call wins 2 of the pot and the bet
 (('f', 'c'), [0.0, 3.0])

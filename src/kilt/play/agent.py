@@ -26,6 +26,8 @@ from kilt.errors import PlayError
 from kilt.games.holdem import RAISE, Betting, Holdem
 from kilt.strategy.fixed import AGENTS, chances
 
+MOST_SIZES = 1000  # legal raises that are listed, each with its probability
+
 
 class Observation(NamedTuple):
     """What a player sees when it is their turn.
@@ -296,6 +298,32 @@ class Random:
 
 
 @dataclass(frozen=True)
+class Uniform:
+    """The agent that takes each legal action equally often; in no-limit games, each legal size of a raise."""
+
+    name: str = "uniform"
+
+    def act(self, observation: Observation) -> str:
+        """One of the legal actions."""
+        position, drawn = observation.position, observation.draw(2 * len(observation.position.history))
+        actions, bounds = position.passive_actions(), position.raise_bounds()
+        if bounds is None or position.rules.betting == "limit":
+            every = position.actions()
+            return pick(every, [1 / len(every)] * len(every), drawn)
+        least, most = bounds
+        number = int(drawn * (len(actions) + most - least + 1))
+        return actions[number] if number < len(actions) else f"{RAISE}{least + number - len(actions)}"
+
+    def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
+        """Every legal action alike; PlayError if they are too many to list."""
+        bounds = position.raise_bounds()
+        if bounds and position.rules.betting != "limit" and bounds[1] - bounds[0] >= MOST_SIZES:
+            raise PlayError(f"{self.name} raises to any of thousands of levels: give another player to judge")
+        actions = position.actions()
+        return _alike(position, actions, np.full(len(actions), 1 / len(actions)))
+
+
+@dataclass(frozen=True)
 class SeatedAgent:
     """An agent that is another one in each seat, such as two runs of which each has looked at its own seat closely.
 
@@ -347,3 +375,6 @@ BASELINES: dict[str, Agent] = {
     "probe": Fixed("probe", "call-or-raise"),  # [Johanson16 §6.3.2]: it never folds
     "random": Random(),
 }
+UNIFORM = Uniform()
+ALIASES = {"call-or-raise": "probe"}  # names that papers use
+UNLISTED: dict[str, Agent] = {UNIFORM.name: UNIFORM, **{name: BASELINES[own] for name, own in ALIASES.items()}}

@@ -4,6 +4,8 @@
 ``always-call``                  a baseline, see `kilt.play.agent.BASELINES`
 ``my_agent.py:Mine``             a class of a Python file, made without arguments: it has a `name` and an
                                  `act(observation)`
+``uniform``                      all legal actions equally often
+``solved:leduc``                 a small game that is solved by CFR+ first, which takes a second
 ``house``                        an agent that comes with kilt, see `kilt.strategy.blueprint.SHIPPED`
 ``runs/demo``                    the blueprint of a run, or of what `kilt export` made
 ``runs/leduc``                   the strategy of a game that `kilt solve --game` has solved as it is: as a flat tree,
@@ -40,18 +42,18 @@ from kilt.config import ResolveConfig
 from kilt.errors import PlayError, file_errors
 from kilt.evaluate.estimators import estimator_named
 from kilt.evaluate.portfolio import Portfolio
-from kilt.games import load_game
 from kilt.games.holdem import Holdem
-from kilt.games.stud import Stud
-from kilt.play.agent import BASELINES, Agent, KnownAgent, RememberingAgent, SeatedAgent, known
+from kilt.games.playable import load_holdem
+from kilt.play.agent import BASELINES, UNLISTED, Agent, KnownAgent, RememberingAgent, SeatedAgent, known
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.processed import ProcessedAgent
 from kilt.play.strategy_agent import StrategyAgent
 from kilt.play.tree_agent import TreeAgent
 from kilt.records import record_of
 from kilt.search.agent import ResolvingAgent
-from kilt.solve.forms import stored_form, stored_problem
-from kilt.solve.problem import ABSTRACT, FLAT, VectorProblem
+from kilt.solve.forms import load_problem, stored_form, stored_problem
+from kilt.solve.problem import ABSTRACT, FLAT, FlatProblem, VectorProblem
+from kilt.solve.registry import make_solver
 from kilt.strategy.blueprint import KIND, SHIPPED, STRATEGY, Blueprint, located
 from kilt.strategy.naming import AS_PLAYED, solved_name, strategy_name
 from kilt.strategy.postprocess import rule_named
@@ -59,7 +61,9 @@ from kilt.strategy.table import Strategy
 from kilt.strategy.translate import mapping_named
 from kilt.tree.place import PlacedTree
 
-PORTFOLIO, SEATS = "portfolio:", "seats:"
+PORTFOLIO, SEATS, SOLVED = "portfolio:", "seats:", "solved:"
+GRAMMAR = "FILE.py:CLASS", f"{SOLVED}GAME", f"{PORTFOLIO}A,B", f"{SEATS}A,B"  # other names, as errors show them
+SOLVED_ITERATIONS = 2000  # of CFR+, for a game that is solved before it is played
 _SETTINGS: dict[str, Callable[[str], Any]] = {"estimator": estimator_named, "explore": float, "window": int}
 RESOLVE, BLUEPRINT = "resolve", "blueprint"  # after the name of a run: with re-solving, or without
 _RESOLVE_KEYS: dict[str, Callable[[str], Any]] = {
@@ -103,8 +107,10 @@ def load_agent(spec: str | Path) -> Agent:
         One that plays a single game has it as `game`.
     """
     spec = str(spec)
-    if spec in BASELINES:
-        return BASELINES[spec]
+    if found := BASELINES.get(spec) or UNLISTED.get(spec):
+        return found
+    if spec.startswith(SOLVED):
+        return _solved_here(spec)
     if spec.startswith(PORTFOLIO):
         return _portfolio(spec)
     if spec.startswith(SEATS):
@@ -153,19 +159,6 @@ def game_for(agent: Agent, game: Holdem | None = None) -> Holdem:
     return own
 
 
-def load_holdem(name: str | Path) -> Holdem:
-    """A poker game by name or file: agents and the ACPC know no other kind."""
-    game = load_game(name)
-    if isinstance(game, Stud):
-        raise PlayError(
-            f"{name} is stud: agents play games whose later cards are all public; solve it and judge what is found, "
-            f"with `kilt solve --game {name}`"
-        )
-    if not isinstance(game, Holdem):
-        raise PlayError(f"{name} is no poker: agents play games with cards and bets, see `kilt game list`")
-    return game
-
-
 def _solved_agent(name: str, stored: Path, rest: Sequence[str]) -> StrategyAgent | TreeAgent | ProcessedAgent:
     """The agent that plays the strategy of a game as it is, information set by information set or place by place.
 
@@ -189,6 +182,16 @@ def _solved_agent(name: str, stored: Path, rest: Sequence[str]) -> StrategyAgent
         raise PlayError(f"{name} is for {problem.name}, which is no poker: agents play games with cards and bets")
     table, figures = problem.load(stored)
     return TreeAgent(name, PlacedTree(problem.game), table, figures)
+
+
+def _solved_here(spec: str) -> StrategyAgent:
+    """The agent of a small game that is solved here and now."""
+    rules = load_holdem(spec.removeprefix(SOLVED))
+    problem = load_problem(rules, "cfr+", form=FLAT)
+    assert isinstance(problem, FlatProblem)
+    solver = make_solver(problem, "cfr+", seed=0)
+    solver.step(SOLVED_ITERATIONS)
+    return StrategyAgent(spec, rules, Strategy.of(problem.tree, solver.average()))
 
 
 def blueprint_folder(spec: str) -> tuple[Path, list[str]]:
@@ -265,8 +268,8 @@ def blueprint_agent(spec: str) -> BlueprintAgent:
     rest = rest[:-1] if rest[-1:] == [BLUEPRINT] else rest
     if not place.exists() or len(rest) > 2:
         raise PlayError(
-            f"unknown player {spec!r}: use the folder of a run, or one of {', '.join([*BASELINES, *SHIPPED])}, or "
-            f"FILE.py:CLASS, or {PORTFOLIO}PLAYER,PLAYER, or {SEATS}PLAYER,PLAYER"
+            f"unknown player {spec!r}: use the folder of a run, or one of "
+            + ", ".join([*BASELINES, *UNLISTED, *SHIPPED, *GRAMMAR])
         )
     blueprint = Blueprint.load(place)
     rule, mapping = (*rest, "", "")[:2]

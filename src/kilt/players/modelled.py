@@ -11,8 +11,8 @@ from kilt import artifact
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.config import read_config
 from kilt.evaluate.observer import SHOWN, AbstractObserver, FlatObserver, Observer, VectorObserver
+from kilt.games.playable import load_holdem
 from kilt.play.acpc import decoded
-from kilt.players.agents import load_holdem
 from kilt.runs.folder import RunFolder
 from kilt.runs.plan import Tick, resolve
 from kilt.runs.run import open_run

@@ -1,10 +1,10 @@
 """A strategy that is to be judged, by where it comes from: the name of an agent, or a run.
 
 A run has two strategies where its agent post-processes: the average strategy that its solver found, and the strategy
-that its agent plays. `Subject.all_of_run` gives both, and each says by `strategy` which one it is.
+that its agent plays. `StrategyRef.all_of_run` gives both, and each says by `strategy` which one it is.
 
 >>> from kilt.engines import LocalEngine
->>> subject = Subject("leduc", agent="always-call")
+>>> subject = StrategyRef("leduc", agent="always-call")
 >>> judge, strategy, _ = subject.load(shared=True)
 >>> (first, second), value = subject.response_values(judge.walks(strategy), LocalEngine(), workers=2)
 >>> round((first + second) / 2, 6), round(value, 6) == 0
@@ -14,7 +14,7 @@ that its agent plays. `Subject.all_of_run` gives both, and each says by `strateg
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,16 +30,10 @@ from kilt.evaluate.flops import FlopResponses, FlopWalks, draw_flops, flop_walks
 from kilt.evaluate.head_to_head import blueprint_strategy
 from kilt.evaluate.judge import Judge, judge_of
 from kilt.evaluate.responses import PARTS, response_values
+from kilt.games.playable import load_holdem
 from kilt.play.blueprint import BlueprintAgent
-from kilt.players.agents import (
-    BLUEPRINT,
-    blueprint_agent,
-    blueprint_folder,
-    blueprint_name,
-    chooses_rule,
-    load_holdem,
-)
-from kilt.players.fixed_agents import fixed_agent
+from kilt.players.agents import BLUEPRINT, blueprint_agent, blueprint_folder, blueprint_name, chooses_rule
+from kilt.players.known_tables import agent_profile
 from kilt.runs.folder import RunFolder
 from kilt.runs.run import Run, open_run
 from kilt.solve.abstract_problem import AbstractProblem
@@ -57,7 +51,7 @@ KEPT = "best-responses"  # in the folder of a run: those that are walked flop by
 
 
 @dataclass(frozen=True)
-class Subject:
+class StrategyRef:
     """A strategy that is to be judged: that of a run, or of an agent for a game. It can be sent to other processes.
 
     Attributes
@@ -67,11 +61,13 @@ class Subject:
     run : Path or None
         A run: its strategy as it was solved. ``RUN@RULE``, or what `kilt export` made: the strategy as it is played.
     agent : str
-        The name of an agent that looks at no cards, where there is no run.
+        The name of an agent, where there is no run: see `kilt.players.known_tables`.
     strategy : str
         Which strategy of the run it is, in words: see `kilt.strategy.naming`.
     played : bool
         Whether it is the strategy after the post-processing by which an agent plays.
+    held : tuple of Problem and ndarray, optional
+        The strategy itself and its game, where neither a run nor an agent has it by name.
     """
 
     game: str
@@ -79,9 +75,10 @@ class Subject:
     agent: str = ""
     strategy: str = ""
     played: bool = False
+    held: tuple[Problem, Array] | None = field(default=None, repr=False, compare=False)
 
     @classmethod
-    def of_run(cls, run: Path) -> Subject:
+    def of_run(cls, run: Path) -> StrategyRef:
         """The strategy that the name of a run stands for; RunError if the run has no strategy yet.
 
         That is the solved strategy for a run, and the strategy as played for ``RUN@RULE`` and for exported agents.
@@ -100,7 +97,7 @@ class Subject:
         return cls(agent.game.name, run, strategy=blueprint_name(agent), played=not agent.rule.idle)
 
     @classmethod
-    def all_of_run(cls, run: Path, warn: Callable[[str], None] = lambda text: None) -> tuple[Subject, ...]:
+    def all_of_run(cls, run: Path, warn: Callable[[str], None] = lambda text: None) -> tuple[StrategyRef, ...]:
         """All strategies to judge for the name of a run, first the one that `of_run` gives.
 
         The other one of the solved strategy and the strategy as played follows if it differs, and if the name does not
@@ -125,8 +122,11 @@ class Subject:
 
         A game that is `shared` among workers comes as vectors of hands, as it does for several threads.
         """
+        if self.held is not None:
+            problem, strategy = self.held
+            return judge_of(problem, patience=inf), strategy, {}
         if self.run is None:
-            problem, strategy = fixed_agent(self.game, self.agent, max(threads, PARTS) if shared else threads)
+            problem, strategy = agent_profile(self.game, self.agent, max(threads, PARTS) if shared else threads)
             return judge_of(problem), strategy, {}
         if RunFolder.begun(self.run):
             problem, strategy, figures = open_run(self.run).load(threads, device)
@@ -182,7 +182,7 @@ class Subject:
         return Crew(engine, Job(_flop_walks, (self._anywhere,), problem.cost.memory_by_flop), workers)
 
     @property
-    def _anywhere(self) -> Subject:
+    def _anywhere(self) -> StrategyRef:
         """What workers load the strategy by: a path that holds in any working folder."""
         return replace(self, run=self.run and self.run.resolve())
 
@@ -227,12 +227,12 @@ def _played(problem: Problem, strategy: Any, rule: Rule) -> Any:
     return table
 
 
-def _walks(subject: Subject) -> Walks:
+def _walks(subject: StrategyRef) -> Walks:
     judge, strategy, _ = subject.load(shared=True)
     return judge.walks(strategy)
 
 
-def _flop_walks(subject: Subject) -> FlopWalks:
+def _flop_walks(subject: StrategyRef) -> FlopWalks:
     judge, strategy, _ = subject.load()
     assert isinstance(judge.problem, AbstractProblem)
     return flop_walks(judge.problem, strategy)
@@ -249,7 +249,7 @@ def as_played(run: Run) -> AsPlayed | None:
     """Judge the strategy by which the agent of a run plays.
 
     Returns None if the agent plays the strategy that was solved, if the run has no folder, or if its judge measures
-    win rates because best responses take too long. `Subject.all_of_run` finds both strategies of any run.
+    win rates because best responses take too long. `StrategyRef.all_of_run` finds both strategies of any run.
     """
     if run.folder is None or not isinstance(run.problem, AbstractProblem) or not run.judge.exact:
         return None

@@ -62,7 +62,7 @@ def solve_answer(folder: Path, budget: Budget | None = None) -> SolvedAnswer:
 def exploitation(run: Run) -> Estimate:
     """What the strategy of a run wins from the model that it answers in mbb/h, mean over both seats."""
     problem = run.judge.problem
-    opponent, answer = problem.opponent, run.strategy()
+    opponent, answer = problem.opponent, run.table
     policy = opponent.model.policy()
     if not isinstance(problem, AbstractProblem):  # both seats are walked
         first, second = (run.judge.expected_value(opponent.own(pair)) for pair in ((answer, policy), (policy, answer)))

@@ -1,4 +1,4 @@
-"""Ready-made configurations of runs: what `kilt plan --example` prints. `EXAMPLES` is the menu.
+"""Ready-made configurations of runs: what `kilt new` prints. `EXAMPLES` is the menu.
 
 >>> sorted(EXAMPLES)
 ['', 'tartanian7']
@@ -58,7 +58,7 @@ boards = 24                             # to come, which such values are means o
 
 _TARTANIAN7 = """\
 # The agent of [Brown15], as large as 16 GB of memory can hold. The paper used 500 buckets per class of flops, and a
-# betting tree of 6,104,546 nodes that it does not list. `kilt plan THIS --blades 60` estimates what each of its blades
+# betting tree of 6,104,546 nodes that it does not list. `kilt estimate THIS --blades 60` says what each of its blades
 # would need.
 game = "holdem.nolimit.2p"              # 200 big blinds, as in the competition of 2014
 cards = "IR-KE-KO 169-70-70-70 in 60 classes"  # in each class, the features of Johanson et al. 2013

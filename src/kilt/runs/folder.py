@@ -22,6 +22,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 from kilt import __version__, artifact
 from kilt.errors import ArtifactError, RunError
+from kilt.games import ready_made_games
+from kilt.games.game import Game
 from kilt.machine import is_locked, locked
 from kilt.paces import pace
 from kilt.runs.budget import Budget, Step
@@ -53,6 +55,8 @@ class RunIdentity(NamedTuple):
     version: str = __version__  # of kilt
     tilt: str = ""  # of payoffs, for a game as it is: percentages, split by commas
     against: str = ""  # p or P_max, and a confidence function, for a game as it is where an opponent is answered
+    device: str = CPU  # where it is solved: it is resumed there, unless somebody says otherwise
+    precision: str = ""  # of the solver's tables; empty in runs of kilt 0.1.0
 
     def __str__(self) -> str:
         game = f"{self.game} ({self.form} form, fingerprint {self.fingerprint})"
@@ -80,7 +84,6 @@ class RunFolder:
     identity: RunIdentity
     budget: Budget
     run_id: str = ""  # random, in the manifests of all that the run writes; runs of kilt's older formats have none
-    device: str = CPU  # where a spot is solved: it resumes there
     _log: BinaryIO | None = field(default=None, init=False)
     _saved: tuple[int, float, float] = field(default=(0, 0.0, 0.0), init=False)  # at iteration and second, in seconds
 
@@ -92,15 +95,14 @@ class RunFolder:
         budget: Budget,
         room: int,
         model: OpponentModel | None = None,
-        device: str = CPU,
     ) -> RunFolder:
         """Begin a run in a new or empty folder, on a disk with `room` for it in bytes: see `room_for`.
 
-        A `model` that the run answers is kept there too, and the `device` that it runs on.
+        A `model` that the run answers is kept there too.
         """
         cls._require_new(path)
         artifact.require_room(path, room)
-        folder = cls(path, identity, budget, token_hex(8), device)
+        folder = cls(path, identity, budget, token_hex(8))
         with cls.claimed(path):
             cls._require_new(path)  # somebody else may have begun one meanwhile
             if model:
@@ -120,6 +122,15 @@ class RunFolder:
         if path.exists() and not (path.is_dir() and all(map(_expected, path.iterdir()))):
             raise RunError(f"{path} is there and is no run of `kilt solve`: choose another folder")
 
+    @property
+    def device(self) -> str:
+        """Where the run is solved: it resumes there."""
+        return self.identity.device
+
+    @device.setter
+    def device(self, device: str) -> None:
+        self.identity = self.identity._replace(device=device)
+
     @staticmethod
     def begun(path: Path) -> bool:
         """Whether there is a run."""
@@ -130,7 +141,8 @@ class RunFolder:
         """A run that was begun before."""
         try:
             said = json.loads((path / artifact.RUN).read_text(encoding="utf-8"))
-            known = {"tilt": "", "against": "", "id": "", "device": CPU} | said  # older runs may lack them
+            older = {"tilt": "", "against": "", "id": "", "device": CPU, "precision": ""}  # what older runs may lack
+            known = older | said
             identity = RunIdentity._make(known[what] for what in RunIdentity._fields)
             for what, value in (identity._asdict() | {"id": known["id"]}).items():
                 if not isinstance(value, int if what == "seed" else str):
@@ -139,7 +151,7 @@ class RunFolder:
                 raise TypeError(artifact.RECORD)
             if known["device"] not in DEVICES:
                 raise ValueError("device")
-            return cls(path, identity, Budget(**said["budget"]), known["id"], known["device"])
+            return cls(path, identity, Budget(**said["budget"]), known["id"])
         except OSError:
             raise RunError(f"{path} is no run of `kilt solve`: it has no run.json that can be read") from None
         except (ValueError, TypeError, KeyError, RecursionError):
@@ -153,7 +165,6 @@ class RunFolder:
             with suppress(ArtifactError):
                 names = [artifact.checksum_of(self.path / STRATEGY)]
         said = self.identity._asdict() | {"id": self.run_id, "budget": asdict(self.budget)}
-        said |= {"device": self.device} if self.device != CPU else {}
         said[artifact.RECORD] = {STRATEGY: names}
         with artifact.os_errors(f"{self.path} cannot be written"):
             self.path.mkdir(parents=True, exist_ok=True)
@@ -365,3 +376,10 @@ def _unreadable(run: Path, lines: Sequence[LogLine]) -> str:
     """What to say of lines that cannot be read; nothing of the last one, where a killed process has left it short."""
     bad = [str(n) for n, line in enumerate(lines, 1) if not line.step and (line.whole or n < len(lines))]
     return f"{run / 'log.jsonl'} is damaged: lines that cannot be read are left out ({', '.join(bad)})" if bad else ""
+
+
+def lasting_name(game: str | Game) -> str:
+    """The name of a game, good in any folder: files by their full path."""
+    if not isinstance(game, str):
+        return game.name
+    return str(Path(game).resolve()) if game not in ready_made_games() and Path(game).exists() else game

@@ -53,7 +53,7 @@ from kilt.solve.external import (
     words_of,
 )
 from kilt.solve.joint import MEMORY
-from kilt.solve.problem import ABSTRACT, CPU, require_device
+from kilt.solve.problem import ABSTRACT, CPU, precision_of, require_device
 from kilt.solve.registry import ALGORITHMS, EXTERNAL, Algorithm, algorithm_named
 from kilt.solve.tables.disk import PACKED
 from kilt.solve.tables.disk_subgames import SIZE, subgames_abreast
@@ -275,10 +275,10 @@ class RunPlan:
         artifact.require_room(folder, found.disk + (found.cards.tables if found.cards else 0))
         return found
 
-    def on(self, device: str) -> RunPlan:
-        """The plan on a device; RunError where that is missing, or is not for its algorithm."""
-        planned = self.planned_on(device)
-        if device != CPU:
+    def on(self, device: str | None = None) -> RunPlan:
+        """The plan on a device, or on its own; RunError if that is missing, or if its algorithm does not run there."""
+        planned = self.planned_on(self.device if device is None else device)
+        if planned.device != CPU:
             require_gpu()
         return planned
 
@@ -303,7 +303,8 @@ class RunPlan:
                 raise RunError("blades share deals on CPUs: leave out the engine, or `--device gpu`")
             if sampled:
                 require_sampled_there(self.game, self.menu, self.options)
-        return replace(self, device=device)
+        solver = replace(self.config.solver, device=device)
+        return replace(self, config=replace(self.config, solver=solver), device=device)
 
     def open_engine(self) -> Engine | None:
         """The engine of the run, where there is room for its blades; None where it has none."""
@@ -379,7 +380,15 @@ class RunPlan:
         apart = self.config.engine.name and not self.algorithm.disk  # files of subgames are the same wherever they are
         algorithm = f"{solver.algorithm} in {parts}" if apart else solver.algorithm
         name = f"{problem.name}, {problem.abstract.cards.name}"
-        return RunIdentity(name, algorithm, solver.seed, problem.form, problem.fingerprint)
+        return RunIdentity(
+            name,
+            algorithm,
+            solver.seed,
+            problem.form,
+            problem.fingerprint,
+            device=self.device,
+            precision=precision_of(problem),
+        )
 
 
 def resolve(config: Config, folder: Path | None = None) -> RunPlan:
@@ -401,7 +410,7 @@ def resolve(config: Config, folder: Path | None = None) -> RunPlan:
     if isinstance(game, Holdem):
         game = tilted(game, config.tilt)
     if not isinstance(game, Holdem):
-        raise RunError(f"{config.game} has no cards to abstract: use `kilt solve --game {quote(config.game)}`")
+        raise RunError(f"{config.game} has no cards to abstract: use `kilt solve {quote(config.game)}`")
     rule_named(config.agent.post)
     mapping_named(config.agent.translation)
     if config.resolve.rounds:
@@ -435,7 +444,7 @@ def resolve(config: Config, folder: Path | None = None) -> RunPlan:
     if config.engine.name and not algorithm.disk:
         trunk_of(plan.shared_cards.plan, deal, len(config.engine.levels))
         require_boards(config.engine, plan.shared_cards.plan, deal)
-    return plan
+    return plan if config.solver.device == CPU else plan.planned_on(config.solver.device)
 
 
 def _require_used(config: Config, *, samples: bool) -> None:

@@ -4,7 +4,7 @@ There are two ways to begin one: on a game as it is (`new_run`), and on an abstr
 (`configured_run`); and one way to go on (`continued_run`). Who iterates over a run sees where it stands, step by step:
 
 >>> run = new_run("kuhn", budget=Budget(iterations=100))
->>> for step in run.steps():
+>>> for step in run:
 ...     last = step
 >>> last.iterations, last.exploitability < 0.01
 (100, True)
@@ -24,25 +24,30 @@ from kilt.abstraction.joint import joint_tables
 from kilt.arrays import Array
 from kilt.config import DEFAULT_ALGORITHM, DEFAULT_MINUTES, Config, read_config
 from kilt.engines import Engine
-from kilt.errors import RunError
+from kilt.errors import GameError, RunError
 from kilt.evaluate.judge import Judge, judge_of
-from kilt.games import ready_made_games
 from kilt.games.game import Game
 from kilt.games.tilt import tilt_of
+from kilt.play.strategy_agent import StrategyAgent
+from kilt.play.tree_agent import TreeAgent
 from kilt.runs.budget import Budget, Step
-from kilt.runs.folder import CONFIG, MODEL, RunFolder, RunIdentity, room_for
+from kilt.runs.figures import RunFigures
+from kilt.runs.folder import CONFIG, MODEL, RunFolder, RunIdentity, lasting_name, room_for
 from kilt.runs.loop import run as run_solver
 from kilt.runs.plan import RunEstimate, RunPlan, Tick, resolve
+from kilt.runs.solved import agent_in, strategy_in
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.counter import Against
 from kilt.solve.forms import load_problem, stored_form
-from kilt.solve.problem import ABSTRACT, CPU, FLAT, VECTOR, FlatProblem, Problem, VectorProblem
+from kilt.solve.problem import ABSTRACT, CPU, FLAT, VECTOR, FlatProblem, Problem, VectorProblem, precision_of
 from kilt.solve.registry import Algorithm, algorithm_named, make_solver
 from kilt.solve.solver import Solver, scheduled, with_workers
 from kilt.solve.tables.disk_strategy import DiskProblem
 from kilt.solve.variants import Variant
 from kilt.strategy.blueprint import STRATEGY, card_folders
 from kilt.strategy.naming import solved_name
+from kilt.strategy.table import Strategy
+from kilt.strategy.vector import VectorStrategy
 
 
 def _silent(*_: object) -> None:
@@ -50,7 +55,7 @@ def _silent(*_: object) -> None:
 
 
 @dataclass
-class Run:
+class Run(RunFigures):
     """A run that can begin, or go on.
 
     Attributes
@@ -68,6 +73,8 @@ class Run:
         Whether the solver is done after one step, as linear programmes are.
     schedule : callable
         The first iteration to measure at, from a number of iterations on.
+    game : str, Game or None
+        As the run was given it.
     """
 
     problem: Problem
@@ -77,13 +84,20 @@ class Run:
     folder: RunFolder | None = None
     exact: bool = False
     schedule: Callable[[int], int] = scheduled
+    game: str | Game | None = None
     judge: Judge[Any] = field(init=False)
+    _measured: list[Step] = field(init=False, default_factory=list)
+    _average: tuple[int, Array] | None = field(init=False, default=None)  # after so many iterations
 
     def __repr__(self) -> str:
-        """The game, the solver, the folder, and which strategy the figures of its steps are about."""
-        folder = str(self.folder.path) if self.folder else None
-        judged = solved_name(self.identity._asdict())
-        return f"Run({self.problem.name!r}, {self.identity.algorithm!r}, folder={folder!r}, steps judge the {judged})"
+        """The game, the solver, the folder, and how good the strategy is that its figures are about."""
+        folder = f", folder={str(self.folder.path)!r}" if self.folder else ""
+        if not self.steps:
+            return f"Run({self.problem.name!r}, {self.identity.algorithm!r}{folder}, not begun)"
+        return (
+            f"Run({self.problem.name!r}, {self.identity.algorithm!r}{folder}, {self.solved}: exploitability "
+            f"{self.exploitability:.6g} chips per game, value {self.value:.6g}, {self.iterations:,} iterations)"
+        )
 
     def __post_init__(self) -> None:
         self.judge = judge_of(self.problem)
@@ -91,7 +105,59 @@ class Run:
         if self.folder:
             self.folder.identity.require(self.identity, self.folder.path)
 
-    def steps(
+    @property
+    def title(self) -> str:
+        """The game and the algorithm."""
+        return f"{self.problem.name}, {self.identity.algorithm}"
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Where the solver stood, by the measuring schedule; the last one is that of the end."""
+        return tuple(self.folder.steps() if self.folder else self._measured)
+
+    @property
+    def solved(self) -> str:
+        """Which strategy the figures are about, in words: algorithms without an average give their last one."""
+        return solved_name(self.identity._asdict())
+
+    @property
+    def exploitability_mbb(self) -> float | None:
+        """The exploitability in thousandths of a big blind per game; None if the game has no big blind."""
+        return self.problem.mbb(self.exploitability)
+
+    @property
+    def infosets(self) -> tuple[str, ...]:
+        """The names of all information sets, for games solved as flat trees; none otherwise."""
+        return self.problem.tree.infosets if isinstance(self.problem, FlatProblem) else ()
+
+    @property
+    def table(self) -> Array:
+        """The average strategy so far, as a table of the problem."""
+        done = self.solver.iterations
+        if self._average is None or self._average[0] != done:
+            self._average = done, self.solver.average()
+        return self._average[1]
+
+    @property
+    def strategy(self) -> Strategy | VectorStrategy:
+        """The average strategy: by information set for small games, a table over (board, row) × hand for large ones."""
+        return strategy_in(self.problem, self.table)
+
+    @property
+    def agent(self) -> StrategyAgent | TreeAgent:
+        """The agent that plays the strategy in matches; PlayError if the game is no poker, or an abstract game."""
+        return agent_in(self.problem, self.table, self.game)
+
+    def __getitem__(self, infoset: str) -> dict[str, float]:
+        """The probability of each action at an information set, by its name; for games solved as flat trees."""
+        strategy = self.strategy
+        if not isinstance(strategy, Strategy):
+            raise GameError(
+                f"{self.problem.name} was solved with vectors of hands, without names: use `strategy.table`"
+            )
+        return strategy[infoset]
+
+    def solving(
         self,
         *,
         stop: Callable[[], bool] = lambda: False,
@@ -120,14 +186,16 @@ class Run:
             schedule=self.schedule,
         )
         with self.closing():
-            yield from loop
+            for step in loop:
+                self._measured.append(step)
+                yield step
 
     def __iter__(self) -> Iterator[Step]:
-        return self.steps()
+        return self.solving()
 
     def finish(self) -> Step:
         """Solve to the end of the budget, and give the last `Step`."""
-        *_, last = self.steps()
+        *_, last = self.solving()
         return last
 
     @property
@@ -141,10 +209,6 @@ class Run:
         """Whether the budget was spent before, and the strategy is there."""
         return self.spent and self.folder is not None and artifact.exists(self.folder.path / STRATEGY)
 
-    def strategy(self) -> Array:
-        """The average strategy so far, as a table of the problem."""
-        return self.solver.average()
-
     def keep(self, folder: Path, steps: list[Step]) -> RunFolder:
         """Give a folder to a run that had none so far."""
         begun = self.begin(folder)
@@ -154,8 +218,7 @@ class Run:
     def begin(self, folder: Path) -> RunFolder:
         """Make the folder of a run on a game as it is, with the model that it answers."""
         model = self.problem.against.model if self.problem.against else None
-        device = self.problem.device if isinstance(self.problem, VectorProblem) else CPU
-        self.folder = RunFolder.create(folder, self.identity, self.budget, room_for(self.solver), model, device)
+        self.folder = RunFolder.create(folder, self.identity, self.budget, room_for(self.solver), model)
         return self.folder
 
     def closing(self) -> AbstractContextManager[object]:
@@ -171,7 +234,7 @@ def new_run(
     budget: Budget | None = None,
     seed: int = 0,
     threads: int = 1,
-    device: str = CPU,
+    device: str | None = None,
     tilt: Sequence[float] = (),
     against: Against | None = None,
     folder: Path | None = None,
@@ -194,7 +257,7 @@ def new_run(
     threads : int
         More than 1 for algorithms that walk all boards.
     device : str
-        "cpu", or "gpu" for algorithms that walk all boards.
+        "cpu", or "gpu" for algorithms that walk all boards. Left out: where the run began, or "cpu".
     tilt : sequence of float
         Percentages by which payoffs differ while it is solved: see `kilt.games.tilt`. Left out: those of the run that
         was begun, or none.
@@ -216,6 +279,7 @@ def new_run(
         raise RunError(f"{called} solves a game exactly, in one step: leave out --iterations, --minutes and --target")
     form = begun.identity.form if begun and called == begun.identity.algorithm else None
     tilt = tilt or (tilt_of(begun.identity.tilt) if begun else ())
+    device = device or (begun.identity.device if begun else CPU)
     against = against or (begun.against() if begun else None)
     if against and form is None:  # that of the model
         form = VECTOR if against.model.counts.ndim == 2 else FLAT
@@ -229,11 +293,12 @@ def new_run(
         raise RunError(f"{called} has no subgames on disk for workers to share: use cfr+disk, or leave out --engine")
     solver = make_solver(problem, algorithm, seed)
     said = ",".join(f"{percent:g}" for percent in tilt) if any(tilt) else ""
-    identity = RunIdentity(_lasting_name(game), called, seed, problem.form, problem.fingerprint, tilt=said)
+    identity = RunIdentity(lasting_name(game), called, seed, problem.form, problem.fingerprint, tilt=said)
+    identity = identity._replace(device=device, precision=precision_of(problem))
     if against:
         identity = identity._replace(against=f"{against.p!r} {against.confidence}")
     default = Budget(iterations=1) if exact else Budget(seconds=60 * DEFAULT_MINUTES)
-    run = Run(problem, solver, identity, budget or (begun.budget if begun else default), begun, exact)
+    run = Run(problem, solver, identity, budget or (begun.budget if begun else default), begun, exact, game=game)
     if folder:
         run.begin(folder)
     return run
@@ -268,6 +333,7 @@ def configured_run(
     ready : callable
         Hears what the run takes, when that has been found to fit and before anything is written.
     """
+    plan = plan.on()
     if not going_on:
         _require_new(folder, plan)
     ready(plan, plan.require_room(folder))
@@ -323,7 +389,12 @@ def _require_new(folder: Path, plan: RunPlan) -> None:
 
 
 def continued_run(
-    folder: Path, *, budget: Budget | None = None, threads: int | None = None, tick: Tick = _silent
+    folder: Path,
+    *,
+    budget: Budget | None = None,
+    threads: int | None = None,
+    device: str | None = None,
+    tick: Tick = _silent,
 ) -> Run:
     """Go on with a run that was stopped or killed.
 
@@ -335,6 +406,8 @@ def continued_run(
         In total, what was spent before included. Left out: that of the run before.
     threads : int, optional
         Left out: as the configuration says, or 1.
+    device : str, optional
+        "cpu" or "gpu". Left out: where the run began.
     tick : callable
         Hears what is being built of the cards, where they are not finished.
     """
@@ -342,21 +415,22 @@ def continued_run(
         config = read_config(folder / CONFIG)
         if threads:
             config = replace(config, solver=replace(config.solver, threads=threads))
-        return configured_run(resolve(config, folder), folder, budget=budget, going_on=True, tick=tick)
+        return configured_run(resolve(config, folder).on(device), folder, budget=budget, going_on=True, tick=tick)
     begun = RunFolder.open(folder)
     said = begun.identity
-    return new_run(said.game, said.algorithm, budget=budget, seed=said.seed, threads=threads or 1, begun=begun)
-
-
-def _lasting_name(game: str | Game) -> str:
-    """The name of a game, good in any folder: files by their full path."""
-    if not isinstance(game, str):
-        return game.name
-    return str(Path(game).resolve()) if game not in ready_made_games() and Path(game).exists() else game
+    return new_run(
+        said.game,
+        said.algorithm,
+        budget=budget,
+        seed=said.seed,
+        threads=threads or 1,
+        device=device or said.device,
+        begun=begun,
+    )
 
 
 @dataclass(frozen=True)
-class StoredRun:
+class StoredRun(RunFigures):
     """The strategy of a run that has come to its end, by where it is. `open_run` makes it."""
 
     path: Path
@@ -383,13 +457,29 @@ class StoredRun:
         config = replace(
             config,
             cards=tuple(str(own) if own.is_dir() else said for said, own in cards),
-            solver=replace(config.solver, threads=threads),
+            solver=replace(config.solver, threads=threads, device=CPU),
         )
         return resolve(config, self.path).build(self.path)
 
-    def steps(self) -> list[Step]:
+    @property
+    def title(self) -> str:
+        """The game and the algorithm."""
+        return f"{self.game}, {self.algorithm}"
+
+    @property
+    def solved(self) -> str:
+        """Which strategy it is, in words."""
+        return solved_name({"algorithm": self.algorithm})
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
         """What was measured while it ran."""
-        return RunFolder.open(self.path).steps()
+        return tuple(RunFolder.open(self.path).steps())
+
+    @property
+    def config(self) -> Config | None:
+        """The configuration of a run on an abstract game; None for a game as it is."""
+        return read_config(self.path / CONFIG) if (self.path / CONFIG).is_file() else None
 
 
 def open_run(path: str | Path) -> StoredRun:
@@ -403,18 +493,5 @@ def open_run(path: str | Path) -> StoredRun:
     path = Path(path)
     folder = RunFolder.open(path)
     if not artifact.exists(path / STRATEGY):
-        raise RunError(
-            f"{path} has not come to its end and has no strategy yet: kilt solve --resume {quote(str(path))}"
-        )
+        raise RunError(f"{path} has not come to its end and has no strategy yet: kilt solve {quote(str(path))}")
     return StoredRun(path, folder.identity.game, folder.identity.algorithm)
-
-
-def with_overrides(config: Config, *, solver: dict[str, Any], engine: dict[str, Any]) -> Config:
-    """A configuration with some values of its solver and engine replaced; None leaves a value as it is."""
-    solver, engine = (
-        {name: value for name, value in section.items() if value is not None} for section in (solver, engine)
-    )
-    config = replace(config, solver=replace(config.solver, **solver), engine=replace(config.engine, **engine))
-    if engine and not config.engine.name:
-        raise RunError(f"--{next(iter(engine))} is about blades, and there is no engine: add --engine ray, or local")
-    return config

@@ -35,7 +35,7 @@ from kilt.jit import in_parts
 from kilt.play.agent import PublicPolicy
 from kilt.search.allowance import Allowance
 from kilt.search.continuations_kernels import Singles, add_pair_values, finish_pairs, follow_sequences, meet
-from kilt.search.rest import Chosen, Player, PublicStrategy, Rest, Rests, rest_after
+from kilt.search.rest import Chosen, PublicStrategy, Rest, RestPlayer, Rests, rest_after
 from kilt.solve.resolve import LeafValues, ends_of_round
 from kilt.tree.betting import Menu
 
@@ -242,7 +242,7 @@ class DrawnBoards:
         size = position.rules.board_size(position.round)
         return self._blueprint.policies(position, [tuple(self.cards[b, :size].tolist())])[0]
 
-    def columns(self, own: Player, player: int, b: int) -> tuple[IntArray, IntArray]:
+    def columns(self, own: RestPlayer, player: int, b: int) -> tuple[IntArray, IntArray]:
         """[round, column] the columns that a player's hands have in each round, all different; [hand] which a hand has.
 
         After all rounds: the number in the deck, for decisions that depend on the board in another way.

@@ -40,7 +40,7 @@ Chosen = Callable[[Betting, Sequence[str], Singles, IntArray | None], Singles]
 """[way, action, column] probabilities at a position, from its actions, those of the strategy, and the board."""
 
 
-class Player(NamedTuple):
+class RestPlayer(NamedTuple):
     """What one player may do in the rest of a game: a sequence is the one of its parent, and an action."""
 
     parent: IntArray  # [sequence], below it; the first is that of having done nothing
@@ -62,7 +62,7 @@ class Ends(NamedTuple):
 class Rest(NamedTuple):
     """The rest of a game after a position."""
 
-    players: tuple[Player, Player]
+    players: tuple[RestPlayer, RestPlayer]
     ends: Ends
 
     @property
@@ -176,7 +176,7 @@ class _Maker:
         self.offset.append(offset)
         return len(self.parent) - 1
 
-    def player(self, hands: int) -> Player:
+    def player(self, hands: int) -> RestPlayer:
         """All that was gathered, for a game in which a player has `hands` private hands."""
         offset, length = np.array(self.offset), self.length
         for _, first, actions in self.depending:
@@ -184,4 +184,4 @@ class _Maker:
             length += hands * actions
         shares = np.hstack(self.shares) if self.shares else np.zeros((1, 0), dtype=np.float32)
         depending = [at for at, _, _ in self.depending]
-        return Player(np.array(self.parent), np.array(self.round), offset, shares, depending, self.seen)
+        return RestPlayer(np.array(self.parent), np.array(self.round), offset, shares, depending, self.seen)

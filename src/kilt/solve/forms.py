@@ -276,7 +276,7 @@ def _remedy(source: _Source, algorithm: str | None, form: str | None) -> str:
     fitting = _fitting(source, form)
     alone = fitting if source.threads == 1 else _fitting(replace(source, threads=1), form)
     if algorithm and len(fitting) == 1:
-        return f"use {fitting[0]} (`kilt plan --game` says what it takes), or a smaller game"
+        return f"use {fitting[0]} (`kilt estimate GAME` says what it takes), or a smaller game"
     if algorithm and fitting:
         return f"use one of {', '.join(fitting)}"
     if source.threads > 1 and alone:
@@ -284,9 +284,9 @@ def _remedy(source: _Source, algorithm: str | None, form: str | None) -> str:
     if source.too_many_bets:
         return (
             "give it a menu of bets, in a CONFIG with `actions`, such as '50%, 1x, a', and `cards`, such as 'lossless' "
-            "(`kilt plan --example` makes one)"
+            "(`kilt new` makes one)"
         )
-    return "use a smaller game, such as kuhn, leduc, one-card or bluff-1-1, or abstract it: `kilt plan --example`"
+    return "use a smaller game, such as kuhn, leduc, one-card or bluff-1-1, or abstract it: `kilt new`"
 
 
 def _fitting(source: _Source, form: str | None) -> list[str]:

@@ -23,6 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import Array
+from kilt.config import CPU as CPU
+from kilt.config import DEVICES as DEVICES
+from kilt.config import GPU as GPU
 from kilt.errors import RunError, shortened
 from kilt.games.game import Game
 from kilt.games.holdem import Poker
@@ -37,7 +40,6 @@ from kilt.tree.vector_arrays import Table
 
 # Forms of a game: its flat tree, its public tree with vectors of hands, that in subgames on disk, or an abstract game.
 FORMS = FLAT, VECTOR, DISK, ABSTRACT = "flat", "vector", "disk", "abstract"
-DEVICES = CPU, GPU = "cpu", "gpu"  # where walks with vectors of hands may run
 SINGLE = 1 << 30  # bytes: tables that would be larger in double precision are kept in single precision
 
 
@@ -222,6 +224,11 @@ def require_device(device: str) -> str:
     if device not in DEVICES:
         raise RunError(f"the device is {shortened(repr(device))}: use one of {', '.join(DEVICES)}")
     return device
+
+
+def precision_of(problem: Problem) -> str:
+    """The type of the numbers in a solver's tables, such as "float32"."""
+    return np.dtype(getattr(problem, "dtype", np.float64)).name
 
 
 def big_blind_of(game: Game) -> float | None:

@@ -36,7 +36,7 @@ from kilt.runs.budget import Budget, Step
 from kilt.runs.folder import RunFolder, RunIdentity, room_for
 from kilt.runs.run import Run
 from kilt.solve.cfr import Cfr
-from kilt.solve.problem import CPU, VectorProblem, require_device
+from kilt.solve.problem import CPU, VectorProblem, precision_of, require_device
 from kilt.solve.registry import make_solver
 from kilt.solve.solver import Solver
 from kilt.solve.tables.memory import TreeTables
@@ -347,7 +347,10 @@ class Spot(Record):
         estimate_of(game, compact=compact, kept=bool(save or begun), device=device).require_memory()
         algorithm = begun.identity.algorithm if begun else COMPACT if compact else ALGORITHM
         problem, solver = _problem(game, algorithm, compact=compact, device=device)
-        identity = RunIdentity(self.name, algorithm, 0, problem.form, artifact.fingerprint(self.toml()))
+        known = artifact.fingerprint(self.toml())
+        identity = RunIdentity(
+            self.name, algorithm, 0, problem.form, known, device=device, precision=precision_of(problem)
+        )
         limits = begun.budget if begun and budget == SpotBudget() else budget.in_units(self.pot)
         run = Run(problem, solver, identity, limits, begun, schedule=measured)
         run.judge = SpotJudge(problem)
@@ -356,7 +359,7 @@ class Spot(Record):
             begun.device = device
             begun.describe()
         if save:
-            run.folder = RunFolder.create(save, identity, run.budget, room_for(solver), device=device)
+            run.folder = RunFolder.create(save, identity, run.budget, room_for(solver))
             self.keep(save)
         return run
 
@@ -408,7 +411,7 @@ class Spot(Record):
         budget = SpotBudget(target, iterations, seconds)
         run = self.begin(budget, threads=threads, save=Path(save) if save else None, device=device)
         steps = []
-        for step in run.steps():
+        for step in run:
             steps.append(step)
             on_step(in_chips(step))
         return solution_of(run, steps)
@@ -542,7 +545,7 @@ def solution_of(run: Run, steps: Sequence[Step]) -> SpotSolution:
     """What a run has found, after some steps; a run with compact tables is over then, and cannot go on."""
     assert isinstance(run.problem, VectorProblem)
     problem, tables = run.problem, run.solver.tables if isinstance(run.solver, Cfr) else None
-    table = tables.release() if isinstance(tables, TwoByteTables) else problem.walker.on_host(run.strategy())
+    table = tables.release() if isinstance(tables, TwoByteTables) else problem.walker.on_host(run.table)
     return SpotSolution(problem.game, table, tuple(map(in_chips, steps)))
 
 
@@ -558,7 +561,7 @@ def open_spot(folder: str | Path, threads: int = 1) -> tuple[Spot, SpotSolution]
     Parameters
     ----------
     folder : str or Path
-        As `Spot.solve` or ``kilt spot solve --save`` made it.
+        As `Spot.solve` or ``kilt spot solve --out`` made it.
     threads : int
         That share walks over boards.
     """
@@ -575,7 +578,7 @@ def open_spot(folder: str | Path, threads: int = 1) -> tuple[Spot, SpotSolution]
 def require_kept(folder: Path) -> None:
     """Raise RunError where a folder has no spot."""
     if not (folder / SPOT).exists():
-        raise RunError(f"{folder} has no spot that was kept: `kilt spot solve --save FOLDER` makes such a folder")
+        raise RunError(f"{folder} has no spot that was kept: `kilt spot solve --out FOLDER` makes such a folder")
 
 
 def read_spot(path: str | Path, *, kept: bool = False) -> Spot:

@@ -12,18 +12,18 @@ from functools import lru_cache
 from math import isfinite
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Any, NamedTuple
+from typing import Any
 
 from kilt import artifact
-from kilt.api import solve_game
 from kilt.config import SPOT, read_config
 from kilt.errors import ArtifactError, KiltError, PlayError, RunError
 from kilt.evaluate.deserved import can_learn, states_of
 from kilt.evaluate.values import StateValues
 from kilt.games.holdem import Holdem
+from kilt.games.playable import load_holdem
 from kilt.play.agent import BASELINES, Agent, KnownAgent, known
-from kilt.play.strategy_agent import StrategyAgent
-from kilt.players.agents import load_holdem, load_player
+from kilt.players.agents import SOLVED, own_game
+from kilt.players.reference import player
 from kilt.runs.budget import Budget, Step, time_left
 from kilt.runs.folder import CONFIG, RunFolder
 from kilt.runs.plan import RunPlan, resolve
@@ -32,23 +32,14 @@ from kilt.spots.solution import SpotSolution
 from kilt.spots.spot import in_chips, open_spot
 from kilt.strategy.blueprint import SHIPPED, STRATEGY
 from kilt.strategy.naming import solved_name
-from kilt.strategy.table import Strategy
 
-SMALL = {"leduc (solved here)": "leduc", "kuhn (solved here)": "kuhn"}  # games that are solved while one looks
-SMALL_ITERATIONS = 2000
+SMALL = {f"{game} (solved here)": f"{SOLVED}{game}" for game in ("leduc", "kuhn")}  # solved while one looks
 LARGE = "holdem.nolimit.2p"  # what baselines play
 DEEP = 2  # folders below those that were given in which runs are looked for
 
 
-class WebPlayer(NamedTuple):
-    """Somebody who can be played or looked at."""
-
-    agent: Agent
-    game: Holdem
-
-
 class Library:
-    """Players and runs by name.
+    """Players and runs by name: the `Names` of the page, where a name is never a path, nor code.
 
     Parameters
     ----------
@@ -65,7 +56,6 @@ class Library:
         self._states: dict[tuple[str, int], StateValues | None] = {}  # by name and agent
         self._at_work: set[tuple[str, int]] = set()
         self._learning, self._one_learns = Lock(), Lock()
-        self._open = lru_cache(maxsize=8)(self._load)
         self._open_spot = lru_cache(maxsize=4)(lambda place, stamp: open_spot(place)[1])
 
     def places(self) -> dict[str, Path]:
@@ -94,13 +84,19 @@ class Library:
         with self._opening:
             return self._open_spot(place, _stamp(place))
 
-    def player(self, name: str) -> WebPlayer:
-        """A player by name, opened once; KiltError where it cannot be opened."""
-        place = self.places().get(name)
-        if place is None and name not in (*SHIPPED, *SMALL, *BASELINES):
+    def reference(self, name: str) -> str:
+        """The reference behind a name of the list; PlayError for any other name."""
+        if place := self.places().get(name):
+            return str(place)
+        if name not in (*SHIPPED, *SMALL, *BASELINES):
             raise PlayError(f"there is no player {name!r} here: choose one of the list")
+        return SMALL.get(name, name)
+
+    def player(self, name: str) -> tuple[Agent, Holdem]:
+        """A player by name with the game that they play, opened once; KiltError if they cannot be opened."""
         with self._opening:
-            return self._open(name, place, _stamp(place))
+            agent = player(name, names=self).agent
+        return agent, own_game(agent) or load_holdem(LARGE)
 
     def known(self, name: str) -> tuple[KnownAgent, Holdem]:
         """A player who tells their strategy."""
@@ -128,16 +124,6 @@ class Library:
         finally:
             self._at_work.discard(key)
 
-    def _load(self, name: str, place: Path | None, stamp: float) -> WebPlayer:
-        if name in SMALL:
-            game = load_holdem(SMALL[name])
-            strategy = solve_game(game, "cfr+", iterations=SMALL_ITERATIONS).strategy
-            assert isinstance(strategy, Strategy)
-            return WebPlayer(StrategyAgent(name, game, strategy), game)
-        if name in BASELINES:
-            return WebPlayer(*load_player(name, load_holdem(LARGE)))
-        return WebPlayer(*load_player(str(place or SHIPPED[name])))
-
     def run_places(self) -> dict[str, Path]:
         """Folders of runs by the names that they have here."""
         return {name: place for name, place in self.places().items() if RunFolder.begun(place)}
@@ -164,7 +150,7 @@ class Library:
         }
 
     def takes(self, name: str) -> dict[str, Any] | None:
-        """What a run takes by its configuration, as `kilt plan` estimates it; None where none can be read."""
+        """What a run takes by its configuration, as `kilt estimate` estimates it; None where none can be read."""
         file = self.place(name) / CONFIG
         try:
             return taken(resolve(read_config(file)))

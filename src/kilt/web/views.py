@@ -3,7 +3,8 @@
 A place is a game, what was bet (``history``, as the ACPC writes it) and the board. Any agent that tells its strategy
 can be looked at: blueprints, solved small games, baselines.
 
->>> from kilt.players.agents import load_holdem, load_player
+>>> from kilt.players.agents import load_player
+>>> from kilt.games.playable import load_holdem
 >>> agent, game = load_player("always-call", load_holdem("leduc"))
 >>> view = strategy_view(agent, game, "", ())
 >>> view["title"], [(action["words"], action["share"]) for action in view["actions"]], len(view["cells"])

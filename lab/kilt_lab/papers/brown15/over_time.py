@@ -15,7 +15,7 @@ from kilt.abstraction.plan import PublicPlan
 from kilt.engines import LocalEngine
 from kilt.evaluate.head_to_head import AbstractStrategy, post_processed
 from kilt.games.holdem import Holdem
-from kilt.players.agents import load_holdem
+from kilt.games.playable import load_holdem
 from kilt.solve.distributed.shared import SharedGame
 from kilt.solve.distributed.solver import Distributed
 from kilt.solve.external import External, SamplingOptions

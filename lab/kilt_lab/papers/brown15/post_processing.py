@@ -22,7 +22,8 @@ from kilt.evaluate.matchup import meet
 from kilt.evaluate.stats import win_rate
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
-from kilt.players.agents import load_agent, load_holdem
+from kilt.games.playable import load_holdem
+from kilt.players.agents import load_agent
 from kilt.solve.cfr import Cfr
 from kilt.solve.external import External
 from kilt.solve.tables.memory import TreeTables

@@ -14,7 +14,7 @@ from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Deal
 from kilt.config import config_of
 from kilt.errors import RunError
-from kilt.players.agents import load_holdem
+from kilt.games.playable import load_holdem
 from kilt.runs.loop import CHUNK
 from kilt.runs.plan import resolve
 from kilt.solve.abstract_problem import AbstractProblem

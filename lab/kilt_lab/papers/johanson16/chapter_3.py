@@ -16,7 +16,7 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.errors import GameError
 from kilt.games.holdem import Holdem
-from kilt.players.agents import load_holdem
+from kilt.games.playable import load_holdem
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.cfr import Cfr
 from kilt.solve.forms import load_problem

@@ -8,9 +8,9 @@ from sys import maxsize
 
 from kilt.config import config_of
 from kilt.games.gamedef import ready_made
+from kilt.games.playable import load_holdem
 from kilt.games.size import size_of
-from kilt.players.agents import load_holdem
-from kilt.players.profile import Subject
+from kilt.players.profile import StrategyRef
 from kilt.runs import budget as run_budget
 from kilt.runs.folder import CONFIG
 from kilt.runs.plan import resolve
@@ -153,9 +153,9 @@ class FewBuckets(Experiment):
         whole = run_budget.Budget(**{budget.clock: budget.whole if budget.seconds is None else budget.seconds})
         run = configured_run(plan, folder, budget=whole, going_on=begun, tick=lambda what, share: None)
         run.schedule = lambda iteration: maxsize  # it is measured below, at the end alone
-        *_, last = run.steps(stop=lab.stopped)
+        *_, last = run.solving(stop=lab.stopped)
         lab.check()
-        subject = Subject.of_run(folder)
+        subject = StrategyRef.of_run(folder)
         judge, strategy, _ = subject.load(lab.threads, device=lab.device)
         problem = judge.problem
         assert isinstance(problem, AbstractProblem)

@@ -15,7 +15,7 @@ from kilt.arrays import FloatArray
 from kilt.cards.deck import FULL
 from kilt.cards.equity import distribution, histogram
 from kilt.evaluate.head_to_head import AbstractStrategy
-from kilt.players.agents import load_holdem
+from kilt.games.playable import load_holdem
 from kilt.solve.problem import CPU
 from kilt_lab.cells import Cell, CellBudget, Measured, Setting, changes, rows
 from kilt_lab.claims import Claim, Row, as_printed, contrast, every, higher, lower

@@ -14,7 +14,7 @@ from kilt.arrays import FloatArray
 from kilt.errors import RunError
 from kilt.games.game import TERMINAL
 from kilt.games.holdem import CALL, RAISE
-from kilt.players.agents import load_holdem
+from kilt.games.playable import load_holdem
 from kilt.solve.cfr import Cfr
 from kilt.solve.counter import CONFIDENCES, Against
 from kilt.solve.forms import load_problem

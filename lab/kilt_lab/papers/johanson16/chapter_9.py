@@ -150,10 +150,10 @@ class FirstActions(Experiment):
             spent = (iterations if budget.seconds is None else seconds) / budget.amount
             lab.show(lab.game, min(spent, 1.0))
 
-        for step in run.steps(stop=lab.stopped, tick=tick):
+        for step in run.solving(stop=lab.stopped, tick=tick):
             last = step
         lab.check()
-        table = run.problem.walker.on_host(run.strategy())
+        table = run.problem.walker.on_host(run.table)
         agent = TreeAgent(lab.game, PlacedTree(run.problem.game), table)
         mbb = run.problem.mbb(last.exploitability)
         return agent, agent.game, f", {last.iterations:,} iterations of CFR+, {mbb:.3g} mbb/g"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kilt.evaluate.head_to_head import AbstractStrategy
 from kilt.evaluate.judge import judge_of
-from kilt.players.agents import load_holdem
+from kilt.games.playable import load_holdem
 from kilt.solve.external import External, SamplingOptions
 from kilt.solve.forms import load_problem
 from kilt.solve.problem import FLAT

@@ -15,7 +15,8 @@ from kilt.abstraction.plan import plan_named
 from kilt.config import Config, read_config
 from kilt.evaluate.head_to_head import AbstractStrategy, blueprint_strategy
 from kilt.evaluate.lbr import BETS, lower_bound
-from kilt.players.agents import blueprint_agent, load_holdem, loaded
+from kilt.games.playable import load_holdem
+from kilt.players.agents import blueprint_agent, loaded
 from kilt.runs.examples import DEMO_CLASSES, HOUSE, demo_config
 from kilt_lab.cells import Cell, CellBudget, Measured, RowSpec, Setting, changes
 from kilt_lab.claims import Claim, Row, Slack, contrast

@@ -7,7 +7,7 @@ from itertools import product
 
 from kilt.abstraction.plan import PublicPlan
 from kilt.evaluate.head_to_head import AbstractStrategy
-from kilt.players.agents import load_holdem
+from kilt.games.playable import load_holdem
 from kilt_lab.cells import NODES, Cell, CellBudget, Setting, changes, rows
 from kilt_lab.claims import Claim, higher, positive
 from kilt_lab.experiment import Experiment, Lab

@@ -13,8 +13,9 @@ from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.config import Config, SolverConfig
 from kilt.evaluate.head_to_head import SEED, AbstractStrategy, expected_winnings
 from kilt.evaluate.stats import estimate, win_rate
+from kilt.games.playable import load_holdem
 from kilt.play.match import play_match
-from kilt.players.agents import load_agent, load_holdem
+from kilt.players.agents import load_agent
 from kilt_lab.cells import ITERATIONS, Cell, CellBudget, Measured, RowSpec, Setting, changes
 from kilt_lab.claims import Claim, positive
 from kilt_lab.experiment import Experiment, Lab

@@ -22,7 +22,7 @@ from kilt.abstraction.plan import Plan, PublicPlan
 from kilt.arrays import Array, BoolArray, IntArray
 from kilt.cards.deck import Deck
 from kilt.evaluate.flops import Watcher
-from kilt.players.agents import load_holdem
+from kilt.games.playable import load_holdem
 from kilt.viz.boards import plot_errors
 from kilt_lab.cells import Cell, Measured, RowSpec, Setting, changes, rows
 from kilt_lab.claims import Claim, Row, as_printed, contrast, lower

@@ -1,0 +1,23 @@
+"""Games that agents play: poker whose later cards are all public."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kilt.errors import PlayError
+from kilt.games import load_game
+from kilt.games.holdem import Holdem
+from kilt.games.stud import Stud
+
+
+def load_holdem(name: str | Path) -> Holdem:
+    """A poker game by name or file: agents and the ACPC know no other kind."""
+    game = load_game(name)
+    if isinstance(game, Stud):
+        raise PlayError(
+            f"{name} is stud: agents play games whose later cards are all public; solve it and judge what is found, "
+            f"with `kilt solve {name}`"
+        )
+    if not isinstance(game, Holdem):
+        raise PlayError(f"{name} is no poker: agents play games with cards and bets, see `kilt game list`")
+    return game

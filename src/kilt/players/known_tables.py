@@ -1,0 +1,75 @@
+"""Agents by name, and what they do in a game that is to be judged.
+
+>>> problem, table = agent_profile("leduc", "always-call")
+>>> from kilt.evaluate.judge import judge_of
+>>> problem.form, round(judge_of(problem).exploitability(table), 6)
+('flat', 1.466667)
+"""
+
+from __future__ import annotations
+
+from kilt.arrays import Array
+from kilt.errors import PlayError, RunError
+from kilt.games import load_game
+from kilt.games.game import Game
+from kilt.games.holdem import Holdem
+from kilt.games.size import size_of
+from kilt.play.agent import ALIASES, UNIFORM, Agent, known
+from kilt.players.agents import game_for, load_agent
+from kilt.players.tabulate import tabulated
+from kilt.solve.forms import OPENSPIEL, load_problem
+from kilt.solve.problem import FLAT, FlatProblem, Problem, VectorProblem
+from kilt.strategy import fixed
+from kilt.tree.betting import MOST_NODES
+from kilt.tree.vector import VectorGame
+
+AGENTS = (UNIFORM.name, *fixed.AGENTS)  # whose tables are known without asking an agent at every public state
+HABITS = {name: alias for alias, name in ALIASES.items()}  # of baselines that have another name there
+
+
+def agent_profile(game: str | Game, agent: str | Agent, threads: int = 1) -> tuple[Problem, Array]:
+    """A game in the form that fits, and the strategy of an agent for it.
+
+    An agent of `AGENTS` looks at no cards, and is known in large games too. Any other agent that tells its strategy is
+    asked for it at every public state of a flat tree.
+    """
+    name = agent if isinstance(agent, str) else agent.name
+    if isinstance(agent, str) and (habit := HABITS.get(agent, agent)) in AGENTS:
+        return _fixed_profile(game, habit, threads)
+    rules = load_game(game) if isinstance(game, str) and not game.startswith(OPENSPIEL) else game
+    if not isinstance(rules, Holdem):
+        raise RunError(f"{name} plays the hold'em family, and {game} is not of it: use {UNIFORM.name}")
+    teller = known(load_agent(agent) if isinstance(agent, str) else agent)
+    game_for(teller, rules)
+    try:
+        problem = load_problem(rules, form=FLAT)
+    except RunError as error:
+        raise PlayError(
+            f"{name} can be judged exactly in games that fit into a flat tree ({error}): find a lower bound by local "
+            "best responses"
+        ) from None
+    assert isinstance(problem, FlatProblem)
+    return problem, tabulated(teller, rules, problem.tree)
+
+
+def _fixed_profile(game: str | Game, agent: str, threads: int) -> tuple[Problem, Array]:
+    """The same for an agent of `AGENTS`."""
+    if agent == UNIFORM.name:
+        problem = load_problem(game, threads=threads)
+        return problem, problem.uniform()
+    rules = game
+    if isinstance(game, str):
+        rules = game if game.startswith(OPENSPIEL) else load_game(game)
+    if not isinstance(rules, Holdem):
+        name = game if isinstance(game, str) else game.name
+        raise RunError(f"{agent} plays the hold'em family, and {name} is not of it: use {UNIFORM.name}")
+    try:
+        problem = load_problem(game, threads=threads)
+    except RunError:
+        if size_of(rules.rules).actions.total >= MOST_NODES:
+            raise
+    else:
+        if isinstance(problem, FlatProblem):
+            return problem, fixed.flat_table(problem.tree, agent)
+    vectors = VectorGame(rules, threads=threads, by_board=False)  # the agent looks at no board
+    return VectorProblem(vectors), fixed.public_table(vectors, agent)

@@ -1,0 +1,333 @@
+"""One resolver of players: whatever stands for a player becomes a `Player`, who can play and be judged.
+
+>>> caller = player("always-call", "leduc")
+>>> caller.agent.name, round(caller.profile().exploitability(), 6)
+('always-call', 1.466667)
+>>> rows = {f"{rank}s||{bets}": {"f" if "r" in bets else "c": 1.0} for rank in "QKA" for bets in ("", "c", "r", "cr")}
+>>> passive = player(rows, "kuhn")
+>>> passive.profile().exploitability(), passive.agent.game.name
+(1.0, 'kuhn')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast
+
+import numpy as np
+
+from kilt import artifact
+from kilt.abstraction.abstract_game import AbstractGame
+from kilt.arrays import Array
+from kilt.errors import PlayError, RunError, file_errors
+from kilt.evaluate.judge import Judge
+from kilt.games import load_game
+from kilt.games.game import Game
+from kilt.games.holdem import Holdem
+from kilt.play.agent import Agent
+from kilt.play.blueprint import BlueprintAgent
+from kilt.play.tree_agent import TreeAgent
+from kilt.players.agents import (
+    PORTFOLIO,
+    SEATS,
+    blueprint_folder,
+    blueprint_name,
+    game_for,
+    loaded,
+    own_game,
+    strategy_of,
+)
+from kilt.players.known_tables import AGENTS, HABITS, agent_profile
+from kilt.players.profile import StrategyRef
+from kilt.runs.folder import RunFolder
+from kilt.runs.run import Run, StoredRun
+from kilt.runs.solved import agent_in
+from kilt.solve.abstract_problem import AbstractProblem
+from kilt.solve.forms import OPENSPIEL, load_problem
+from kilt.solve.problem import CPU, FLAT, VECTOR, FlatProblem, Problem, VectorProblem
+from kilt.strategy.blueprint import STRATEGY
+from kilt.strategy.naming import solved_name
+from kilt.strategy.openspiel import from_openspiel
+from kilt.strategy.table import Strategy
+from kilt.strategy.vector import VectorStrategy
+from kilt.tree.openspiel import openspiel_twin
+
+Rows: TypeAlias = Mapping[str, Mapping[str, float]]  # probabilities by information set and action
+Who: TypeAlias = "str | Path | Agent | Run | StoredRun | Strategy | VectorStrategy | Rows | Player | object"
+
+
+class Names(Protocol):
+    """Where names of players are looked up."""
+
+    def reference(self, name: str) -> str:
+        """The reference behind a name, for `kilt.players.agents.load_agent`; PlayError if the name stands for none."""
+
+
+class Anywhere:
+    """Names of `kilt.players.agents.load_agent` and paths, as the command line and Python take them."""
+
+    def reference(self, name: str) -> str:
+        """The name itself."""
+        return name
+
+
+ANYWHERE = Anywhere()
+
+
+class Profile(NamedTuple):
+    """A strategy for both seats, and the judge of its game.
+
+    Attributes
+    ----------
+    judge : Judge
+    table : ndarray
+        Probabilities, as a table of the judge's problem.
+    figures : dict
+        What the solver says about the strategy.
+    strategy : str
+        Which strategy of a run it is, in words; empty where there is no choice.
+    """
+
+    judge: Judge[Any]
+    table: Array
+    figures: dict[str, Any]
+    strategy: str
+
+    def exploitability(self) -> float:
+        """What best responses win on average over both seats, in chips per game."""
+        if not self.judge.exact:
+            raise RunError(
+                f"{self.judge.problem.name} is too large for memory to look for best responses: play matches against it"
+            )
+        return float(self.judge.exploitability(self.table))
+
+
+@dataclass(frozen=True)
+class Player:
+    """Somebody who can play, or whose strategy can be judged.
+
+    Attributes
+    ----------
+    name : str
+        What the player is called in tables and logs.
+    game : Game, str or None
+        The game that the player was made for, or that was asked for; None if the player plays any.
+    spec : str or None
+        The name by which other processes load the player; None for an object, which they are sent.
+    """
+
+    name: str
+    game: str | Game | None = None
+    spec: str | None = None
+    _agent: Callable[[], Agent] | None = None
+    _held: Callable[[str | Game | None], tuple[Problem, Array]] | None = None
+    _strategy: str = ""  # of what is held, in words
+
+    def __repr__(self) -> str:
+        game = self.game if isinstance(self.game, str | None) else self.game.name
+        return f"Player({self.name!r}, game={game!r})"
+
+    @property
+    def agent(self) -> Agent:
+        """The agent that plays in matches, at tables and in local best responses; PlayError if the game is no poker."""
+        if self.spec is not None:
+            return loaded(self.spec)
+        if self._agent is None:
+            raise PlayError(f"{self.name} has no agent: agents play games with cards and bets")
+        return self._agent()
+
+    def holdem(self, game: Holdem | None = None) -> Holdem:
+        """The poker game that the player plays, which is `game` if that is given; PlayError if they do not fit."""
+        wanted = game or (None if self.game is None else _rules(self.game))
+        return game_for(self.agent, wanted)
+
+    def strategies(
+        self, game: str | Game | None = None, warn: Callable[[str], None] = lambda text: None
+    ) -> tuple[StrategyRef, ...]:
+        """All strategies to judge, first the one that the player's name stands for.
+
+        A run whose agent post-processes has two: the average strategy, and the strategy as played. `warn` is called if
+        one is left out because memory does not hold it.
+        """
+        game = self.game if game is None else game
+        if self._held is not None:
+            held = self._held(game)
+            return (StrategyRef(held[0].name, strategy=self._strategy, held=held),)
+        assert self.spec is not None
+        if is_run_name(self.spec):
+            return StrategyRef.all_of_run(Path(self.spec), warn)
+        own = own_game(self.agent) if self.spec not in AGENTS else None
+        wanted = own if game is None else game
+        if wanted is None:
+            raise PlayError(f"{self.spec} plays many games: say which")
+        if isinstance(wanted, str):
+            return (StrategyRef(wanted, agent=self.spec, strategy=self.spec),)
+        held = agent_profile(wanted, self.spec)
+        return (StrategyRef(wanted.name, agent=self.spec, strategy=self.spec, held=held),)
+
+    def profile(
+        self, game: str | Game | None = None, *, threads: int = 1, device: str = CPU, as_played: bool = False
+    ) -> Profile:
+        """The strategy of the player with the judge of its game.
+
+        Parameters
+        ----------
+        game : str or Game, optional
+            For players who play more than one game.
+        threads : int
+            Number of threads that share the boards.
+        device : str
+            "cpu" or "gpu": where the judge looks for best responses.
+        as_played : bool
+            For a run: take the strategy after the run's post-processing, not the average strategy.
+        """
+        refs = self.strategies(game)
+        ref = max(refs, key=lambda one: one.played) if as_played else refs[0]
+        return Profile(*ref.load(threads, device=device), ref.strategy)
+
+
+@file_errors()
+def player(who: Who, game: str | Game | None = None, *, names: Names = ANYWHERE) -> Player:
+    """Anything that can play or be judged, as a player.
+
+    Parameters
+    ----------
+    who : str, Path, Agent, Run, Strategy, VectorStrategy or mapping
+        A name, as the commands take it: a baseline such as "always-call", "uniform", "house", the folder of a run or of
+        an exported agent, ``RUN@RULE``, ``FILE.py:CLASS``, ``seats:A,B``, ``portfolio:A,B`` or "solved:leduc". Or an
+        object with a `name` and a method ``act(observation)``; a run; a strategy; probabilities by information set and
+        action; or a tabular policy of open_spiel.
+    game : str or Game, optional
+        For players who play more than one game.
+    names : Names
+        Where names are looked up. The page has a list of its own, and takes neither paths nor code.
+
+    Returns
+    -------
+    Player
+        `agent` plays; `profile()` can be judged.
+
+    Examples
+    --------
+    >>> player("uniform", "kuhn").profile().judge.problem.name
+    'kuhn'
+    """
+    if isinstance(who, Player):
+        return who if game is None else replace(who, game=game)
+    if isinstance(who, StoredRun):
+        who = who.path
+    if isinstance(who, Run):
+        if who.folder is None or not artifact.exists(who.folder.path / STRATEGY):
+            return _solved(who.problem, who.table, solved_name(who.identity._asdict()), game or who.game)
+        who = who.folder.path
+    if isinstance(who, str | Path):
+        return _named(names.reference(str(who)), str(who), game)
+    if isinstance(who, Strategy | VectorStrategy):
+        return _of_strategy(who, game)
+    if (policy := _openspiel_policy(who)) is not None:
+        return _of_openspiel(policy, game)
+    if isinstance(who, Mapping):
+        return _of_rows(cast("Rows", who), game)
+    if isinstance(getattr(who, "name", None), str) and callable(getattr(who, "act", None)):
+        return _of_agent(cast("Agent", who), game)
+    raise PlayError(
+        f"{type(who).__name__} is no player: give the name of an agent, a run, a strategy, or an object with a name "
+        "and a method act(observation)"
+    )
+
+
+def _named(spec: str, shown: str, game: str | Game | None) -> Player:
+    if spec in AGENTS or spec in HABITS:
+        return Player(shown, game, spec)
+    if is_run_name(spec):
+        return Player(shown, game, spec)
+    if blueprint_folder(spec)[0].is_dir():
+        raise PlayError(f"{spec} is no run of `kilt solve`, nor an exported agent: there is no strategy in it")
+    agent = loaded(spec)
+    return Player(agent.name if shown == spec else shown, own_game(agent) or game, spec)
+
+
+def is_run_name(spec: str) -> bool:
+    """Whether a name is that of a run or an exported agent, with a rule after it or without."""
+    if spec.startswith((PORTFOLIO, SEATS)):
+        return False
+    place, _ = blueprint_folder(spec)
+    return place.exists() and (RunFolder.begun(place) or artifact.exists(place / STRATEGY))
+
+
+def _of_agent(agent: Agent, game: str | Game | None) -> Player:
+    def held(wanted: str | Game | None) -> tuple[Problem, Array]:
+        if isinstance(agent, BlueprintAgent) and agent.rule.idle:
+            known = agent.blueprint
+            return AbstractProblem(AbstractGame(known.game, known.cards, known.actions), ()), known.shares
+        if isinstance(agent, TreeAgent):
+            return VectorProblem(agent.tree.game), np.asarray(agent.table)
+        rules = own_game(agent) or wanted
+        if rules is None:
+            raise PlayError(f"{agent.name} plays many games: say which")
+        return agent_profile(rules, agent)
+
+    words = blueprint_name(agent) if isinstance(agent, BlueprintAgent) else strategy_of(agent)
+    return Player(agent.name, own_game(agent) or game, None, lambda: agent, held, words)
+
+
+def _of_strategy(strategy: Strategy | VectorStrategy, game: str | Game | None) -> Player:
+    game = strategy.game if game is None else game
+
+    def held(wanted: str | Game | None) -> tuple[Problem, Array]:
+        wanted = strategy.game if wanted is None else wanted
+        if isinstance(strategy, VectorStrategy):
+            vectors = load_problem(wanted, form=VECTOR)
+            assert isinstance(vectors, VectorProblem)
+            return vectors, strategy.on(vectors.game)
+        flat = load_problem(wanted, form=FLAT)
+        assert isinstance(flat, FlatProblem)
+        return flat, strategy.on(flat.tree)
+
+    return Player("strategy", game, None, lambda: agent_in(*held(game), game), held, solved_name(strategy.figures))
+
+
+def _of_rows(rows: Rows, game: str | Game | None) -> Player:
+    if game is None:
+        raise PlayError("probabilities by information set do not say which game they are for: give `game`")
+    problem = load_problem(game, form=FLAT)
+    assert isinstance(problem, FlatProblem)
+    return _of_strategy(Strategy.from_rows(problem.tree, rows), game)
+
+
+def _of_openspiel(policy: Mapping[str, Sequence[tuple[int, float]]], game: str | Game | None) -> Player:
+    if game is None:
+        raise PlayError("a policy of open_spiel does not say which game it is for: give `game`")
+    problem = load_problem(game, form=FLAT)
+    assert isinstance(problem, FlatProblem)
+    theirs = problem.tree if isinstance(game, str) and game.startswith(OPENSPIEL) else openspiel_twin(problem.tree)
+    return _of_strategy(Strategy.of(problem.tree, from_openspiel(theirs, policy)), game)
+
+
+def _openspiel_policy(who: object) -> Mapping[str, Sequence[tuple[int, float]]] | None:
+    """{information state: [(action, probability), …]} of a tabular policy of open_spiel; None for anything else."""
+    for method in ("policy_table", "to_dict"):  # of pyspiel.TabularPolicy, and of Python's TabularPolicy
+        if callable(tell := getattr(who, method, None)) and not callable(getattr(who, "act", None)):
+            who = tell()
+            break
+    first = next(iter(who.values()), None) if isinstance(who, Mapping) else None
+    return cast("Any", who) if isinstance(first, Sequence) and not isinstance(first, str) else None
+
+
+def _solved(problem: Problem, table: Array, words: str, game: str | Game | None = None) -> Player:
+    """A player of a solved game that no folder has."""
+    if not isinstance(problem, FlatProblem | VectorProblem):
+        raise PlayError(f"the run on {problem.name} has no strategy in a folder yet: give it a folder, and finish it")
+    wanted = problem.name if game is None else game
+    held = problem, table
+    return Player("solution", wanted, None, lambda: agent_in(problem, table, wanted), lambda _: held, words)
+
+
+def _rules(game: str | Game) -> Holdem:
+    """A game as rules that agents play."""
+    rules = load_game(game) if isinstance(game, str) else game
+    if not isinstance(rules, Holdem):
+        raise PlayError(f"{rules.name} is no poker: agents play games with cards and bets")
+    return rules
