@@ -29,7 +29,7 @@ from kilt.evaluate.stats import played_rate, win_rate
 from kilt.games.game import TERMINAL
 from kilt.games.holdem import CALL, FOLD, Betting, Holdem
 from kilt.games.subgame import rivals
-from kilt.play.agent import Agent, KnownAgent, known
+from kilt.play.agent import BASELINES, Agent, KnownAgent, known
 from kilt.play.dealer import Hand
 from kilt.play.match import Load, loaded_player, play_match
 
@@ -131,7 +131,7 @@ def last_round_bound(
     known(loaded_player(agent, load))
     match = play_match(
         game,
-        (CALLER, agent),
+        (BASELINES[CALLER], agent),
         hands,
         seed,
         load=load,
