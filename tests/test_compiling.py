@@ -79,6 +79,15 @@ def test_commands_say_that_they_compile(capfd):
     assert not compiling.listeners
 
 
+def test_long_compilation_says_how_far_it_is(capfd, monkeypatch):
+    monkeypatch.setattr(show, "COMPILING", 0.0)
+    with show.compilation_told():
+        for number in (3, 4.0):
+            kernels()(number)
+    _, second, _ = capfd.readouterr().err.splitlines()
+    assert re.fullmatch(r"compiling kernel 2, after \d+ s; `kilt setup` compiles on all cores …", second)
+
+
 @pytest.mark.parametrize("reading", [60.0, 0.0])
 def test_who_waits_for_a_kernel_says_so_unless_it_is_but_read(tmp_path, monkeypatch, reading):
     """Two threads want the same kernel, and the first takes its time."""

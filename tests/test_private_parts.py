@@ -62,8 +62,6 @@ USED = {
 ATTRIBUTES = {
     "_find_singly_assigned_variable",
     "_optimize_final_module",
-    "_lock",
-    "_cblist",
     "_cache",
     "_cache_file",
     "_code",

@@ -94,6 +94,13 @@ def test_a_second_setup_knows_that_everything_is_compiled(only_strengths, monkey
     monkeypatch.undo()
 
 
+def test_as_many_processes_as_memory_has_room_for(monkeypatch):
+    monkeypatch.setattr(jit, "cores", lambda: 64)
+    for room, workers in ((0, 1), (1_100_000_000, 2), (10**12, 3)):
+        monkeypatch.setattr(rehearsals, "available_memory", lambda room=room: room)
+        assert rehearsals.workers_for(3) == workers
+
+
 def test_kernels_that_were_removed_are_compiled_again(only_strengths):
     kilt.setup()
     (mark,) = (Path(os.environ["KILT_CACHE"]) / "compiled").iterdir()

@@ -23,4 +23,6 @@ case " $* " in
     *" --address "* | *" --address="*) ;;
     *) echo "usage: node.sh --head --port PORT, or node.sh --address HOST:PORT" >&2 && exit 2 ;;
 esac
+# Kernels that every run calls are compiled before the first run waits for them; a second call finds them.
+if command -v kilt >/dev/null; then kilt setup || true; fi
 exec ray start --block --disable-usage-stats --object-store-memory=268435456 "$@"

@@ -311,7 +311,6 @@ class _CompilationTimer(event.Listener):  # type: ignore[misc]
 
 
 event.register("numba:compile", _CompilationTimer())
-binding.ffi.lib._lock._cblist.clear()  # numba tells of each call to LLVM, of which there are thousands; nobody listens
 
 
 def called() -> set[tuple[str, str]]:

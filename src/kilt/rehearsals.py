@@ -28,6 +28,7 @@ import kilt
 from kilt import artifact, jit
 from kilt.compiling import compiled_seconds
 from kilt.errors import KiltError, RunError
+from kilt.machine import available_memory
 
 # A deck of 20 cards and no limit: all that hold'em has, in tables that take no time.
 TINY = """\
@@ -44,6 +45,7 @@ numHoleCards = 2
 numBoardCards = 0 3 1 1
 END GAMEDEF
 """
+EACH = 500_000_000  # bytes of a process that compiles, its libraries included
 CARDS = "IR-KE-KO 10-4-4-4"
 BETS = "1x, a; a"
 
@@ -69,7 +71,7 @@ def setup(*, workers: int | None = None, tick: Callable[[str, float], object] = 
     Parameters
     ----------
     workers : int, optional
-        Processes at work. [default: one for each core]
+        Processes at work. [default: one for each core, as far as memory goes]
     tick : callable
         Called with the name of each rehearsal that has ended, and the share that has.
 
@@ -89,7 +91,7 @@ def setup(*, workers: int | None = None, tick: Callable[[str, float], object] = 
     if is_ready():
         return Setup(perf_counter() - began, 0.0, 0)
     order = sorted(REHEARSALS, key=lambda name: -REHEARSALS[name].seconds)
-    workers = min(workers or jit.cores(), len(order))
+    workers = min(workers, len(order)) if workers else workers_for(len(order))
     compiling, files = 0.0, set[str]()
     with (
         TemporaryDirectory(prefix="kilt-setup-") as folder,
@@ -108,6 +110,11 @@ def setup(*, workers: int | None = None, tick: Callable[[str, float], object] = 
             raise
     _note(files)
     return Setup(perf_counter() - began, compiling, workers)
+
+
+def workers_for(rehearsals: int) -> int:
+    """How many processes share some rehearsals: one for each core, as far as memory goes."""
+    return max(1, min(jit.cores(), available_memory() // EACH, rehearsals))
 
 
 def is_ready() -> bool:

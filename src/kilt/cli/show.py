@@ -26,6 +26,7 @@ from kilt.compiling import compiled_seconds, listeners
 # Names of players, games and folders come from outside: nothing in a text is markup or stands for an emoji.
 out = Console(markup=False, emoji=False)
 errors = Console(stderr=True, markup=False, emoji=False)
+COMPILING = 5.0  # seconds between two lines about kernels that are compiled
 WIDE = 500  # characters, as good as any number for a file
 
 AsJson = Annotated[bool, options.AS_JSON]
@@ -104,19 +105,26 @@ def waiting(text: str) -> Status:
 
 @contextmanager
 def compilation_told() -> Iterator[None]:
-    """Say when kernels begin to be compiled and, at the end, how long that took: people wonder what they wait for."""
+    """Say when kernels begin to be compiled, every few seconds how many they are, and at the end how long it took."""
+    began, due = 0, 0.0
 
     def tell() -> None:
-        listeners.remove(tell)
-        say("compiling kernels, once per installation …")
+        nonlocal began, due
+        began += 1
+        if began == 1:
+            say("compiling kernels, once per installation …")
+        elif monotonic() >= due:
+            say(f"compiling kernel {began}, after {compiled_seconds():.0f} s; `kilt setup` compiles on all cores …")
+        else:
+            return
+        due = monotonic() + COMPILING
 
     listeners.append(tell)
     try:
         yield
     finally:
-        if tell in listeners:
-            listeners.remove(tell)
-        else:
+        listeners.remove(tell)
+        if began:
             say(f"compiled kernels for {compiled_seconds():.1f} s, once per installation: not part of any time above")
 
 
