@@ -38,7 +38,6 @@ ALL, NOTHING = (lambda t: 1.0), (lambda t: 0.0)
 PUBLISHED = {
     "cfr+": (ALL, NOTHING, lambda t: t / (t + 1), 0),
     "dcfr": (kept(lambda t: 1.5), lambda t: 0.5, lambda t: (t / (t + 1)) ** 2, 0),
-    "dcfr-late": (kept(lambda t: 1.5), lambda t: 0.5, lambda t: (t / (t + 1)) ** 4, 0),
     "dcfr-restart": (
         kept(lambda t: 1.5),
         lambda t: 0.5,

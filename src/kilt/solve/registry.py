@@ -285,7 +285,6 @@ ALGORITHMS: dict[str, Algorithm] = {
     ),
     "linear": Algorithm("linear CFR", _full_width("linear"), threads=True, gpu=True),
     "dcfr": Algorithm("discounted CFR (1.5, 0, 2)", _full_width("dcfr"), threads=True, gpu=True),
-    "dcfr-late": Algorithm("discounted CFR (1.5, 0, 4): spots", _full_width("dcfr-late"), threads=True, gpu=True),
     "dcfr+": Algorithm("discounted CFR by regret matching+ (1.5, −∞, 4)", _full_width("dcfr+"), threads=True, gpu=True),
     "dcfr-restart": Algorithm(
         "discounted CFR (1.5, 0, 3) whose average restarts after iterations 4, 16, 64, …",

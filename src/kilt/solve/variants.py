@@ -18,7 +18,6 @@ name                  α       β       γ  predict  what it is
                                                   chapter 9])
 ``linear``            1       1       1        0  linear CFR (Brown and Sandholm 2019)
 ``dcfr``            1.5       0       2        0  discounted CFR with its recommended exponents
-``dcfr-late``       1.5       0       4        0  the same, and late iterations count more in the average
 ``dcfr+``           1.5      −∞       4        0  discounted CFR by regret matching+ (Xu et al. 2024 call it so too)
 ``dcfr-restart``    1.5       0       3        0  discounted CFR whose average restarts after iterations 4, 16, 64, …:
                                                   what the program postflop-solver does
@@ -101,9 +100,7 @@ VARIANTS = {
     "cfr+": Variant(inf, -inf, 1),
     "linear": Variant(1, 1, 1),
     "dcfr": Variant(1.5, 0, 2),
-    # What spots are solved by. On turns `dcfr+` takes a few iterations less, but on a flop with narrow ranges, where
-    # the exploitability of this one fell steadily, that of `dcfr+` doubled on the way.
-    "dcfr-late": Variant(1.5, 0, 4),
+    # Subgames took the fewest iterations with it to 0.5% of the pot, from river to flop, of the exponents tried.
     "dcfr+": Variant(1.5, -inf, 4),
     "dcfr-restart": Variant(1.5, 0, 3, restart=4),
     "hs-dcfr": Variant(scheduled(1, 4), scheduled(-1, -3), scheduled(30, 25)),

@@ -47,8 +47,7 @@ from kilt.spots.solution import SpotSolution
 from kilt.strategy.blueprint import STRATEGY
 from kilt.tree.vector import VectorGame
 
-ALGORITHM = "dcfr-late"  # see `solve.variants` for how it was chosen
-COMPACT = "dcfr+"  # compact tables keep no negative regrets
+ALGORITHM = "dcfr+"
 TABLES = np.float32  # precision of regrets and averages
 TARGET = 0.5  # per cent of the pot
 SMALL = 50_000_000  # bytes that any machine has
@@ -345,7 +344,7 @@ class Spot(Record):
         game = self.tree(threads, kept=begun is not None)
         compact = self.compact and len(game.tree.rows) > 1  # one round is small
         estimate_of(game, compact=compact, kept=bool(save or begun), device=device).require_memory()
-        algorithm = begun.identity.algorithm if begun else COMPACT if compact else ALGORITHM
+        algorithm = begun.identity.algorithm if begun else ALGORITHM
         problem, solver = _problem(game, algorithm, compact=compact, device=device)
         known = artifact.fingerprint(self.toml())
         identity = RunIdentity(
