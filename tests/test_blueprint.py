@@ -763,7 +763,7 @@ def test_batches_play_as_agents_do_hand_by_hand(cards, game, menus, specs, at_ra
     )
     for duplicate in (True, False):
         table = MatchSetup(game, (first, second), seed=5, duplicate=duplicate)
-        results, _, found = table.play(7, 107, keep=True)
+        results, _, found, _ = table.play(7, 107, keep=True)
         units = [list(table.hands(unit)) for unit in range(7, 107)]
         assert found == [hand for unit in units for hand in unit]
         assert results == [sum(map(table.won, unit)) / len(unit) for unit in units]

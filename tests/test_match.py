@@ -278,7 +278,9 @@ def test_errors():
         play_match(LEDUC, callers, 0, duplicate=False)
     with pytest.raises(PlayError, match="0 processes: use 1 or more"):
         play_match(LEDUC, callers, 2, processes=0)
-    with pytest.raises(PlayError, match="'always-call' is a spec, and nothing is given to load it"):
+    with pytest.raises(
+        PlayError, match="the player 'always-call' is a name, and nothing is given to load it with: give `load`"
+    ):
         play_match(LEDUC, ("always-call", "always-call"), 2)
     with pytest.raises(PlayError, match="stubborn cannot go on in hand 1: 'r101' is not legal"):
         play_match(NOLIMIT, (Stubborn(), BASELINES["always-call"]), 2)

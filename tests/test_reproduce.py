@@ -198,7 +198,7 @@ def test_agents_in_no_limit_games(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--game", "leduc", "--agent", "nonesuch"], ["nonesuch", "uniform, always-fold"]),
+        (["--game", "leduc", "--agent", "nonesuch"], ["nonesuch", "uniform", "always-fold"]),
         (["--game", "bluff-1-1", "--agent", "always-call"], ["hold'em family", "bluff-1-1", "uniform"]),
         (["--game", "openspiel:kuhn_poker", "--agent", "always-call"], ["hold'em family", "uniform"]),
         (["--game", "holdem.nolimit.2p", "--agent", "always-call"], ["betting tree", "a menu of bets"]),

@@ -296,7 +296,7 @@ def without_times(said):
         return [without_times(part) for part in said]
     if not isinstance(said, dict):
         return said
-    return {what: without_times(part) for what, part in said.items() if not what.endswith("seconds")}
+    return {what: without_times(part) for what, part in said.items() if not what.endswith(("seconds", "cpu_ms"))}
 
 
 def test_commands(tmp_path, short, features, monkeypatch):  # noqa: F811

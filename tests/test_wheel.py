@@ -66,7 +66,7 @@ def test_it_is_the_wheel_and_nothing_more(installed):
 
 def test_the_first_minute(installed):
     """The first solve says that it compiles, which is no part of what solving takes; the second compiles nothing."""
-    command = "-m", "kilt", "solve", "--game", "leduc", "--iterations", "1000", "--json"
+    command = "-m", "kilt", "solve", "leduc", "--iterations", "1000", "--json"
     first, second = installed(*command), installed(*command)
     assert first.stderr.startswith("compiling kernels, once per installation …\n"), first.stderr
     (took,) = re.findall(r"compiled kernels for ([\d.]+) s, once per installation", first.stderr)
@@ -84,7 +84,7 @@ def test_the_first_minute(installed):
     ("command", "remedy"),
     [
         (["match", "always-call", "random", "--game", "leduc", "--engine", "ray"], "pip install 'kilt[ray]'"),
-        (["solve", "--game", "openspiel:kuhn_poker"], "pip install 'kilt[peers]'"),
+        (["solve", "openspiel:kuhn_poker"], "pip install 'kilt[peers]'"),
         (["abstraction", "boards", "-m", "schmid", "-c", "2", "--game", "leduc"], "pip install 'kilt[emd]'"),
         (["bench", "cards", "--json"], "pip install 'kilt[lab]'"),
         (["reproduce", "figure-3.2", "--quick"], "pip install 'kilt[lab]'"),
