@@ -410,7 +410,7 @@ def test_sanity_of_a_run(solved):
     leads, checks = (f"profit of betting any two cards, {kind}" for kind in ("opponent leads", "agent checks"))
     assert menu <= average <= menu | {checks} and not said["ok"]
     assert leads in played - average
-    assert "OFF as played: purification: profit of" in kilt("evaluate", "sanity", solved, code=1).stderr
+    assert "FAIL as played: purification: profit of" in kilt("evaluate", "sanity", solved, code=1).stderr
 
 
 def sanity_of(run):
@@ -431,9 +431,9 @@ def test_sanity_is_that_of_both_strategies(solved, monkeypatch):
     fine = [replace(one, findings=one.findings[:3]) for one in reports_of_run(solved, 500)]
     monkeypatch.setattr("kilt.players.reports.reports_of_run", lambda *_: tuple(fine))
     said = kilt("evaluate", "sanity", solved).stderr
-    assert said == "average strategy: nothing is off\nas played: purification: nothing is off\n"
+    assert said == "average strategy: all checks passed\nas played: purification: all checks passed\n"
     fine[1] = replace(fine[1], findings=tuple(replace(finding, off=True) for finding in fine[1].findings[:1]))
-    assert "OFF as played: purification: " in kilt("evaluate", "sanity", solved, code=1).stderr
+    assert "FAIL as played: purification: " in kilt("evaluate", "sanity", solved, code=1).stderr
 
 
 def test_solving_ends_with_the_exploitability_of_both_strategies(config):

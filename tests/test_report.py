@@ -186,7 +186,7 @@ def test_a_page_stands_alone(blueprint, tmp_path):
     assert "prefers-color-scheme: dark" in text
     for said in (
         "tiny: a blueprint",
-        "Something is off: aces <fold>",
+        "Failed checks: aces <fold>",
         "they & should not",
         "nolimit, blinds 50 and 100, stacks of 20 big blinds",
         "PR-PHS-PHS 5-5: preflop 5, flop 25",

@@ -141,7 +141,7 @@ def test_what_is_solved_is_fine(solved):
     said = report(solved, deals=DEALS)
     assert {this.name for this in said.off} <= {NUTS, *ANSWERS}, str(said)
     fine = replace(said, findings=tuple(this for this in said.findings if not this.off))
-    assert fine.ok and str(fine) == "short, average strategy: nothing is off"
+    assert fine.ok and str(fine) == "short, average strategy: all checks passed"
     assert [this.name for this in said.findings] == [
         ACES,
         NUTS,
@@ -156,7 +156,7 @@ def test_what_is_solved_is_fine(solved):
     preflop = said.findings[4].figures
     assert list(preflop) == ["fold", "call", "1x", "all-in"]
     assert sum(preflop.values()) == pytest.approx(1)
-    assert {row[3] for row in fine.rows()} == {"fine", ""}
+    assert {row[3] for row in fine.rows()} == {"pass", ""}
 
 
 @pytest.mark.parametrize("name", ["purification", "purification-after-first", "new-0.2"])
@@ -190,8 +190,8 @@ def test_aces_that_fold_are_loud(solved):
     assert not said.ok
     assert said.off[0].name == ACES
     assert said.off[0].figures["small blind"] == 1  # they open by folding
-    assert str(said).startswith(f"short, average strategy: {len(said.off)} OFF\naces fold preflop: ")
-    assert said.rows()[0][3] == "OFF"
+    assert str(said).startswith(f"short, average strategy: {len(said.off)} failed\naces fold preflop: ")
+    assert said.rows()[0][3] == "FAIL"
     assert said.data()["ok"] is False
 
 
@@ -346,5 +346,5 @@ def test_the_command(solved, leduc, folder):
     assert said["deals"] == 1000
     shown = runner.invoke(app, [str(bad), "--deals", "100", "--seed", "2"])
     assert shown.exit_code == 1
-    assert "OFF" in shown.stdout
+    assert "FAIL" in shown.stdout
     assert "aces fold preflop: the best private cards" in shown.stderr

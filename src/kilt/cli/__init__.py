@@ -52,6 +52,11 @@ class Commands(TyperGroup):
         """Parse words, in today's spelling."""
         return super().parse_args(ctx, renewed(args, lambda text: complain("hint:", text)))
 
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return names of commands, panel by panel."""
+        commands: dict[str, Any] = {**self.commands}  # those of Typer, which know their panels
+        return sorted(super().list_commands(ctx), key=lambda name: PANELS.index(commands[name].rich_help_panel))
+
 
 app = typer.Typer(
     name="kilt",
@@ -65,7 +70,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-PLAY, SOLVE, BUILD, JUDGE, STUDY = "play", "solve", "build", "evaluate", "study"  # panels of `kilt --help`
+PLAY, SOLVE, BUILD, JUDGE, STUDY = "play", "solve", "build", "evaluate", "study"
+PANELS = (PLAY, SOLVE, BUILD, JUDGE, STUDY, "lab")  # of `kilt --help`; the laboratory adds its own
 for panel, commands in {
     PLAY: (demo.demo, setup.setup, table.play, web.web, match.match, play.dealer, play.agent, slumbot.slumbot),
     SOLVE: (plan.new, plan.estimate, solve.solve, counter.counter, model.model),

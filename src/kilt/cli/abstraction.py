@@ -301,7 +301,7 @@ def _show_classes(
             for row in rows
         ],
     )
-    say(f"all of it is in {folder}, with pictures: classes.png, distances.png, balance.png")
+    say(f"saved to {folder}, with pictures: classes.png, distances.png, balance.png")
 
 
 @app.command()
@@ -487,4 +487,4 @@ def _print_rounds(found: CardAbstraction, run: Path, seconds: float | None, *, a
         numbers=True,
     )
     if seconds is not None:
-        say(f"all of it is in {run}; look at it with: kilt abstraction show {quote(str(run))}")
+        say(f"saved to {run}; look at it with: kilt abstraction show {quote(str(run))}")

@@ -28,9 +28,8 @@ def add_commands(app: typer.Typer) -> None:
         add_all(app)
         return
     for name, summary in COMMANDS.items():
-        app.command(name, help=summary, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(
-            _missing(name)
-        )
+        anything = {"allow_extra_args": True, "ignore_unknown_options": True}
+        app.command(name, help=summary, rich_help_panel="lab", context_settings=anything)(_missing(name))
 
 
 def _missing(name: str) -> Callable[[typer.Context], None]:

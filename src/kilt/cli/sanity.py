@@ -57,10 +57,10 @@ def sanity(
 
 
 def print_sanity(found: Report, run: Path) -> None:
-    """Print a report as a table, and on the side what is off."""
+    """Print a report as a table, and on standard error the checks that failed."""
     title = f"{found.game}, {run}, {found.strategy}"
     table = Table(title=title, title_justify="left", title_style="bold")
-    for column in ("looked at", "seen", "bound", ""):
+    for column in ("check", "result", "limit", ""):
         table.add_column(column, overflow="fold")
     for finding, row in zip(found.findings, found.rows(), strict=True):
         table.add_row(*row, style="bold red" if finding.off else None)
@@ -68,9 +68,9 @@ def print_sanity(found: Report, run: Path) -> None:
     if found.defence:
         _print_defence(found)
     for finding in found.off:
-        complain("OFF", f"{found.strategy}: {finding.name}: {finding.meaning}")
+        complain("FAIL", f"{found.strategy}: {finding.name}: {finding.meaning}")
     if found.ok:
-        say(f"{found.strategy}: nothing is off")
+        say(f"{found.strategy}: all checks passed")
 
 
 def _print_defence(found: Report) -> None:

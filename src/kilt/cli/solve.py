@@ -513,7 +513,7 @@ def print_result(step: Step, run: Run, *, as_json: bool) -> None:
         rows = [
             *exploitability_rows(step.exploitability, problem),
             *(exploitability_rows(played.exploitability, problem, f"… {played.strategy}") if played else []),
-            ["… of the current strategy", f"{step.current_exploitability:.6g}", UNIT],
+            ["… of the last iterate", f"{step.current_exploitability:.6g}", UNIT],
             ["value to player 1", f"{step.value:.9g}", UNIT],
         ]
     else:
@@ -522,11 +522,11 @@ def print_result(step: Step, run: Run, *, as_json: bool) -> None:
         rows.append(["exploitability inside the abstraction", f"{step.abstract_exploitability:.6g}", UNIT])
     rows += [["iterations", f"{step.iterations:,}", ""], ["time", f"{step.seconds:.2f}", "s"]]
     rows += [["CPU time", f"{step.cpu_seconds:.2f}", "s"]]
-    print_table(f"{identity.game}, {identity.algorithm}", ["", "seen", "unit"], rows)
+    print_table(f"{identity.game}, {identity.algorithm}", ["", "result", "unit"], rows)
     if folder:
         solved, rule = solved_name(identity._asdict()), played_rule({"agent": getattr(problem, "agent", {})})
         again = "evaluate exploitability" if run.judge.exact else "evaluate sanity"
         if not rule.idle:
             which = f"figures not marked '{played.strategy}'" if played else "these figures"
             say(f"{which} are of the {solved}; the agent post-processes it by {rule.name} before it plays")
-        say(f"all of it is in {folder.path}; judge it again with: kilt {again} {quote(str(folder.path))}")
+        say(f"saved to {folder.path}; evaluate it with: kilt {again} {quote(str(folder.path))}")

@@ -260,9 +260,9 @@ def _print_solution(spot: Spot, solution: SpotSolution, run: Run, estimate: Spot
         ["iterations", f"{solution.iterations:,}", ""],
         ["time", f"{solution.steps[-1].seconds:.2f}", "s"],
     ]
-    print_table(spot.name, ["", "seen", "unit"], rows)
+    print_table(spot.name, ["", "result", "unit"], rows)
     if folder:
-        say(f"all of it is in {folder.path}; look at it with: kilt spot show {quote(str(folder.path))}")
+        say(f"saved to {folder.path}; look at it with: kilt spot show {quote(str(folder.path))}")
 
 
 @app.command()

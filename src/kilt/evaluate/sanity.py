@@ -120,8 +120,8 @@ class Report:
         return not self.off
 
     def rows(self) -> list[list[str]]:
-        """A row of text per finding: what was looked at, the figures, the bound, and ``fine``, ``OFF`` or nothing."""
-        verdicts = [("OFF" if this.off else "fine") if this.bound else "" for this in self.findings]
+        """Return a row of text per finding: the check, its result, its limit, and ``pass``, ``FAIL`` or nothing."""
+        verdicts = [("FAIL" if this.off else "pass") if this.bound else "" for this in self.findings]
         return [
             [this.name, this.seen, this.bound, verdict] for this, verdict in zip(self.findings, verdicts, strict=True)
         ]
@@ -133,9 +133,9 @@ class Report:
 
     def __str__(self) -> str:
         if self.ok:
-            return f"{self.game}, {self.strategy}: nothing is off"
+            return f"{self.game}, {self.strategy}: all checks passed"
         said = [f"{this.name}: {this.seen} ({this.bound}); {this.meaning}" for this in self.off]
-        return "\n".join([f"{self.game}, {self.strategy}: {len(said)} OFF", *said])
+        return "\n".join([f"{self.game}, {self.strategy}: {len(said)} failed", *said])
 
 
 def report(

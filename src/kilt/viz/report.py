@@ -197,7 +197,7 @@ def _summary(contents: Contents) -> str:
     ]
     if not off:
         return '<p class="verdict fine">The sanity report has nothing to complain about.</p>'
-    return f'<p class="verdict off">Something is off: {escape("; ".join(off))}. See the sanity report below.</p>'
+    return f'<p class="verdict off">Failed checks: {escape("; ".join(off))}. See the sanity report below.</p>'
 
 
 def _built(contents: Contents) -> str:
@@ -216,7 +216,7 @@ def _checks(report: Report) -> str:
         what = f'{_marked(name, finding.off)}<br><span class="soft">{escape(finding.meaning)}</span>'
         cells = what, _marked(seen, finding.off), escape(bound), f'<span class="{kind}">{verdict}</span>'
         rows.append(f'<tr class="{kind}">' + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-    head = "<tr><th>looked at</th><th>seen</th><th>bound</th><th></th></tr>"
+    head = "<tr><th>check</th><th>result</th><th>limit</th><th></th></tr>"
     said = f"{report.deals:,} deals of self-play, seed {report.seed}."
     return _table(f"Sanity report: {escape(report.strategy)}", head, rows, said)
 
