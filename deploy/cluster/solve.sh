@@ -34,7 +34,7 @@ while (there := sum(node["Alive"] for node in ray.nodes())) < nodes:
 PYTHON
 
 if [[ -e $run/config.toml ]]; then
-    set -- --resume "$run" "$@"
+    set -- "$run" "$@"
 else
     set -- "$config" --out "$run" "$@"
 fi
