@@ -36,7 +36,6 @@ ROOT = Path(__file__).parents[1]
 NOT_YET_CLEAN = {
     "docs/agents.md",
     "docs/benchmarks.md",
-    "docs/boards.md",
     "docs/counter.md",
     "docs/differences.md",
     "docs/disk.md",
