@@ -23,7 +23,7 @@ def setup(
     from kilt.rehearsals import setup as compile_kernels
 
     with ticking() as tick:
-        done = compile_kernels(workers=workers, tick=lambda name, share: tick(f"compiling kernels, {name} done", share))
+        done = compile_kernels(workers=workers, tick=lambda name, share: tick("compiling kernels", share))
     if as_json:
         print_json(done._asdict())
     elif done.workers:
