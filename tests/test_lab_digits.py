@@ -289,7 +289,20 @@ def test_every_experiment_has_digits():
     assert SMALL.keys() == GOLDEN.keys()
 
 
-@pytest.mark.parametrize("name", SMALL)
+# Those that take five seconds or more run in `make test-long`.
+LONG = {
+    "post-processing-safety",
+    "schmid-figure-2",
+    "schmid-figure-5",
+    "schmid-stud",
+    "table-7.4",
+    "tartanian7-algorithm-4",
+    "tartanian7-pure",
+    "tartanian7-table-2",
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.long] * (name in LONG)) for name in SMALL])
 def test_digits(name, tmp_path, monkeypatch):
     """Each seed comes to what it came to before; a second run measures nothing, and gives the same rows."""
     monkeypatch.setenv("KILT_CACHE", str(tmp_path / "cache"))
