@@ -1,4 +1,4 @@
-"""Which representations, homes of tables and samplings go together: the table of docs/algorithms.md.
+"""Which representations, homes of tables and samplings go together: the table of docs/reference/algorithms.md.
 
 `python tests/combinations.py --write` tries all on small games and writes the table; `test_combinations` holds it.
 """
@@ -28,7 +28,7 @@ from kilt.solve.tables.disk_strategy import DiskProblem
 from kilt.solve.tables.drawn import DrawnTables
 from kilt.solve.tables.two_bytes import TwoByteProblem
 
-PAGE = Path(__file__).parents[1] / "docs" / "algorithms.md"
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "algorithms.md"
 MARKS = "<!-- combinations -->\n", "<!-- /combinations -->\n"
 SAMPLING = ("all boards", "boards drawn", "boards and hands drawn", "best response", "the same on drawn boards")
 

@@ -1,4 +1,4 @@
-"""Every combination of representation, home of tables and sampling works or is refused, as docs/algorithms.md says."""
+"""Every combination of representation, home of tables and sampling works or is refused, as docs/reference says."""
 
 import pytest
 

@@ -17,7 +17,7 @@ from kilt.solve.distributed.partition import trunk_of
 ROOT = Path(__file__).parents[1]
 KUBERNETES = ROOT / "deploy" / "kubernetes"
 SCRIPTS = [*sorted((ROOT / "deploy").glob("[cr]*/*.sh")), ROOT / "deploy" / "slurm" / "kilt.sbatch"]
-PAGES = sorted((ROOT / "docs").glob("distributed*.md"))
+PAGES = sorted((ROOT / "docs" / "guides").glob("distributed*.md"))
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_volumes(kinds, pods):
         assert environment["RAY_AUTH_TOKEN_PATH"] == f"{mounts['token']}/token"
         places.append((claim, mounts["runs"], volumes["token"]["secret"]["secretName"], container["image"]))
     assert places[0] == places[1]
-    page = (ROOT / "docs" / "distributed-kubernetes.md").read_text()
+    page = (ROOT / "docs" / "guides" / "distributed-kubernetes.md").read_text()
     assert f"create secret generic {places[0][2]} --from-literal=token=" in page
 
 

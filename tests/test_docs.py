@@ -175,7 +175,9 @@ def test_fences_are_found():
 
 def test_public_names():
     """The page about Python has all names that `import kilt` offers, and no others."""
-    named = re.findall(r"^::: kilt\.(.*)\.(\w+)$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
+    named = re.findall(
+        r"^::: kilt\.(.*)\.(\w+)$", (ROOT / "docs" / "reference" / "python.md").read_text(), re.MULTILINE
+    )
     assert {name: home for home, name in named} == kilt._HOMES
     assert len(named) == len(kilt._HOMES)
 
@@ -198,7 +200,7 @@ def test_house_is_the_house():
 
 def test_pictures():
     """All that are shown are there, small, and drawn by the command."""
-    shown = {name for page in PAGES for name in re.findall(r"\]\((?:docs/)?pictures/(.*?)\)", page.read_text())}
+    shown = {name for page in PAGES for name in re.findall(r"\]\((?:docs/|\.\./)?pictures/(.*?)\)", page.read_text())}
     there = {path.name: path.stat().st_size for path in make_pictures.PICTURES.iterdir()}
     assert shown == there.keys() == {*make_pictures.DRAWN, "house.svg"}
     assert max(there.values()) < 150_000
@@ -272,7 +274,7 @@ def test_citations_name_what_the_papers_have():
     [
         ("src/kilt/solve/counter.py", r"P_conf / P_max by the number of observations .{,40}\[Johanson16 §6\.5\.2\]"),
         ("lab/kilt_lab/papers/brown15/post_processing.py", r"spares the first action .{,200}\[Brown15 footnote 5\]"),
-        ("docs/counter.md", r"the strategy fits the abstraction better than the game \[Johanson16 §2\.6\]"),
+        ("docs/guides/counter.md", r"the strategy fits the abstraction better than the game \[Johanson16 §2\.6\]"),
     ],
 )
 def test_citations_that_were_wrong(file, words):

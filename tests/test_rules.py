@@ -103,7 +103,7 @@ def every_position(rules: GameDef) -> list[Betting]:
 
 @pytest.mark.parametrize("stacks", STACKS, ids=str)
 def test_raises_that_only_the_limit_code_of_the_acpc_allows_are_refused(stacks):
-    """Its `raiseIsValid` does not look at stacks in limit games: see docs/games.md.
+    """Its `raiseIsValid` does not look at stacks in limit games: see docs/reference/games.md.
 
     It accepts a raise whenever fewer than `maxRaises` were made and both players have chips left. All raises that kilt
     refuses beyond that are by a player who has no more than a call takes, so that the "raise" raises nothing.

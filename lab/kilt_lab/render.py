@@ -14,6 +14,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
+from os.path import relpath
 from pathlib import Path
 
 from kilt.errors import RunError
@@ -35,6 +36,7 @@ from kilt_lab.results import (
 )
 
 BLOCK = re.compile(r"(<!-- lab table (\S+) -->\n).*?(<!-- /lab -->)", re.DOTALL)
+LINK = re.compile(r"\]\(([\w/.-]+\.md)")
 NOTICE = "<!-- `make lab` writes this page from lab/results: do not edit it. -->\n"
 PAPERS = {"Johanson16": "johanson16", "Brown15": "brown15", "Schmid15": "schmid15"}
 NOT_RUN = "not recorded"
@@ -44,7 +46,8 @@ Results = Mapping[str, Result]  # by id
 def pages(root: Path) -> dict[Path, str]:
     """Return each page that has something rendered, as it should be, by its path."""
     results = {result.id: result for result in read_results(root / "lab" / "results")}
-    lab = root / "docs" / "lab"
+    docs = root / "docs"
+    lab = docs / "lab"
     rendered = {
         lab / "index.md": _index(results),
         lab / "speed.md": _speed(results),
@@ -52,14 +55,19 @@ def pages(root: Path) -> dict[Path, str]:
     }
     for path in (root / "README.md", *sorted((root / "docs").rglob("*.md"))):
         if path not in rendered and "<!-- lab table " in (text := path.read_text(encoding="utf-8")):
-            rendered[path] = BLOCK.sub(partial(_block, path=path, results=results), text)
+            rendered[path] = BLOCK.sub(partial(_block, path=path, docs=docs, results=results), text)
     return rendered
+
+
+def by_hand(page: Path) -> bool:
+    """Return whether a page is written by hand: it does not begin with the notice of pages that are rendered."""
+    return not page.read_text(encoding="utf-8").startswith(NOTICE)
 
 
 def changed(root: Path) -> list[Path]:
     """Return the pages that `make lab` would change."""
     found = pages(root)
-    stale = {path for path in (root / "docs" / "lab").glob("*.md") if path not in found}
+    stale = {path for path in (root / "docs" / "lab").glob("*.md") if path not in found and not by_hand(path)}
     return sorted(stale) + [
         path for path, text in found.items() if not path.exists() or path.read_text(encoding="utf-8") != text
     ]
@@ -75,11 +83,21 @@ def write(root: Path) -> list[Path]:
     return differing
 
 
-def _block(match: re.Match[str], path: Path, results: Results) -> str:
+def _block(match: re.Match[str], path: Path, docs: Path, results: Results) -> str:
     """Return a block of a page, rendered."""
     if match[2] not in results:
         raise RunError(f"{path.name} shows the result {match[2]}, which lab/results does not have")
-    return match[1] + "\n".join(table_of(results[match[2]])) + "\n" + match[3]
+    table = linked("\n".join(table_of(results[match[2]])), path.parent, docs)
+    return match[1] + table + "\n" + match[3]
+
+
+def linked(text: str, folder: Path, docs: Path) -> str:
+    """Return a text whose links count from ``docs``, as those in result files do, with links that count from a folder.
+
+    >>> linked("[bits](guides/disk.md#bits), [a site](https://example.org)", Path("docs/lab"), Path("docs"))
+    '[bits](../guides/disk.md#bits), [a site](https://example.org)'
+    """
+    return LINK.sub(lambda match: f"]({Path(relpath(docs / match[1], folder)).as_posix()}", text)
 
 
 def table_of(result: Result) -> list[str]:
@@ -188,7 +206,7 @@ def _speed(results: Results) -> str:
         "# Speed",
         "",
         "Figures of `kilt bench`, next to their aims. `kilt bench NAME --record` measures again and keeps the figures; "
-        "[Benchmarks](../benchmarks.md) says how each one is measured.",
+        "[Benchmarks](benchmarks.md) says how each one is measured.",
     ]
     verdicts = Counter(
         met(row.name, row.latest, aims().get(result.name, {}).get(row.name)) for result in of_all for row in result.rows
@@ -199,7 +217,7 @@ def _speed(results: Results) -> str:
         rows = [
             [
                 f"`{row.name}`",
-                _remarked(row).replace("](#", "](benchmarks.md#").replace("](", "](../"),
+                linked(_remarked(row), Path("lab"), Path()),
                 _value(row),
                 _aim(row.name, known.get(row.name), row.unit),
                 met(row.name, row.latest, known.get(row.name)),
@@ -291,7 +309,7 @@ def _index(results: Results) -> str:
     lines += [
         "What papers claim, measured again; and how fast kilt is. All tables here are rendered from result files "
         "(`lab/results`), which say what was run, on which commit, machine and day. Results that are not recorded yet "
-        "are on [Reproductions](../reproduce.md) and [Benchmarks](../benchmarks.md).",
+        "are on [Reproductions](reproduce.md) and [Benchmarks](benchmarks.md).",
         "",
     ]
     rows = []

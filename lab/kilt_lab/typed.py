@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from kilt_lab.render import by_hand
+
 RENDERED = re.compile(r"<!-- lab table .*?<!-- /lab -->", re.DOTALL)
 FENCED = re.compile(r"^( *)```.*?^\1```", re.DOTALL | re.MULTILINE)
 MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
@@ -31,8 +33,4 @@ def typed(text: str) -> list[str]:
 def pages_of(root: Path) -> dict[str, str]:
     """Return the text of all pages that are written by hand, by their place in a clone."""
     paths = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
-    return {
-        str(path.relative_to(root)): path.read_text(encoding="utf-8")
-        for path in paths
-        if not path.is_relative_to(root / "docs" / "lab")
-    }
+    return {str(path.relative_to(root)): path.read_text(encoding="utf-8") for path in paths if by_hand(path)}

@@ -239,7 +239,7 @@ def _plan_disk(
         print_table(
             f"{game}, {algorithm}: {plan.cut.count:,} subgames, {count_of:,} numbers", titles, rows, numbers=True
         )
-        pace, where = plan.pace, "measured here" if measured else "as on the machine of docs/disk.md"
+        pace, where = plan.pace, "measured here" if measured else "as on the machine of docs/guides/disk.md"
         say(
             f"{where}: a core takes {pace.walk * 1e9:.1f} ns to walk a number of the tables, {pace.read * 1e9:.1f} to "
             f"read and {pace.write * 1e9:.1f} to write it; a disk moves {_small(found[-1].disk_pace)} a second at most"

@@ -59,7 +59,7 @@ from kilt.tree.place import PlacedTree
 SECONDS = 2.0  # of a decision, where neither these nor iterations are given
 SPARE = 0.1  # share of the seconds that is left after solving: half of it for the answer, half for the blueprint's
 LEAST_SPARE = 0.2  # seconds of it, but no more than half of all: busy machines answer late
-LEAST = 8  # iterations by the clock: with fewer, the blueprint is better (docs/agents.md has what was seen)
+LEAST = 8  # iterations by the clock: with fewer, the blueprint is better (docs/guides/agents.md has what was seen)
 HAND_SECONDS = 6.0  # of all decisions of a hand together: the ACPC allows 7 in the mean
 KEPT_HANDS = 1024  # whose seconds are remembered
 RARE = 1e-3  # of the opponent's range: an action of less than this was never looked at closely

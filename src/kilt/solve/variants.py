@@ -31,7 +31,7 @@ name                  α       β       γ  predict  what it is
 ================  =====  ======  ======  =======  ======================================================================
 
 The papers claim that each of theirs is faster, by iterations, than what was there before, on small games. Which is the
-fastest here by time, docs/algorithms.md tells for some games.
+fastest here by time, docs/reference/algorithms.md tells for some games.
 """
 
 from __future__ import annotations
