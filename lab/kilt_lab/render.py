@@ -3,7 +3,8 @@
 A block begins with ``<!-- lab table ID -->`` and ends with ``<!-- /lab -->``; ID is the place of a result file below
 ``lab/results``. What stands between the two is written by this module, and a test demands that nothing would change.
 A file of the same name that ends in ``.md`` is a comment on a result: in it, ``{row}`` stands for the value of a row,
-and ``{claim 2}`` for the verdict on the second claim.
+and ``{claim 2}`` for the verdict on the second claim. ``experiments/NAME.md`` and ``benchmarks/NAME.md`` are notes on a
+whole experiment or benchmark, with blocks like those of other pages; their links count from ``docs``.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ import inspect
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from os.path import relpath
 from pathlib import Path
 
 from kilt.errors import RunError
 from kilt_lab.benchmarks.measure import LESS, MORE, better_of
-from kilt_lab.claims import FAILS, HOLDS, OPEN, Verdict
+from kilt_lab.claims import FAILS, HOLDS, OPEN, Claim, Verdict
 from kilt_lab.experiment import Experiment
 from kilt_lab.menu import EXPERIMENTS
 from kilt_lab.results import (
@@ -36,10 +37,11 @@ from kilt_lab.results import (
 )
 
 BLOCK = re.compile(r"(<!-- lab table (\S+) -->\n).*?(<!-- /lab -->)", re.DOTALL)
-LINK = re.compile(r"\]\(([\w/.-]+\.md)")
+LINK = re.compile(r"\]\(([\w/.-]+\.(?:md|png|svg))")
 NOTICE = "<!-- `make lab` writes this page from lab/results: do not edit it. -->\n"
 PAPERS = {"Johanson16": "johanson16", "Brown15": "brown15", "Schmid15": "schmid15"}
-NOT_RUN = "not recorded"
+NOT_RUN = "not run"
+QUOTED = {"+": HOLDS, "-": FAILS, "?": OPEN, ".": NOT_RUN}  # the signs of quoted.toml
 Results = Mapping[str, Result]  # by id
 
 
@@ -49,8 +51,8 @@ def pages(root: Path) -> dict[Path, str]:
     docs = root / "docs"
     lab = docs / "lab"
     rendered = {
-        lab / "index.md": _index(results),
-        lab / "speed.md": _speed(results),
+        lab / "index.md": _index(results, root),
+        lab / "speed.md": _speed(results, root),
         **{lab / f"{stem}.md": _paper(name, stem, results, root) for name, stem in [*PAPERS.items(), ("", "more")]},
     }
     for path in (root / "README.md", *sorted((root / "docs").rglob("*.md"))):
@@ -198,35 +200,47 @@ def _origin(batch: Recording) -> str:
     return f"`{batch.command}`, {batch.commit}{dirty}, {batch.machine}, {batch.date}"
 
 
-def _speed(results: Results) -> str:
+def _speed(results: Results, root: Path) -> str:
     """Return the page of benchmarks, next to their aims."""
     of_all = [result for result in results.values() if result.kind == BENCHMARK]
-    lines = [
-        NOTICE,
-        "# Speed",
-        "",
-        "Figures of `kilt bench`, next to their aims. `kilt bench NAME --record` measures again and keeps the figures; "
-        "[Benchmarks](benchmarks.md) says how each one is measured.",
+    lines = [NOTICE, "# Speed", ""]
+    lines += [
+        "Figures of `kilt bench`, next to their aims. [Run a benchmark](../guides/benchmark.md) says how to run one."
     ]
     verdicts = Counter(
         met(row.name, row.latest, aims().get(result.name, {}).get(row.name)) for result in of_all for row in result.rows
     )
     lines += ["", f"Of {verdicts['yes'] + verdicts['**no**']} aims, {verdicts['yes']} are met."]
-    for result in of_all:
-        known = aims().get(result.name, {})
-        rows = [
-            [
-                f"`{row.name}`",
-                linked(_remarked(row), Path("lab"), Path()),
-                _value(row),
-                _aim(row.name, known.get(row.name), row.unit),
-                met(row.name, row.latest, known.get(row.name)),
+    noted = {path.stem for path in (root / "lab" / "results" / "benchmarks").glob("*.md")}
+    for name in sorted({result.name for result in of_all} | noted):
+        lines += ["", f"## `kilt bench {name}`", "", *_note("benchmarks", name, results, root)]
+        for result in (result for result in of_all if result.name == name):
+            known = aims().get(name, {})
+            rows = [
+                [
+                    f"`{row.name}`",
+                    linked(_remarked(row), Path("lab"), Path()),
+                    _value(row),
+                    _aim(row.name, known.get(row.name), row.unit),
+                    met(row.name, row.latest, known.get(row.name)),
+                ]
+                for row in result.rows
             ]
-            for row in result.rows
-        ]
-        lines += ["", f"## `kilt bench {result.name}`: {result.setting}", ""]
-        lines += [*_table(("key", "what", "result", "aim", "met"), rows), "", _sources(result)]
-    return "\n".join(lines) + "\n"
+            lines += ["", *_table(("key", "what", "result", "aim", "met"), rows), "", _sources(result)]
+    return _page(lines)
+
+
+def _note(kind: str, name: str, results: Results, root: Path) -> list[str]:
+    """Return the note on an experiment or a benchmark, for a page in ``docs/lab``; nothing if there is none."""
+    path, docs = root / "lab" / "results" / kind / f"{name}.md", root / "docs"
+    if not path.exists():
+        return []
+    text = linked(path.read_text(encoding="utf-8").strip(), docs / "lab", docs)
+    return [BLOCK.sub(partial(_block, path=docs / "lab" / path.name, docs=docs, results=results), text)]
+
+
+def _page(lines: Sequence[str]) -> str:
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)) + "\n"
 
 
 def _sources(result: Result) -> str:
@@ -249,37 +263,87 @@ def _of(name: str, results: Results) -> list[Result]:
     return [result for result in results.values() if result.kind == EXPERIMENT and result.name == name]
 
 
-def _claims(name: str, results: Results) -> list[str]:
-    """Return the table of the claims that an experiment decides, a row for each setting that was recorded."""
-    rows = []
-    for number_, claim in enumerate(EXPERIMENTS[name].claims):
-        for result in _of(name, results):
-            verdict = _verdicts(name, result)[number_]
+def _quoted(root: Path) -> dict[str, dict[str, str]]:
+    """Return verdicts that commands printed before their rows were kept: by experiment, then by setting, as signs."""
+    path = root / "lab" / "results" / "quoted.toml"
+    return tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def claims_of(name: str, results: Results, root: Path) -> list[tuple[Claim, str, str, str]]:
+    """Return each claim of an experiment with a verdict, its margin and the setting, for each setting that was run.
+
+    A setting that is recorded gives verdicts that are computed; another one, those that were printed then.
+    """
+    rows: list[tuple[Claim, str, str, str]] = []
+    recorded = _of(name, results)
+    for place, claim in enumerate(EXPERIMENTS[name].claims):
+        before = len(rows)
+        for result in recorded:
+            verdict = _verdicts(name, result)[place]
             margin = "" if verdict.by is None else f"{verdict.by.low:,.4g} to {verdict.by.high:,.4g}"
-            rows.append(
-                [claim.says, claim.source, f"**{verdict.verdict}**", margin.replace("-", MINUS), result.setting]
-            )
-        if not _of(name, results):
-            rows.append([claim.says, claim.source, NOT_RUN, "", ""])
-    return _table(("claim", "source", "verdict", "margin, 95% (above 0: holds)", "setting"), rows) if rows else []
+            rows.append((claim, verdict.verdict, margin.replace("-", MINUS), result.setting))
+        for setting, signs in _quoted(root).get(name, {}).items():
+            if signs[place] != ".":
+                rows.append((claim, QUOTED[signs[place]], "", f"{setting} (quoted)"))
+        if len(rows) == before:
+            rows.append((claim, NOT_RUN, "", ""))
+    return rows
+
+
+def _claim_table(
+    names: Iterable[str], results: Results, root: Path, verdicts: Container[str], page: str = ""
+) -> list[str]:
+    """Return a table of claims that have one of some verdicts, with links to the experiments on a page."""
+    rows = [
+        [_alone(name, claim), f"[{name}]({page}#{anchor(name)})", claim.source, f"**{verdict}**", margin, setting]
+        for name in names
+        for claim, verdict, margin, setting in claims_of(name, results, root)
+        if verdict in verdicts
+    ]
+    titles = ("claim", "experiment", "source", "verdict", "margin, 95% (above 0: holds)", "setting")
+    return _table(titles, rows) if rows else []
+
+
+def _alone(name: str, claim: Claim) -> str:
+    """Return a claim in words that stand alone: one that begins with dots comes with the claim that it continues."""
+    claims = EXPERIMENTS[name].claims
+    first = claims.index(claim)
+    while claims[first].says.startswith("…"):
+        first -= 1
+    return claim.says if claims[first] is claim else f"{claims[first].says} {claim.says}"
+
+
+def anchor(heading: str) -> str:
+    """Return the anchor of a heading.
+
+    >>> anchor("figure-3.2"), anchor("Table 2")
+    ('figure-32', 'table-2')
+    """
+    return re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", heading.lower()))
 
 
 def _paper(paper: str, stem: str, results: Results, root: Path) -> str:
-    """Return the page of a paper: each experiment with its claims, tables and comments."""
+    """Return the page of a paper: its claims; then each experiment with its method, notes and tables."""
     title = f"[{paper}]" if paper else "Experiments of kilt"
+    names = [name for name, entry in EXPERIMENTS.items() if _paper_of(entry) == paper]
     lines = [NOTICE, f"# {title}", ""]
-    lines += ["`kilt reproduce NAME --record` runs an experiment and keeps its rows; the verdicts follow from these."]
-    for name, entry in EXPERIMENTS.items():
-        if _paper_of(entry) != paper:
-            continue
-        lines += ["", f"## {name}", "", f"{entry.what}. It takes: {entry.takes()}.", ""]
-        lines += [*_method(entry), *_claims(name, results)]
+    lines += [
+        "`kilt reproduce NAME` runs an experiment; [Reproduce a figure](../guides/reproduce.md) says how, and how "
+        "verdicts are reached. Verdicts are computed from the rows in `lab/results`. Those marked *quoted* were "
+        "printed by the command before rows were kept.",
+        "",
+        *_claim_table(names, results, root, {*QUOTED.values()}),
+    ]
+    for name in names:
+        entry = EXPERIMENTS[name]
+        lines += ["", f"## {name}", "", f"{entry.what}. It takes: {entry.takes()}.", "", *_method(entry)]
+        lines += _note("experiments", name, results, root)
         for result in _of(name, results):
             lines += ["", f"### {name}, {result.setting}", "", *table_of(result), "", _sources(result)]
             comment = root / "lab" / "results" / f"{result.id}.md"
             if comment.exists():
                 lines += ["", commented(comment.read_text(encoding="utf-8").strip(), result)]
-    return "\n".join(lines).replace("\n\n\n", "\n\n") + "\n"
+    return _page(lines)
 
 
 def _method(entry: Experiment) -> list[str]:
@@ -303,25 +367,28 @@ def commented(text: str, result: Result) -> str:
     return re.sub(r"\{([^{}\n]+)\}", value, text)
 
 
-def _index(results: Results) -> str:
-    """Return the page with the number of claims by paper and verdict, and links to all pages."""
+def _index(results: Results, root: Path) -> str:
+    """Return the page with the number of claims by paper and verdict, what did not come out, and links to all pages."""
     lines = [NOTICE, "# Laboratory", ""]
     lines += [
-        "What papers claim, measured again; and how fast kilt is. All tables here are rendered from result files "
-        "(`lab/results`), which say what was run, on which commit, machine and day. Results that are not recorded yet "
-        "are on [Reproductions](reproduce.md) and [Benchmarks](benchmarks.md).",
+        "What papers claim, measured again; and how fast kilt is. Tables are rendered from result files "
+        "(`lab/results`), which say what was run, on which commit, machine and day. A claim counts once for each "
+        "setting in which it was tested.",
         "",
     ]
+    by_paper = {
+        stem: [name for name, entry in EXPERIMENTS.items() if _paper_of(entry) == paper]
+        for paper, stem in [*PAPERS.items(), ("", "more")]
+    }
     rows = []
-    for paper, stem in [*PAPERS.items(), ("", "more")]:
-        found = Counter[str]()
-        for name, entry in EXPERIMENTS.items():
-            if _paper_of(entry) == paper:
-                recorded = _of(name, results)
-                verdicts = [v.verdict for v in _verdicts(name, recorded[0])] if recorded else []
-                found.update(verdicts or [NOT_RUN] * len(entry.claims))
-        counts = [str(found[each]) for each in (HOLDS, FAILS, OPEN, NOT_RUN)]
+    for (paper, stem), names in zip([*PAPERS.items(), ("", "more")], by_paper.values(), strict=True):
+        found = Counter(verdict for name in names for _, verdict, _, _ in claims_of(name, results, root))
+        counts = [str(found[verdict]) for verdict in QUOTED.values()]
         rows.append([f"[{paper or 'Experiments of kilt'}]({stem}.md)", *counts])
-    lines += _table(("paper", HOLDS, FAILS, OPEN, NOT_RUN), rows)
-    lines += ["", "[Speed](speed.md): benchmarks, their aims, and which of them are met."]
-    return "\n".join(lines) + "\n"
+    lines += _table(("paper", *QUOTED.values()), rows)
+    lines += ["", *_note(".", "pages", results, root)]
+    for title, verdict in (("What does not hold", FAILS), ("What is not decided", OPEN)):
+        lines += ["", f"## {title}"]
+        for stem, names in by_paper.items():
+            lines += ["", *_claim_table(names, results, root, {verdict}, f"{stem}.md")]
+    return _page(lines)

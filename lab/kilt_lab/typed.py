@@ -31,6 +31,6 @@ def typed(text: str) -> list[str]:
 
 
 def pages_of(root: Path) -> dict[str, str]:
-    """Return the text of all pages that are written by hand, by their place in a clone."""
-    paths = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
+    """Return the text of all pages and notes that are written by hand, by their place in a clone."""
+    paths = [root / "README.md", *sorted((root / "docs").rglob("*.md")), *sorted((root / "lab/results").rglob("*.md"))]
     return {str(path.relative_to(root)): path.read_text(encoding="utf-8") for path in paths if by_hand(path)}
