@@ -11,7 +11,8 @@ from kilt.cli.show import AsJson, print_json, say, ticking
 
 def setup(
     workers: Annotated[
-        int | None, typer.Option("--workers", "-w", metavar="N", help="Number of processes. [default: one for each core]")
+        int | None,
+        typer.Option("--workers", "-w", metavar="N", help="Number of processes. [default: one for each core]"),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
