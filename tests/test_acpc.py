@@ -1068,5 +1068,5 @@ def test_players_by_name():
         with pytest.raises(ArtifactError, match="has no strategy"):
             load_agent(folder)
     assert load_holdem("leduc") == load_game("leduc")
-    with pytest.raises(PlayError, match="bluff-1-1 is no poker"):
+    with pytest.raises(PlayError, match="bluff-1-1 is not poker"):
         load_holdem("bluff-1-1")

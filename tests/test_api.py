@@ -155,9 +155,9 @@ def test_what_is_missing_is_said(tmp_path):
         kilt.exploitability({})
     with pytest.raises(GameError, match="bluff-1-1 has no cards to abstract"):
         kilt.build_abstraction("lossless", "bluff-1-1")
-    with pytest.raises(PlayError, match="the players play any poker game: say which one"):
+    with pytest.raises(PlayError, match="the players play any poker game: give `game`"):
         kilt.play_match("always-call", "random", 10)
-    with pytest.raises(PlayError, match="is no poker"):
+    with pytest.raises(PlayError, match="is not poker"):
         kilt.play_match("always-call", "random", 10, game=kilt.load_game("bluff-1-1"))
 
 

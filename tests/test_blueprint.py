@@ -253,7 +253,7 @@ def test_buckets_that_are_missing_or_others(folder, cards, tmp_path):
         ArtifactError, match=f"made with buckets {cards.identity.fingerprint}, and .*cards has "
     ) as said:
         Blueprint.load(tmp_path / "run")
-    assert others.identity.fingerprint in str(said.value) and "put the right ones there" in str(said.value)
+    assert others.identity.fingerprint in str(said.value) and "copy the right buckets there" in str(said.value)
     assert not (tmp_path / "out").exists()
     with pytest.raises(ArtifactError):
         Blueprint.load(tmp_path / "nothing")
@@ -843,14 +843,14 @@ def test_players_who_bet_by_different_trees_play_hands(cards, monkeypatch):
     first, second = (BlueprintAgent(menu, drawn(short(), cards, menu)[1]) for menu in ("1x, a", "2x"))
     for other in (second, BASELINES["always-raise"], BASELINES["random"]):
         assert meet(short(), (first, other), 4, way="played").way == "played"
-        with pytest.raises(PlayError, match="do not bet by one tree"):
+        with pytest.raises(PlayError, match="do not use one betting tree"):
             meet(short(), (first, other), 4, way="expected")
     assert meet(short(), (first, BASELINES["always-fold"]), 4).way == "expected"
     with pytest.raises(PlayError, match="played on 0 processes: use 1 or more"):
         meet(short(), (first, first), 4, processes=0)
     monkeypatch.setattr(head_to_head, "MOST_SLOTS", 10)
     assert meet(short(), (first, first), 4).way == "played"
-    with pytest.raises(PlayError, match="unknown way 'guess': use one of best"):
+    with pytest.raises(PlayError, match="unknown method 'guess': use one of best"):
         meet(short(), (first, second), 4, way="guess")
 
 

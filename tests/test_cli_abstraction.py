@@ -126,7 +126,7 @@ def test_a_build_that_was_stopped_goes_on(built, game, tmp_path, how):
         assert child.returncode == 130
         assert "rounds that were finished are kept: kilt abstraction build" in said
     assert "round-1" in {path.name for path in run.iterdir()}
-    assert "goes on" in refused("abstraction", "show", run)
+    assert "continue with" in refused("abstraction", "show", run)
     before = (run / "round-1" / artifact.MANIFEST).stat().st_mtime_ns
     answer(*arguments, run)
     assert (run / "round-1" / artifact.MANIFEST).stat().st_mtime_ns == before
@@ -147,7 +147,7 @@ def test_bad_input(built, game, tmp_path, monkeypatch):
     assert "no cards" in refused("abstraction", "build", NAME, "--game", "bluff-1-1", *out)
     assert "numbers above 0" in refused("abstraction", "build", NAME, "--game", game, *out, "--minutes", 0)
     assert "choose another folder" in refused("abstraction", "build", "IR-KE-KO 9-9-9-9", "--game", game, "--out", run)
-    assert "of no round" in refused("abstraction", "where", run, "AsKh", "QdJd")
+    assert "no round has" in refused("abstraction", "where", run, "AsKh", "QdJd")
     assert "Qd" in refused("abstraction", "where", run, "AsQd", "QdJdTc")
     (tmp_path / "bad.toml").write_text("rounds = 3")
     said = refused("abstraction", "build", tmp_path / "bad.toml", "--game", game)
@@ -216,8 +216,8 @@ def test_an_abstraction_with_classes(classes, game, tmp_path):
         (["--method", "guess"], "use one of tartanian7, waugh, schmid"),
         (["--clustering", "guess"], "use one of sum"),
         (["--round", 1], "no new public cards"),
-        (["--round", 7], "the game has 1 to 4"),
-        (["--clusters", 5000], "ask for fewer"),
+        (["--round", 7], "the rounds of the game are 1 to 4"),
+        (["--clusters", 5000], "use fewer"),
         (["--base", "nowhere"], "is no abstraction"),
     ],
 )

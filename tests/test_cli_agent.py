@@ -156,10 +156,10 @@ def test_a_plan_is_known_before_anything_is_built(config):
 @pytest.mark.parametrize(
     ("cards", "complaint"),
     [
-        ("IR-PHS-PHS 5-10-10-160", "160 buckets by ehs are asked for in round 4, and it has at most 157 values"),
-        ("IR-KE-KO 5-10-10-1000000", "different hands: ask for fewer"),
-        ("PR-PHS-PHS 3-3", "3 buckets are asked for in round 2, but only 2 values are different: ask for fewer"),
-        ("IR-KE-KE 3-8", "8 clusters are asked for, but there are fewer different points: ask for fewer"),
+        ("IR-PHS-PHS 5-10-10-160", "the plan asks for 160 buckets by ehs in round 4, which has at most 157 values"),
+        ("IR-KE-KO 5-10-10-1000000", "different hands: use fewer"),
+        ("PR-PHS-PHS 3-3", "3 buckets in round 2 need as many different values, but there are only 2: use fewer"),
+        ("IR-KE-KE 3-8", "there are fewer different points than the 8 clusters: use fewer"),
     ],
 )
 def test_plans_refuse_buckets_that_cannot_be_built(config, cards, complaint):
@@ -177,7 +177,7 @@ def test_plans_have_no_more_clusters_of_opponents_than_there_are_hands(config):
     plan = config.with_name("cards.toml")
     plan.write_text(replace(spec.plan, opponents=8).toml())
     config.write_text('game = "leduc"\ncards = "cards.toml"\n')
-    assert "8 clusters of opponents are asked for; there are 3 different hands" in refused("plan", config)
+    assert "8 clusters of opponents, but there are only 3 different hands" in refused("plan", config)
 
 
 @pytest.mark.parametrize("average", [True, False])

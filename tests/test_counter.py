@@ -323,7 +323,7 @@ def test_what_cannot_be_answered_is_refused(place, tmp_path):
         ("unknown confidence function 'much'", "--model", model, "--confidence", "much"),
         ("--p is for a restricted Nash response", "--model", model, "--p", "0.5", "--p-max", "0.5"),
         ("the model of Ann is empty", "--model", str(place / "empty")),
-        ("make the model for the same game", "--model", str(place / "kuhn")),
+        ("build the model for the same game", "--model", str(place / "kuhn")),
         ("unknown algorithm 'dbr:lp': after dbr: comes one of cfr, cfr+, linear", "--model", model, "-a", "lp"),
         ("nothing", "--model", str(place / "nothing")),
         ("by --log LOG and --player NAME",),

@@ -90,7 +90,7 @@ def test_buckets_with_another_byte_are_not_looked_up_but_built_again(run):
     with table.open("r+b") as file:
         file.seek(128)
         file.write(b"\xff" * (len(whole) - 128))
-    assert f"delete {table.parent}, and the command that built it" in refused("evaluate", "sanity", run)
+    assert f"delete {table.parent} and repeat the command that built it" in refused("evaluate", "sanity", run)
     assert answer("solve", "--resume", run, "-n", 300)["iterations"] == 300
     assert table.read_bytes() == whole
 
@@ -151,11 +151,11 @@ def test_codes_that_there_are_not(coded, tmp_path):
     ("place", "kind", "arrays", "said"),
     [
         ("boards-2", CLASSES, {"classes": np.full(0, 9, dtype=np.int32)}, "classes have shape"),
-        ("boards-2", CLASSES, {"classes": 9}, "classes from 9 to 9, and there are 4"),
-        ("boards-2", CLASSES, {"classes": -1}, "classes from -1 to -1, and there are 4"),
+        ("boards-2", CLASSES, {"classes": 9}, "classes are numbered 9 to 9, not 0 to 3"),
+        ("boards-2", CLASSES, {"classes": -1}, "classes are numbered -1 to -1, not 0 to 3"),
         ("round-2", ROUND, {"buckets": np.zeros((3, 3), dtype=np.uint8)}, r"buckets has shape \(3, 3\), not"),
         ("round-2", ROUND, {"buckets": np.zeros(3)}, "buckets has shape"),
-        ("round-3", ROUND, {"of_class": 99}, "of_class has other buckets"),
+        ("round-3", ROUND, {"of_class": 99}, "of_class has buckets outside of 0 to"),
         ("round-3", ROUND, {"of_class": np.zeros((1, 60), dtype=np.int32)}, "of_class has shape"),
     ],
 )

@@ -185,13 +185,13 @@ def test_opponents_are_sorted_into_clusters_from_weak_to_strong(deal, clusters):
 
 
 def test_more_clusters_than_there_are_opponents():
-    with pytest.raises(AbstractionError, match="17 clusters of opponents are asked for; there are 16 different hands"):
+    with pytest.raises(AbstractionError, match="only 16 different hands for 17 clusters of opponents"):
         Features(SHORT).opponents(17)
 
 
 @pytest.mark.parametrize("bins", [1, 0, -3])
 def test_too_few_bins(bins):
-    with pytest.raises(AbstractionError, match=f"{bins} bins says nothing: use 2 or more"):
+    with pytest.raises(AbstractionError, match=f"{bins} bins cannot distinguish hands: use 2 or more"):
         Features(SHORT).histograms(0, bins)
 
 

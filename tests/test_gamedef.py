@@ -101,7 +101,7 @@ def test_more_than_two_players_are_read() -> None:
         (NOLIMIT, "stack = 20000", "stack = lots",
          "stack is 'lots 20000'; it takes whole numbers: check `stack` in my.game, line 5"),
         (NOLIMIT, "blind = 100 50", "blind = 0 0",
-         "blind is 0 for every player; somebody must post at least 1 chip: check `blind` in my.game, line 6"),
+         "blind is 0 for every player; at least one player must post 1 chip or more: check `blind` in my.game, line 6"),
         (NOLIMIT, "stack", "stak",
          "'stak = 20000 20000' is unknown; lines are limit, nolimit or `key = values` with a key out of "
          "numPlayers, numRounds, stack, blind, raiseSize, firstPlayer, maxRaises, numSuits, numRanks, "

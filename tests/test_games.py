@@ -48,7 +48,7 @@ def test_every_game_keeps_the_contract(name):
         ({"deals": lambda self: np.full((6, 5), 1 / 30)}, "deals have shape"),
         ({"hands": lambda self, player: ["1"] * 6}, "share a name"),
         ({"start": lambda self: Bidding(2, (), actor=7)}, "the actor is 7"),
-        ({"start": lambda self: Bidding(2, (), actor=0, called=True)}, "nobody can act"),
+        ({"start": lambda self: Bidding(2, (), actor=0, called=True)}, "the actor has no legal action"),
     ],
 )
 def test_check_game_finds_faults(fault, complaint):
@@ -208,7 +208,7 @@ def test_bluff_rounds_are_chained():
     assert Bluff((2, 1)).payoffs(call, (stars, 5), ()) == (1, -1)
     call = Bluff((2, 2)).start().after("1-1").after("bluff")
     assert Bluff((2, 2)).payoffs(call, (0, 0), ()) == (VALUES[2, 1], -VALUES[2, 1])
-    with pytest.raises(GameError, match="value is not known"):
+    with pytest.raises(GameError, match="value is unknown"):
         Bluff((3, 3))
     with pytest.raises(GameError, match="0 and 1 dice"):
         Bluff((0, 1))

@@ -203,9 +203,9 @@ class Liar(Drawn):
 
 def test_what_cannot_be():
     liar = Liar("liar", 1, gaps=1.0)  # it says that it takes the last action, and calls
-    with pytest.raises(PlayError, match=r"liar never plays '.*', as it says: mend its `policy`"):
+    with pytest.raises(PlayError, match=r"liar played '.*', to which its `policy` gives probability 0"):
         lower_bound(LEDUC, liar, 4)
-    with pytest.raises(PlayError, match="from round 2 on: leduc has 0 to 1"):
+    with pytest.raises(PlayError, match="from round 2 on: the rounds of leduc are 0 to 1"):
         lower_bound(LEDUC, WEAK, 4, first_round=2)
 
 

@@ -287,7 +287,7 @@ def test_errors():
     with pytest.raises(PlayError, match="1 players has no matches"):
         crosstable(LEDUC, callers[:1], 2)
     for values in ([], [[1.0]], 3.0):
-        with pytest.raises(PlayError, match="needs a row of values"):
+        with pytest.raises(PlayError, match="needs a row of at least one value"):
             estimate(values)
 
 
@@ -406,7 +406,7 @@ def test_crosstable_command():
         (["probe", "-g", "leduc"], "a match has two"),
         (["probe", "random"], "--game"),
         (["probe", "nobody", "-g", "leduc"], "nobody"),
-        (["probe", "random", "-g", "bluff-1-1"], "bluff-1-1 is no poker"),
+        (["probe", "random", "-g", "bluff-1-1"], "bluff-1-1 is not poker"),
         (["probe", "random", "-g", "leduc", "-n", "3"], "even number"),
         (["probe", "random", "-g", "leduc", "--processes", "0"], "0 processes"),
         (["probe", "random", "-g", "leduc", "--log", "no/such/folder"], "has no folder"),

@@ -47,13 +47,13 @@ def test_a_model_on_disk(tmp_path):
         assert row[tree.actions[where].index("c")] == 1
     assert sum(one.infosets - one.seen for one in found.rounds()) == len(never) > 0
     assert found.on("leduc", model.fingerprint, counts.shape) is found.counts
-    with pytest.raises(GameError, match="make the model for the same game"):
+    with pytest.raises(GameError, match="build the model for the same game"):
         found.on("kuhn", "other", counts.shape)
     assert [(one.what, one.damage) for one in check(tmp_path)] == [("opponent model", "")]
     file = tmp_path / "ann" / "counts.npy"
     file.write_bytes(file.read_bytes()[:-1] + b"\7")
     assert "counts.npy" in next(check(tmp_path)).damage
-    with pytest.raises(ArtifactError, match="make the model again"):
+    with pytest.raises(ArtifactError, match="build the model again"):
         OpponentModel.load(tmp_path / "ann", check=True)
 
 
@@ -228,7 +228,7 @@ def test_the_command(tmp_path):
     assert "cannot be read" in fails(tmp_path / "no.log", "--player", "Ann", "--game", "kuhn")
     assert "shown, left-out, weighed" in fails(log, "--player", "Ann", "--game", "kuhn", "--mucked", "thrown")
     log.write_text(text[:-20])
-    assert "leave out what cannot be read with --skip" in fails(log, "--player", "Ann", "--game", "kuhn")
+    assert "skip unreadable lines with --skip" in fails(log, "--player", "Ann", "--game", "kuhn")
     said = answer("model", log, "--player", "Ann", "--game", "kuhn", "--skip")
     assert (said["hands"], said["unreadable"]) == (39, 1)
     log.write_text("# nothing\n")

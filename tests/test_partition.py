@@ -169,7 +169,7 @@ def test_more_clusters_have_less_error():
         (np.zeros(3), "square"),
         (np.array([[0, np.nan], [np.nan, 0]]), "nan"),
         (np.array([[0, -1.0], [-1, 0]]), "-1"),
-        (np.array([[0, 1.0], [2, 0]]), "both ways"),
+        (np.array([[0, 1.0], [2, 0]]), "symmetric"),
         (np.array([[1.0, 1], [1, 0]]), "to itself"),
     ],
 )
@@ -179,7 +179,7 @@ def test_matrices_that_are_none(matrix, said):
 
 
 def test_bad_questions():
-    with pytest.raises(AbstractionError, match="ask for 1 to 8"):
+    with pytest.raises(AbstractionError, match="use 1 to 8"):
         partition(distances(8), 9)
     with pytest.raises(AbstractionError, match="use one of sum, printed"):
         partition(distances(8), 2, way="best")

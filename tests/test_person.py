@@ -387,7 +387,7 @@ def test_bytes_that_are_no_text_are_answered():
     [
         (["nobody", "-g", "leduc"], "unknown player 'nobody'"),
         (["random"], "--game"),
-        (["random", "-g", "bluff-1-1"], "is no poker"),
+        (["random", "-g", "bluff-1-1"], "is not poker"),
         (["random", "-g", "leduc", "-n", "0"], "0 hands cannot be played: use 1 or more, or leave out --hands"),
         (["random", "-g", "leduc", "--match", "0"], "0 hands cannot be played: use 1 or more, or leave out --match"),
         (["random", "-g", "leduc", "--match", "5", "--duplicate"], "of 5 hands cannot be: give an even number"),

@@ -189,7 +189,7 @@ def test_what_does_not_say_who_played_is_refused(logged, tmp_path):
     )
     ask = "evaluate", "log", bare, "--game", "leduc", "--player"
     assert "does not say which component of portfolio(probe,always-raise) played" in refused(*ask, PLAYERS)
-    told = "picks a component for each hand that it plays, and has not played these: judge one of probe, always-raise"
+    told = "picks a component for each hand that it plays, and did not play these: evaluate one of probe, always-raise"
     assert told in refused(*ask, "always-call", "--as", PLAYERS)
     assert "plays by what it saw of earlier hands" in refused("evaluate", "lbr", PLAYERS, "--game", "leduc")
     half = tmp_path / "half.log"  # some of the notes alone: those hands are judged, and the others are counted

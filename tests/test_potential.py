@@ -223,7 +223,7 @@ def test_rounds_come_after_what_they_rest_on():
     mixed = Plan((RoundPlan(False, ahead), RoundPlan(False, plain), RoundPlan(True, plain)))
     assert in_order(mixed) == [1, 0, 2]
     assert in_order(plan_named("IR-PA-KO 2-2-2-2", (0, 3, 1, 1))) == [3, 2, 1, 0]
-    with pytest.raises(AbstractionError, match="let the next be without recall"):
+    with pytest.raises(AbstractionError, match="set recall = false in the next round"):
         in_order(Plan((RoundPlan(False, ahead), RoundPlan(True, plain))))
 
 
@@ -231,7 +231,7 @@ def test_rounds_come_after_what_they_rest_on():
 def test_what_is_looked_at_needs_centroids(tmp_path, last):
     first, second = (BucketStep("potential", 2),), (BucketStep(last, 2),)
     plan = Plan((RoundPlan(False, (BucketStep("ehs", 2),)), RoundPlan(False, first), RoundPlan(False, second)))
-    with pytest.raises(AbstractionError, match="look at the next round's buckets"):
+    with pytest.raises(AbstractionError, match="is sorted by the next round's buckets"):
         build(AbstractionSpec("blind", DEAL, plan), tmp_path / "run")
 
 

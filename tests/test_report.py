@@ -44,7 +44,7 @@ STEPS = [
     Step(n, 0.1 * n, nan, nan, nan, {"always-call": 10.0 * n, "always-raise": -50.0 + n, "always-fold": 700.0})
     for n in (1, 2, 4, 8, 16, 32)
 ]
-FINE = Finding("actions preflop", "what players do", {"fold": 0.25, "call": 0.75}, "%")
+FINE = Finding("actions preflop", "frequencies of actions", {"fold": 0.25, "call": 0.75}, "%")
 OFF = Finding("aces <fold>", "they & should not", {"small blind": 0.5}, "%", "at most 0.1%", True)
 
 

@@ -468,7 +468,7 @@ def test_spare_seeds():
         "another seed takes the place of 4",
         "another seed takes the place of 1004",
     ]
-    with pytest.raises(AbstractionError, match="3 buckets are asked for, but only 2 values are different"):
+    with pytest.raises(AbstractionError, match="3 buckets need as many different values, but there are only 2"):
         with_spare_seeds(lambda seed: cut_points(np.ones(2), 3), 0, watcher)
 
 

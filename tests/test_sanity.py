@@ -180,7 +180,7 @@ def test_the_strategy_as_played_is_checked(solved, name):
 def test_seeds_make_reports(solved):
     said = report(solved, deals=500, seed=3)
     assert report(solved, deals=500, seed=3) == said != report(solved, deals=500, seed=4)
-    with pytest.raises(PlayError, match=r"0 deals show nothing: use 1 or more, best 20,000"):
+    with pytest.raises(PlayError, match=r"0 deals are too few: use 1 or more; the default is 20,000"):
         report(solved, deals=0)
 
 

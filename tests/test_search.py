@@ -363,7 +363,9 @@ def test_what_is_compiled_is_compiled_before_the_first_hand(folder, monkeypatch)
 def test_an_answer_comes_in_time(folder, monkeypatch):
     """Also where solving takes for ever: what the blueprint does then is what ranges follow from."""
     agent, end = resolving(folder, 30, replace(SETTINGS, iterations=0, seconds=0.05)), Event()
-    with pytest.raises(PlayError, match=r"solves for 0.05 seconds, and not twice the same: give iterations"):
+    with pytest.raises(
+        PlayError, match=r"solves for 0.05 seconds, so its strategy is not reproducible: give iterations"
+    ):
         agent.policy(agent.game.start(), ())
     observation = Observation(agent.game.replay("cc/"), (0,), (3,), 7)
     assert agent.act(observation)[0] in "cr"

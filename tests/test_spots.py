@@ -515,7 +515,7 @@ def test_memory_that_does_not_suffice_is_said_before_work(monkeypatch):
         ({"pot": 6.001}, "hundredths"),
         ({"stacks": 0}, "nobody can bet"),
         ({"stacks": 0, "bets": (), "pot": 0}, "`stacks` above 0 and `bets` must be given"),
-        ({"ranges": ("AsKs", "AsQh")}, "share no deal"),
+        ({"ranges": ("AsKs", "AsQh")}, "ranges allow no deal"),
         ({"ranges": ("QsQh", "AK")}, "range of player 1"),
         ({"ranges": ("AK",)}, "one for each"),
         ({"ranges": (np.ones(7), "AK")}, "shape"),
@@ -534,7 +534,7 @@ def test_memory_that_does_not_suffice_is_said_before_work(monkeypatch):
         ({"ranges": ("AA,AA:0.2", "JJ")}, "range of player 1: 'AA:0.2' gives AdAc the weight 0.2, and 'AA' gives it 1"),
         ({"after": "x x"}, "nobody acts after 'x x'"),
         ({"after": "r3 z"}, "'z' cannot be done"),
-        ({"game": "bluff-1-1"}, "no poker"),
+        ({"game": "bluff-1-1"}, "not poker"),
     ],
     ids=lambda value: str(value) if isinstance(value, str) else "",
 )

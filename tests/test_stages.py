@@ -250,10 +250,10 @@ def test_best_responses_of_workers_that_are_lost(engine, monkeypatch):
 
 
 def test_games_without_parts(tmp_path):
-    with pytest.raises(RunError, match="kuhn is one small tree, and has no parts"):
+    with pytest.raises(RunError, match="kuhn is one small tree without parts"):
         values(StrategyRef("kuhn", agent="uniform"), None, 2)
     answer("solve", "-g", "leduc", "-n", 5, "-o", tmp_path / "run")
-    assert "leave out the engine" in refused("evaluate", "exploitability", tmp_path / "run", "--engine", "local")
+    assert "remove the engine" in refused("evaluate", "exploitability", tmp_path / "run", "--engine", "local")
 
 
 # Counter-strategies

@@ -96,6 +96,6 @@ def test_translate(name):
 def test_errors():
     with pytest.raises(PlayError, match="unknown translation 'harmonic': use one of pseudo-harmonic"):
         mapping_named("harmonic")
-    with pytest.raises(PlayError, match="one abstract size at least"):
+    with pytest.raises(PlayError, match="at least one abstract size"):
         translate((), 1.0, pseudo_harmonic, 0.5)
     assert mapping_named("pseudo-harmonic") is pseudo_harmonic

@@ -1,7 +1,7 @@
-"""The functions behind `import kilt` that let players meet and judge them.
+"""The functions of `import kilt` that match and evaluate players.
 
-Each takes a player as `kilt.players.reference.player` does: a name, the folder of a run, a `Run`, a strategy, an object
-with ``act(observation)``, or a policy of open_spiel.
+Each accepts the same players as `kilt.players.reference.player`: a name, the folder of a run, a `Run`, a strategy, an
+object with ``act(observation)``, or a policy of open_spiel.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from kilt.solve.problem import CPU, Problem
 
 
 class Exploitability(float):
-    """What perfect opponents win from a strategy, on average over both seats: a number of chips per game.
+    """What best responses win from a strategy, averaged over both seats: a number of chips per game.
 
     Attributes
     ----------
@@ -42,9 +42,9 @@ class Exploitability(float):
     seats : tuple of float, or None
         Chips that a best response wins in seat 0 and in seat 1; None for an estimate.
     interval : tuple of float, or None
-        The 95% interval in chips, if flops were drawn.
+        The 95% interval in chips, if flops were sampled.
     strategy : str
-        Which strategy of a run was judged, in words.
+        The strategy of the run that was evaluated, in words.
     """
 
     mbb: float | None
@@ -60,14 +60,14 @@ class Exploitability(float):
         interval: tuple[float, float] | None = None,
         strategy: str = "",
     ) -> Exploitability:
-        """A number of chips in the game of a problem."""
+        """Create the number from chips in the game of a problem."""
         made = super().__new__(cls, chips)
         made.mbb, made.seats, made.interval, made.strategy = problem.mbb(chips), seats, interval, strategy
         return made
 
     @property
     def chips(self) -> float:
-        """The number itself."""
+        """The exploitability in chips per game, as a plain float."""
         return float(self)
 
     def _repr_html_(self) -> str:
@@ -82,16 +82,16 @@ class Exploitability(float):
 
 
 class _SilentWatcher:
-    """A watcher that says nothing and never stops."""
+    """A watcher that reports nothing and never stops."""
 
     def say(self, text: str, takes: float | None = None) -> None:
-        """Say nothing."""
+        """Discard a message."""
 
     def show(self, what: str, done: float, left: float | None) -> None:
-        """Show nothing."""
+        """Discard a progress report."""
 
     def stopped(self) -> bool:
-        """Never."""
+        """Return False."""
         return False
 
 
@@ -107,38 +107,41 @@ def exploitability(
     as_played: bool = False,
     strategy: Any = None,
 ) -> Exploitability:
-    """What best responses win from a strategy: the mean over both seats, in chips per game.
+    """Exploitability of a strategy: what best responses win, averaged over both seats, in chips per game.
 
-    A run has two strategies where its agent post-processes: the average strategy, which this judges by default, and the
-    strategy as played. Best responses can win several times as much from one as from the other.
+    A run whose agent post-processes has two strategies: the average strategy, which this function evaluates by default,
+    and the strategy as played. Best responses can win several times as much from one as from the other.
 
     Parameters
     ----------
     who : str, Path, Run, Strategy, mapping or agent
         A player: see `player`. The folder of a run stands for its average strategy, ``RUN@RULE`` for that strategy
-        after a rule. Agents that look at cards can be judged in games that fit into a flat tree.
+        after a post-processing rule. Agents that look at cards can be evaluated in games that fit into a flat tree.
     game : str or Game, optional
         For players who play more than one game.
     flops : int, optional
-        For runs on large abstract games: draw so many flops, and estimate. Left out: all flops are walked.
+        For runs on large abstract games: estimate from this number of random flops. By default, all flops are walked.
     seed : int
-        What the flops are drawn from.
+        Seed of the random flops.
     threads : int
-        Number of threads that share the boards. The result does not depend on it beyond rounding.
+        Number of threads that share the boards. Results differ at most by rounding.
     device : str
         "cpu" or "gpu", for the strategy of a run.
     as_played : bool
-        For the folder of a run: judge the strategy after the post-processing that the run's configuration names.
+        For the folder of a run: evaluate the strategy after the post-processing in the run's configuration.
     strategy : optional
-        What kilt 0.1 called `who`, with the game first. It warns, and goes in kilt 0.3.
+        The name of `who` in kilt 0.1, which had the game first. Deprecated; removed in kilt 0.3.
 
     Returns
     -------
     Exploitability
         A float of at least 0, with `mbb`, `seats` and `interval`. NashConv is twice this.
 
-    Examples
-    --------
+    Raises
+    ------
+    RunError
+        The game is too large, or `flops` does not apply to it.
+
     >>> round(2 * exploitability("uniform", "leduc"), 7)  # NashConv of the uniform profile
     4.7472222
     >>> infosets = [f"{rank}s||{bets}" for rank in "QKA" for bets in ("", "c", "r", "cr")]
@@ -162,28 +165,28 @@ def exploitability(
         won = found.won()
         return Exploitability(max(sum(won) / 2, 0.0), judge.problem, won, None, ref.strategy)
     if flops is not None:
-        raise RunError(f"{flops} flops are asked for, and {ref.game} is walked as a whole: leave out `flops`")
+        raise RunError(f"`flops` is {flops}, but {ref.game} is walked as a whole: remove `flops`")
     if not judge.exact:
         raise RunError(
-            f"{judge.problem.name} is too large for memory to look for best responses: play matches against it"
+            f"best responses in {judge.problem.name} do not fit into memory: play matches against the strategy"
         )
     won = judge.response_values(table)
     return Exploitability(float(judge.exploitability(table)), judge.problem, won, None, ref.strategy)
 
 
 def _is_game(who: object) -> bool:
-    """Whether something is a game, as kilt 0.1 wanted it first."""
+    """Whether an argument is a game: kilt 0.1 had the game first."""
     if isinstance(who, str):
         return who in ready_made_games() or who.startswith(OPENSPIEL) or who.endswith(".game")
     return callable(getattr(who, "start", None)) and not callable(getattr(who, "act", None))
 
 
 class PlayedMatch(Match):
-    """A match that was played, with its win rate."""
+    """A match with its win rate, as `play_match` returns it."""
 
     @property
     def win_rate(self) -> Estimate:
-        """What the first player wins in mbb/h, with its 95% interval."""
+        """Win rate of the first player in mbb/h, with its 95% interval."""
         return win_rate(self)
 
     def __repr__(self) -> str:
@@ -196,10 +199,10 @@ class PlayedMatch(Match):
 
 
 def _together(players: Sequence[Who], game: str | Game | None) -> tuple[Holdem, list[Agent | str]]:
-    """The game that all players play, and the players as matches take them: by name where they have one."""
+    """Return the game that all players play, and the players: names if they have one, else agents."""
     rules = load_game(game) if isinstance(game, str) else game
     if rules is not None and not isinstance(rules, Holdem):
-        raise PlayError(f"{rules.name} is no poker: agents play games with cards and bets")
+        raise PlayError(f"{rules.name} is not poker: agents play games with cards and bets")
     met: list[Agent | str] = []
     for who in players:
         found = player(who, rules)
@@ -207,8 +210,8 @@ def _together(players: Sequence[Who], game: str | Game | None) -> tuple[Holdem, 
         rules = own_game(agent) if rules is None else game_for(agent, rules)
         met.append(agent if found.spec is None else found.spec)
     if rules is None:
-        raise PlayError("the players play any poker game: say which one")
-    for who in met:  # the first ones, too, if the game is that of a later one
+        raise PlayError("the players play any poker game: give `game`")
+    for who in met:  # including the first ones, if a later player determined the game
         game_for(loaded(who) if isinstance(who, str) else who, rules)
     return rules, met
 
@@ -226,35 +229,38 @@ def play_match(
     workers: int | None = None,
     processes: int | None = None,
 ) -> PlayedMatch:
-    """Play a match between two players.
+    """Play a match between two players, and return its results and win rate.
 
     Parameters
     ----------
     first, second : str, Path, Agent, Run, Strategy or mapping
-        Players: see `player`. A run plays after its post-processing.
+        Players: see `player`. A run plays with its post-processing.
     hands : int
-        In all; a duplicate match plays each deal twice, with the seats swapped.
+        Total number; a duplicate match plays each deal twice, with the seats swapped.
     game : str or Game, optional
         Needed if neither player is a run, which knows its game.
     way : str
-        How results come about: "played", "expected" or "aivat", which have less luck in them where players allow it; or
-        "best", the first of these that pays. See `kilt.evaluate.matchup`.
+        Method of evaluation: "played" hands, or with less variance "expected" or "aivat", if the players allow it;
+        "best" is the most precise method that is worth its time. See `kilt.evaluate.matchup`.
     duplicate : bool
         Whether each deal is played in both seats.
     seed : int
-        Of the deals and of all that agents draw: the same seed plays the same match.
+        Seed of the deals and of all random choices of agents: the same seed plays the same match.
     workers : int, optional
-        Number of processes. More than one load the players from their folders, or pickle them.
+        Number of processes. If it is more than one, they load the players from their folders, or unpickle them.
     processes : int, optional
-        What kilt 0.1 called `workers`. It warns, and goes in kilt 0.3.
+        The name of `workers` in kilt 0.1. Deprecated; removed in kilt 0.3.
 
     Returns
     -------
     PlayedMatch
-        `win_rate` is what the first player wins in mbb/h, with its 95% interval.
+        `win_rate` is the win rate of the first player in mbb/h, with its 95% interval.
 
-    Examples
-    --------
+    Raises
+    ------
+    PlayError
+        The players do not play the same game, or do not allow the method.
+
     >>> match = play_match("always-raise", "always-fold", hands=100, game="holdem.nolimit.2p")
     >>> match.win_rate.mean  # half a blind or a whole one, by seat
     750.0
@@ -278,24 +284,22 @@ def crosstable(
     seed: int = 0,
     workers: int = 1,
 ) -> Crosstable:
-    """Let any two of some players meet, all on the same deals.
+    """Play matches between all pairs of players, all on the same deals.
 
     Parameters
     ----------
     players : sequence
-        Two players or more: see `player`.
+        Two or more players: see `player`.
     hands : int
-        Of each match.
+        Hands per match.
     game, way, duplicate, seed, workers
         As in `play_match`.
 
     Returns
     -------
     Crosstable
-        ``rate(i, j)`` is what player i wins from player j in mbb/h, ``mean(i)`` the mean over all others.
+        ``rate(i, j)`` is the win rate of player i against player j in mbb/h, ``mean(i)`` the mean over all opponents.
 
-    Examples
-    --------
     >>> table = crosstable(["always-call", "always-raise", "always-fold"], hands=200, game="leduc")
     >>> table.rate(1, 2).mean > 0
     True
@@ -315,32 +319,35 @@ def lower_bound(
     seed: int = 0,
     workers: int = 1,
 ) -> LowerBound:
-    """What a local best response wins from a player: a lower bound of its exploitability, in games of any size.
+    """Lower bound of a player's exploitability in games of any size: the win rate of a local best response.
 
     Parameters
     ----------
     who : str, Path, Agent, Run or Strategy
-        A player who tells their strategy: see `player`. A run is judged as it plays.
+        A player whose strategy can be tabulated: see `player`. A run is evaluated as it plays.
     hands : int
-        An even number.
+        An even number of hands.
     game : str or Game, optional
         For players who play more than one game.
     bets : str, optional
         Raises to consider in no-limit games, such as "1x, a".
     first_round : int or str
-        Check and call before this round: its name, or its number from 0.
+        The local best response checks and calls before this round: its name, or its number from 0.
     seed : int
-        Of the cards and of what the player draws.
+        Seed of the cards and of the player's random choices.
     workers : int
         Number of processes.
 
     Returns
     -------
     LowerBound
-        `won` is the bound in mbb/h with its 95% interval, less luck; `money` the raw winnings.
+        `won` is the bound in mbb/h with its 95% interval, after variance reduction; `money` the raw winnings.
 
-    Examples
-    --------
+    Raises
+    ------
+    PlayError
+        The player's strategy cannot be tabulated, or the round does not exist.
+
     >>> print(lower_bound("always-fold", hands=20, game="leduc").won)  # an ante of 1 in each hand
     +1000.0 ± 0.0
     """
@@ -357,7 +364,7 @@ def lower_bound(
 
 @file_errors()
 def sanity(who: Who, deals: int = DEALS, *, seed: int = 0, as_played: bool = False) -> Report:
-    """Check a strategy: aces that fold, the nuts that fold, decisions without a strategy.
+    """Check a strategy for blunders: folding aces, folding the nuts, decisions without a strategy.
 
     Parameters
     ----------
@@ -375,8 +382,11 @@ def sanity(who: Who, deals: int = DEALS, *, seed: int = 0, as_played: bool = Fal
     Report
         `ok` is False if a check failed; `off` has the checks that failed.
 
-    Examples
-    --------
+    Raises
+    ------
+    GameError
+        The player is neither a run nor an exported agent.
+
     >>> sanity("house", 100).game
     'holdem.nolimit.2p.50bb'
     """

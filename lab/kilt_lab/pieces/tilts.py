@@ -54,7 +54,7 @@ class Abstracted:
     def _tilted(self, tilt: Sequence[float]) -> Holdem:
         game = tilted(self.game, tilt)
         if not isinstance(game, Holdem):
-            raise GameError(f"{self.game.name} is no poker: use a game with cards and bets")
+            raise GameError(f"{self.game.name} is not poker: use a game with cards and bets")
         return game
 
 

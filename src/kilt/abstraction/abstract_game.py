@@ -1,8 +1,8 @@
-"""An abstract game: the rules, seen through buckets of hands and a menu of bets.
+"""An abstract game: the rules of a game, with buckets in place of hands and a menu of bet sizes.
 
-Its information sets are the decisions of the betting tree times the buckets of their rounds. Whatever belongs to them
-is in one array, a *slot* for each action of each: the decisions in the order of the tree, at each decision the buckets,
-in each bucket the actions. So a decision and a bucket are one address.
+An information set is a decision of the betting tree and a bucket of the decision's round. All tables of an abstract
+game are flat arrays with one *slot* for each action of each information set: decisions in the order of the tree, within
+a decision its buckets, within a bucket its actions. So a decision and a bucket determine an address.
 
 >>> from kilt.games import load_game
 >>> from kilt.abstraction.actions import actions_of
@@ -31,12 +31,12 @@ from kilt.errors import AbstractionError
 from kilt.games.holdem import Holdem
 from kilt.tree.betting import BettingTree, betting_size, betting_tree
 
-Buckets: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # [player][round] how many there are
-WINDOW = 1 << 24  # slots of a table that are put together at a time
+Buckets: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # [player][round] number of buckets
+WINDOW = 1 << 24  # slots of a table that are copied at a time
 
 
 class AbstractSize(NamedTuple):
-    """How large an abstract game is."""
+    """Size of an abstract game: nodes, decisions, buckets, information sets and slots."""
 
     nodes: int  # of the betting tree, leaves included
     decisions: tuple[int, ...]  # [round] of the betting tree
@@ -46,44 +46,44 @@ class AbstractSize(NamedTuple):
 
 
 class SlotLayout(ABC):
-    """The betting of a game and the buckets of its rounds: all that tells where slots are."""
+    """The betting of a game and the number of buckets in each round, which determine the address of each slot."""
 
     game: Holdem
-    actions: ActionAbstraction | None  # a menu of bets; without one all that are legal
+    actions: ActionAbstraction | None  # a menu of bets; None allows every legal bet
 
     @property
     @abstractmethod
     def buckets(self) -> Buckets:
-        """[player][round] how many there are."""
+        """Number of buckets as [player][round]."""
 
     @abstractmethod
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
-        """Write [deal, player] the buckets of hands that are dealt together, on boards [deal, card], in a round."""
+        """Write to `buckets` [deal, player] the buckets of the dealt `hands` on `boards` [deal, card], in round `r`."""
 
     @cached_property
     def betting(self) -> BettingTree:
-        """The tree of bets."""
+        """The betting tree."""
         return betting_tree(self.game, self.actions)
 
     @cached_property
     def first(self) -> IntArray:
-        """[node + 1] the first slot of a decision's first bucket."""
+        """Index of the first slot of each decision's first bucket, shape (nodes + 1,)."""
         return np.concatenate([[0], np.cumsum(self.betting.nodes.children * self.buckets_at, dtype=np.int64)])
 
     @property
     def buckets_at(self) -> IntArray:
-        """[node] how many buckets a decision has; 0 elsewhere."""
+        """Number of buckets at each node of the betting tree, shape (nodes,); 0 at nodes that are no decisions."""
         nodes = self.betting.nodes
         return np.where(nodes.actor >= 0, np.array(self.buckets)[nodes.actor.clip(0), nodes.round], 0)
 
     @property
     def slots(self) -> int:
-        """Number of slots: infoset-actions of the whole game."""
+        """Number of slots: actions of all information sets of the game."""
         return int(self.first[-1])
 
     @property
     def size(self) -> AbstractSize:
-        """Counted before anything is written out."""
+        """Count nodes, information sets and slots, without allocating any table."""
         betting = betting_size(self.game, self.actions)
         each = np.array(self.buckets, dtype=object)  # whole numbers of any size
         decisions, actions = (np.array(counted, dtype=object) for counted in (betting.decisions, betting.actions))
@@ -94,16 +94,21 @@ class SlotLayout(ABC):
 
 @dataclass(frozen=True)
 class AbstractGame(SlotLayout):
-    """A game of the hold'em family, seen through a card abstraction and a menu of bets.
+    """A game of the hold'em family with a card abstraction and a menu of bets.
 
     Parameters
     ----------
     game : Holdem
         The rules.
     cards : CardAbstraction or AsymmetricAbstraction
-        Of both players, or one for each; made for the same deck and rounds.
+        One abstraction for both players, or one for each; made for the same deck and rounds as the game.
     actions : ActionAbstraction, optional
-        Left out: all legal raises.
+        The bets that players may choose. By default, all legal bets.
+
+    Raises
+    ------
+    AbstractionError
+        The abstraction was made for other cards.
     """
 
     game: Holdem
@@ -116,23 +121,23 @@ class AbstractGame(SlotLayout):
 
     @property
     def buckets(self) -> Buckets:
-        """[player][round] how many there are."""
+        """Number of buckets as [player][round]."""
         first, second = self.cards.each
         return first.numbers, second.numbers
 
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
-        """Write [deal, player] the buckets of hands that are dealt together, on boards [deal, card], in a round."""
+        """Write to `buckets` [deal, player] the buckets of the dealt `hands` on `boards` [deal, card], in round `r`."""
         self.cards.look_up(r, boards, hands, buckets)
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short name for rules, buckets and menu: tables of slots fit no other game."""
+        """Hash of rules, buckets and bet menu: a table of slots fits only the game with the same fingerprint."""
         return artifact.fingerprint(str(self.game.rules), self.cards.fingerprint, artifact.spelled(self.actions))
 
 
 @dataclass(frozen=True)
 class SyntheticGame(SlotLayout):
-    """As large as an abstract game and quite as much work, before its cards are abstracted: buckets mean nothing."""
+    """Stand-in for an abstract game whose cards are not abstracted yet: equal size and work, but arbitrary buckets."""
 
     game: Holdem
     numbers: Buckets
@@ -140,34 +145,34 @@ class SyntheticGame(SlotLayout):
 
     @property
     def buckets(self) -> Buckets:
-        """[player][round] how many there are."""
+        """Number of buckets as [player][round]."""
         return self.numbers
 
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
-        """Write some bucket for each hand."""
+        """Write an arbitrary bucket for each hand, from a hash of its cards."""
         mixed = hands * 7919 + boards @ np.arange(3, boards.shape[1] + 3)[:, None] * 104729
         buckets[:] = mixed % [numbers[r] for numbers in self.numbers]
 
 
 class AbstractPart(SlotLayout):
-    """Some rounds of an abstract game, and in them some of the buckets: those that follow one another from `offset`."""
+    """Part of an abstract game: some of its rounds, and in each of them a contiguous range of buckets from `offset`."""
 
     def __init__(self, whole: AbstractGame, offset: Buckets, numbers: Buckets, known: Sequence[int | None]) -> None:
         self.whole, self.game, self.actions = whole, whole.game, whole.actions
-        self.offset, self.numbers = offset, numbers  # [player][round] a round without buckets is not in it
-        self.known = known  # [round] the class of boards, where there is but one
-        # [round, player] the last bucket; where a round is not in it, any number will do
+        self.offset, self.numbers = offset, numbers  # [player][round] a round without buckets is not part of it
+        self.known = known  # [round] the class of boards, if there is only one
+        # [round, player] the last bucket; in a round that is not part of it, any number is accepted
         last = [[number - 1 if number else 2**32 - 1 for number in both] for both in zip(*numbers, strict=True)]
         self._last = np.array(last, dtype=np.uint32)
         self.betting = whole.betting
 
     @property
     def buckets(self) -> Buckets:
-        """[player][round] how many there are."""
+        """Number of buckets as [player][round]."""
         return self.numbers
 
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
-        """Write [deal, player] the buckets of hands that are dealt together, numbered from 0 on here."""
+        """Write to `buckets` [deal, player] the buckets of the dealt hands, numbered from 0 within this part."""
         if not self.numbers[0][r]:
             return
         first, second = self.whole.cards.each
@@ -180,7 +185,10 @@ class AbstractPart(SlotLayout):
         buckets -= np.array([offset[r] for offset in self.offset], dtype=np.uint32)
 
     def require_own(self, buckets: npt.NDArray[np.uint32], walked: npt.NDArray[np.bool_]) -> None:
-        """Raise AbstractionError where a deal that is `walked` has a bucket of another part: [deal, round, player]."""
+        """Raise AbstractionError if a deal that is `walked` has a bucket of another part.
+
+        `buckets` is [deal, round, player].
+        """
         seen = buckets[walked]
         if (seen > self._last).any():
             for player, cards in enumerate(self.whole.cards.each):
@@ -189,7 +197,7 @@ class AbstractPart(SlotLayout):
                         cards.rounds[r].require_below(number, seen[:, r, player].max())
 
     def pieces(self, into: SlotLayout, acts: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """[decision] Where its slots begin here and in another table of the same game, and how many there are here."""
+        """For each decision: its first slot here, its first slot in the table of `into`, and its number of slots."""
         nodes = self.betting.nodes
         theirs = np.array(into.offset if isinstance(into, AbstractPart) else np.zeros_like(self.offset))
         ahead = (np.array(self.offset) - theirs)[nodes.actor[acts], nodes.round[acts]]
@@ -197,7 +205,7 @@ class AbstractPart(SlotLayout):
         return begin, into.first[acts] + nodes.children[acts] * ahead, self.first[acts + 1] - begin
 
     def places(self, node: int) -> slice:
-        """The slots of a decision in the whole game."""
+        """Slots of a decision of this part, in the table of the whole game."""
         nodes = self.betting.nodes
         player, r, n = int(nodes.actor[node]), int(nodes.round[node]), int(nodes.children[node])
         start = int(self.whole.first[node]) + n * self.offset[player][r]
@@ -207,10 +215,10 @@ class AbstractPart(SlotLayout):
 def join_parts(
     parts: Sequence[tuple[AbstractPart, npt.NDArray[Any]]], into: SlotLayout, table: npt.NDArray[Any]
 ) -> None:
-    """Write [slot] tables of parts to where their slots are in a table of the whole game, or of a larger part.
+    """Copy the tables of parts, [slot], to their slots in `table`, which belongs to the whole game or to a larger part.
 
-    All of them are gone through side by side, decision after decision, so that tables which are mapped from files are
-    read and written once, and need not be in memory as a whole.
+    The parts are read side by side, decision by decision. So tables that are mapped from files are read and written
+    once, and need not fit in memory.
     """
     acts = np.flatnonzero(into.betting.nodes.actor >= 0)
     windows = np.unique(into.first[acts] // WINDOW, return_index=True)[1].tolist()
@@ -221,7 +229,7 @@ def join_parts(
 
 
 def require_same_cards(game: Holdem, cards: CardAbstraction) -> None:
-    """Raise AbstractionError where an abstraction is for other cards than those of a game."""
+    """Raise AbstractionError if an abstraction was made for other cards than those of the game."""
     if cards.identity.deal != Deal.of(game):
         raise AbstractionError(
             f"{cards.identity.name} is for other cards than {game.name}: build it with --game {game.name}"

@@ -1,4 +1,4 @@
-"""The compiled part of `abstract_game`: tables of parts to where they are in another table."""
+"""Compiled loop of `abstract_game`: copy the tables of parts into another table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kilt.jit import kernel
 def copy_pieces(
     source: npt.NDArray[Any], begin: IntArray, target: npt.NDArray[Any], place: IntArray, size: IntArray
 ) -> None:
-    """Write [piece] `size` entries of `source`, from `begin` on, to `target`, from `place` on."""
+    """For each piece, copy `size` entries of `source` from index `begin` to `target` from index `place`."""
     for piece in range(len(begin)):
         start, to = begin[piece], place[piece]
         for k in range(size[piece]):

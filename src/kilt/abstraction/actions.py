@@ -1,21 +1,18 @@
-"""The language of bet sizes: which raises an abstract no-limit game has (its action abstraction: [Brown15 §5]).
+"""The language of bet sizes: which raises an abstract no-limit game has (its action abstraction [Brown15 §5]).
 
-=========  =================================================================================
-size       raises
-=========  =================================================================================
-``75%``    by so much of the pot as it is after calling
-``0.75x``  the same in pots
-``m``      by the least that is legal
-``a``      all-in
+=========  ================================================================================= size       raises =========
+================================================================================= ``75%``    by this share of the pot
+after calling ``0.75x``  by this number of pots after calling ``m``      by the legal minimum ``a``      all-in
 =========  =================================================================================
 
-Commas split the sizes that may be chosen. Within a round, ``;`` goes on to what the next raise may be; ``/`` goes on to
-the next round, as in ACPC histories. The last part stands for all that follow. So ``1x, a / 50%, 1x, a; a`` raises by
-the pot or all-in in the first round; later on it bets half the pot, the pot or all-in, and then raises all-in only.
+Commas separate the sizes that a player may choose. Within a round, ``;`` separates the sizes of the first bet, of the
+first raise, and so on; ``/`` separates rounds, as in ACPC histories. The last part applies to all later raises or
+rounds. So ``1x, a / 50%, 1x, a; a`` raises by the pot or all-in in the first round; in later rounds it bets half the
+pot, the pot or all-in, and then raises all-in only.
 
 Sizes below the minimum raise become the minimum raise. Sizes close to all-in become all-in; see
-`ActionAbstraction.all_in_level` for the threshold. Sizes that come to the same number of chips are merged. Folding and
-calling are always available, so every decision has a legal action.
+`ActionAbstraction.all_in_level` for the threshold. Sizes that result in the same number of chips are merged. Folding
+and calling are always available, so every decision has a legal action.
 
 >>> from kilt.games import load_game
 >>> sorted(actions_of("33%, 1x, a")(load_game("holdem.nolimit.2p").start()))
@@ -37,23 +34,29 @@ from kilt.games.holdem import Betting
 from kilt.tree.betting_kernels import ROUNDING, BetSizes
 
 NEAR = 0.8  # share of the chips at which a raise becomes all-in
-LARGEST = 1000.0  # pots: a larger size is a mistyped number
+LARGEST = 1000.0  # pots: a larger size is taken for a typing error
 
-Sizes: TypeAlias = tuple[float, ...]  # in pots; 0 is the least raise, inf is all-in
+Sizes: TypeAlias = tuple[float, ...]  # in pots; 0 is the minimum raise, inf is all-in
 Rounds: TypeAlias = tuple[tuple[Sizes, ...], ...]  # [round][raises so far]
 
 
 @dataclass(frozen=True)
 class ActionAbstraction:
-    """An action abstraction: which raises there are at a decision, as a `tree.betting.Menu`.
+    """An action abstraction: the raises that are available at each decision, as a `tree.betting.Menu`.
 
     Parameters
     ----------
     text : tuple of str
-        Bet sizes in the language above, for both players or for each.
+        Bet sizes in the language above: one text for both players, or one for each.
     near : float
-        A raise becomes all-in if the chips that the actor has put in, over the whole hand, are at least this share of
-        the stack with which it began the hand. More than 0 and at most 1; 1: only a raise to the whole stack.
+        A raise becomes all-in if it takes the chips that the actor has put in, over the whole hand, to at least this
+        share of the stack with which the actor began the hand. More than 0 and at most 1; 1: only a raise to the whole
+        stack.
+
+    Raises
+    ------
+    AbstractionError
+        A text cannot be read, or a number is out of range.
     """
 
     SPELLED: ClassVar[str] = "Actions"
@@ -64,10 +67,14 @@ class ActionAbstraction:
 
     def __post_init__(self) -> None:
         if len(self.text) not in (1, 2):
-            raise AbstractionError(f"bet sizes are given {len(self.text)} times: once, or for each of the two players")
+            raise AbstractionError(
+                f"bet sizes are given {len(self.text)} times: give them once, or once for each of the two players"
+            )
         if not 0 < self.near <= 1:
-            raise AbstractionError(f"`near` is {self.near:g}: the share of a stack that counts as all-in is 0 to 1")
-        assert self._rounds  # what cannot be read is said now
+            raise AbstractionError(
+                f"`near` is {self.near:g}: it is a share of the stack, so use a number above 0 and at most 1"
+            )
+        assert self._rounds  # parse now, so that errors are raised here
 
     @cached_property
     def _rounds(self) -> tuple[Rounds, ...]:
@@ -75,16 +82,16 @@ class ActionAbstraction:
 
     @property
     def rounds(self) -> tuple[int, ...]:
-        """For how many rounds each text has sizes."""
+        """Number of rounds for which each text gives sizes."""
         return tuple(map(len, self._rounds))
 
     @property
     def empty(self) -> bool:
-        """Whether there is no size at all, so that nobody can bet."""
+        """Whether there are no sizes at all, so that no player can bet."""
         return not any(sizes for rounds in self._rounds for raises in rounds for sizes in raises)
 
     def __call__(self, position: Betting) -> set[int]:
-        """The levels to which the actor may raise."""
+        """Return the levels, in chips over the whole hand, to which the actor may raise."""
         bounds = position.raise_bounds()
         if bounds is None:
             return set()
@@ -97,17 +104,17 @@ class ActionAbstraction:
         return levels
 
     def all_in_level(self, position: Betting) -> float:
-        """The level from which on a raise of the actor becomes all-in."""
+        """Level, in chips over the whole hand, from which a raise of the actor becomes all-in."""
         return self.near * position.rules.stacks[position.actor]
 
     def sizes_at(self, position: Betting) -> Sizes:
-        """The sizes that the actor may choose from, in pots: 0 is the least raise, inf is all-in."""
+        """Sizes that the actor may choose from, in pots: 0 is the minimum raise, inf is all-in."""
         rounds = self._rounds[min(position.actor, len(self._rounds) - 1)]
         raises = rounds[min(position.round, len(rounds) - 1)]
         return raises[min(position.raises, len(raises) - 1)]
 
     def sizes(self, rounds: int) -> BetSizes:
-        """The bet sizes as arrays for a game with `rounds` rounds, as compiled code takes them."""
+        """Return the bet sizes as arrays for compiled code, for a game with `rounds` rounds."""
         steps = max((len(raises) for each in self._rounds for raises in each), default=1)
         size: list[float] = []
         first = np.zeros((2, rounds, steps + 1), dtype=np.int64)
@@ -135,13 +142,13 @@ class ActionsByChipsLeft(ActionAbstraction):
     OF_CHIPS_LEFT = True
 
     def all_in_level(self, position: Betting) -> float:
-        """The level from which on a raise of the actor becomes all-in."""
+        """Level, in chips over the whole hand, from which a raise of the actor becomes all-in."""
         stack, spent = position.rules.stacks[position.actor], position.spent[position.actor]
         return spent + ceil(self.near * (stack - spent) - ROUNDING)
 
 
 def actions_of(text: str | Sequence[str], near: float = NEAR) -> ActionAbstraction:
-    """The action abstraction of a text, or of one for each player: see `ActionAbstraction`."""
+    """Build an `ActionAbstraction` from one text for both players, or from a sequence of two texts."""
     return ActionAbstraction((text,) if isinstance(text, str) else tuple(text), near)
 
 
@@ -153,7 +160,7 @@ def _parse(text: str) -> Rounds:
 
 
 def _size(word: str, text: str) -> float:
-    """A size in pots.
+    """Parse one size; the result is in pots.
 
     >>> _size("75%", ""), _size("2x", ""), _size("a", ""), _size("m", "")
     (0.75, 2.0, inf, 0.0)

@@ -1,4 +1,4 @@
-"""From a plan to classes of boards on disk: compare all boards of a round, cluster them, keep what came out."""
+"""From a plan to classes of boards on disk: compare all boards of a round, cluster them, and save the classes."""
 
 from __future__ import annotations
 
@@ -22,30 +22,32 @@ from kilt.abstraction.public import METHODS, Comparing, States, hand_by_hand
 from kilt.arrays import Array
 from kilt.errors import AbstractionError, ArtifactError
 
-MOST = 30_000  # boards that are compared with each other, for 3.6 GB of distances
+MOST = 30_000  # boards that are compared with each other, at most: their distances take 3.6 GB
 
 
 class Base(NamedTuple):
-    """The abstraction whose buckets tell boards apart."""
+    """The base abstraction, by whose buckets boards are compared."""
 
-    fingerprint: str  # empty where boards are compared without it
-    rounds: Callable[[int], RoundBuckets]  # the buckets of a round, which may be built for that
+    fingerprint: str  # empty if boards are compared without a base
+    rounds: Callable[[int], RoundBuckets]  # returns the buckets of a round, and builds them if necessary
 
 
 def check_public(identity: AbstractionSpec, place: int) -> None:
-    """Raise AbstractionError where classes do not fit the deal."""
+    """Raise AbstractionError if the classes of boards that a plan asks for do not fit the deal."""
     plan, deal = identity.plan, identity.deal
     public, rounds = plan.public[place], len(deal.board_cards)
     r = public.round - 1
     if not 0 <= r < rounds:
-        raise AbstractionError(f"boards of round {public.round} are to have classes; the game has 1 to {rounds}")
+        raise AbstractionError(
+            f"the plan has classes for the boards of round {public.round}, but the rounds of the game are 1 to {rounds}"
+        )
     if deal.board_cards[r] == 0:
         raise AbstractionError(f"round {public.round} has no new public cards: choose another for classes of boards")
     if place and plan.public[place - 1].round == public.round:
-        raise AbstractionError(f"boards of round {public.round} are to have classes twice: say it once")
+        raise AbstractionError(f"the plan has classes for the boards of round {public.round} twice: remove one")
     boards = len(deal.holdings(public_layout(plan, deal, public)).boards)
     if public.classes > boards:
-        raise AbstractionError(f"{public.classes} classes are asked for; there are {boards} boards: ask for fewer")
+        raise AbstractionError(f"the plan asks for {public.classes} classes of {boards} boards: use fewer")
     if not place and boards > MOST:
         raise AbstractionError(
             f"round {public.round} has {boards:,} boards, too many to compare all of them: choose an earlier round, or "
@@ -75,7 +77,7 @@ def check_public(identity: AbstractionSpec, place: int) -> None:
 
 
 def require_dealt(plan: Plan, deal: Deal, public: PublicPlan, who: str) -> None:
-    """Raise AbstractionError where boards are taken as sets, but whoever compares them looks at rounds before."""
+    """Raise AbstractionError if a method that looks at earlier rounds gets boards that are sets of cards."""
     dealt = tuple(added for added in deal.board_cards[: public.round] if added)
     if public_layout(plan, deal, public) != dealt:
         raise AbstractionError(
@@ -92,10 +94,16 @@ def build_classes(
     features: Features,
     base: Base,
 ) -> BoardClasses:
-    """Sort the boards of a round into classes: inside each class of an earlier round, if there is one.
+    """Sort the boards of a round into classes, inside each class of an earlier round if there is one.
 
-    What is there already is not made again. Distances that take long are kept as far as they are known: in the cache,
-    for all plans that compare boards alike, whatever their seeds and numbers of buckets; without one, in the folder.
+    Classes that the folder already has are loaded. Distances that take long to compute are saved while they are
+    computed: in the cache, for all plans that compare boards in the same way, whatever their seeds and numbers of
+    buckets; if there is no cache, in the folder.
+
+    Raises
+    ------
+    AbstractionError
+        A class has too many boards to compare, or too few for the classes that the plan asks for.
     """
     try:
         return load_classes(out, identity, public)
@@ -122,7 +130,7 @@ def build_classes(
             )
         if len(chosen) < public.classes:
             raise AbstractionError(
-                f"{public.classes} classes are asked for; a class before them has {len(chosen)} boards: ask for fewer"
+                f"the plan asks for {public.classes} classes inside a class of {len(chosen)} boards: use fewer"
             )
         states, said = States(deal, r, holdings, chosen), partial(features.tick, f"boards of round {public.round}")
         kept = cached if before is None else None
@@ -144,14 +152,14 @@ def build_classes(
 
 
 def distances_fingerprint(identity: AbstractionSpec, public: PublicPlan, base: Base) -> str:
-    """A short name for all that distances of boards follow from: equal ones make equal distances."""
+    """Hash of everything that determines the distances of boards: equal fingerprints have equal distances."""
     boards, bins = public_layout(identity.plan, identity.deal, public), identity.plan.bins
     how = public.round, public.method, public.ground, public.exact, base.fingerprint
     return artifact.fingerprint(artifact.spelled(identity.deal), artifact.spelled((boards, bins, *how)))
 
 
 def ready_classes(identity: AbstractionSpec, public: PublicPlan) -> BoardClasses:
-    """Classes that are there already."""
+    """Load classes of boards that were built before; raise AbstractionError if they do not fit the plan."""
     there = AbstractionSpec.read(Path(public.boards))
     same = [one for one in there.plan.public if one.round == public.round]
     if there.deal != identity.deal or not same or there.plan.public[0] != same[0]:
@@ -165,7 +173,7 @@ def ready_classes(identity: AbstractionSpec, public: PublicPlan) -> BoardClasses
 
 
 def pair_seconds(identity: AbstractionSpec, public: PublicPlan, features: Features) -> tuple[float, int]:
-    """How long it takes to compare two boards hand by hand, from a few of them, and how many pairs there are."""
+    """Seconds to compare two boards hand by hand, measured on a few boards, and the number of pairs to compare."""
     holdings = identity.deal.holdings(public_layout(identity.plan, identity.deal, public))
     some = np.linspace(0, len(holdings.boards) - 1, 6).astype(np.int64)
     states = States(identity.deal, public.round - 1, holdings, some)

@@ -1,7 +1,8 @@
 """Card abstractions: from a hand and a board to a bucket, in every round.
 
-Buckets are on disk, a table for each round with a row for each canonical board and a column for each hand: all hands of
-a board are one suit permutation and one row away. Tables are mapped into memory, so that loading costs nothing.
+Buckets are on disk, in a table for each round with a row for each canonical board and a column for each hand. To find
+the buckets of all hands on a board takes one suit permutation and one row. Tables are mapped into memory, so that
+opening an abstraction is fast.
 """
 
 from __future__ import annotations
@@ -33,21 +34,21 @@ from kilt.errors import AbstractionError, ArtifactError, KiltError, file_errors
 KIND = "card abstraction of a round"
 CLASSES = "classes of boards"
 DESCRIPTION = "abstraction.json"
-PIECE = 512  # boards that are looked at together
+PIECE = 512  # boards that are looked up at a time
 
 
 class RoundBuckets(NamedTuple):
     """The buckets of a round: a table with a row for each canonical board and a column for each hand."""
 
     holdings: Holdings
-    table: Array  # [board, hand]; for hands that share a card with the board it means nothing
-    sizes: IntArray  # [bucket] of how many deals
-    centroids: Array | None  # [bucket, dimension] where they are means of something
-    apart: Array | None  # [bucket, bucket of its block] where distances are others than those of the centroids
-    figures: dict[str, Any]  # what was said when they were made
-    coded: Coded | None = None  # where the table has codes: what they are in each class of boards
-    folder: Path = Path()  # where they are
-    by_strength: Labels | None = None  # [2·wins + ties] where there is no table: they are computed board by board
+    table: Array  # [board, hand]; undefined for hands that share a card with the board
+    sizes: IntArray  # [bucket] number of deals
+    centroids: Array | None  # [bucket, dimension] if buckets are means
+    apart: Array | None  # [bucket, bucket of its block] if distances are not those of the centroids
+    figures: dict[str, Any]  # figures that the build reported, such as the distortion
+    coded: Coded | None = None  # if the table has codes: the bucket of each code in each class of boards
+    folder: Path = Path()  # the folder of the round
+    by_strength: Labels | None = None  # [2·wins + ties] if there is no table: buckets are computed board by board
 
     @property
     def buckets(self) -> int:
@@ -60,12 +61,12 @@ class RoundBuckets(NamedTuple):
         return comb(self.holdings.deck.size - sum(self.holdings.dealt), self.holdings.hole_cards)
 
     def row(self, board: Sequence[int]) -> Labels:
-        """[hand] the bucket of each hand on a board."""
+        """Return the bucket of each hand on a board, shape (hands,)."""
         row: Labels = self.rows(np.array([board], dtype=np.int64))[0]
         return row
 
     def rows(self, boards: IntArray) -> Labels:
-        """[board, hand] the bucket of each hand on each of several boards, [board, card]."""
+        """Return the bucket of each hand on each of `boards` [board, card], shape (boards, hands)."""
         if self.by_strength is not None:
             computed: Labels = self.by_strength[board_rows(boards, self.holdings.deck, self.holdings.hole_cards)]
             return computed
@@ -82,9 +83,9 @@ class RoundBuckets(NamedTuple):
     def look_up(
         self, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32], known: int | None = None
     ) -> None:
-        """Write [deal, player] the buckets of hands that are dealt together, on boards [deal, card] of their own.
+        """Write to `buckets` [deal, player] the buckets of `hands`, each on its deal's row of `boards` [deal, card].
 
-        Where the class of all boards is `known`, it is not looked for.
+        If all boards belong to one class, pass it as `known`: it is then not looked up.
         """
         if self.by_strength is not None:
             buckets[:] = np.take_along_axis(self.rows(boards), hands, axis=1)
@@ -101,11 +102,11 @@ class RoundBuckets(NamedTuple):
 
     @property
     def entries(self) -> int:
-        """How many different entries the table may have: buckets, or codes."""
+        """Number of different entries that the table may have: buckets, or codes."""
         return self.coded.bucket.shape[1] if self.coded else self.buckets
 
     def require_below(self, number: int, most: int | np.integer[Any]) -> None:
-        """Raise AbstractionError where a number that was looked up is too large: whoever takes it for a place errs."""
+        """Raise AbstractionError if an index that was read from the table is too large to be used."""
         if most >= number:
             raise AbstractionError(
                 f"{self.folder / 'buckets.npy'} is damaged (it says {most}, and there are {number:,}): "
@@ -113,13 +114,13 @@ class RoundBuckets(NamedTuple):
             )
 
     def require_whole(self) -> None:
-        """Raise AbstractionError where any entry of the table is none of its buckets, or codes."""
+        """Raise AbstractionError if the table has an entry that is no bucket, or no code."""
         self.require_below(self.entries, int(self.table.max(initial=0)))
 
     def strengths(self) -> Labels | None:
-        """[2·wins + ties] the bucket of a hand that wins so often on a complete board, where that is all they tell.
+        """Return the bucket by strength on a complete board, 2·wins + ties, if strength alone decides the bucket.
 
-        None where hands of equal strength are in different buckets.
+        Returns None if hands of equal strength are in different buckets.
         """
         deck, hole_cards = self.holdings.deck, self.holdings.hole_cards
         top = 2 * comb(deck.size - sum(self.holdings.dealt) - hole_cards, hole_cards)
@@ -137,7 +138,7 @@ class RoundBuckets(NamedTuple):
         return found
 
     def members(self, bucket: int) -> tuple[IntArray, IntArray]:
-        """All of its hands on canonical boards: [member, card] the boards as dealt, and [member] the hands on them."""
+        """Return all hands of a bucket on canonical boards: boards as dealt [member, card], and hands [member]."""
         tables = self.holdings.tables
         self.require_whole()
         if self.coded:
@@ -157,12 +158,12 @@ class RoundBuckets(NamedTuple):
 
 @dataclass(frozen=True)
 class AbstractionSpec:
-    """What an abstraction is to be, or is: a plan for the cards of a game.
+    """Specification of a card abstraction: a plan for the cards of a game.
 
     Parameters
     ----------
     name : str
-        What the user calls it.
+        The user's name for it.
     deal : Deal
         Deck, private cards and public cards of each round.
     plan : Plan
@@ -175,21 +176,22 @@ class AbstractionSpec:
 
     @classmethod
     def named(cls, plan: str, deal: Deal) -> AbstractionSpec:
-        """The spec of a plan by its name, such as ``"IR-KE-KO 169-50-50-50"``, or by its .toml file."""
+        """Return the specification for a plan name, such as ``"IR-KE-KO 169-50-50-50"``, or for a .toml file."""
         name = Path(plan).stem if plan.endswith(".toml") else plan.strip()
         found = load_plan(plan, deal.board_cards)
         if not plan.endswith(".toml") and any(step.feature == "ochs" for this in found.rounds for step in this.steps):
-            # A name does not say how many clusters of opponents: no more than there are hands.
+            # A name does not give the number of clusters of opponents, so the default is reduced to the number of
+            # hands.
             found = replace(found, opponents=min(found.opponents, len(deal.holdings((0,)))))
         return cls(name, deal, found)
 
     @property
     def fingerprint(self) -> str:
-        """A short name for what it is made from: equal plans for equal deals make equal buckets."""
+        """Hash of deal and plan: equal fingerprints have equal buckets."""
         return artifact.fingerprint(*map(artifact.spelled, (self.deal, self.plan)))
 
     def data(self) -> dict[str, Any]:
-        """The spec as data that JSON can hold: the description of an abstraction on disk."""
+        """Return the specification as a dict for JSON: the description of an abstraction on disk."""
         deal = self.deal
         said = {"ranks": deal.deck.ranks, "suits": deal.deck.suits, "hole_cards": deal.hole_cards}
         return {
@@ -201,17 +203,20 @@ class AbstractionSpec:
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> AbstractionSpec:
-        """Inverse of `data`; ValueError, LookupError or KiltError where it cannot be understood."""
+        """Inverse of `data`; raise ValueError, LookupError or KiltError if the data are invalid."""
         deal = said["deal"]
         cards = Deck(deal["ranks"], deal["suits"]), deal["hole_cards"], tuple(deal["board_cards"])
         found = cls(said["name"], Deal(*cards), plan_of(tomllib.loads(said["plan"])))
         if said["fingerprint"] != found.fingerprint:
-            raise ValueError(f"this is {found.fingerprint}, and was {said['fingerprint']}")
+            raise ValueError(f"its fingerprint is {found.fingerprint}, but the description says {said['fingerprint']}")
         return found
 
     @classmethod
     def read(cls, path: Path) -> AbstractionSpec:
-        """Read the spec of an abstraction on disk, finished or not."""
+        """Read the specification of an abstraction on disk, finished or not.
+
+        Raises AbstractionError if the folder holds no abstraction, or a damaged one.
+        """
         place = path / DESCRIPTION
         if not place.is_file():
             raise AbstractionError(f"there is no abstraction at {path}: check the name, or build it first")
@@ -226,12 +231,12 @@ class AbstractionSpec:
 
 @dataclass(frozen=True)
 class CardAbstraction:
-    """A finished card abstraction: from a hand and a board to a bucket, in every round.
+    """A finished card abstraction: it maps a hand and a board to a bucket, in every round.
 
     Parameters
     ----------
     identity : AbstractionSpec
-        What it was made from.
+        The plan and the cards that it was made from.
     rounds : tuple of RoundBuckets
         Tables, mapped from disk.
     """
@@ -249,7 +254,16 @@ class CardAbstraction:
         path : str or Path
             Its folder.
         check : bool
-            Read all of it and compare checksums, also of what was found to be right before.
+            Read all files and compare checksums, including files that were checked before.
+
+        Returns
+        -------
+        CardAbstraction
+
+        Raises
+        ------
+        AbstractionError
+            A round is missing or damaged.
         """
         path = Path(path)
         identity = AbstractionSpec.read(path)
@@ -261,14 +275,16 @@ class CardAbstraction:
                 if round_folder(path, r).exists():
                     raise AbstractionError(f"round {r + 1} of {path} cannot be used: {error}") from None
                 raise AbstractionError(
-                    f"round {r + 1} of {path} is not there yet: `kilt abstraction build … --out {path}` goes on"
+                    f"round {r + 1} of {path} is not built yet: continue with `kilt abstraction build … --out {path}`"
                 ) from None
         return cls(identity, tuple(rounds))
 
     def packed(self) -> tuple[dict[str, Array], dict[str, Any]]:
-        """Its tables and its description as small as they can be: see `unpacked`.
+        """Return the tables and the description in the smallest form; `unpacked` reads them.
 
-        Where buckets of the last round go by strength alone there is no table of them: strengths are soon computed.
+        If buckets of the last round depend on strength alone, their table is left out: strengths are fast to compute.
+
+        Raises AbstractionError if the abstraction has classes of boards.
         """
         arrays: dict[str, Array] = {}
         last = len(self.rounds) - 1
@@ -284,7 +300,7 @@ class CardAbstraction:
 
     @classmethod
     def unpacked(cls, arrays: Mapping[str, Array], said: Mapping[str, Any], source: Path) -> CardAbstraction:
-        """What `packed` gave; ValueError, KeyError or AbstractionError where that cannot be."""
+        """Inverse of `packed`; raise ValueError, KeyError or AbstractionError if the data are invalid."""
         identity = AbstractionSpec.of(said)
         rounds = []
         for r in range(len(identity.plan.rounds)):
@@ -303,30 +319,33 @@ class CardAbstraction:
 
     @property
     def fingerprint(self) -> str:
-        """A short name for the cards and the plan: see `AbstractionSpec.fingerprint`."""
+        """Hash of the cards and the plan: see `AbstractionSpec.fingerprint`."""
         return self.identity.fingerprint
 
     @property
     def name(self) -> str:
-        """As the user called it."""
+        """The user's name for it."""
         return self.identity.name
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """[round] number of buckets."""
+        """Number of buckets in each round."""
         return tuple(this.buckets for this in self.rounds)
 
     @property
     def each(self) -> tuple[CardAbstraction, CardAbstraction]:
-        """The abstractions of player 0 and player 1: this one for both."""
+        """The abstractions of player 0 and player 1: here, the same for both."""
         return self, self
 
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
-        """Write [deal, player] the buckets of hands that are dealt together, on boards [deal, card], in a round."""
+        """Write to `buckets` [deal, player] the buckets of the dealt `hands` on `boards` [deal, card], in round `r`."""
         self.rounds[r].look_up(boards, hands, buckets)
 
     def of_first_rounds(self, deal: Deal) -> CardAbstraction:
-        """Cut it off for a game that ends earlier: its hands are sorted as if more cards were to come."""
+        """Return the abstraction of a game that ends in an earlier round, with the same buckets in its rounds.
+
+        Raises AbstractionError if the abstraction does not begin with the rounds of that game.
+        """
         mine, rounds = self.identity.deal, len(deal.board_cards)
         if mine != replace(deal, board_cards=(*deal.board_cards, *mine.board_cards[rounds:])):
             raise AbstractionError(f"{self.identity.name} does not begin with the rounds of the game")
@@ -345,8 +364,14 @@ class CardAbstraction:
         Returns
         -------
         int
-            From 0 to the number of buckets of the round, less 1. Raises CardError if these cards cannot be dealt, and
-            AbstractionError if the board is that of no round.
+            From 0 to the number of buckets of the round, minus 1.
+
+        Raises
+        ------
+        CardError
+            These cards cannot be dealt.
+        AbstractionError
+            No round has a board of this size.
         """
         deal = self.identity.deal
         public = deal.deck.numbers(board)
@@ -354,57 +379,62 @@ class CardAbstraction:
         return int(self.rounds[r].row(public)[deal.deck.hole_index(mine)])
 
     def round_of(self, board: str | Sequence[str | int]) -> int:
-        """The number of the round, from 0, in which a board is seen; AbstractionError if it is that of no round."""
+        """Return the round, from 0, that has a board of this size; raise AbstractionError if there is none."""
         sizes, public = self.identity.deal.sizes, self.identity.deal.deck.numbers(board)
         if len(public) not in sizes:
-            raise AbstractionError(
-                f"a board of {len(public)} cards is that of no round: use {', '.join(map(str, sizes))}"
-            )
+            raise AbstractionError(f"no round has a board of {len(public)} cards: use {', '.join(map(str, sizes))}")
         return sizes.index(len(public))
 
 
 @dataclass(frozen=True)
 class AsymmetricAbstraction:
-    """An abstraction for each player."""
+    """A pair of card abstractions, one for each player."""
 
     each: tuple[CardAbstraction, CardAbstraction]
 
     @property
     def fingerprint(self) -> str:
-        """A short name for the abstractions of both players."""
+        """Hash of the abstractions of both players."""
         return artifact.fingerprint(*(cards.fingerprint for cards in self.each))
 
     @property
     def name(self) -> str:
-        """As the user called them."""
+        """The user's names for both abstractions."""
         return " and ".join(cards.name for cards in self.each)
 
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
-        """Write [deal, player] the buckets of hands that are dealt together, on boards [deal, card], in a round."""
+        """Write to `buckets` [deal, player] the buckets of the dealt `hands` on `boards` [deal, card], in round `r`."""
         for player, cards in enumerate(self.each):
             own = slice(player, player + 1)
             cards.look_up(r, boards, hands[:, own], buckets[:, own])
 
 
-PlayerAbstractions: TypeAlias = CardAbstraction | AsymmetricAbstraction  # what players see of the cards
+PlayerAbstractions: TypeAlias = CardAbstraction | AsymmetricAbstraction  # for both players, or for each
 
 
 def load_abstractions(folders: Sequence[Path], *, check: bool = False) -> PlayerAbstractions:
-    """Open what players see of the cards.
+    """Open the card abstractions of the players.
 
     Parameters
     ----------
     folders : sequence of Path
         One abstraction for both players, or one for each.
     check : bool
-        Read all of it and compare checksums, also of what was found to be right before.
+        Read all files and compare checksums, including files that were checked before.
+
+    Returns
+    -------
+    CardAbstraction or AsymmetricAbstraction
     """
     found = [CardAbstraction.load(folder, check=check) for folder in folders]
     return found[0] if len(found) == 1 else AsymmetricAbstraction((found[0], found[1]))
 
 
 def layout(plan: Plan, deal: Deal, r: int) -> tuple[int, ...]:
-    """How the boards of a round are to be taken: as dealt, as far as rounds before are remembered or looked at.
+    """Numbers of cards by which the boards of a round are indexed.
+
+    Boards are kept as dealt, round by round, if the plan remembers earlier rounds or looks at their boards; otherwise
+    their cards form one set.
 
     >>> from kilt.abstraction.plan import plan_named
     >>> [layout(plan_named("PR-KE-KO 5-5-5-5", (0, 3, 1, 1)), Deal(), r) for r in range(4)]
@@ -424,7 +454,7 @@ def layout(plan: Plan, deal: Deal, r: int) -> tuple[int, ...]:
 
 
 def public_layout(plan: Plan, deal: Deal, public: PublicPlan) -> tuple[int, ...]:
-    """How the boards are taken that have classes: the cards up to the first such round as a set, then up to the next.
+    """Layout of boards that have classes: the cards up to the first such round as one set, then those up to the next.
 
     >>> from dataclasses import replace
     >>> from kilt.abstraction.plan import plan_named
@@ -438,19 +468,19 @@ def public_layout(plan: Plan, deal: Deal, public: PublicPlan) -> tuple[int, ...]
 
 
 def round_folder(path: Path, r: int) -> Path:
-    """Where the buckets of a round are."""
+    """Folder of the buckets of a round."""
     return path / f"round-{r + 1}"
 
 
 def remedy_for(folder: Path) -> str:
-    """What to do where a part of an abstraction is damaged."""
-    return f"delete {folder}, and the command that built it makes it again; or copy it from where it is whole"
+    """Tell the user what to do if a part of an abstraction is damaged."""
+    return f"delete {folder} and repeat the command that built it, or copy an intact folder"
 
 
 def load_round(path: Path, identity: AbstractionSpec, r: int, *, check: bool = False) -> RoundBuckets:
-    """Open the buckets of a round; with `check`, read all of them.
+    """Open the buckets of a round; with `check`, read the whole table.
 
-    What is looked up in the table is compared with its bounds then: see `RoundBuckets.require_below`.
+    Without `check`, entries are compared with their bounds when they are looked up: see `RoundBuckets.require_below`.
     """
     folder = round_folder(path, r)
     found = artifact.read(folder, KIND, check=check, private=True, remedy=remedy_for(folder))
@@ -474,7 +504,7 @@ def load_round(path: Path, identity: AbstractionSpec, r: int, *, check: bool = F
 
 
 def _require_fitting(this: RoundBuckets) -> None:
-    """Raise ValueError where the arrays of a round do not fit its boards and hands, or each other."""
+    """Raise ValueError if the arrays of a round do not fit its boards and hands, or each other."""
     index, number = this.holdings.index, this.buckets
     shapes = {
         "buckets": (this.table, (len(this.holdings.boards), index.moved.shape[1])),
@@ -489,7 +519,7 @@ def _require_fitting(this: RoundBuckets) -> None:
         classes, bucket = this.coded
         shapes["of_class"] = bucket, (classes.number, *bucket.shape[1:2])
         if bucket.min(initial=0) < 0 or bucket.max(initial=0) >= number:
-            raise ValueError(f"of_class has other buckets than the {number} that there are")
+            raise ValueError(f"of_class has buckets outside of 0 to {number - 1}")
     for name, (array, shape) in shapes.items():
         if array is not None and array.shape != shape:
             raise ValueError(f"{name} has shape {array.shape}, not {shape}")
@@ -498,12 +528,12 @@ def _require_fitting(this: RoundBuckets) -> None:
 
 
 def classes_folder(path: Path, public: PublicPlan) -> Path:
-    """Where the classes of a round's boards are."""
+    """Folder of the classes of a round's boards."""
     return path / f"boards-{public.round}"
 
 
 def load_classes(path: Path, identity: AbstractionSpec, public: PublicPlan, *, check: bool = False) -> BoardClasses:
-    """Open the classes of boards of an abstraction; with `check`, read all of them."""
+    """Open the classes of boards of an abstraction; with `check`, read the whole file."""
     holdings = identity.deal.holdings(public_layout(identity.plan, identity.deal, public))
     folder = classes_folder(path, public)
     found = artifact.read(folder, CLASSES, check=check, private=True, remedy=remedy_for(folder))
@@ -518,5 +548,5 @@ def load_classes(path: Path, identity: AbstractionSpec, public: PublicPlan, *, c
         if labels.shape != (len(holdings.boards),) or labels.dtype.kind != "i":
             raise ValueError(f"classes have shape {labels.shape}, not {(len(holdings.boards),)}")
         if labels.min() < 0 or labels.max() >= number:
-            raise ValueError(f"classes from {labels.min()} to {labels.max()}, and there are {number}")
+            raise ValueError(f"classes are numbered {labels.min()} to {labels.max()}, not 0 to {number - 1}")
     return BoardClasses(holdings, labels, number, distances, found.figures)

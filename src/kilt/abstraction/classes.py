@@ -1,7 +1,7 @@
-"""Classes of public states: which boards are to be taken for the same, from some round on [Brown15 §2.1].
+"""Classes of public states: from some round on, an abstraction treats the boards of a class as equal [Brown15 §2.1].
 
-Later rounds know the class, since all players saw the board that it is about. They need no table of boards as dealt:
-hands have *codes*, which depend on the board as a set, and each class turns codes into buckets in its own way.
+Later rounds know the class, since both players saw the board. Their tables do not list boards as dealt: a hand has a
+*code*, which depends on the board as a set, and each class maps codes to buckets in its own way.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from kilt.abstraction.holdings import Holdings
 from kilt.arrays import Array, FloatArray, IntArray
 from kilt.cards.deck import Deck
 
-MOSTLY = 0.75  # of the boards
+MOSTLY = 0.75  # share of the boards that must have a property for `describe` to mention it
 
 
 class BoardClasses(NamedTuple):
-    """Classes of boards."""
+    """Classes of the boards of one round, with one label per canonical board."""
 
-    holdings: Holdings  # whose boards they are
+    holdings: Holdings  # the boards that have classes
     labels: Labels  # [board]
     number: int
-    distances: Array | None = None  # [board, board] that they were made from, where all boards were compared
-    figures: Mapping[str, Any] = {}  # what was said when they were made
+    distances: Array | None = None  # [board, board] that the classes were made from, if all boards were compared
+    figures: Mapping[str, Any] = {}  # figures that the build reported
 
     def of(self, boards: IntArray) -> Labels:
-        """[board] the class of any boards, of this round or of later ones."""
+        """Return the class of each of some boards, of this round or of later ones."""
         found = np.empty((len(boards), 1), dtype=np.int32)
         size = self.holdings.boards.shape[1]
         kernels.find_classes(self.holdings.index, self.labels, boards, np.arange(size)[None], found)
@@ -39,9 +39,10 @@ class BoardClasses(NamedTuple):
         return labels
 
     def within(self, holdings: Holdings) -> tuple[IntArray, Labels]:
-        """Which cards of later boards may be those that were seen here: [way, card] places, and [board, way] classes.
+        """Find which cards of later boards may have formed a board of this round.
 
-        Where the later boards are dealt in rounds, the first cards are; where they are sets, any may be.
+        Returns the positions of those cards as [way, card], and the classes as [board, way]. If later boards are dealt
+        in rounds, the cards are their first ones; if boards are sets, any choice is possible.
         """
         as_set = len(holdings.dealt) == 1
         places, size = range(holdings.boards.shape[1]), self.holdings.boards.shape[1]
@@ -51,7 +52,10 @@ class BoardClasses(NamedTuple):
         return ways, found
 
     def weigh(self, holdings: Holdings, codes: Labels | IntArray, count: int) -> FloatArray:
-        """[class, code] of how many deals each code is in each class; `codes` are [board, hand] of later boards."""
+        """Number of deals of each code in each class, shape (classes, codes).
+
+        `codes` is [board, hand] of the later boards.
+        """
         _, found = self.within(holdings)
         weights = np.zeros((self.number, count))
         kernels.weigh_codes(holdings.tables, holdings.ways, codes, found, weights)
@@ -59,14 +63,14 @@ class BoardClasses(NamedTuple):
 
 
 class Coded(NamedTuple):
-    """How codes become buckets."""
+    """The bucket of each code in each class of boards."""
 
     classes: BoardClasses
     bucket: Labels  # [class, code]
 
 
 def high_cards_last(labels: Labels, boards: IntArray, deck: Deck) -> Labels:
-    """[board] the classes renumbered by the mean height of their boards, low boards first."""
+    """Renumber the classes by the mean height of their boards, low boards first; returns a label per board."""
     ranks = -np.sort(-(boards // deck.suits), axis=1) @ float(deck.ranks) ** -np.arange(boards.shape[1])
     height = np.bincount(labels, ranks) / np.bincount(labels)
     order: Labels = np.argsort(np.argsort(height)).astype(np.int32)
@@ -74,7 +78,7 @@ def high_cards_last(labels: Labels, boards: IntArray, deck: Deck) -> Labels:
 
 
 def describe(boards: IntArray, weights: IntArray, deck: Deck) -> str:
-    """What most of some boards have in common, in a line.
+    """Describe in one line what most of some boards have in common.
 
     >>> from kilt.cards.deck import FULL
     >>> describe(np.array([FULL.cards("AsKsQs"), FULL.cards("AdKdJd")]), np.array([4, 4]), FULL)
@@ -108,7 +112,7 @@ def describe(boards: IntArray, weights: IntArray, deck: Deck) -> str:
 
 
 def _ways(places: Sequence[int], dealt: Sequence[int]) -> list[tuple[int, ...]]:
-    """All choices of ``dealt[0]`` places, then of ``dealt[1]`` of the rest, and so on.
+    """All choices of ``dealt[0]`` positions, then of ``dealt[1]`` of the rest, and so on.
 
     >>> _ways(range(3), (1, 1))
     [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]

@@ -16,7 +16,7 @@ from kilt.jit import kernel, kernel_of_slices
 
 @kernel
 def find_classes(public: HoldingIndex, labels: Labels, boards: IntArray, ways: IntArray, found: Labels) -> None:
-    """Write to `found` [board, way] the class of the cards in these places."""
+    """Write to `found` [board, way] the class of the cards in these positions of each board."""
     cards = np.empty(ways.shape[1], dtype=np.int64)
     for b in range(len(boards)):
         for way in range(len(ways)):
@@ -28,7 +28,7 @@ def find_classes(public: HoldingIndex, labels: Labels, boards: IntArray, ways: I
 
 @kernel
 def weigh_codes(t: HoldingTables, deals: IntArray, codes: npt.NDArray[Any], found: Labels, weights: FloatArray) -> None:
-    """Add to `weights` [class, code] the deals of all boards, each in the classes that were found for it."""
+    """Add the deals of all boards to `weights` [class, code], each in the classes that `found` has for its board."""
     often = np.zeros(len(weights))
     for board in range(len(codes)):
         held = np.int64(0)
@@ -55,10 +55,10 @@ def cost_of_codes(
     centroids: Singles,
     absolute: bool,
 ) -> float:
-    """What the holdings of some boards cost at the centroids of their buckets, by weight.
+    """Total cost of the holdings of some boards at the centroids of their buckets, weighted by deals.
 
-    Each holding has a code, and a bucket in each class that was found for its board, all equally likely. `first` says
-    where the holdings of a board begin, and where those of the last one end.
+    Each holding has a code, and a bucket in each class that `found` has for its board, all equally likely. The holdings
+    of board b are `first[b]` to `first[b + 1]`.
     """
     total, ways = 0.0, found.shape[1]
     for board in range(len(found)):
@@ -78,9 +78,9 @@ def look_up_coded(
     boards: IntArray,
     buckets: Labels,
 ) -> np.int64:
-    """Write the bucket of each hand on some boards, whose first cards tell their class, from the hands' codes.
+    """Write the bucket of each hand on some boards: the first cards determine the class, and the hand has a code.
 
-    Returns the largest code; one that there is not has no bucket.
+    Returns the largest code that was read. A code out of range gets no bucket.
     """
     size, most = np.int64(0), np.int64(0)
     for dealt in public.boards.dealt:
@@ -108,7 +108,7 @@ def look_up_coded_hands(
     hands: IntArray,
     buckets: npt.NDArray[np.uint32],
 ) -> np.int64:
-    """Write [deal, player] the bucket of each of some hands on a board of their own, and return as `look_up_coded`."""
+    """Write [deal, player] the bucket of each hand on its own board; return the largest code that was read."""
     size, most = np.int64(0), np.int64(0)
     for dealt in public.boards.dealt:
         size += dealt

@@ -1,10 +1,10 @@
 """k-means for large numbers of points and clusters [Johanson16 §5.4].
 
-Lloyd's algorithm from k-means++ seeds (Arthur and Vassilvitskii 2007), the best of several restarts. Points have
-weights. The distance is L2, whose square is what k-means lowers, or L1: between cumulative histograms that is the earth
-mover's distance in one dimension, and the mean of the cumulative histograms is that of the histograms. The triangle
-inequality spares almost all distances: see `cluster_kernels`. In batches, centroids are running means over random parts
-of the points, which is enough for a good start (Sculley 2010).
+Lloyd's algorithm from k-means++ seeds (Arthur and Vassilvitskii 2007); the result is the best of several restarts.
+Points have weights. The distance is L2, whose square k-means minimises, or L1: between cumulative histograms, L1 is the
+earth mover's distance in one dimension, and the mean of the cumulative histograms is that of the histograms. The
+triangle inequality avoids almost all distance computations: see `cluster_kernels`. With batches, centroids are running
+means over random subsets of the points, which is sufficient for a good start (Sculley 2010).
 
 >>> points = np.array([[0.0], [0.1], [0.9], [1.0]])
 >>> found = kmeans(points, 2)
@@ -27,21 +27,21 @@ from kilt.arrays import FloatArray
 from kilt.errors import AbstractionError
 from kilt.jit import in_parts
 
-METRICS = {"l2": False, "emd": True}  # whether costs are sums of absolute differences
+METRICS = {"l2": False, "emd": True}  # whether the cost is the sum of absolute differences
 NEIGHBOURS = 96
-AROUND = 32  # neighbours of a centroid whose moves are watched
-PARTS = 16  # that points are assigned in
-NO_BOUNDS: Singles = np.empty(0, dtype=np.float32)  # where points are assigned once
-SEEDS_FROM = 40  # points for each cluster are enough to draw its seed from
+AROUND = 32  # neighbours of a centroid whose moves are tracked
+PARTS = 16  # in which points are assigned
+NO_BOUNDS: Singles = np.empty(0, dtype=np.float32)  # if points are assigned only once
+SEEDS_FROM = 40  # points per cluster are enough to draw its seed from
 
 
 class Clusters(NamedTuple):
-    """Centroids, and where they are among each other: what a search for the nearest one needs."""
+    """Centroids with their lists of nearest neighbours, as the search for the nearest centroid needs them."""
 
     centroids: Singles  # [cluster, dimension]
-    near: Labels  # [cluster, neighbour] the nearest others of its group, in order
+    near: Labels  # [cluster, neighbour] the nearest other centroids of its group, in order
     limits: Singles  # [cluster, neighbour]
-    group: int  # how many clusters a group has: a point is looked for in its own group only
+    group: int  # clusters per group: a point is assigned within its own group only
     absolute: bool
 
 
@@ -50,8 +50,8 @@ class Clustering(NamedTuple):
 
     centroids: Singles  # [cluster, dimension]
     labels: Labels  # [point]
-    costs: Singles  # [point] distance from its centroid, squared for L2
-    distortion: float  # the mean cost, by weight
+    costs: Singles  # [point] distance from its centroid; squared for L2
+    distortion: float  # the weighted mean of the costs
     iterations: int
 
 
@@ -71,45 +71,50 @@ def kmeans(
     tick: Callable[[float], None] = lambda share: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Clustering:
-    """Sort points into `k` clusters, all of them used: Lloyd's algorithm from k-means++ seeds.
+    """Sort points into `k` non-empty clusters with Lloyd's algorithm from k-means++ seeds.
 
     Parameters
     ----------
     points : ndarray, shape (points, dimensions)
-        Taken as float32.
+        Converted to float32.
     k : int
         Number of clusters.
     weights : ndarray, shape (points,), optional
-        How much each point counts; 1 where left out.
+        Weight of each point; 1 by default.
     metric : str
-        ``"l2"``, whose square is lowered, or ``"emd"``, the L1 distance of cumulative histograms.
+        ``"l2"``, whose square is minimised, or ``"emd"``, the L1 distance of cumulative histograms.
     iterations : int
-        At most, for each restart.
+        Maximum number for each restart.
     restarts : int
         The run with the lowest distortion is the result.
     batch : int, optional
-        Points that all iterations but the last look at, drawn anew each time.
+        Number of points that each iteration but the last uses, drawn again each time. By default, all points.
     tolerance : float
-        An iteration that lowers the distortion by less than this share of it is the last.
+        Stop when an iteration lowers the distortion by less than this share of it.
     start : ndarray, shape (k, dimensions), optional
         Initial centroids, in place of seeds.
     seed : int
-        Of the random numbers.
+        Seed of the random numbers.
     threads : int
-        The result does not depend on it.
+        Number of threads; the result does not depend on it.
     tick : callable
-        Hears the share that is done, from 0 to 1.
+        Called with the share of the work that is done, from 0 to 1.
     stop : callable
-        Asked after each iteration whether to stop.
+        Called after each iteration; the iterations end if it returns True.
 
     Returns
     -------
     Clustering
+
+    Raises
+    ------
+    AbstractionError
+        There are fewer points, or fewer different points, than clusters.
     """
     data = np.ascontiguousarray(points, dtype=np.float32)
     share = np.ones(len(data)) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
     if not 0 < k <= len(data):
-        raise AbstractionError(f"{k} clusters are asked for; there are {len(data)} points: ask for 1 to {len(data)}")
+        raise AbstractionError(f"{k} clusters of {len(data)} points are impossible: use 1 to {len(data)}")
     absolute, runs = METRICS[metric], []
     for restart in range(restarts):
         rng = np.random.default_rng([seed, restart])
@@ -124,12 +129,12 @@ def kmeans(
 
 
 def _tell(tick: Callable[[float], None], before: int, of: int, share: float) -> None:
-    """Say what share of several runs is done."""
+    """Report progress: a share of the current run, after `before` of `of` runs."""
     tick((before + share) / of)
 
 
 def prepare(centroids: Singles, metric: str | bool, group: int | None = None, threads: int = 1) -> Clusters:
-    """Centroids for a search; `group` of them, one after another, belong together."""
+    """Compute neighbour lists of centroids; each `group` consecutive centroids form a group of their own."""
     absolute = METRICS[metric] if isinstance(metric, str) else metric
     size = group or len(centroids)
     lists = min(size - 1, NEIGHBOURS)
@@ -145,7 +150,7 @@ def prepare(centroids: Singles, metric: str | bool, group: int | None = None, th
 
 
 def _seeds(data: Singles, weights: FloatArray, k: int, absolute: bool, rng: np.random.Generator) -> Singles:
-    """Initial centroids, from some of the points where there are many."""
+    """Draw initial centroids with k-means++, from a sample of the points if there are many."""
     some = SEEDS_FROM * k
     if len(data) > 2 * some:
         chosen = np.sort(rng.choice(len(data), some, replace=False))
@@ -157,7 +162,7 @@ def _seeds(data: Singles, weights: FloatArray, k: int, absolute: bool, rng: np.r
 
 
 class _Problem(NamedTuple):
-    """What is to be clustered, and how."""
+    """Points to be clustered, with their weights, the metric and callbacks."""
 
     data: Singles
     weights: FloatArray
@@ -167,10 +172,11 @@ class _Problem(NamedTuple):
     stop: Callable[[], bool]
 
     def lloyd(self, centroids: Singles, iterations: int, tolerance: float) -> Clustering:
-        """Move each centroid to the mean of its points, again and again."""
+        """Run Lloyd's algorithm: move each centroid to the mean of its points until the distortion settles."""
         labels, before, done = np.full(len(self.data), -1, dtype=np.int32), np.inf, 0
         others, old = np.empty(len(self.data), dtype=np.float32), centroids
-        best: Clustering | None = None  # means need not lower a sum of absolute differences
+        # means need not lower a sum of absolute differences, so the best iteration is kept
+        best: Clustering | None = None
         while True:
             changed, costs = self.assign(centroids, labels, others, old)
             distortion = float(np.average(costs, weights=self.weights))
@@ -191,7 +197,7 @@ class _Problem(NamedTuple):
             self.tick(done / iterations)
 
     def batches(self, centroids: Singles, iterations: int, batch: int, rng: np.random.Generator) -> Singles:
-        """Move each centroid to the mean of all points that random batches ever put into its cluster."""
+        """Mini-batch k-means: move each centroid to the mean of all points that batches have assigned to it so far."""
         sums, totals = np.zeros(centroids.shape), np.zeros(len(centroids))
         for done in range(iterations):
             chosen = np.sort(rng.choice(len(self.data), batch, replace=False))
@@ -209,7 +215,7 @@ class _Problem(NamedTuple):
         return centroids
 
     def assign(self, centroids: Singles, labels: Labels, others: Singles, old: Singles) -> tuple[int, Singles]:
-        """Bring labels up to date with centroids that were elsewhere before; how many changed, and what points cost."""
+        """Update the labels after centroids moved; return the number of changed labels and the costs of the points."""
         clusters = prepare(centroids, self.absolute, threads=self.threads)
         steps = np.abs(centroids - old)
         steps = steps.sum(axis=1) if self.absolute else np.sqrt(np.square(steps).sum(axis=1))
@@ -228,7 +234,7 @@ class _Problem(NamedTuple):
         return sum(changed), costs
 
     def add_up(self, labels: Labels, k: int) -> tuple[FloatArray, FloatArray]:
-        """The sum of the points of each cluster, and the sum of their weights."""
+        """Sum of the points of each cluster, and sum of their weights."""
 
         def part(first: int, end: int) -> tuple[FloatArray, FloatArray]:
             sums, totals = np.zeros((k, self.data.shape[1])), np.zeros(k)
@@ -239,12 +245,12 @@ class _Problem(NamedTuple):
         return np.sum(sums, axis=0), np.sum(totals, axis=0)
 
     def fill(self, centroids: Singles, totals: npt.NDArray[Any], costs: Singles) -> None:
-        """Move the centroids of empty clusters to the points that cost most."""
+        """Move the centroids of empty clusters to the points with the highest costs."""
         empty = np.flatnonzero(totals == 0)
         if len(empty):
             dearest = np.argsort(-(self.weights * costs), kind="stable")[: len(empty)]
             if costs[dearest[-1]] == 0:
                 raise AbstractionError(
-                    f"{len(centroids)} clusters are asked for, but there are fewer different points: ask for fewer"
+                    f"there are fewer different points than the {len(centroids)} clusters: use fewer clusters"
                 )
             centroids[empty] = self.data[dearest]

@@ -1,10 +1,10 @@
 """Compiled loops of `cluster`.
 
-The *cost* of a point in a cluster is its distance from the centroid: the sum of absolute differences, or that of
-squares. A point that costs c needs no other centroid whose own cost at this one, divided by 2 or by 4, is c or more:
-that is the triangle inequality, for the distance or for its square (Phillips 2002; Elkan 2003). So every centroid has a
-list of its nearest neighbours in order, and the search for the nearest one goes from list to list until the inequality
-ends it.
+The *cost* of a point in a cluster is its distance from the centroid: the sum of absolute differences, or of squared
+differences. If a point costs c at its centroid, no other centroid can be nearer unless its own cost at this centroid,
+divided by 2 (by 4 for squares), is less than c: this is the triangle inequality, for the distance or for its square
+(Phillips 2002; Elkan 2003). So every centroid has a list of its nearest neighbours in order, and the search follows
+these lists until the inequality ends it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ import numpy.typing as npt
 from kilt.arrays import FloatArray
 from kilt.jit import kernel
 
-ONE, TWO, THREE = np.uint64(1), np.uint64(2), np.uint64(3)  # an index without a sign is not checked for being below 0
+# numba tests signed indices for being negative, but not unsigned ones
+ONE, TWO, THREE = np.uint64(1), np.uint64(2), np.uint64(3)
 
-CERTAIN = np.float32(1 - 1e-5)  # of a bound: the rest may be rounding
+CERTAIN = np.float32(1 - 1e-5)  # factor for a bound, so that rounding errors cannot break it
 
 Singles: TypeAlias = npt.NDArray[np.float32]
 Labels: TypeAlias = npt.NDArray[np.int32]
@@ -28,9 +29,9 @@ Index: TypeAlias = int | np.int64 | np.uint64
 
 @kernel
 def cost_of(points: Singles, i: int, centroids: Singles, c: int | np.int64, absolute: bool) -> np.float32:
-    """What a point costs at a centroid: the sum of x · (a + b·x), which is x or x².
+    """Cost of a point at a centroid: the sum of x · (a + b·x), which is x or x².
 
-    Four dimensions at a time, and what is left one by one: no branches, so that it is compiled into its callers.
+    Four dimensions at a time, then the rest one by one. There are no branches, so the compiler inlines it.
     """
     here, there, size = np.uint64(i), np.uint64(c), np.uint64(points.shape[1])
     a, b = np.float32(absolute), np.float32(not absolute)
@@ -63,7 +64,7 @@ def seed(
     labels: Labels,
     costs: Singles,
 ) -> None:
-    """Write initial centroids: each a point, drawn in proportion to what it costs at those before (k-means++)."""
+    """Write initial centroids: each is a point, drawn in proportion to its cost at the previous ones (k-means++)."""
     n, k = len(points), len(centroids)
     limit = np.empty(k, dtype=np.float32)
     divisor = np.float32(2 if absolute else 4)
@@ -80,7 +81,7 @@ def seed(
                 left -= weights[i] * costs[i]
                 if left < 0:
                     break
-        if chosen < 0:  # all points are centroids already
+        if chosen < 0:  # every remaining point coincides with a centroid
             chosen = c % n
         for d in range(points.shape[1]):
             centroids[c, d] = points[chosen, d]
@@ -99,8 +100,8 @@ def neighbours(
 ) -> None:
     """Write the nearest neighbours of some centroids within their groups of `group` each.
 
-    `columns` are the centroids [dimension, cluster], so that one is compared with many at once. The neighbours' limits
-    are half or a quarter of what they cost there, infinite where the group has no more of them.
+    `columns` are the centroids as [dimension, cluster], so that one is compared with many at once. A neighbour's limit
+    is half (for squares, a quarter) of its cost at the centroid; it is infinite if the group has no further neighbours.
     """
     divisor = np.float32(2 if absolute else 4)
     apart = np.empty(group, dtype=np.float32)
@@ -116,7 +117,7 @@ def neighbours(
             else:
                 for o in range(group):
                     apart[o] += (others[o] - here) * (others[o] - here) / divisor
-        filled = 0  # a list in order, as long as there are enough: sorting functions of numba compile for ten seconds
+        filled = 0  # length of the ordered list; numba's sorting functions take ten seconds to compile
         for o in range(group):
             if o != c - first and (filled < lists or apart[o] < limits[c, lists - 1]):
                 filled = min(filled + 1, lists)
@@ -140,9 +141,9 @@ def nearest(
     absolute: bool,
     two: bool,
 ) -> tuple[Index, np.float32, np.float32]:
-    """The cheapest centroid of the group of `hint`, at which the point has this cost, and what it costs there.
+    """Find the cheapest centroid in the group of `hint`, at which the point has cost `cost`; return it and its cost.
 
-    If `two` are wanted, what it costs at all others as well, at least.
+    If `two` is set, the third result is a lower bound on the cost at all other centroids.
     """
     best, lists, j = np.uint64(hint), np.uint64(near.shape[1]), np.uint64(0)
     second = np.float32(np.inf) if two else cost
@@ -160,7 +161,8 @@ def nearest(
             enough = _half(cost, second, absolute)
     if j < lists or lists + ONE >= group:
         return np.int64(best), cost, second
-    if lists and limits[best, lists - ONE] >= cost:  # it is the cheapest: all that are not in the list are beyond
+    # it is the cheapest: all centroids outside of its list are too far away
+    if lists and limits[best, lists - ONE] >= cost:
         second = min(second, _beyond(limits[best, lists - ONE], cost, absolute))
     else:
         first = best - best % np.uint64(group)
@@ -178,7 +180,7 @@ def nearest(
 
 @kernel
 def _beyond(limit: np.float32, cost: np.float32, absolute: bool) -> np.float32:
-    """What a point of this cost has to pay, at least, at centroids whose limit is that much or more."""
+    """Lower bound on a point's cost at centroids with at least this limit, if its own cost is `cost`."""
     if absolute:
         return np.float32(2) * limit - cost
     apart: np.float32 = np.float32(2) * np.sqrt(limit) - np.sqrt(cost)
@@ -187,7 +189,7 @@ def _beyond(limit: np.float32, cost: np.float32, absolute: bool) -> np.float32:
 
 @kernel
 def _half(cost: np.float32, second: np.float32, absolute: bool) -> np.float32:
-    """A centroid whose limit is that much costs a point no less than the second."""
+    """Limit from which a centroid costs the point at least `second`."""
     if absolute:
         return (cost + second) / np.float32(2)
     if cost == second:
@@ -212,13 +214,13 @@ def assign(
     moved: Singles,
     edges: Singles,
 ) -> int:
-    """Bring the labels of some points up to date, within their groups, and write their costs; how many changed.
+    """Update the labels of some points within their groups, and write their costs; return the number of changes.
 
-    The label −1 − g is that of a point of group g which has none yet: its search begins at the best of some centroids.
+    The label −1 − g marks a point of group g without a label; its search begins at the best of a few centroids.
 
-    `others`, if it is not empty, keeps a distance that all other centroids have from each point, at least. Since then,
-    the neighbours of a centroid within its edge have `moved` by so much at most, and the rest are beyond the edge. Most
-    points are found to stay where they are by this alone (Hamerly 2010).
+    `others`, if it is not empty, has a lower bound on the distance between each point and all other centroids. Since
+    the bound was computed, the neighbours of a centroid within its edge have `moved` by at most this much, and all
+    others are beyond the edge. This alone shows for most points that they keep their label (Hamerly 2010).
     """
     changed, two = 0, len(others) > 0
     apart_of_pivots = max(int(np.sqrt(group)), 1)

@@ -1,7 +1,8 @@
-"""What it takes to build an abstraction, before any work is done.
+"""Estimate time, memory and disk for building an abstraction, before any work is done.
 
-Times are guesses: from the numbers of boards, hands and points, and the pace of one core (`kilt.paces`). What takes no
-time is built, and thrown away: values of hands may be too few for the percentiles of a group, which only they can tell.
+Times follow from the numbers of boards, hands and points, and from the speed of one core (`kilt.paces`). A round that
+takes almost no time is built and discarded: only its values show whether a group has enough of them for its
+percentiles.
 """
 
 from __future__ import annotations
@@ -34,26 +35,26 @@ from kilt.abstraction.steps import LEVELS, MANY
 from kilt.errors import AbstractionError
 from kilt.paces import pace
 
-TRIED = 0.05  # seconds: what is built in less is tried
+TRIED = 0.05  # seconds: a round that takes less is built
 
 
 class BuildEstimate(NamedTuple):
-    """What a build takes, roughly."""
+    """Estimated time, memory and disk space of a build."""
 
     seconds: float
-    memory: int  # bytes: the resident size of the process at its peak
-    mapped: int  # bytes of it that are mapped from files: they need not fit
-    tables: int  # bytes on disk, of the abstraction
-    features: int  # bytes on disk, of feature tables that are not in the cache yet
+    memory: int  # bytes: peak resident size of the process
+    mapped: int  # bytes of `memory` that are mapped from files, and need not fit
+    tables: int  # bytes of the abstraction on disk
+    features: int  # bytes of feature tables that are not in the cache yet
 
     def after(self, other: BuildEstimate) -> BuildEstimate:
-        """Both builds, one after the other: at most, since they may share features."""
+        """Upper bound for this build after `other`: features that both share are counted twice."""
         larger = max(self, other, key=lambda one: one.memory)
         sums = self.tables + other.tables, self.features + other.features
         return BuildEstimate(self.seconds + other.seconds, larger.memory, larger.mapped, *sums)
 
     def require_memory(self) -> None:
-        """Raise AbstractionError where memory has no room for the build."""
+        """Raise AbstractionError if the build does not fit in memory."""
         if not machine.fits_memory(self.memory - self.mapped):
             raise AbstractionError(
                 f"building the cards takes {(self.memory - self.mapped) / 1e9:,.1f} GB of memory, and "
@@ -63,16 +64,16 @@ class BuildEstimate(NamedTuple):
 
 
 def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1) -> BuildEstimate:
-    """Estimate what building an abstraction takes.
+    """Estimate what it takes to build an abstraction.
 
     Parameters
     ----------
     spec : AbstractionSpec
-        What is to be built.
+        The abstraction.
     cache : Path, optional
-        The folder of feature tables: what is there already costs nothing.
+        The folder of feature tables: tables that are in it cost nothing.
     threads : int
-        That share the work.
+        Number of threads that share the work.
 
     Returns
     -------
@@ -98,8 +99,8 @@ def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1)
         sorts = min(now.codes, len(holdings)) if now and coded else number
         if sorts > len(holdings):
             raise AbstractionError(
-                f"{sorts:,} buckets are asked for in round {r + 1}, but there are only {len(holdings):,} different "
-                "hands: ask for fewer"
+                f"the plan asks for {sorts:,} buckets in round {r + 1}, but there are only {len(holdings):,} different "
+                "hands: use fewer"
             )
         tables += len(holdings.boards) * len(holdings.tables.bits) * np.min_scalar_type(sorts - 1).itemsize
         if sorts < len(holdings):
@@ -108,8 +109,9 @@ def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1)
     for r, this in enumerate(plan.rounds):
         if (now := plan.public_at(r)) and plan.coded(r) and this.buckets > now.codes:
             raise AbstractionError(
-                f"{this.buckets:,} buckets are asked for in each class of boards in round {r + 1}, of {now.codes:,} "
-                "codes of hands: ask for fewer buckets, or for more codes"
+                f"the plan asks for {this.buckets:,} buckets in each class of boards in round {r + 1}, from "
+                f"{now.codes:,} "
+                "codes of hands: use fewer buckets or more codes"
             )
     seconds, room, made = 0.0, 0, 0
     for own, r, steps, groups in sorting:
@@ -119,7 +121,7 @@ def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1)
             missing |= needed
             used |= features.rests_on(step.feature, r, own.settings)
             if not missing and FEATURES[step.feature].metric != VALUE:
-                used.pop(STRENGTHS)  # nothing is made from it
+                used.pop(STRENGTHS)  # no table is made from it
             seconds += cost.seconds
             room, made = max(room, cost.memory), max(made, sum(table.size for table in needed.values()))
             groups *= step.buckets
@@ -133,9 +135,10 @@ def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1)
 
 
 def estimate_in_codes(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1) -> BuildEstimate | None:
-    """What it takes to sort `CODES` codes in each class of boards, where a plan sorts hands one by one.
+    """Estimate a build that sorts `CODES` codes in each class of boards, in place of hands one by one.
 
-    None where it has no such rounds, or they cannot have codes: where buckets are remembered or looked at.
+    Returns None if the plan has no round to which this applies, or if its rounds cannot have codes because buckets are
+    remembered or looked at.
     """
     coded = replace(spec.plan, public=tuple(replace(public, codes=CODES) for public in spec.plan.public))
     if all(coded.coded(r) == spec.plan.coded(r) for r in range(len(coded.rounds))):
@@ -147,43 +150,45 @@ def estimate_in_codes(spec: AbstractionSpec, cache: Path | None = None, threads:
 
 
 def _require_points(spec: AbstractionSpec, plan: Plan, r: int, step: BucketStep) -> None:
-    """Raise AbstractionError where a step is to have more buckets than it can tell hands apart."""
+    """Raise AbstractionError if a step has more buckets than its feature has values."""
     feature, last = FEATURES[step.feature], r + 1 == len(plan.rounds)
     different = spec.deal.top + 1 if last else LEVELS  # values of a percentile, at most
     if feature.metric == VALUE and step.buckets > different:
         raise AbstractionError(
-            f"{step.buckets:,} buckets by {step.feature} are asked for in round {r + 1}, and it has at most "
-            f"{different:,} values: ask for fewer"
+            f"the plan asks for {step.buckets:,} buckets by {step.feature} in round {r + 1}, which has at most "
+            f"{different:,} values: use fewer"
         )
     if step.feature == "ochs" and plan.opponents > (hands := len(spec.deal.holdings((0,)))):
         raise AbstractionError(
-            f"{plan.opponents} clusters of opponents are asked for; there are {hands} different hands: ask for fewer"
+            f"the plan asks for {plan.opponents} clusters of opponents, but there are only {hands} different hands: "
+            "use fewer"
         )
     if feature.metric in METRICS and step.buckets > plan.sample:
         raise AbstractionError(
-            f"{step.buckets:,} clusters are asked for in round {r + 1}, of {plan.sample:,} points: ask for fewer, or "
-            "for a larger `sample`"
+            f"the plan asks for {step.buckets:,} clusters of {plan.sample:,} points in round {r + 1}: use fewer "
+            "clusters, or "
+            "a larger `sample`"
         )
 
 
 class _StepCost(NamedTuple):
-    """What it takes to fit a step and to sort all hands of a round by it."""
+    """Time and memory to fit a step, and to sort all hands of a round by it."""
 
     seconds: float
-    memory: int  # bytes beside the feature tables
+    memory: int  # bytes in addition to the feature tables
 
 
 def _of(part: str) -> float:
-    """Seconds that a part of sorting hands takes."""
+    """Seconds that one part of sorting hands takes, from the table of paces."""
     return pace("buckets", part)
 
 
 def _step_cost(spec: AbstractionSpec, plan: Plan, r: int, step: BucketStep, groups: int) -> _StepCost:
-    """What a step costs inside each of `groups` groups; `plan` is that of the abstraction or of a base."""
+    """Cost of a step inside each of `groups` groups; `plan` is that of the abstraction or of a base."""
     deal, feature, own = spec.deal, FEATURES[step.feature], replace(spec, plan=plan)
     hands = len(deal.holdings(layout(plan, deal, r)))
     drawn = min(hands, max(plan.sample, MANY * (groups - 1)))
-    # Seconds to find the cluster of a hand, when hands are sorted and in an iteration that fits the clusters.
+    # Seconds to find the cluster of one hand: when all hands are sorted, and in an iteration that fits the clusters.
     seconds, sorted_in, fitted_in, iterations, room = 0.0, 0.0, 0.0, 0, 0
     if feature.metric in METRICS:
         dimensions, iterations = feature.dimensions(plan.settings, r), plan.iterations * plan.restarts
@@ -194,7 +199,7 @@ def _step_cost(spec: AbstractionSpec, plan: Plan, r: int, step: BucketStep, grou
         block = coming // blocks_after(own, r)
         sorted_in, iterations = _of("next_hand") + _of("next_bucket") * max(step.buckets, block), potential.ITERATIONS
         drawn = min(drawn, potential.sample_of(step.buckets) * groups)
-        # Until large clusters are fitted, a distance between centres rules out few of them.
+        # Until large clusters are fitted, the distances between centres exclude few of them.
         fitted_in = sorted_in + _of("next_fitted") * min(drawn / (step.buckets * groups), 100)
         room = drawn * ways * 8 + 8 * coming * block + 12 * block * step.buckets * groups
         seconds += _of("next_pair") * step.buckets**2 * groups * looked_at(own, r)

@@ -1,15 +1,16 @@
-"""What is known of a hand before the showdown, for all holdings of a round [Johanson16 §§5.2, 5.4].
+"""Features of hands before the showdown, for all holdings of a round [Johanson16 §§5.2, 5.4].
 
-HS, the strength of a hand on a complete board, is a whole number: 2·wins + ties against all hands that the opponent can
-hold. Everything else is a sum of such numbers over the ways to deal the rest of the board, and so is a whole number
-too: exact, and independent of the order of summation. A round's table is rolled back from that of the next round,
+HS, the strength of a hand on a complete board, is an integer: 2·wins + ties against all hands that the opponent can
+hold. Every other feature is a sum of such numbers over the ways to deal the rest of the board, and so an integer too:
+exact, and independent of the order of summation. The table of a round is computed from that of the next round:
 
 - *moments*: HS and HS², for E[HS] and E[HS²];
-- *histograms*: how often HS ends up in each of some bins. They are cumulative: the earth mover's distance of two of
-  them is the sum of absolute differences;
+- *histograms*: how often HS falls into each of some bins. They are cumulative, so the earth mover's distance of two
+  histograms is the sum of absolute differences;
 - *OCHS*: the strength against each of some clusters of opponents' hands.
 
-Tables are kept in a cache folder that all builds share. What hands can be sorted by is in `FEATURES`, a row each.
+Tables are kept in a cache folder that all builds share. `FEATURES` has a row for each feature that hands can be sorted
+by.
 
 >>> features = Features(Deal(board_cards=(0, 3)))
 >>> table = features.histograms(0, bins=10)
@@ -47,32 +48,32 @@ from kilt.paces import pace
 
 KIND = "feature table"
 BINS = 50
-OPPONENTS = 8  # clusters of their hands
+OPPONENTS = 8  # clusters of the opponent's hands
 OPPONENT_RESTARTS = 20
 CANONICAL = "canonical"  # each hand is a bucket
-VALUE, NEXT, NONE = "value", "next", "none"  # ways to sort hands by a feature that are no metric of k-means
-WHOLE = 2**16 - 1  # OCHS of a complete board is in parts of this
+VALUE, NEXT, NONE = "value", "next", "none"  # ways to sort hands by a feature without a metric for k-means
+WHOLE = 2**16 - 1  # the OCHS of a complete board is a multiple of 1/WHOLE
 NO_CODES = np.zeros(0, dtype=np.int16)
 
-Tick = Callable[[str, float], None]  # hears what is being made, and what share of it is done
+Tick = Callable[[str, float], None]  # called with the name of the current table, and the share of it that is done
 
 
 @dataclass(frozen=True)
 class Deal:
-    """How the cards of a game are dealt: all that features depend on."""
+    """Deck, private cards and public cards of each round: the facts of a game that features depend on."""
 
     deck: Deck = FULL
     hole_cards: int = 2
-    board_cards: tuple[int, ...] = (0, 3, 1, 1)  # that each round adds
+    board_cards: tuple[int, ...] = (0, 3, 1, 1)  # number of cards that each round adds
 
     @classmethod
     def of(cls, game: Holdem) -> Deal:
-        """How the cards of a game of the hold'em family are dealt."""
+        """Return the deal of a game of the hold'em family."""
         return cls(game.deck, game.rules.hole_cards, tuple(game.rules.board_cards))
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """[round] how many cards the board has."""
+        """Number of cards on the board in each round."""
         return tuple(accumulate(self.board_cards))
 
     @property
@@ -81,51 +82,51 @@ class Deal:
         return 2 * comb(self.deck.size - self.sizes[-1] - self.hole_cards, self.hole_cards)
 
     def holdings(self, dealt: tuple[int, ...]) -> Holdings:
-        """The holdings on boards that were dealt so."""
+        """The holdings on boards that were dealt in these numbers of cards."""
         return holdings(dealt, self.deck, self.hole_cards)
 
     def roll_outs(self, size: int) -> int:
-        """How many ways there are, for one hand, to complete a board of this size round by round."""
+        """Number of ways, for one hand, to complete a board of this size round by round."""
         steps = [size, *(later for later in self.sizes if later > size)]
         left = self.deck.size - self.hole_cards
         return prod(comb(left - now, then - now) for now, then in pairwise(steps))
 
 
 class FeatureSettings(NamedTuple):
-    """The numbers of a plan that features depend on."""
+    """The settings of a plan that features depend on."""
 
     bins: int = BINS  # of histograms
     opponents: int = OPPONENTS  # clusters of the opponent's hands, for OCHS
 
 
 class FeatureTable(NamedTuple):
-    """A feature of all holdings of a round, the board taken as a set."""
+    """Values of a feature for all holdings of a round, with the board taken as a set."""
 
-    values: Array  # [holding, dimension] whole numbers
-    scale: FloatArray | float  # what one of them is worth, [dimension] or in all of them
-
-
-RoundTables: TypeAlias = list[tuple[int, FeatureTable]]  # each with the round that it is of
+    values: Array  # [holding, dimension] integers
+    scale: FloatArray | float  # value of one unit, for each dimension or for all
 
 
-STRENGTHS = "strengths"  # the table of hands on complete boards: all others are made from it
+RoundTables: TypeAlias = list[tuple[int, FeatureTable]]  # each table with its round
+
+
+STRENGTHS = "strengths"  # table of hands on complete boards, from which all others are computed
 
 
 class TableCost(NamedTuple):
-    """What a table in the cache takes."""
+    """Disk space and time of a table in the cache."""
 
     size: int  # bytes, on disk and in memory
-    seconds: float  # to make it, on one core: a guess
+    seconds: float  # estimated seconds to compute it on one core
 
 
 TableCosts: TypeAlias = dict[str, TableCost]  # by the tables' names
 
 
 class Features:
-    """The features of a deal's holdings, made when they are asked for and kept in a folder, if one is given.
+    """Features of the holdings of a deal, computed on demand and kept in a folder if one is given.
 
-    They are made in threads of this process, or by an `engine`: see `ahead`. Those who work with them use it too; left
-    out, it is threads.
+    Threads of this process compute them, or an `engine`: see `ahead`. Callers also use the engine for their own work;
+    by default it runs threads.
     """
 
     def __init__(
@@ -141,9 +142,14 @@ class Features:
         self._made: dict[str, Array] = {}
 
     def ahead(self, wanted: Iterable[tuple[str, int]], settings: FeatureSettings) -> None:
-        """Let an engine make the tables of features of rounds, each by a worker of its own, in a folder that all share.
+        """Let an engine compute the feature tables of some rounds, each on a worker of its own, in a shared folder.
 
-        Threads of this process need not be asked ahead, and without a folder there is no place to put it.
+        Does nothing if the engine runs threads of this process, or if there is no folder to hold the tables.
+
+        Raises
+        ------
+        AbstractionError
+            A worker finished a table, but the folder does not have it: the machines do not share the folder.
         """
         if self.folder is None or isinstance(self.engine, LocalEngine):
             return
@@ -156,12 +162,12 @@ class Features:
         self.engine.map(make, missing(), lambda share: self.tick("features", share))
         if left := missing():
             raise AbstractionError(
-                f"{left[0][0]} of round {left[0][1] + 1} was made elsewhere and is not in {self.folder}: let "
-                "KILT_CACHE be a folder that all machines share"
+                f"{left[0][0]} of round {left[0][1] + 1} was computed on another machine and is not in {self.folder}: "
+                "set KILT_CACHE to a folder that all machines share"
             )
 
     def strengths(self) -> npt.NDArray[np.int16]:
-        """[holding of the last round] HS, from 0 to `Deal.top`."""
+        """HS of each holding of the last round, an integer from 0 to `Deal.top`."""
 
         def make() -> Array:
             codes = np.empty(len(self._holdings(self.deal.sizes[-1])), dtype=np.int16)
@@ -174,25 +180,29 @@ class Features:
         return codes
 
     def levels(self) -> int:
-        """How many different strengths there are on complete boards."""
+        """Number of different strengths on complete boards."""
         return int(np.count_nonzero(np.bincount(self.strengths())))
 
     def moments(self, r: int) -> FeatureTable:
-        """HS and HS² of a round's holdings, as sums over roll-outs."""
+        """HS and HS² of the holdings of a round, as sums over roll-outs."""
         hs = np.arange(self.deal.top + 1, dtype=np.int64)
         return self.means("moments", r, np.stack([hs, hs**2], axis=1))
 
     def means(self, name: str, r: int, worth: Array) -> FeatureTable:
-        """The mean over roll-outs of something that follows from HS, for all hands of a round.
+        """Mean over roll-outs of a function of HS, for all hands of a round.
 
         Parameters
         ----------
         name : str
-            Of the tables, in the cache.
+            Name of the tables in the cache.
         r : int
             The round.
         worth : ndarray, shape (`Deal.top` + 1, dimensions)
-            Whole numbers of 0 or more: what a hand is worth whose HS is the row's number on a complete board.
+            The function: row h has its value, an integer of at least 0, for a hand with HS = h on a complete board.
+
+        Returns
+        -------
+        FeatureTable
         """
         return self._means(name, self.deal.sizes[r], worth)
 
@@ -200,21 +210,24 @@ class Features:
         return FeatureTable(self._rolled(name, size, self.strengths, worth), 1 / self.deal.roll_outs(size))
 
     def histograms(self, r: int, bins: int = BINS) -> FeatureTable:
-        """The cumulative histogram of HS: bin = ⌊HS · bins⌋ of a strength from 0 to 1, and 1 belongs to the last."""
+        """Cumulative histogram of HS in `bins` bins of equal width.
+
+        A strength s from 0 to 1 is in bin ⌊s · bins⌋, and a strength of 1 in the last bin.
+        """
         return self._histograms(self.deal.sizes[r], bins)
 
     def _histograms(self, size: int, bins: int) -> FeatureTable:
         if bins < 2:
-            raise AbstractionError(f"a histogram of {bins} bins says nothing: use 2 or more")
+            raise AbstractionError(f"a histogram of {bins} bins cannot distinguish hands: use 2 or more")
         which = np.minimum(np.arange(self.deal.top + 1) * bins // self.deal.top, bins - 1)
         steps = (which[:, None] <= np.arange(bins)).astype(np.uint8)
         return self._means(f"histograms-{bins}", size, steps)
 
     def ochs(self, r: int, opponents: int = OPPONENTS) -> FeatureTable:
-        """The strength against each cluster of opponents.
+        """Strength against each cluster of opponents (opponent cluster hand strength).
 
-        Clusters count by how many of the different hands they have: only so does the L2 distance agree with the
-        figures of [Johanson16] (figure 5.3).
+        Clusters are weighted by their number of different hands: only with these weights does the L2 distance agree
+        with figure 5.3 of [Johanson16].
         """
 
         def last() -> Array:
@@ -230,14 +243,14 @@ class Features:
         return FeatureTable(values, np.sqrt(sizes / sizes.sum()) / (WHOLE * self.deal.roll_outs(size)))
 
     def opponents(self, clusters: int = OPPONENTS) -> FloatArray:
-        """[cluster, hand] the clusters of private hands for OCHS, from the weakest to the strongest: 1 or 0.
+        """Membership of private hands in the clusters of OCHS, 1 or 0, as [cluster, hand], weakest cluster first.
 
-        Hands without a board, sorted by k-means on the earth mover's distance of their histograms.
+        Hands without a board are sorted by k-means on the earth mover's distance of their histograms.
         """
         start = self._holdings(0)
         if clusters > len(start):
             raise AbstractionError(
-                f"{clusters} clusters of opponents are asked for; there are {len(start)} different hands: ask for fewer"
+                f"there are only {len(start)} different hands for {clusters} clusters of opponents: use fewer clusters"
             )
 
         def make() -> Array:
@@ -246,7 +259,8 @@ class Features:
             found = kmeans(
                 points, clusters, weights=start.weights, metric="emd", restarts=OPPONENT_RESTARTS, tolerance=0.0
             )
-            place = np.argsort(np.argsort(-found.centroids.sum(axis=1)))  # the lower the cumulative one, the stronger
+            # the lower the cumulative histogram, the stronger
+            place = np.argsort(np.argsort(-found.centroids.sum(axis=1)))
             return place[found.labels].astype(np.uint8)
 
         _, row = start.row(())
@@ -259,27 +273,27 @@ class Features:
         return r == len(self.deal.sizes) - 1
 
     def bins_of(self, r: int, bins: int) -> FeatureTable:
-        """Histograms of a round; on a complete board the strength itself, whose differences are the same distances.
+        """Histograms of a round; on a complete board, the strength itself, whose differences equal those distances.
 
-        It is negative: the lower a cumulative histogram, the stronger the hand.
+        The strength is negated: the lower a cumulative histogram, the stronger the hand.
         """
         if self.is_last(r):
             return FeatureTable(self.strengths()[:, None], -bins / self.deal.top)
         return self.histograms(r, bins)
 
     def needs(self, feature: str, r: int, settings: FeatureSettings) -> TableCosts:
-        """The tables that a feature of a round rests on and that are not in the folder yet."""
+        """Tables that a feature of a round is computed from and that the folder does not have yet."""
         tables = self.rests_on(feature, r, settings)
         return {name: cost for name, cost in tables.items() if not (self._folder and self._usable(self._folder / name))}
 
     def rests_on(self, feature: str, r: int, settings: FeatureSettings) -> TableCosts:
-        """All tables that a feature of a round rests on, in the folder or not."""
+        """All tables that a feature of a round is computed from, whether the folder has them or not."""
         last = self._holdings(self.deal.sizes[-1])
         tables = {STRENGTHS: TableCost(2 * len(last), pace("features", "strength_board") * len(last.boards))}
         return tables | FEATURES[feature].costs(self, settings, r)
 
     def means_costs(self, name: str, dimensions: int, most: int, r: int | None = None) -> TableCosts:
-        """What the tables of `means` take: from a round on, or from the time when no board is there.
+        """Costs of the tables of `means` from round `r` on, or from the start of the hand if `r` is None.
 
         `most` is the largest value that a hand can have on a complete board.
         """
@@ -294,7 +308,7 @@ class Features:
         return costs
 
     def ochs_costs(self, opponents: int, r: int) -> TableCosts:
-        """What tables of OCHS take, and those that they rest on."""
+        """Costs of the tables of OCHS, and of the tables that they are computed from."""
         name, last = f"ochs-{opponents}", self._holdings(self.deal.sizes[-1])
         each = pace("features", "strength_board") + pace("features", "opponent_board") * opponents
         seconds = each * len(last.boards)
@@ -309,7 +323,7 @@ class Features:
         return self.deal.holdings((size,))
 
     def _rank(self, name: str, kernel: Callable[..., None], *rest: Any) -> None:
-        """Let a kernel go over all complete boards with room to rank the hands."""
+        """Run a kernel over all complete boards, with scratch arrays to rank the hands."""
         deck, hole, size = self.deal.deck, self.deal.hole_cards, self.deal.sizes[-1]
         cards = hand_list(deck, hole), hand_tables(size + hole, deck)
         last = self._holdings(size)
@@ -320,7 +334,7 @@ class Features:
         in_parts(part, len(last.boards), self.threads, lambda share: self.tick(name, share))
 
     def _rolled(self, name: str, size: int, codes: Callable[[], Array] | None, worth: Array) -> Array:
-        """Sums over roll-outs of what complete boards are worth: a row for each holding, or for each code."""
+        """Sum the values of complete boards over roll-outs: a row for each holding, or for each code."""
         sizes = self.deal.sizes
         if size == sizes[-1]:
             return worth if codes is None else worth[codes()]
@@ -334,7 +348,8 @@ class Features:
             out = np.zeros((len(here), worth.shape[1]), dtype=np.min_scalar_type(most))
             found = NO_CODES
             if coded and codes:
-                found, after = codes(), worth.astype(out.dtype)  # a small table: fewer kinds of kernels to compile
+                # a small table, in the type of the result: fewer kernels to compile
+                found, after = codes(), worth.astype(out.dtype)
             picks = subsets(self.deal.deck.size - size, then - size)
 
             def roll_back(start: int, end: int) -> None:
@@ -359,7 +374,7 @@ class Features:
         return self.folder / artifact.fingerprint(repr((deal.deck, deal.hole_cards, deal.sizes)))
 
     def _kept(self, name: str, make: Callable[[], Array]) -> Any:
-        """A table from memory or from the folder, or a new one. What another version left there is made anew."""
+        """Return a table from memory or from the folder, or compute it; a table of another version is recomputed."""
         if name not in self._made:
             if self._folder is None:
                 self._made[name] = make()
@@ -380,33 +395,33 @@ class Features:
 
 
 def _make(deal: Deal, folder: Path, settings: FeatureSettings, wanted: tuple[str, int]) -> None:
-    """Make the tables of a feature of a round in a folder, unless they are there."""
+    """Compute the tables of a feature of a round in a folder, unless it has them."""
     feature, r = wanted
     FEATURES[feature].tables(Features(deal, folder), settings, r)
 
 
 @dataclass(frozen=True)
 class Feature:
-    """What hands are sorted by.
+    """A feature by which hands are sorted into buckets.
 
     Parameters
     ----------
     name : str
-        As plans call it.
+        Its name in plans.
     metric : str
         How hands are sorted by it: ``"emd"`` or ``"l2"``, k-means with that distance of points; `VALUE`, percentiles of
-        one value; `NEXT`, k-means on what may come in the next round; `NONE`, each hand is a bucket.
+        one value; `NEXT`, k-means on distributions over the buckets of the next round; `NONE`, each hand is a bucket.
     technique : str
-        What papers call an abstraction by this feature alone, for names such as ``IR-KE-KO``; empty: nothing.
+        The papers' name for an abstraction by this feature alone, for names such as ``IR-KE-KO``; empty: none.
     dimensions : callable
         ``(settings, r)`` to the number of dimensions of a point in round r.
     tables : callable
         ``(features, settings, r)`` to a list of (round, `FeatureTable`): a hand's point is its rows of these tables,
-        side by side. Left out where hands have no points.
+        side by side. By default, hands have no points.
     costs : callable
-        ``(features, settings, r)`` to what the tables that it rests on take, by the names that they have in the cache.
+        ``(features, settings, r)`` to the costs of the tables that it is computed from, by their names in the cache.
     as_dealt : bool
-        Whether it looks at the boards of earlier rounds, so that boards are told apart by the order of their cards.
+        Whether it looks at the boards of earlier rounds, so that the order of a board's cards matters.
     """
 
     name: str
@@ -419,7 +434,7 @@ class Feature:
 
 
 def _moment(power: int, features: Features, settings: FeatureSettings, r: int) -> RoundTables:
-    """E[HS] or E[HS²], as a whole number: on a complete board HS itself, which ranks hands as HS² does."""
+    """E[HS] or E[HS²] as an integer; on a complete board HS itself, because HS² gives the same order."""
     values = features.strengths() if features.is_last(r) else features.moments(r).values[:, power - 1]
     return [(r, FeatureTable(values[:, None], 1.0))]
 
@@ -451,7 +466,7 @@ FEATURES = {
             tables=lambda features, settings, r: [(r, features.ochs(r, settings.opponents))],
             costs=lambda features, settings, r: features.ochs_costs(settings.opponents, r),
         ),
-        Feature(  # the mean of the distances of this round and of all before [Schmid15]
+        Feature(  # the mean of the distances of this round and of all earlier rounds [Schmid15]
             "history",
             "emd",
             "KH",

@@ -51,10 +51,10 @@ def last_ochs(
     whole_share: int,
     out: npt.NDArray[np.uint16],
 ) -> None:
-    """Write the strength against each cluster of opponents, in parts of `whole_share`, for holdings of complete boards.
+    """Write the strength against each cluster of opponents, in units of 1/`whole_share`, on some complete boards.
 
-    `clusters` has a row of weights over hands for each, with rows of zeros up to a multiple of `LANES`. Where the
-    opponent has no hand of a cluster left, the strength is a half.
+    `clusters` has a row of weights over hands for each cluster, with rows of zeros up to a multiple of `LANES`. If no
+    hand of a cluster is possible, the strength is one half.
     """
     count = len(hands.bits)
     reach, by_card = np.zeros(LANES * count, np.float32), np.zeros(LANES * len(ranking.by_card), np.float32)
@@ -88,15 +88,15 @@ def find_later(
     codes: npt.NDArray[np.int16],
     rows: npt.NDArray[np.int32],
 ) -> int:
-    """Write [pick, holding] where the worth of a board's holdings is after some cards; −1 for those that are not there.
+    """Write [pick, holding] the row of a holding's value after more cards are dealt; −1 if the holding is impossible.
 
-    It is in the row of the later holding or, where rows are `coded`, in that of its code. `picks` are the sets of
-    places among the cards that the board leaves.
+    The row is that of the later holding or, if values are `coded`, of its code. `picks` are sets of indices into the
+    cards that the board leaves.
 
     Returns
     -------
     int
-        How many holdings the board has.
+        Number of holdings of the board.
     """
     hands = len(t.bits)
     numbers, numbers_after = np.empty(hands, dtype=np.int32), np.empty(hands, dtype=np.int32)
@@ -124,7 +124,7 @@ def find_later(
 
 @kernel
 def add_rows(rows: npt.NDArray[np.int32], worth: npt.NDArray[Any], out: npt.NDArray[Any]) -> None:
-    """Add the rows [pick, holding] of `worth` up for each holding, over all picks; −1 is none."""
+    """Sum the rows [pick, holding] of `worth` for each holding over all picks; −1 stands for no row."""
     for pick in range(rows.shape[0]):
         for holding in range(out.shape[0]):
             row = rows[pick, holding]

@@ -1,10 +1,10 @@
-"""Private buckets inside classes of boards [Brown15 algorithm 1].
+"""Buckets of private hands inside classes of boards [Brown15 algorithm 1].
 
-In the round of the classes, hands are sorted class by class as they are inside the buckets of an earlier round. Later
-rounds would need a bucket for each hand on each board as dealt, 2.4 billion on the river. Instead hands get a code that
-depends on the board as a set, one of some thousands, fine enough to stand for the hand; and each class sorts the codes
-into its buckets, by the same features and with the weights that they have there. Where the boards are told apart as
-far as their classes ask for, all of that is exact, and the default: codes are for those who lack the disk or the time.
+In the round of the classes, hands are sorted class by class, as they are inside the buckets of an earlier round. Later
+rounds would need a bucket for each hand on each board as dealt: 2.4 billion on the river. To avoid these tables, each
+hand gets a code that depends on the board as a set, one of some thousands; each class then sorts the codes into its
+buckets, by the same features, with the weights that the codes have in the class. By default there are no codes: boards
+are kept as dealt as far as their classes require, and buckets are exact. Codes save disk space and time.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from kilt.errors import AbstractionError
 
 
 class InClasses(NamedTuple):
-    """What classes make of codes."""
+    """The buckets of codes in each class of boards."""
 
     bucket: Labels  # [class, code]
-    sizes: IntArray  # [bucket] of how many deals
-    distortion: float | None  # the mean cost of a hand in its bucket, where buckets have centroids
+    sizes: IntArray  # [bucket] number of deals
+    distortion: float | None  # the mean cost of a hand in its bucket, if buckets have centroids
 
 
 def code_steps(fitting: Fitting) -> tuple[BucketStep, ...]:
-    """How codes are made: as the buckets of the round are, but many, and the same for all classes."""
+    """Steps that sort hands into codes: those of the round, with more buckets, and the same for all classes."""
     public, steps = fitting.plan.public_at(fitting.r), fitting.plan.rounds[fitting.r].steps
     codes = public.codes if public else 0
     by_strength = {step.feature for step in steps} <= {*STRENGTHS}
@@ -49,7 +49,13 @@ def code_steps(fitting: Fitting) -> tuple[BucketStep, ...]:
 def sort_codes(
     fitting: Fitting, steps: tuple[BucketStep, ...], classes: BoardClasses, codes: Array, count: int
 ) -> InClasses:
-    """Sort the codes of a round, [board, hand], into the buckets of each class."""
+    """Sort the codes of a round, [board, hand], into the buckets of each class.
+
+    Raises
+    ------
+    AbstractionError
+        A class has too few codes for its buckets.
+    """
     weights = classes.weigh(fitting.holdings, codes, count)
     points = {step.feature: _means(fitting, step.feature, codes, count) for step in steps}
     buckets = int(np.prod([step.buckets for step in steps]))
@@ -57,7 +63,7 @@ def sort_codes(
     for label in np.flatnonzero(used < buckets):
         raise AbstractionError(
             f"class {label} of the boards has {used[label]} codes of hands in round {fitting.r + 1}, too few for "
-            f"{buckets} buckets: ask for fewer buckets, or for more codes"
+            f"{buckets} buckets: use fewer buckets or more codes"
         )
     inside = fitting.features.engine.map(partial(_sort_class, fitting.plan, steps, points), weights)
     bucket = (np.arange(classes.number)[:, None] * buckets + inside).astype(np.int32)
@@ -74,7 +80,7 @@ def _distortion(
     weights: FloatArray,
     bucket: Labels,
 ) -> float | None:
-    """The mean cost of a hand in its bucket, not of a code; None where buckets are percentiles."""
+    """Mean cost of a hand (not of a code) in its bucket; None if buckets are percentiles."""
     metric = FEATURES[last.feature].metric
     if metric not in METRICS:
         return None
@@ -95,14 +101,14 @@ def _distortion(
 
 
 def _sort_class(plan: Plan, steps: tuple[BucketStep, ...], points: dict[str, Singles], weights: FloatArray) -> Labels:
-    """[code] its bucket among those of one class, where codes have these weights; 0 for those that it has not."""
+    """Bucket of each code within one class, given the codes' weights; 0 for codes that the class does not have."""
     used, labels = np.flatnonzero(weights), np.zeros(len(weights), dtype=np.int32)
     labels[used] = _nested(plan, steps, {name: p[used] for name, p in points.items()}, weights[used])
     return labels
 
 
 def _means(fitting: Fitting, feature: str, codes: Array, count: int) -> Singles:
-    """[code, dimension] the mean of a feature over the hands of a code."""
+    """Mean of a feature over the hands of each code, shape (codes, dimensions)."""
     points, table = fitting.points(feature), Before(fitting.holdings, codes, count)
 
     def add(part: HoldingBatch) -> tuple[FloatArray, FloatArray]:
@@ -117,7 +123,7 @@ def _means(fitting: Fitting, feature: str, codes: Array, count: int) -> Singles:
 
 
 def _nested(plan: Plan, steps: tuple[BucketStep, ...], points: dict[str, Singles], weights: FloatArray) -> Labels:
-    """[code] buckets of one class, step inside step."""
+    """Buckets of the codes of one class, one step inside the other."""
     labels, groups = np.zeros(len(weights), dtype=np.int32), 1
     for step in steps:
         inside = np.empty_like(labels)
@@ -129,7 +135,7 @@ def _nested(plan: Plan, steps: tuple[BucketStep, ...], points: dict[str, Singles
 
 
 def _sorted(plan: Plan, step: BucketStep, points: Singles, weights: FloatArray) -> Labels:
-    """[code] one of the step's buckets, the weakest first."""
+    """Bucket of each code in one step, the weakest bucket first."""
     metric = FEATURES[step.feature].metric
     if metric == VALUE:
         return percentiles(points[:, 0], weights, step.buckets).astype(np.int32)

@@ -1,8 +1,9 @@
-"""Holdings: the private hands of a round together with the boards they are held on, up to a renaming of suits.
+"""Holdings: the private hands of a round together with their boards, up to a renaming of suits.
 
-A holding is a canonical board and one of its hands; hands that differ only by suits which the board does not tell apart
-are one holding. Holdings are numbered board by board, so that all hands of a board stand together: what belongs to them
-is looked up for a whole board at once. The cards of a board may be taken as dealt round by round, or as one set.
+A holding is a canonical board and one of its hands; hands that differ only by suits that are interchangeable on the
+board are one holding. Holdings are numbered board by board, so that the holdings of a board are contiguous: their
+values are looked up for a whole board at once. The cards of a board can be taken as dealt round by round, or as one
+set.
 
 >>> len(holdings((3,))), len(holdings((3, 1))), len(holdings((4,)))
 (1286792, 55190538, 13960050)
@@ -26,7 +27,7 @@ from kilt.cards.hands import hand_tables
 
 
 class Holdings:
-    """All holdings of a round: see `holdings`."""
+    """All holdings of a round: see the function `holdings`."""
 
     def __init__(self, dealt: Sequence[int], deck: Deck, hole_cards: int) -> None:
         self.dealt, self.deck, self.hole_cards = tuple(dealt), deck, hole_cards
@@ -37,27 +38,27 @@ class Holdings:
 
     @property
     def boards(self) -> ByteArray:
-        """[board, card] The canonical boards."""
+        """The canonical boards, [board, card]."""
         return self._rounds[-1].cards
 
     @property
     def symmetry(self) -> npt.NDArray[np.int32]:
-        """[board] The suit permutations that leave it as it is, one bit each."""
+        """Bit mask of the suit permutations that map each board to itself, [board]."""
         return self._rounds[-1].symmetry
 
     @cached_property
     def ways(self) -> IntArray:
-        """[board] How many boards it stands for."""
+        """Number of boards that each canonical board stands for."""
         return ways(self._rounds)
 
     @cached_property
     def index(self) -> HoldingIndex:
-        """What finds the canonical board of any board."""
+        """Tables that find the canonical board of any board."""
         return HoldingIndex(board_index(self._rounds, self.deck), hand_permutations(self.deck, self.hole_cards))
 
     @cached_property
     def tables(self) -> HoldingTables:
-        """The holdings by number, counted when they are first asked for: looking up buckets takes `index` alone."""
+        """The numbered holdings, counted on first use: looking up buckets takes `index` alone."""
         tables = HoldingTables(
             *self.index,
             cards=self.boards.astype(np.int64),
@@ -74,13 +75,13 @@ class Holdings:
 
     @cached_property
     def weights(self) -> IntArray:
-        """[holding] how many deals it stands for."""
+        """Number of deals that each holding stands for."""
         weights = np.zeros(len(self), dtype=np.int64)
         kernels.weigh_holdings(self.tables, 0, len(self.boards), self.ways, weights)
         return weights
 
     def row(self, board: Sequence[int]) -> tuple[int, IntArray]:
-        """Which canonical board stands for some cards, and [hand] the holding of each hand; −1 where a card is shared.
+        """Return the canonical board of some cards, and the holding of each hand on it; −1 if a hand shares a card.
 
         >>> flop = holdings((3,))
         >>> board, row = flop.row(FULL.cards("Ah7d2c"))
@@ -94,5 +95,5 @@ class Holdings:
 
 @lru_cache(maxsize=16)
 def holdings(dealt: tuple[int, ...], deck: Deck = FULL, hole_cards: int = 2) -> Holdings:
-    """The holdings of a round whose board was dealt in these numbers of cards; one number takes the board as a set."""
+    """Return the holdings of a round whose board was dealt in these numbers of cards; one number makes it a set."""
     return Holdings(dealt, deck, hole_cards)

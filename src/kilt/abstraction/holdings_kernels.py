@@ -13,27 +13,27 @@ from kilt.jit import kernel, kernel_of_slices
 
 
 class HoldingIndex(NamedTuple):
-    """What finds the canonical board of any board, and what hands are there."""
+    """Tables that find the canonical board of any board, and map hands to it."""
 
     boards: BoardIndex
     moved: npt.NDArray[np.int32]  # [permutation, hand]
 
 
 class HoldingTables(NamedTuple):
-    """The holdings of a round as kernels see them."""
+    """The holdings of a round as arrays for kernels."""
 
     boards: BoardIndex
     moved: npt.NDArray[np.int32]  # [permutation, hand]
     cards: IntArray  # [board, card]
-    symmetry: npt.NDArray[np.int32]  # [board] the permutations that leave it as it is
+    symmetry: npt.NDArray[np.int32]  # [board] the permutations that map it to itself
     first: IntArray  # [board + 1] the number of its first holding
     bits: IntArray  # [hand] its set of cards
-    card_bit: IntArray  # [card] the same for one card
+    card_bit: IntArray  # [card] the set of that card alone
 
 
 @kernel
 def number_board(t: HoldingTables, board: int, numbers: npt.NDArray[np.int32]) -> int:
-    """Write which holding of a canonical board each hand is, from 0, or −1; return how many there are."""
+    """Write the number, from 0, of each hand's holding on a canonical board, or −1; return the number of holdings."""
     held = np.int64(0)
     for card in t.cards[board]:
         held |= t.card_bit[card]
@@ -43,7 +43,7 @@ def number_board(t: HoldingTables, board: int, numbers: npt.NDArray[np.int32]) -
 
 @kernel
 def open_board(t: HoldingTables, board: int, numbers: npt.NDArray[np.int32], held_by: IntArray, rest: IntArray) -> int:
-    """Number the hands of a board; write a hand of each holding to `held_by`, and the cards that are left to `rest`."""
+    """Number the hands of a board; write one hand of each holding to `held_by`, and the remaining cards to `rest`."""
     count: int = number_board(t, board, numbers)
     held = np.int64(0)
     for card in t.cards[board]:
@@ -61,7 +61,7 @@ def open_board(t: HoldingTables, board: int, numbers: npt.NDArray[np.int32], hel
 
 @kernel
 def count_holdings(t: HoldingTables, first: IntArray) -> None:
-    """Write where the holdings of each board begin."""
+    """Write to `first` the number of the first holding of each board."""
     numbers = np.empty(len(t.bits), dtype=np.int32)
     first[0] = 0
     for board in range(len(t.symmetry)):
@@ -70,7 +70,7 @@ def count_holdings(t: HoldingTables, first: IntArray) -> None:
 
 @kernel
 def row_of(t: HoldingTables, cards: IntArray, numbers: IntArray) -> int:
-    """Write the holding of each hand on any board, −1 where there is none; return the canonical board."""
+    """Write the holding of each hand on any board, −1 if there is none; return the canonical board."""
     board, turned = locate(t.boards, cards)
     canonical = np.empty(len(t.bits), dtype=np.int32)
     number_board(t, board, canonical)
@@ -84,7 +84,7 @@ def row_of(t: HoldingTables, cards: IntArray, numbers: IntArray) -> int:
 
 @kernel
 def find_holdings(t: HoldingTables, start: int, end: int, other: HoldingTables, rows: IntArray) -> None:
-    """Write, for the holdings of some boards, which holdings of another round they are, or come from.
+    """For the holdings of some boards, write the holdings of another round that they are, or that they come from.
 
     The other round's boards are the first cards, taken as sets.
     """
@@ -110,7 +110,7 @@ def find_buckets(
     table: npt.NDArray[Any],
     buckets: npt.NDArray[np.int32],
 ) -> None:
-    """Write, for the holdings of some boards, the bucket of an earlier round that they come from."""
+    """Write the bucket of an earlier round that each holding of some boards comes from."""
     size = other.cards.shape[1]
     numbers = np.empty(len(t.bits), dtype=np.int32)
     base = t.first[start]
@@ -126,7 +126,7 @@ def find_buckets(
 
 @kernel
 def weigh_holdings(t: HoldingTables, start: int, end: int, ways: IntArray, weights: IntArray) -> None:
-    """Write how many deals each holding of some boards stands for."""
+    """Write the number of deals that each holding of some boards stands for."""
     numbers = np.empty(len(t.bits), dtype=np.int32)
     weights[:] = 0
     for board in range(start, end):
@@ -139,7 +139,7 @@ def weigh_holdings(t: HoldingTables, start: int, end: int, ways: IntArray, weigh
 
 @kernel
 def spread(t: HoldingTables, start: int, end: int, buckets: npt.NDArray[np.int32], table: npt.NDArray[Any]) -> None:
-    """Write the buckets of the holdings of some boards to the rows of these boards, hand by hand."""
+    """Copy the buckets of the holdings of some boards to the boards' rows of `table`, hand by hand."""
     numbers = np.empty(len(t.bits), dtype=np.int32)
     for board in range(start, end):
         number_board(t, board, numbers)
@@ -151,15 +151,15 @@ def spread(t: HoldingTables, start: int, end: int, buckets: npt.NDArray[np.int32
 
 @kernel
 def look_up(index: HoldingIndex, table: npt.NDArray[Any], boards: IntArray, buckets: npt.NDArray[np.int32]) -> np.int64:
-    """Write the bucket of each hand on some boards; those of hands that share a card with theirs mean nothing.
+    """Write the bucket of each hand on some boards; return the largest.
 
-    Returns the largest.
+    Entries of hands that share a card with the board are undefined.
     """
     most = table[0, 0]
     for b in range(len(boards)):
         board, turned = locate(index.boards, boards[b])
         row, moved = table[board], index.moved[turned]
-        for hand in range(len(row)):  # in order of the row, many at a time
+        for hand in range(len(row)):  # in the order of the row, so that the compiler handles many at once
             if row[hand] > most:
                 most = row[hand]
         for hand in range(buckets.shape[1]):
@@ -171,7 +171,7 @@ def look_up(index: HoldingIndex, table: npt.NDArray[Any], boards: IntArray, buck
 def look_up_hands(
     index: HoldingIndex, table: npt.NDArray[Any], boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]
 ) -> np.int64:
-    """Write [deal, player] the bucket of each of some hands on a board of their own; return the largest."""
+    """Write [deal, player] the bucket of each hand on its own board; return the largest."""
     most = np.int64(0)
     for deal in range(len(boards)):
         board, turned = locate(index.boards, boards[deal])
@@ -184,6 +184,6 @@ def look_up_hands(
 
 @kernel
 def add_at(places: npt.NDArray[Any], weights: IntArray, sums: IntArray) -> None:
-    """Add weights up, each where it belongs."""
+    """Add each weight to the entry of `sums` at its index in `places`."""
     for i in range(len(places)):
         sums[places[i]] += weights[i]

@@ -1,9 +1,9 @@
-"""Joint tables: how likely two players come by a pair of bucket sequences, and who wins the showdown then.
+"""Joint tables: the probability of each pair of bucket sequences of two players, and the results of their showdowns.
 
-In an abstract game nothing matters about cards but the buckets that they lie in, round by round. So the cards of the
-whole game are a table over pairs of bucket sequences: the probability that player 0 has one, player 1 the other, and
-player 0 wins, loses or ties. Those of earlier rounds are sums of it. With perfect recall a sequence is a bucket of the
-last round: there are 625 for five buckets a round, as in [Johanson16 §6.3.1].
+In an abstract game, cards matter only through their buckets, round by round. So one table over pairs of bucket
+sequences holds all chance events of the game: the probability that player 0 has the first sequence, player 1 the
+second, and player 0 wins, loses or ties. The tables of earlier rounds are sums of it. With perfect recall a sequence is
+a bucket of the last round: 625 with five buckets per round, as in [Johanson16 §6.3.1].
 
 >>> from tempfile import mkdtemp
 >>> from kilt.abstraction.pipeline import build
@@ -42,31 +42,31 @@ from kilt.cards.hands import hand_tables
 from kilt.errors import AbstractionError, ArtifactError
 
 KIND = "joint tables"
-REMEDY = "delete it, and it is made again"
-MOST = 4096  # sequences of a player: tables of 134 MB
-QUICK = 4096  # boards up to which tables are made within about a second
-LARGE = 1 << 16  # boards from which on tables are kept on disk
-BATCH = 64  # boards that are counted at once: 64 · 24 suits · 1,081 hands · 990 others are less than 2³¹ pairs
+REMEDY = "delete it; it will be rebuilt"
+MOST = 4096  # sequences of a player, at most: tables of 134 MB
+QUICK = 4096  # up to this number of boards, tables are built within about a second
+LARGE = 1 << 16  # from this number of boards on, tables are kept on disk
+BATCH = 64  # boards per batch: 64 · 24 suits · 1,081 hands · 990 opponents are less than 2³¹ pairs
 
 
 class Sequences(NamedTuple):
     """The bucket sequences of one player up to a round, in lexicographic order."""
 
-    parent: npt.NDArray[np.int32]  # [sequence] the sequence of the round before; 0 in the first round
+    parent: npt.NDArray[np.int32]  # [sequence] the sequence of the previous round; 0 in the first round
     bucket: npt.NDArray[np.int32]  # [sequence] the bucket in this round
 
 
 @dataclass(frozen=True, eq=False)
 class JointTables:
-    """How two players' bucket sequences come together.
+    """Probabilities of pairs of bucket sequences of two players, with the results of their showdowns.
 
     Attributes
     ----------
     sequences : tuple of tuple of Sequences
         [player][round]
     wins, loses, ties : ndarray, shape (sequences of player 0, sequences of player 1)
-        Of the last round: probability that the players come by these sequences, and player 0 wins, loses or ties at
-        the showdown. All together they add up to 1.
+        For the last round: the probability that the players have these sequences, and player 0 wins, loses or ties at
+        showdown. The three tables together add up to 1.
     """
 
     sequences: tuple[tuple[Sequences, ...], tuple[Sequences, ...]]
@@ -76,7 +76,7 @@ class JointTables:
 
     @cached_property
     def together(self) -> tuple[FloatArray, ...]:
-        """[round] [sequence of player 0, sequence of player 1] probability that players come by both."""
+        """Probability of each pair of sequences, for each round: [sequence of player 0, sequence of player 1]."""
         tables = [self.wins + self.loses + self.ties]
         for r in range(len(self.sequences[0]) - 1, 0, -1):
             first, second = (own[r].parent for own in self.sequences)
@@ -90,11 +90,11 @@ class JointTables:
 
     @property
     def perfect_recall(self) -> bool:
-        """Whether a bucket tells all buckets of the rounds before it, for both players."""
+        """Whether, for both players, each bucket determines the buckets of all earlier rounds."""
         return all(len(one.bucket) == len(np.unique(one.bucket)) for own in self.sequences for one in own)
 
     def save(self, path: Path, cards: str) -> None:
-        """Write the tables to a folder; `cards` is the fingerprint of what they were made from."""
+        """Write the tables to a folder; `cards` is the fingerprint of the card abstraction that they were made from."""
         arrays: dict[str, Array] = {"wins": self.wins, "loses": self.loses, "ties": self.ties}
         for player, own in enumerate(self.sequences):
             for r, one in enumerate(own):
@@ -103,7 +103,7 @@ class JointTables:
 
     @classmethod
     def load(cls, path: Path, cards: str) -> JointTables:
-        """Read tables that `save` has written for the same cards."""
+        """Read tables that `save` has written for the same cards; raise ValueError if they are for others."""
         found = artifact.read(path, KIND, remedy=REMEDY)
         with artifact.understood(path, REMEDY):
             if found.inputs["cards"] != cards:
@@ -126,25 +126,30 @@ def joint_tables(
     *,
     keep: bool = True,
 ) -> JointTables:
-    """The joint tables of a card abstraction, or of one for each player; large ones are kept in the cache folder.
+    """Build or load the joint tables of one card abstraction for both players, or of one for each.
 
-    All complete boards are gone through, up to suits: five buckets a round of hold'em take minutes.
+    Building takes one pass over all complete boards up to suits: minutes for hold'em with five buckets per round. Large
+    tables are kept in the cache folder.
 
     Parameters
     ----------
     cards : PlayerAbstractions
-        What the players see.
+        The card abstraction of both players, or of each.
     threads : int
         Number of threads that share the boards.
     tick : callable
-        Hears what is being done, and what share of it is done.
+        Called with a description of the current work, and the share of it that is done.
     keep : bool
-        Whether to look for large tables in the cache folder, and to keep them there.
+        Whether to look for large tables in the cache folder, and to store them there.
 
     Returns
     -------
     JointTables
-        AbstractionError is raised where there are more than 4,096 sequences.
+
+    Raises
+    ------
+    AbstractionError
+        A player has more than 4,096 bucket sequences.
     """
     for own in cards.each:
         require_few(own.name, own.numbers)
@@ -169,7 +174,7 @@ def joint_tables(
 
 
 def require_few(name: str, numbers: Sequence[int]) -> None:
-    """Raise AbstractionError where an abstraction has too many buckets in a round for joint tables."""
+    """Raise AbstractionError if an abstraction has too many buckets in a round for joint tables."""
     if max(numbers) > MOST:
         raise AbstractionError(
             f"{name} has {max(numbers):,} buckets in a round, and tables over pairs of bucket sequences take "
@@ -178,15 +183,15 @@ def require_few(name: str, numbers: Sequence[int]) -> None:
 
 
 def at_hand(cards: PlayerAbstractions, boards: int) -> bool:
-    """Whether joint tables are kept on disk, or made at once, for a game with that many complete boards up to suits."""
+    """Whether joint tables are on disk or quick to build, for a game with `boards` complete boards up to suits."""
     few = all(max(own.numbers) <= MOST for own in cards.each)
     return few and (boards <= QUICK or artifact.exists(_place(cards.fingerprint)))
 
 
 def kept_tables(cards: str) -> JointTables | None:
-    """The joint tables that are kept in the cache folder for cards with a fingerprint; None where there are none."""
+    """Return the joint tables in the cache folder for the fingerprint `cards`; None if there are none."""
     if artifact.exists(_place(cards)):
-        with suppress(ArtifactError):  # they can be made again
+        with suppress(ArtifactError):  # damaged tables are rebuilt
             return JointTables.load(_place(cards), cards)
     return None
 
@@ -196,7 +201,7 @@ def _place(cards: str) -> Path:
 
 
 class _Player:
-    """What one player sees of the cards, while the bucket sequences are found round by round."""
+    """The card abstraction of one player, and the bucket sequences that have been found so far."""
 
     def __init__(self, cards: CardAbstraction, rounds: tuple[Boards, ...]) -> None:
         deal = cards.identity.deal
@@ -204,15 +209,16 @@ class _Player:
         self.boards = [boards.cards.astype(np.int64) for boards in rounds]
         self.hands, self.bits = hand_list(deal.deck, deal.hole_cards), hand_tables(deal.hole_cards, deal.deck).card_bit
         self.sequences: list[Sequences] = []
-        self.number: list[npt.NDArray[np.int32]] = []  # [round] [earlier sequence, bucket] the sequence; −1: none
+        # [round] [earlier sequence, bucket] index of the sequence; −1: none
+        self.number: list[npt.NDArray[np.int32]] = []
 
     @property
     def found(self) -> tuple[Sequences, ...]:
-        """[round] the sequences."""
+        """The sequences of each round."""
         return tuple(self.sequences)
 
     def find(self, r: int, tick: Callable[[float], None]) -> None:
-        """Find the sequences up to a round, once those of the round before are there."""
+        """Find the sequences up to round `r`, given those up to the previous round."""
         seen = np.zeros((len(self.sequences[-1].bucket) if r else 1, self.cards.numbers[r]), dtype=np.bool_)
         for low, high in _batches(len(self.boards[r])):
             before, buckets = self._before(r, low, high), self._buckets(r, low, high)
@@ -230,12 +236,12 @@ class _Player:
         self.sequences.append(Sequences(parent.astype(np.int32), bucket.astype(np.int32)))
 
     def rows(self, r: int, low: int, high: int) -> npt.NDArray[np.int32]:
-        """[board, hand] the sequences of all hands on some boards of a round; any where a hand cannot be held."""
+        """Sequences of all hands on some boards of a round, [board, hand]; arbitrary if a hand is impossible."""
         rows: npt.NDArray[np.int32] = self.number[r][self._before(r, low, high), self._buckets(r, low, high)]
         return rows
 
     def _before(self, r: int, low: int, high: int) -> npt.NDArray[np.int32]:
-        """[board, hand] the sequences of the round before. Boards that extend one stand together."""
+        """Sequences of the previous round, [board, hand]. Boards with the same parent are contiguous."""
         if r == 0:
             return np.zeros((high - low, len(self.hands.bits)), dtype=np.int32)
         parent = self.rounds[r].parent[low:high]
@@ -253,7 +259,7 @@ def _batches(number: int) -> list[tuple[int, int]]:
 def _pairs(
     mine: _Player, theirs: _Player, threads: int, tick: Callable[[float], None]
 ) -> tuple[FloatArray, FloatArray]:
-    """[my sequence, their sequence] how many pairs of hands on all boards I win, and how many are ties."""
+    """Number of pairs of hands on all boards that I win, and that tie, each as [my sequence, their sequence]."""
     deal, last = mine.cards.identity.deal, len(mine.rounds) - 1
     weights, boards, batches = ways(mine.rounds), mine.boards[last], _batches(len(mine.boards[last]))
     tables = hand_tables(deal.sizes[-1] + deal.hole_cards, deal.deck)

@@ -22,7 +22,7 @@ def mark_sequences(
     card_bit: IntArray,
     seen: BoolArray,
 ) -> None:
-    """Mark [earlier sequence, bucket] the pairs that hands come by, on boards [board, card] that leave room for them.
+    """Mark in `seen` [earlier sequence, bucket] all pairs that occur for a possible hand on the boards [board, card].
 
     `before` and `buckets` are [board, hand].
     """
@@ -36,7 +36,7 @@ def mark_sequences(
 
 
 class Scratch(NamedTuple):
-    """Room for `add_pairs`, where the sequences that occur have numbers of their own, for either player."""
+    """Scratch arrays of `add_pairs`, which renumbers the sequences that occur on a board, for either player."""
 
     local: npt.NDArray[np.int32]  # [player, sequence] its number; −1 between calls
     present: npt.NDArray[np.uint32]  # [player, number] the sequence
@@ -47,8 +47,8 @@ class Scratch(NamedTuple):
     holding: npt.NDArray[np.uint32]  # [card, …] numbers of the sequences of hands that hold it, weakest first
     behind: npt.NDArray[np.uint32]  # [card] how many of them are weaker
     number: npt.NDArray[np.uint32]  # [card] how many there are so far
-    wins: npt.NDArray[np.int32]  # [number of own, number of other]
-    ties: npt.NDArray[np.int32]  # likewise
+    wins: npt.NDArray[np.int32]  # [number of own, number of other] wins
+    ties: npt.NDArray[np.int32]  # [number of own, number of other] ties
 
 
 @kernel
@@ -66,9 +66,9 @@ def add_pairs(
 ) -> None:
     """Add the pairs of hands on complete boards to `wins` and `ties` [own sequence, other sequence].
 
-    `own` and `other` are [board, hand] sequences; a pair counts as often as the `weights` of its board say. Hands are
-    gone through from the weakest on: those behind a hand lose to it, but for those that share a card with it. Counts of
-    all boards of a call have to stay below 2³¹.
+    `own` and `other` are [board, hand] sequences; a pair counts with the weight of its board. The loop visits hands
+    from the weakest on: earlier hands lose to the current one, except those that share a card with it. The counts of
+    all boards of a call must stay below 2³¹.
     """
     local, present, place, weaker, equal, distinct, holding, behind, number, won, tied = scratch
     one, many = np.uint32(1), np.zeros(2, dtype=np.uint32)
@@ -128,7 +128,7 @@ def add_pairs(
                     row[holding[a, k]] -= weight
                 for k in range(behind[b], number[b]):
                     row[holding[b, k]] -= weight
-                row[place[1, i]] += weight  # the hand itself was taken away twice
+                row[place[1, i]] += weight  # the hand itself was subtracted twice
             for i in range(start, end):
                 behind[first[i]], behind[second[i]] = number[first[i]], number[second[i]]
             for k in range(kinds):

@@ -1,17 +1,17 @@
-"""Clusters from a matrix of distances, where there are no means to move: of public states ([Brown15 §2.3]; [Schmid15]).
+"""Cluster points that have only a matrix of distances, such as public states ([Brown15 §2.3]; [Schmid15]).
 
 ======== ============================================================================================================
-name     what a point's distance from a cluster is, and how points move
-======== ============================================================================================================
-sum      the sum of its distances from the members; one point after another. [Brown15 algorithm 3], so that it ends
-printed  the same, but all points at once from the clusters of the pass before: algorithm 3 as printed. Every point
-         likes small clusters best, an empty one most of all, so all may end up in the same few
-average  the mean of its distances from the members; a point moves where that lowers Σ over clusters of Σ d / size
-means    the same with squared distances: if these are L2, that is k-means
-medoids  the distance from the member in the middle [Schmid15]: FasterPAM [Schubert21]
-======== ============================================================================================================
+name     a point's distance from a cluster, and how points move ========
+============================================================================================================ sum
+the sum of its distances from the members; one point moves at a time. [Brown15 algorithm 3], made to converge printed
+the sum as well, but all points move at once, by the clusters of the previous pass: algorithm 3 as printed.
+         Small clusters attract every point, empty ones most of all, so all points may end up in the same few clusters
+average  the mean of its distances from the members; a point moves if that lowers Σ over clusters of Σ d / size means
+like average, with squared distances: if the distances are L2, this is k-means medoids  the distance from the member in
+the middle [Schmid15]: FasterPAM [Schubert21] ========
+============================================================================================================
 
-All start from the seeds of k-means++, which need no more than distances between points.
+All start from the seeds of k-means++, which need only distances between points.
 
 >>> line = np.array([0.0, 1.0, 9.0, 10.0, 11.0])
 >>> partition(np.abs(line[:, None] - line), 2).labels.tolist()
@@ -31,27 +31,33 @@ from kilt.abstraction.cluster_kernels import Labels
 from kilt.arrays import Array, FloatArray
 from kilt.errors import AbstractionError
 
-PASSES = 200  # at most: the other ways end by themselves, the printed one need not
+PASSES = 200  # at most: the other methods converge, the printed one may not
 
 
 class DistanceClustering(NamedTuple):
-    """Points in clusters."""
+    """The clusters of points, and their error."""
 
-    labels: Labels  # [point]; clusters in the order of their first points
-    clusters: int  # that have points
-    error: float  # what was lowered, for each point; for medoids the mean distance from them
+    labels: Labels  # [point]; clusters are numbered in the order of their first points
+    clusters: int  # number of non-empty clusters
+    error: float  # the minimised quantity, per point; for medoids the mean distance from them
     passes: int
 
 
 def partition(
     distances: Array, k: int, *, way: str = "sum", restarts: int = 1, seed: int = 0, passes: int = PASSES
 ) -> DistanceClustering:
-    """Sort points into at most `k` clusters; the best of several restarts."""
+    """Sort points into at most `k` clusters, given their distances [point, point]; return the best of several restarts.
+
+    Raises
+    ------
+    AbstractionError
+        The method is unknown, `distances` is not a matrix of distances, or it has fewer than `k` points.
+    """
     check_distances(distances)
     if way not in WAYS:
         raise AbstractionError(f"unknown clustering {way!r}: use one of {', '.join(WAYS)}")
     if not 1 <= k <= len(distances):
-        raise AbstractionError(f"{k} classes are asked for; there are {len(distances)}: ask for 1 to {len(distances)}")
+        raise AbstractionError(f"{k} classes of {len(distances)} boards are impossible: use 1 to {len(distances)}")
     found = []
     for restart in range(restarts):
         seeds = draw_seeds(distances, k, np.random.default_rng([seed, restart]))
@@ -60,7 +66,7 @@ def partition(
 
 
 def check_distances(distances: Array) -> None:
-    """Raise AbstractionError where a matrix cannot be one of distances."""
+    """Raise AbstractionError unless a matrix is square, symmetric, non-negative, and 0 on the diagonal."""
     if distances.ndim != 2 or distances.shape[0] != distances.shape[1]:
         raise AbstractionError(f"distances have the shape {distances.shape}: a square matrix is needed")
     wrong = np.argwhere(~np.isfinite(distances) | (distances < 0))
@@ -68,17 +74,17 @@ def check_distances(distances: Array) -> None:
         i, j = wrong[0]
         raise AbstractionError(f"the distance of {i} and {j} is {distances[i, j]}: it must be a number, 0 or more")
     if np.diagonal(distances).any() or not np.array_equal(distances, distances.T):
-        raise AbstractionError("distances must be the same both ways, and 0 from a point to itself")
+        raise AbstractionError("distances must be symmetric, and 0 from a point to itself")
 
 
 def draw_seeds(distances: Array, k: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Points far from each other: each is drawn in proportion to its squared distance from those before."""
+    """Draw `k` points, each with probability proportional to its squared distance from the previous ones."""
     seeds = [int(rng.integers(len(distances)))]
     nearest = distances[seeds[0]].astype(np.float64)
     while len(seeds) < k:
         chance = nearest**2
         chance[seeds] = 0.0
-        if not chance.any():  # the rest are doubles of seeds
+        if not chance.any():  # all remaining points coincide with seeds
             chance[:] = 1.0
             chance[seeds] = 0.0
         seeds.append(int(rng.choice(len(distances), p=chance / chance.sum())))
@@ -132,20 +138,20 @@ WAYS: dict[str, Callable[[Array, npt.NDArray[np.int64], int], tuple[Labels, floa
 
 
 def errors(distances: Array, most: int, *, way: str = "medoids", restarts: int = 10, seed: int = 0) -> FloatArray:
-    """[k − 1] the error with 1, 2, … up to `most` clusters [Schmid15 figure 4]."""
+    """Error of the best clustering into 1, 2, … and `most` clusters, shape (most,) [Schmid15 figure 4]."""
     found = [partition(distances, k, way=way, restarts=restarts, seed=seed).error for k in range(1, most + 1)]
     return np.array(found)
 
 
 def _nearest(distances: Array, seeds: npt.NDArray[np.int64]) -> Labels:
-    """[point] the seed that it is nearest to; a seed is its own."""
+    """Index of the nearest seed of each point; a seed belongs to itself."""
     labels: Labels = np.argmin(distances[:, seeds], axis=1).astype(np.int32)
     labels[seeds] = np.arange(len(seeds), dtype=np.int32)
     return labels
 
 
 def _cluster_distances(distances: Array, labels: Labels, k: int) -> npt.NDArray[Any]:
-    """[point, cluster] the sum of distances from the members."""
+    """Sum of the distances of each point from the members of each cluster, [point, cluster]."""
     members = np.zeros((len(labels), k), dtype=distances.dtype)
     members[np.arange(len(labels)), labels] = 1
     return distances @ members

@@ -8,15 +8,15 @@ from kilt.abstraction.cluster_kernels import Labels, Singles
 from kilt.arrays import FloatArray, IntArray
 from kilt.jit import kernel, subkernel
 
-LEAST = 1e-9  # what a move must gain, as a part of what is at stake: or else it is rounding
+LEAST = 1e-9  # minimum gain of a move, relative to the distances that it changes: a smaller gain may be rounding
 
 
 @kernel
 def move_points(distances: Singles, passes: int, mean: bool, labels: Labels, sums: FloatArray) -> int:
-    """Move one point after another to the cluster that is best for it, until none moves; return the passes it took.
+    """Move one point after another to its best cluster until none moves; return the number of passes.
 
-    Writes `labels`, and to `sums` [point, cluster] each point's sum of distances from the members. What falls with
-    every move is the sum over clusters of the distances inside, or with `mean` of these divided by the size. A cluster
+    Writes `labels`, and to `sums` [point, cluster] each point's sum of distances from the members. Every move lowers
+    the sum over clusters of the distances inside, or with `mean` of these divided by the cluster's size. A cluster
     keeps its last point.
     """
     points, clusters = sums.shape
@@ -60,11 +60,11 @@ def move_points(distances: Singles, passes: int, mean: bool, labels: Labels, sum
 
 @kernel
 def swap_medoids(distances: Singles, passes: int, medoids: IntArray, labels: Labels) -> int:
-    """Lower the sum of all points' distances from their nearest medoids by FasterPAM; return the passes it took.
+    """Minimise the sum of all points' distances from their nearest medoids by FasterPAM; return the number of passes.
 
-    Each point in turn replaces the medoid for which the sum falls most, if it falls at all [Schubert21 algorithm 3].
-    The search ends when every point was tried since the last replacement, or after `passes`. `medoids` holds the first
-    medoids and then the last ones; `labels` [point] gets the number of each point's medoid.
+    Each point in turn replaces the medoid whose replacement lowers the sum most, if any does [Schubert21 algorithm 3].
+    The search ends when every point has been tried since the last replacement, or after `passes`. `medoids` holds the
+    initial medoids and then the final ones; `labels` [point] gets the index of each point's medoid.
     """
     points, clusters = len(distances), len(medoids)
     first, second = np.empty(points, np.int32), np.empty(points, np.int32)  # [point] numbers of the two nearest medoids
@@ -73,7 +73,7 @@ def swap_medoids(distances: Singles, passes: int, medoids: IntArray, labels: Lab
     removal, loss = np.empty(clusters), np.empty(clusters)
     for m in range(clusters):
         chosen[medoids[m]] = True
-    far = 0.0  # with one medoid, any distance will do that is not less than the largest
+    far = 0.0  # with one medoid, any value that is at least the largest distance serves
     for i in range(points):
         for j in range(i):
             far = max(far, distances[i, j])
@@ -136,10 +136,10 @@ def find_two_nearest(
     near: FloatArray,
     further: FloatArray,
 ) -> None:
-    """Write the numbers of the two medoids nearest to point `i`, and its distances from them; a medoid is its own.
+    """Write the indices of the two medoids nearest to point `i`, and its distances from them; a medoid is its own.
 
-    `row` has the distances of the point from all points. Where there is one medoid, `far` stands for the distance from
-    the second.
+    `row` has the distances of the point from all points. If there is only one medoid, `far` stands for the distance
+    from the second.
     """
     first[i], second[i], near[i], further[i] = -1, -1, np.inf, np.inf
     for m in range(len(medoids)):
@@ -155,7 +155,7 @@ def find_two_nearest(
 
 @subkernel
 def sum_removals(first: Labels, near: FloatArray, further: FloatArray, removal: FloatArray) -> None:
-    """Write by how much the sum of distances grows without each medoid: its points go to the second nearest."""
+    """Write the growth of the sum of distances if a medoid is removed: its points go to their second nearest medoid."""
     for m in range(len(removal)):
         removal[m] = 0.0
     for i in range(len(first)):

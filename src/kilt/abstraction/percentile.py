@@ -19,21 +19,22 @@ from kilt.errors import AbstractionError
 
 
 def percentiles(values: npt.NDArray[Any], weights: npt.NDArray[Any], buckets: int) -> IntArray:
-    """[point] the bucket of each point, those with the lowest values in bucket 0."""
+    """Return the bucket of each point; the points with the lowest values are in bucket 0."""
     _, which = np.unique(values, return_inverse=True)
     cuts = cut_points(np.bincount(which, weights), buckets)
     return np.searchsorted(cuts, which, side="right")
 
 
 def cut_points(mass: npt.NDArray[Any], buckets: int, where: str = "") -> IntArray:
-    """The value numbers at which buckets 1, 2, … begin, given the weight of each value.
+    """Indices of the distinct values at which buckets 1, 2, … begin, given the weight of each distinct value.
 
-    Each bucket takes what is nearest to an equal share of what is left, and leaves a value for each of those to come.
-    Words on where that is, such as " in round 3", go into the error if there are too few values.
+    Each bucket takes the values whose weight is nearest to an equal share of the rest, and leaves at least one value
+    for each later bucket. `where`, such as " in round 3", becomes part of the message of the AbstractionError that is
+    raised if there are too few values.
     """
     if not 0 < buckets <= len(mass):
         raise AbstractionError(
-            f"{buckets:,} buckets are asked for{where}, but only {len(mass):,} values are different: ask for fewer"
+            f"{buckets:,} buckets{where} need as many different values, but there are only {len(mass):,}: use fewer"
         )
     below = np.concatenate([[0.0], np.cumsum(mass)])
     cuts = np.empty(buckets - 1, dtype=np.int64)

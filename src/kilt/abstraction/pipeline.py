@@ -1,6 +1,6 @@
 """From a plan to an abstraction on disk, round by round: features, steps, table.
 
-A round that is finished stays: a build that was stopped goes on with the next one.
+Finished rounds are kept: a build that was stopped resumes with the next round.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from kilt.errors import AbstractionError, ArtifactError
 
 
 def check(identity: AbstractionSpec) -> None:
-    """Raise AbstractionError where a plan does not fit the deal."""
+    """Raise AbstractionError if a plan does not fit the deal."""
     plan, deal = identity.plan, identity.deal
     rounds = len(deal.board_cards)
-    if len(plan.rounds) != rounds and (plan.rounds or not plan.public):  # classes of boards may stand alone
+    if len(plan.rounds) != rounds and (plan.rounds or not plan.public):  # a plan may consist of classes of boards alone
         raise AbstractionError(f"the plan has {len(plan.rounds)} rounds; the game has {rounds}")
     for place, public in enumerate(plan.public):
         check_public(identity, place)
@@ -55,13 +55,14 @@ def check(identity: AbstractionSpec) -> None:
     for r, this in enumerate(plan.rounds):
         if plan.coded(r) and (this.recall or looks_ahead(plan, r) or (r > 0 and looks_ahead(plan, r - 1))):
             raise AbstractionError(
-                f"round {r + 1} has codes, so it can neither remember buckets nor look ahead, nor be looked at: "
+                f"round {r + 1} has codes. Such a round cannot remember buckets, nor use those of the next round, nor "
+                "be used so: "
                 "use codes = 0 in [public]"
             )
         if r > 0 and this.recall and plan.coded(r - 1):
             raise AbstractionError(
-                f"round {r + 1} is to remember buckets of round {r}, which has codes: use codes = 0 in [public], or "
-                "recall = false"
+                f"round {r + 1} cannot remember the buckets of round {r}, which has codes: use codes = 0 in [public], "
+                "or recall = false"
             )
 
 
@@ -73,7 +74,7 @@ def require_packages(plan: Plan, out: Path) -> None:
 
 
 def bucket_numbers(plan: Plan, deal: Deal) -> tuple[int, ...]:
-    """[round] how many buckets a plan asks for.
+    """Number of buckets that a plan has in each round.
 
     >>> from kilt.abstraction.plan import plan_named
     >>> bucket_numbers(plan_named("PR-PHS-PHS 5-4-3-2", (0, 3, 1, 1)), Deal())
@@ -87,31 +88,31 @@ def bucket_numbers(plan: Plan, deal: Deal) -> tuple[int, ...]:
 
 
 def groups_before(plan: Plan, r: int, before: int) -> int:
-    """Inside how many groups of hands a round has its buckets: those of the round before, or classes of boards."""
+    """Number of groups inside which a round sorts hands: buckets of the previous round, or classes of boards."""
     if plan.rounds[r].recall and r > 0 and not plan.coded(r):
         return before
     return plan.classes_at(r)
 
 
 def looks_ahead(plan: Plan, r: int) -> bool:
-    """Whether a round rests on the buckets of the next."""
+    """Whether a round is sorted by the buckets of the next round."""
     return any(FEATURES[step.feature].metric == NEXT for step in plan.rounds[r].steps)
 
 
 def ground_metric(plan: Plan, r: int) -> str:
-    """The metric of the space in which a round's centroids are."""
+    """The metric of the space that contains a round's centroids."""
     metric = FEATURES[plan.rounds[r].steps[-1].feature].metric
     return ground_metric(plan, r + 1) if metric == NEXT else metric
 
 
 def rests_on(plan: Plan, r: int) -> set[int]:
-    """The rounds that must be there first: the one before if remembered, the next if looked at."""
+    """The rounds that must be built first: the previous round if remembered, the next if used."""
     needed = {r - 1} if plan.rounds[r].recall and r > 0 else set()
     return needed | ({r + 1} & set(range(len(plan.rounds))) if looks_ahead(plan, r) else set())
 
 
 def in_order(plan: Plan) -> list[int]:
-    """The rounds, each after those that it rests on."""
+    """The rounds in an order of building, each after those that it depends on."""
     rounds, found = range(len(plan.rounds)), list[int]()
     while len(found) < len(rounds):
         for r in rounds:
@@ -119,7 +120,9 @@ def in_order(plan: Plan) -> list[int]:
                 found.append(r)
                 break
         else:
-            raise AbstractionError("a round looks at the next one, which remembers it: let the next be without recall")
+            raise AbstractionError(
+                "a round uses the buckets of the next round, which remembers it: set recall = false in the next round"
+            )
     return found
 
 
@@ -134,7 +137,7 @@ def build(
     engine: Engine | None = None,
     like: Path | None = None,
 ) -> CardAbstraction:
-    """Build a card abstraction in a folder, or what is missing of it, round by round.
+    """Build a card abstraction in a folder, round by round; rounds that the folder has are kept.
 
     Parameters
     ----------
@@ -143,18 +146,20 @@ def build(
     out : Path
         The folder: new, or that of a build of the same plan that was stopped.
     cache : Path, optional
-        Where feature tables are kept for other builds; without one they are in memory.
+        Folder where feature tables are kept for other builds; without it they stay in memory.
     threads : int
-        The buckets do not depend on it.
+        Number of threads; the buckets do not depend on it.
     seconds : float, optional
-        For moving centroids, shared out among the rounds. With such a limit the buckets depend on the machine.
+        Time limit for moving centroids, divided among the rounds. With a limit, the buckets depend on the speed of the
+        machine. By default, there is no limit.
     tick : callable
-        Hears what is being done, in words, and the share of it that is done.
+        Called with a description of the current work, and the share of it that is done.
     engine : Engine, optional
-        Makes features, each by a worker of its own, and clusters hands group by group: those of each class of boards,
-        or of each bucket of the round before. Left out: threads of this process.
+        Computes features, each on a worker of its own, and clusters hands group by group: those of each class of
+        boards, or of each bucket of the previous round. By default, threads of this process.
     like : Path, optional
-        The folder of another abstraction of these cards. Rounds that both plans sort alike are taken from there.
+        The folder of another abstraction of these cards. Rounds that both plans sort in the same way are copied from
+        it.
 
     Returns
     -------
@@ -178,7 +183,7 @@ def build_rounds(
     seconds: float | None = None,
     like: Path | None = None,
 ) -> dict[int, RoundBuckets]:
-    """Build some rounds, and those that they rest on; see `build`."""
+    """Build some rounds, and those that they depend on; see `build`."""
     plan = identity.plan
     require_packages(plan, out)  # before `check`, which may compile kernels
     check(identity)
@@ -209,7 +214,7 @@ def build_rounds(
 
 @contextmanager
 def _tidy(out: Path) -> Iterator[None]:
-    """Where a build fails before anything is there but its description, leave nothing: the folder is free again."""
+    """If a build fails before the folder holds more than its description, remove the folder."""
     try:
         yield
     except AbstractionError:
@@ -220,7 +225,7 @@ def _tidy(out: Path) -> Iterator[None]:
 
 
 def _base_round(public: PublicPlan, deal: Deal, features: Features, out: Path, r: int) -> RoundBuckets:
-    """The buckets of a round of the base: of an abstraction that is there, or of one that is built in the cache."""
+    """Return the buckets of a round of the base abstraction: an existing one, or one that is built in the cache."""
     identity = base_spec(public, deal)
     if public.base and (Path(public.base) / DESCRIPTION).is_file():
         return load_round(Path(public.base), identity, r)
@@ -229,12 +234,12 @@ def _base_round(public: PublicPlan, deal: Deal, features: Features, out: Path, r
 
 
 def base_folder(identity: AbstractionSpec, cache: Path) -> Path:
-    """Where a base abstraction is kept that a build made for itself."""
+    """Folder in the cache for a base abstraction that a build makes for itself."""
     return cache / "bases" / identity.fingerprint
 
 
 def base_spec(public: PublicPlan, deal: Deal) -> AbstractionSpec:
-    """What the base is: the abstraction in a folder, or one that is to be built."""
+    """Return the specification of the base: the abstraction in a folder, or one that is yet to be built."""
     if public.base and (Path(public.base) / DESCRIPTION).is_file():
         there = AbstractionSpec.read(Path(public.base))
         if there.deal != deal:
@@ -247,7 +252,7 @@ def base_spec(public: PublicPlan, deal: Deal) -> AbstractionSpec:
 
 
 def _begin(identity: AbstractionSpec, out: Path) -> None:
-    """Say in the folder what it is to hold; refuse one that holds something else."""
+    """Write the description of an abstraction to its folder; refuse a folder that holds something else."""
     place = out / DESCRIPTION
     if place.exists():
         there = AbstractionSpec.read(out)
@@ -256,16 +261,16 @@ def _begin(identity: AbstractionSpec, out: Path) -> None:
                 f"{out} is for another abstraction, {there.name} ({there.fingerprint}), not {identity.name} "
                 f"({identity.fingerprint}): choose another folder"
             )
-    # What is hidden is the description of a build that was killed while it wrote that.
+    # Hidden files are left by a build that was killed while it wrote the description.
     elif out.exists() and (not out.is_dir() or any(not file.name.startswith(".") for file in out.iterdir())):
-        raise AbstractionError(f"{out} is there and holds no abstraction: choose another folder")
+        raise AbstractionError(f"{out} exists and holds no abstraction: choose another folder")
     with artifact.os_errors(f"{out} cannot be written"):
         out.mkdir(parents=True, exist_ok=True)
         artifact.write_text(place, json.dumps(identity.data(), indent=2))
 
 
 def sorts_alike(one: AbstractionSpec, other: AbstractionSpec, r: int) -> bool:
-    """Whether the buckets of a round are the same in two abstractions; False where that takes more than its own plan.
+    """Whether the buckets of a round are the same in two abstractions; False if the round depends on other rounds.
 
     >>> from kilt.abstraction.plan import plan_named
     >>> one, other = (plan_named(f"IR-KE-KO 9-{flop}-8-8", (0, 3, 1, 1)) for flop in (7, 6))
@@ -282,7 +287,7 @@ def sorts_alike(one: AbstractionSpec, other: AbstractionSpec, r: int) -> bool:
 
 
 def _take_over(identity: AbstractionSpec, out: Path, r: int, like: Path) -> bool:
-    """Copy the buckets of a round from another abstraction, where these are the same; whether that was so."""
+    """Copy the buckets of a round from another abstraction if they are the same; return whether they were."""
     there = AbstractionSpec.read(like)
     if not sorts_alike(identity, there, r):
         return False
@@ -339,7 +344,7 @@ def _build_round(
 
         cost = sum(fitting.parts(write, partial(tick, f"{what}: assigning")))
         if not sizes.all():
-            raise AbstractionError(f"{int((sizes == 0).sum())} of {buckets} buckets of {what} are empty: ask for fewer")
+            raise AbstractionError(f"{int((sizes == 0).sum())} of {buckets} buckets of {what} are empty: use fewer")
         if known and plan.coded(r):
             sorted_in = sort_codes(fitting, steps, known, table, buckets)
             new.save("of_class", sorted_in.bucket)
@@ -360,17 +365,18 @@ def _build_round(
 
 
 def blocks_after(identity: AbstractionSpec, r: int) -> int:
-    """Into how many blocks the next round's buckets fall, so that a hand of a round comes to those of one alone.
+    """Number of blocks of the next round's buckets such that each hand of a round reaches buckets of one block only.
 
-    These are classes of boards that both rounds know. Where the round is looked at in turn by one that sees more of its
-    buckets at once, blocks are as large as that one's, so that all that are compared have a distance.
+    Blocks are classes of boards that both rounds know. If the previous round uses the buckets of this round, and sees
+    more of its buckets at once, blocks are as large as in that round, so that all buckets that are compared have a
+    distance.
     """
     blocks = min(identity.plan.classes_at(r), identity.plan.classes_at(r + 1))
     return min(blocks, blocks_after(identity, r - 1)) if looked_at(identity, r) else blocks
 
 
 def looked_at(identity: AbstractionSpec, r: int) -> bool:
-    """Whether the round before rests on the buckets of a round: one that tells all hands apart does not."""
+    """Whether the previous round is sorted by the buckets of round `r`; a lossless round is not."""
     plan, deal, before = identity.plan, identity.deal, r - 1
     if r == 0 or not looks_ahead(plan, before):
         return False
@@ -378,7 +384,7 @@ def looked_at(identity: AbstractionSpec, r: int) -> bool:
 
 
 def _save_means(new: artifact.Draft, last: Fitted) -> None:
-    """Keep what the buckets are means of, for rounds before that look ahead and for those who compare boards."""
+    """Save the buckets' means, for earlier rounds that look ahead and for comparisons of boards."""
     match last:
         case Means(clusters=clusters):
             new.save("centroids", clusters.centroids)

@@ -1,9 +1,9 @@
-"""Potential-aware buckets (Ganzfried and Sandholm 2014): hands are alike if their next buckets are.
+"""Potential-aware buckets (Ganzfried and Sandholm 2014): hands are similar if their next buckets are.
 
-A point is the distribution over the buckets of the next round that a hand may come to, and the distance is the earth
-mover's, where moving from one of these buckets to another costs the distance between their centroids. That is too slow
-to be computed exactly for millions of points; their greedy heuristic stands for it, and the distance between the means
-of both distributions is a bound that spares most of it.
+A point is a hand's distribution over the buckets of the next round, and the distance is the earth mover's, where moving
+from one of these buckets to another costs the distance between their centroids. To compute this exactly for millions of
+points is too slow; the authors' greedy heuristic approximates it, and the distance between the means of both
+distributions is a lower bound that avoids most computations.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from kilt.abstraction.potential_kernels import Ground
 from kilt.arrays import FloatArray
 from kilt.jit import in_parts
 
-SAMPLE = 100_000  # points that means are fitted to, at most, for each thousand clusters or part of it
+SAMPLE = 100_000  # points that means are fitted to, at most, per thousand clusters or part of a thousand
 ITERATIONS = 10  # at most
-NEIGHBOURS = 128  # of a cluster, whose distances from it are looked for
+NEIGHBOURS = 128  # of a cluster, whose distances from it are computed
 
 
 def ground_of(centroids: Singles, *, absolute: bool, apart: Singles | None = None, blocks: int = 1) -> Ground:
-    """How far the next round's buckets are from each other: their centroids, unless that is known better.
+    """Return the distances between the next round's buckets: those of their centroids, unless `apart` has better ones.
 
-    Of many blocks (see `Ground`), `apart` has the distances within each.
+    If there are several blocks (see `Ground`), `apart` has the distances within each.
     """
     if apart is None:
         apart = _distances(centroids, absolute, blocks)
@@ -37,7 +37,7 @@ def ground_of(centroids: Singles, *, absolute: bool, apart: Singles | None = Non
 
 
 def block_of(ground: Ground, bucket: int) -> tuple[Ground, int]:
-    """The block that a bucket of the next round is in, as if there were no other, and its first bucket."""
+    """Return the block that contains a bucket of the next round, as a `Ground` of its own, and its first bucket."""
     size = ground.order.shape[1]
     first = bucket - bucket % size
     mine = slice(first, first + size)
@@ -54,7 +54,7 @@ def _distances(centroids: Singles, absolute: bool, blocks: int) -> Singles:
 
 
 def centres_of(means: Singles, ground: Ground) -> Singles:
-    """[cluster, dimension] where the distributions of clusters are in the mean; each block has as many clusters."""
+    """Mean position of each cluster's distribution, [cluster, dimension]; blocks have equally many clusters."""
     size, dimensions = means.shape[1], ground.centroids.shape[1]
     blocks = ground.centroids.reshape(-1, size, dimensions)
     centres = means.reshape(len(blocks), -1, size) @ blocks
@@ -62,7 +62,7 @@ def centres_of(means: Singles, ground: Ground) -> Singles:
 
 
 def columns_of(means: Singles, ground: Ground) -> Singles:
-    """[dimension, cluster] the same, so that a point is compared with many at once."""
+    """Mean positions of the clusters as [dimension, cluster], so that a point is compared with many at once."""
     return np.ascontiguousarray(centres_of(means, ground).T)
 
 
@@ -73,15 +73,15 @@ def apart_of(
     threads: int = 1,
     tick: Callable[[float], None] = lambda share: None,
 ) -> Singles:
-    """[cluster, place] how far mean distributions are from those of their block: the ground of the round before.
+    """Distances of mean distributions from those of their block, [cluster, position]: the ground of the previous round.
 
-    There are as many `blocks` as the ground of these means has, or more. Distances are looked for among neighbours
-    only, and each is the larger of the two ways to go. Farther away it differs from that between the centres by much
-    the same, wherever one goes.
+    There are as many `blocks` as the ground of these means has, or more. Distances are computed among neighbours only,
+    and each is the larger of the two directions. For clusters farther apart, the distance between their centres stands
+    in, shifted by its typical difference from the earth mover's distance.
     """
     size = len(means) // blocks
     apart = _distances(centres_of(means, ground), ground.absolute, blocks)
-    near = np.argsort(apart, axis=1, kind="stable")[:, : NEIGHBOURS + 1]  # itself too
+    near = np.argsort(apart, axis=1, kind="stable")[:, : NEIGHBOURS + 1]  # including the cluster itself
     first = np.arange(blocks).repeat(size)[:, None] * size
     found = np.empty(near.shape, dtype=np.float32)
     look = partial(kernels.between, means, (first + near).astype(np.int32), ground, found)
@@ -94,7 +94,7 @@ def apart_of(
 
 
 def sample_of(k: int) -> int:
-    """How many points means are fitted to, at most."""
+    """Number of points that means are fitted to, at most."""
     return SAMPLE * -(-k // 1000)
 
 
@@ -109,9 +109,9 @@ def fit(
     tick: Callable[[float], None] = lambda share: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Singles:
-    """[cluster, next bucket] the mean distributions of `k` clusters of points; a point is a row of next buckets.
+    """Fit the mean distributions of `k` clusters of points, [cluster, next bucket]; a point is a row of next buckets.
 
-    k-means on the points' centres gives a start. The ground is one block.
+    k-means on the points' centres gives the start. The ground must be one block.
     """
     centres = np.zeros((len(point), ground.centroids.shape[1]), dtype=np.float32)
     for column in point.T:
@@ -140,11 +140,11 @@ def _tell(tick: Callable[[float], None], done: int, share: float) -> None:
 
 
 def _fill(labels: Labels, costs: FloatArray, k: int) -> None:
-    """Give empty clusters a point each: those that cost most, and are not alone in theirs."""
+    """Move a point into each empty cluster: the points with the highest costs that are not alone in their cluster."""
     counts = np.bincount(labels, minlength=k)
-    dearest = iter(np.argsort(-costs, kind="stable"))
+    expensive = iter(np.argsort(-costs, kind="stable"))
     for empty in np.flatnonzero(counts == 0):
-        chosen = next(i for i in dearest if counts[labels[i]] > 1)
+        chosen = next(i for i in expensive if counts[labels[i]] > 1)
         counts[labels[chosen]] -= 1
         labels[chosen] = empty
 

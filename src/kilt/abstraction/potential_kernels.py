@@ -13,18 +13,18 @@ from kilt.arrays import ByteArray, FloatArray, IntArray
 from kilt.cards.boards_kernels import locate
 from kilt.jit import kernel
 
-CHECKED = 8  # places after which a distance may be found to be enough
+CHECKED = 8  # positions after which to test whether the lower bound suffices
 
 
 class Ground(NamedTuple):
-    """How far the buckets of the next round are from each other.
+    """Distances between the buckets of the next round.
 
-    Where boards have classes, no hand comes to buckets of two classes: then these fall into blocks of equal size, one
-    after the other, and distances are those within a block.
+    If boards have classes, no hand reaches buckets of two classes: buckets then form blocks of equal size, one after
+    the other, and only distances within a block exist.
     """
 
-    order: Labels  # [bucket, place] all of its block, by their places there, the nearest first
-    apart: Singles  # [bucket, place] their distances
+    order: Labels  # [bucket, rank] all buckets of its block, as positions in it, nearest first
+    apart: Singles  # [bucket, rank] their distances
     centroids: Singles  # [bucket, dimension]
     absolute: bool  # whether the distance is a sum of absolute differences
 
@@ -40,9 +40,9 @@ def next_buckets(
     rows: IntArray,
     out: Labels,
 ) -> None:
-    """Write, for some holdings of some boards, the bucket of the next round that each way to deal on leads to.
+    """For some holdings of some boards, write the bucket of the next round after each way to continue the deal.
 
-    `rows` says where: a holding without one, −1, is left out.
+    `rows` has the output row of each holding; −1 leaves the holding out.
     """
     hands = len(t.bits)
     numbers, filled = np.empty(hands, dtype=np.int32), np.zeros(len(out), dtype=np.int32)
@@ -71,28 +71,28 @@ def next_buckets(
 
 
 class EmdWorkspace(NamedTuple):
-    """Scratch for distances."""
+    """Scratch arrays for earth mover's distances."""
 
-    bucket: Labels  # those that one of both has
-    share: Singles  # what it has of each
-    here: Labels  # the same where something is still due
-    due: Singles  # what is
-    left: Singles  # [place in the block] of the other
+    bucket: Labels  # buckets of the point
+    share: Singles  # its share of each
+    here: Labels  # buckets whose share is not yet moved completely
+    due: Singles  # the rest of their shares
+    left: Singles  # [position in the block] the rest of the mean
 
 
 @kernel
 def make_workspace(buckets: int) -> EmdWorkspace:
-    """Scratch arrays for a next round with `buckets` buckets in a block."""
+    """Allocate scratch arrays for a next round with `buckets` buckets in a block."""
     bucket, here, shares = np.empty(buckets, np.int32), np.empty(buckets, np.int32), np.empty((3, buckets), np.float32)
     return EmdWorkspace(bucket, shares[0], here, shares[1], shares[2])
 
 
 @kernel
 def greedy(count: int, means: Singles, m: int, ground: Ground, enough: np.float32, room: EmdWorkspace) -> np.float32:
-    """About the earth mover's distance of a mean from a point (Ganzfried and Sandholm 2014, algorithm 2).
+    """Approximate the earth mover's distance of a mean from a point (Ganzfried and Sandholm 2014, algorithm 2).
 
-    The point has `count` buckets, which `room` holds. Each takes its share from the mean's nearest buckets that have
-    something left; all take turns. Where it will be `enough` or more, what it is at least.
+    The point has `count` buckets, which `room` holds. In turns, each takes its share from the mean's nearest bucket
+    that has something left. If the distance is going to be `enough` or more, returns a lower bound.
     """
     bucket, share, here, due, left = room
     buckets, total, tiny = means.shape[1], np.float32(0), np.float32(1e-7)
@@ -129,9 +129,9 @@ def greedy(count: int, means: Singles, m: int, ground: Ground, enough: np.float3
 
 @kernel
 def gather(point: Labels, i: int, often: Labels, room: EmdWorkspace) -> int:
-    """Write which buckets a point has, and its share of each; how many there are.
+    """Write the buckets of a point, and its share of each; return their number.
 
-    `often` [place in the block] is zero before and after.
+    `often` [position in the block] is zero before and after.
     """
     count, ways, first = 0, point.shape[1], point[i, 0] - point[i, 0] % len(often)
     for j in range(ways):
@@ -159,11 +159,11 @@ def assign(
     labels: Labels,
     costs: Singles,
 ) -> int:
-    """Write the nearest mean of each point within its group, and how far it is; how many labels changed.
+    """Write the nearest mean of each point within its group, and its distance; return the number of changed labels.
 
     Labels are as in `cluster_kernels.assign`. The distance between the centres of two distributions is never more than
-    the earth mover's distance between them: means whose centre is too far away need not be looked at. `columns` are
-    the centres [dimension, mean].
+    the earth mover's distance between them: means whose centre is too far away are skipped. `columns` are the centres
+    [dimension, mean].
     """
     dimensions, changed = len(columns), 0
     often, room = np.zeros(means.shape[1], dtype=np.int32), make_workspace(means.shape[1])
@@ -215,7 +215,7 @@ def assign(
 
 @kernel
 def between(means: Singles, near: Labels, ground: Ground, found: Singles, start: int, end: int) -> None:
-    """Write how far some means are from those that are near them, of the same block."""
+    """Write the distances of some means from their neighbours in `near`, of the same block."""
     far, room = np.float32(np.inf), make_workspace(means.shape[1])
     for a in range(start, end):
         block = a * (len(ground.order) // means.shape[1]) // len(means)
@@ -226,7 +226,7 @@ def between(means: Singles, near: Labels, ground: Ground, found: Singles, start:
 
 @kernel
 def spread_out(means: Singles, m: int, first: int, room: EmdWorkspace) -> int:
-    """Write which buckets a mean has, from the first of its block on, and its share of each; how many there are."""
+    """Write the buckets of a mean, from the first of its block on, and its share of each; return their number."""
     count = 0
     for b in range(means.shape[1]):
         if means[m, b] > 0:

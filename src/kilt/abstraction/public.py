@@ -1,20 +1,21 @@
-"""Distances between public states, in three published ways.
+"""Distances between public states, by three published methods.
 
-A public state is what all players see: in poker a board, up to a renaming of suits. It is told by the private hands
-that go with it, and these by the buckets that a *base abstraction* puts them into.
+A public state is the information that all players share: in poker a board, up to a renaming of suits. Its description
+is the set of private hands that are possible on it, and the description of a hand is its bucket in a *base
+abstraction*.
 
 tartanian7
-    The share of hands that are in no bucket of both boards: half the L1 distance of their counts [Brown15 algorithm 2].
-    Whatever private cards lead to a bucket, it is the same bucket.
+    The share of hands that the two boards do not have in common buckets: half the L1 distance of their counts
+    [Brown15 algorithm 2]. All hands of a bucket count as equal, whatever their private cards.
 waugh
-    L2 between tables of transitions: the chance that a hand of bucket i in the round before is in bucket j on this
-    board (Waugh et al. 2009, as [Brown15] tells it). Boards that swap the roles of two ranks are far apart.
+    L2 between tables of transitions: the probability that a hand of bucket i in the previous round is in bucket j on
+    this board (Waugh et al. 2009, as described in [Brown15]). Boards that swap the roles of two ranks are far apart.
 schmid
-    The earth mover's distance between the two sets of hands [Schmid15]: how far hands must be moved at least to make
-    one set the other. Between hands, distances are those of histograms of hand strength, of this round or of this one
-    and all before. Exactly, that is a transport problem of 1,176 by 1,176 hands for each pair of flops. Much the same
-    comes out, far sooner, where the hands of a board that are in one bucket of the base are gathered at their mean
-    first: some sixty heaps are left of them.
+    The earth mover's distance between the two sets of hands [Schmid15]: the least cost of moving one set onto the
+    other. The distance of two hands is that of their histograms of hand strength, in this round or averaged over this
+    and all earlier rounds. Computed exactly, this is a transport problem of 1,176 by 1,176 hands for each pair of
+    flops. The result is almost the same, and much faster to compute, if the hands of a board that share a bucket of
+    the base are first gathered at their mean: some sixty points are left.
 """
 
 from __future__ import annotations
@@ -45,34 +46,34 @@ Share: TypeAlias = Callable[[float], None]
 Counts: TypeAlias = npt.NDArray[np.uint16]
 
 KIND = "distances of boards"
-BOARDS = 256  # that are looked up at once
-BUCKETS, WAUGH_BUCKETS, PROTOTYPES = 5000, 10, 100  # of the bases that stand for those of the papers
+BOARDS = 256  # boards that are looked up at a time
+BUCKETS, WAUGH_BUCKETS, PROTOTYPES = 5000, 10, 100  # numbers of buckets of the bases that stand for those of the papers
 SAVED_EVERY = 30.0  # seconds
 STEPS = 10_000_000  # of the network simplex, at most
-PAIRS = 1024  # that are compared at once, at most: the hands of their boards are in memory
-SHARES = 256  # of these, for threads or processes, at most
+PAIRS = 1024  # pairs that are compared at a time, at most: the hands of their boards are in memory
+SHARES = 256  # parts of a batch for threads or processes, at most
 
 
 class States(NamedTuple):
-    """Some public states of a round: boards."""
+    """Some of the boards of a round."""
 
     deal: Deal
     r: int
-    holdings: Holdings  # whose boards they are
-    chosen: IntArray  # which of them
+    holdings: Holdings  # all boards of the round
+    chosen: IntArray  # indices of the boards in question
 
     @property
     def boards(self) -> IntArray:
-        """[board, card]."""
+        """The boards as [board, card]."""
         return self.holdings.tables.cards[self.chosen]
 
     @property
     def hands(self) -> int:
-        """How many hands each goes with."""
+        """Number of hands that are possible on each board."""
         return comb(self.deal.deck.size - self.deal.sizes[self.r], self.deal.hole_cards)
 
     def counts(self, base: RoundBuckets) -> Counts:
-        """[board, bucket] how many hands are in each bucket of the base: the table T of algorithm 2."""
+        """Number of hands in each bucket of the base, [board, bucket]: the table T of algorithm 2."""
         counts = np.zeros((len(self.chosen), base.buckets), dtype=np.uint16)
         for start in range(0, len(counts), BOARDS):
             some = self.boards[start : start + BOARDS]
@@ -81,20 +82,20 @@ class States(NamedTuple):
 
 
 class Comparing(NamedTuple):
-    """What boards are compared by, and where distances are kept that take long."""
+    """The input of a comparison of boards, and where slow distances are saved."""
 
     states: States
     public: PublicPlan
     base: Callable[[int], RoundBuckets]  # the buckets of a round of the base
     features: Features
     bins: int
-    folder: Path | None  # for distances as far as they are known
-    fingerprint: str  # of all that they follow from
+    folder: Path | None  # folder for the distances that are known so far
+    fingerprint: str  # hash of everything that determines the distances
     tick: Share
 
 
 def base_plan(deal: Deal, public: PublicPlan) -> Plan:
-    """The base abstraction of a paper, or one like it for other decks; only the rounds that are needed get built."""
+    """Return the base abstraction of a paper, or a similar one for other decks; only the rounds in use are built."""
     hands = [len(deal.holdings((size,))) for size in deal.sizes]
     if public.method == "schmid":
         rounds = [RoundPlan(False, (BucketStep(CANONICAL),)) for _ in hands]
@@ -108,14 +109,14 @@ def base_plan(deal: Deal, public: PublicPlan) -> Plan:
 
 
 def tartanian7(comparing: Comparing) -> Singles:
-    """[board, board] the share of hands that are in no bucket of both [Brown15 algorithm 2]."""
+    """Distances of boards: the share of hands that two boards do not have in common buckets [Brown15 algorithm 2]."""
     states = comparing.states
     counts = states.counts(comparing.base(states.r))
     return total_variation(counts, states.hands, comparing.features.threads, comparing.tick)
 
 
 def total_variation(counts: Counts, hands: int, threads: int = 1, tick: Share = lambda share: None) -> Singles:
-    """[row, row] half the L1 distance of rows of counts, as a share of all hands."""
+    """Half the L1 distance of each pair of rows of `counts`, as a share of all hands, shape (rows, rows)."""
     distances = np.zeros((len(counts), len(counts)), dtype=np.float32)
     in_parts(
         lambda first, end: kernels.total_variation(counts, first, end, hands, distances), len(counts), threads, tick
@@ -124,7 +125,7 @@ def total_variation(counts: Counts, hands: int, threads: int = 1, tick: Share = 
 
 
 def waugh(comparing: Comparing) -> Singles:
-    """[board, board] L2 between tables of transitions from the round before."""
+    """Distances of boards: L2 between their tables of transitions from the buckets of the previous round."""
     from scipy.sparse import csr_array
 
     states, r = comparing.states, comparing.states.r
@@ -146,20 +147,20 @@ def waugh(comparing: Comparing) -> Singles:
 
 
 class Heaps(NamedTuple):
-    """The hands of a board, as many at each place as there are."""
+    """The hands of a board as points with weights."""
 
-    hands: FloatArray  # [heap] as a share of the board's
-    places: Singles  # [heap, dimension] whose L1 distance is that of hands
+    hands: FloatArray  # [point] share of the board's hands
+    places: Singles  # [point, dimension]; the L1 distance of two points is that of their hands
 
 
 class Exactly(NamedTuple):
-    """Earth mover's distances of boards, from all hands one by one."""
+    """Earth mover's distances of boards, with a point for each hand."""
 
     states: States
-    tables: list[tuple[Holdings, FeatureTable]]  # of this round and, as the case may be, of those before
+    tables: list[tuple[Holdings, FeatureTable]]  # of this round and, for ground history, of the earlier rounds
 
     def heaps(self, board: int) -> Heaps:
-        """Each hand of a board by itself."""
+        """A point for each hand of a board."""
         cards, pieces = self.states.boards[board], []
         apart = self.states.holdings.row(cards)[1] >= 0
         for holdings, table in self.tables:
@@ -169,26 +170,26 @@ class Exactly(NamedTuple):
         return Heaps(share, np.concatenate(pieces, axis=1, dtype=np.float32))
 
     def pair(self, i: int, j: int) -> float:
-        """The distance of boards i and j, in units of the places."""
+        """The distance of boards i and j, in units of the points."""
         return moved(self.heaps(i), self.heaps(j))
 
 
 class Gathered(NamedTuple):
-    """Earth mover's distances of boards, whose hands of one bucket are gathered at their mean."""
+    """Earth mover's distances of boards, with a point for the hands of each bucket: their mean."""
 
     of_board: list[Heaps]
 
     def heaps(self, board: int) -> Heaps:
-        """The hands of a board, a heap for each bucket of the base."""
+        """The hands of a board, a point for each bucket of the base."""
         return self.of_board[board]
 
     def pair(self, i: int, j: int) -> float:
-        """The distance of boards i and j, in units of the places."""
+        """The distance of boards i and j, in units of the points."""
         return moved(self.heaps(i), self.heaps(j))
 
 
 def transport() -> Any:
-    """The package POT, which solves transport problems. Raises AbstractionError if it is not installed."""
+    """Import and return POT, the package for transport problems; raise AbstractionError if it is not installed."""
     try:
         import ot  # type: ignore[import-untyped]
     except ImportError:
@@ -200,7 +201,7 @@ def transport() -> Any:
 
 
 def moved(mine: Heaps, theirs: Heaps) -> float:
-    """The earth mover's distance between the hands of two boards."""
+    """Earth mover's distance between the hands of two boards."""
     from scipy.spatial.distance import cdist
 
     costs = cdist(mine.places, theirs.places, "cityblock")
@@ -208,11 +209,11 @@ def moved(mine: Heaps, theirs: Heaps) -> float:
 
 
 def schmid(comparing: Comparing) -> Singles:
-    """[board, board] earth mover's distances of the hands [Schmid15], in bins of the histograms."""
+    """Distances of boards: the earth mover's distance of their hands [Schmid15], in bins of the histograms."""
     states, public = comparing.states, comparing.public
 
     @cache
-    def hands() -> Exactly | Gathered:  # nobody asks for them where all distances are known
+    def hands() -> Exactly | Gathered:  # not called if all distances are known
         exactly = hand_by_hand(states, public.ground, comparing.features, comparing.bins)
         return exactly if public.exact else gather(exactly, comparing.base(states.r))
 
@@ -220,13 +221,13 @@ def schmid(comparing: Comparing) -> Singles:
 
 
 def hand_by_hand(states: States, ground: str, features: Features, bins: int) -> Exactly:
-    """Distances of all hands one by one."""
+    """Return earth mover's distances with a point for each hand."""
     deal, tables = features.deal, FEATURES[ground].tables(features, FeatureSettings(bins), states.r)
     return Exactly(states, [(deal.holdings((deal.sizes[r],)), table) for r, table in tables])
 
 
 def gather(exactly: Exactly, base: RoundBuckets) -> Gathered:
-    """Distances of hands that are gathered by the buckets of a base."""
+    """Return earth mover's distances with the hands of each bucket of a base gathered at their mean."""
     found = []
     for board, cards in enumerate(exactly.states.boards):
         points, row = exactly.heaps(board).places, base.row(cards)[exactly.states.holdings.row(cards)[1] >= 0]
@@ -238,7 +239,7 @@ def gather(exactly: Exactly, base: RoundBuckets) -> Gathered:
 
 
 class _Pairs(NamedTuple):
-    """Some pairs of boards, with all that it takes to compare them anywhere."""
+    """Some pairs of boards, with everything that a worker needs to compare them."""
 
     first: list[int]  # [pair] board
     second: list[int]
@@ -246,14 +247,15 @@ class _Pairs(NamedTuple):
 
 
 def _distances(pairs: _Pairs) -> list[float]:
-    """[pair] the earth mover's distance."""
+    """Earth mover's distance of each pair."""
     return [moved(pairs.heaps[i], pairs.heaps[j]) for i, j in zip(pairs.first, pairs.second, strict=True)]
 
 
 def all_pairs(heaps: Callable[[int], Heaps], comparing: Comparing) -> Singles:
-    """[board, board] earth mover's distances, by threads or by the processes of an engine.
+    """Earth mover's distances of all pairs of boards, computed by threads or by the processes of an engine.
 
-    Now and then what is known is kept, and one who is stopped goes on. What a lost process had is done again.
+    Known distances are saved from time to time, so that a build that was stopped resumes. The pairs of a lost process
+    are computed again.
     """
     count = len(comparing.states.chosen)
     first, second = np.triu_indices(count, 1)
@@ -265,7 +267,7 @@ def all_pairs(heaps: Callable[[int], Heaps], comparing: Comparing) -> Singles:
 
 
 def _all_known(heaps: Callable[[int], Heaps], comparing: Comparing, first: IntArray, second: IntArray) -> Singles:
-    """[pair] the earth mover's distances of pairs of boards, from where whoever was stopped left off."""
+    """Earth mover's distances of pairs of boards; resumes from the distances that an earlier call saved."""
     known, done = np.zeros(len(first), dtype=np.float32), 0
     inputs = {"boards": comparing.fingerprint}
     if comparing.folder:

@@ -25,7 +25,7 @@ def count_buckets(t: HoldingTables, boards: IntArray, rows: Labels, counts: npt.
 
 @kernel
 def total_variation(counts: npt.NDArray[np.uint16], start: int, end: int, hands: int, distances: Singles) -> None:
-    """Write the distances of some boards from all later ones: the share of hands that are in no bucket of both."""
+    """Write the distances of some boards from all later ones: the share of hands without a common bucket."""
     for i in range(start, end):
         mine = counts[i]
         for j in range(i + 1, len(counts)):

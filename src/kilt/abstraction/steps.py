@@ -1,8 +1,8 @@
 """The steps of an abstraction: each sorts the holdings of a group into buckets, by one feature.
 
-Groups are the buckets of the step before, or of the round before where it is remembered; at first there may be one for
-all. Bucket b of group g has the number g·k + b. A step is fitted first, to all holdings or to some; then it gives
-buckets to the holdings of any boards.
+A group is a bucket of the previous step, or of the previous round if that is remembered; otherwise one group has all
+holdings. Bucket b of group g has the number g·k + b. A step is first fitted, to all holdings or to a sample; then it
+assigns buckets to the holdings of any boards.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from kilt.cards.deck import subsets
 from kilt.errors import AbstractionError
 from kilt.jit import in_parts
 
-MANY = 5_000  # points are drawn for each group, about, at least, where there are several
-FEW = 1_000  # or else all of the group's points are taken
-LEVELS = 1 << 16  # of a value, at most, that percentiles tell apart
+MANY = 5_000  # about the minimum number of points that are drawn for each group, if there are several
+FEW = 1_000  # a group with fewer drawn points uses all of its points
+LEVELS = 1 << 16  # different values that percentiles distinguish, at most
 PIECE = 1 << 22  # values that are numbered at a time
 
 N = TypeVar("N", bound=tuple[Any, ...])  # a NamedTuple
 Flags: TypeAlias = npt.NDArray[np.bool_]
-Chosen: TypeAlias = Flags | slice  # of the holdings of a part
+Chosen: TypeAlias = Flags | slice  # holdings of a part
 ALL = slice(None)
-Share: TypeAlias = Callable[[float], None]  # hears what share is done
+Share: TypeAlias = Callable[[float], None]  # called with the share that is done
 Stop: TypeAlias = Callable[[], bool]
 Fit: TypeAlias = Callable[[Array, FloatArray, int, int, Stop, Share], Singles]  # points, weights, seed, threads, …
 
 
 class Before(NamedTuple):
-    """The round before, where it is remembered."""
+    """The previous round, if its buckets are remembered."""
 
     holdings: Holdings
     table: Array  # [board, hand] buckets
@@ -57,7 +57,7 @@ class Before(NamedTuple):
 
 @dataclass(frozen=True)
 class HoldingBatch:
-    """The holdings of some boards of a round."""
+    """The holdings of the boards `start` to `end` of a round."""
 
     holdings: Holdings
     start: int  # board
@@ -70,13 +70,13 @@ class HoldingBatch:
 
     @cached_property
     def weights(self) -> IntArray:
-        """[holding] how many deals it stands for."""
+        """Number of deals that each holding stands for."""
         weights = np.empty(self.count, dtype=np.int64)
         holdings_kernels.weigh_holdings(self.holdings.tables, self.start, self.end, self.holdings.ways, weights)
         return weights
 
     def rows(self, other: Holdings) -> IntArray:
-        """[holding] the holding that it is among others, whose boards are sets of the first cards."""
+        """Index of each holding among those of `other`, whose boards are sets of the first cards."""
         first = self.holdings.tables.first
         if other is self.holdings:
             return np.arange(first[self.start], first[self.end])
@@ -85,7 +85,7 @@ class HoldingBatch:
         return rows
 
     def groups(self, before: Before | None) -> Labels:
-        """[holding] the bucket of the round before, or 0."""
+        """Bucket of each holding in the previous round, or 0 if `before` is None."""
         buckets = np.zeros(self.count, dtype=np.int32)
         if before:
             holdings_kernels.find_buckets(
@@ -94,7 +94,7 @@ class HoldingBatch:
         return buckets
 
     def next_buckets(self, after: After, chosen: Chosen) -> Labels:
-        """[chosen holding, way to deal on] the buckets of the next round."""
+        """Buckets of the next round, [chosen holding, way to continue the deal]."""
         deck, hole, size = self.holdings.deck, self.holdings.hole_cards, self.holdings.boards.shape[1]
         added = after.holdings.boards.shape[1] - size
         rows = np.full(self.count, -1, dtype=np.int64)
@@ -115,10 +115,10 @@ class Fitted(Protocol):
 
     @property
     def buckets(self) -> int:
-        """Number of buckets, those of all groups together."""
+        """Number of buckets, over all groups."""
 
     def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """The buckets of some holdings and, where that means something, what each costs there."""
+        """Return the buckets of some holdings and, if it is defined, the cost of each holding in its bucket."""
 
 
 class EachHand(NamedTuple):
@@ -127,20 +127,20 @@ class EachHand(NamedTuple):
     buckets: int
 
     def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """The buckets of some holdings inside their groups, and what each costs there: see `Fitted`."""
+        """Return the bucket of each holding, which is its own; there are no costs."""
         return part.rows(part.holdings).astype(np.int32), None
 
 
 class Percentiles(NamedTuple):
-    """Buckets of equal weight in order of a value."""
+    """Buckets of equal weight in the order of a value."""
 
-    holdings: Holdings  # that have values: boards taken as sets
-    codes: npt.NDArray[np.integer[Any]]  # [holding] its value's number in order
+    holdings: Holdings  # the holdings that have values: boards are taken as sets
+    codes: npt.NDArray[np.integer[Any]]  # [holding] the rank of its value
     bucket: Labels  # [group, code]
     buckets: int
 
     def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """The buckets of some holdings inside their groups, and what each costs there: see `Fitted`."""
+        """Return the buckets of some holdings inside their groups; there are no costs."""
         return self.bucket[groups, self.codes[part.rows(self.holdings)]], None
 
 
@@ -152,7 +152,7 @@ class Means(NamedTuple):
     buckets: int
 
     def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """The buckets of some holdings inside their groups, and what each costs there: see `Fitted`."""
+        """Return the buckets of some holdings inside their groups, and the cost of each at its centroid."""
         points, labels = self.points(part, ALL), -1 - groups
         costs: Singles = np.empty(len(points), dtype=np.float32)
         c, bounds = self.clusters, (NO_BOUNDS, NO_BOUNDS, NO_BOUNDS)
@@ -161,7 +161,7 @@ class Means(NamedTuple):
 
 
 class After(NamedTuple):
-    """The round after, for those who look ahead."""
+    """The next round, for steps that look ahead."""
 
     holdings: Holdings
     table: Array  # [board, hand] buckets
@@ -174,15 +174,15 @@ class Potentials(NamedTuple):
     after: After
     means: Singles  # [bucket, next bucket of its block]
     columns: Singles  # [dimension, bucket] their centres
-    group: int  # how many buckets a group has
+    group: int  # number of buckets per group
 
     @property
     def buckets(self) -> int:
-        """Number of buckets, those of all groups together."""
+        """Number of buckets, over all groups."""
         return len(self.means)
 
     def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """The buckets of some holdings inside their groups, and what each costs there: see `Fitted`."""
+        """Return the buckets of some holdings inside their groups, and their distances from the mean distributions."""
         points, labels = part.next_buckets(self.after, ALL), -1 - groups
         costs, where = np.empty(len(points), dtype=np.float32), (self.means, self.columns, self.after.ground)
         potential_kernels.assign(points, 0, len(points), self.group, *where, labels, costs)
@@ -190,7 +190,7 @@ class Potentials(NamedTuple):
 
 
 class Fitting(NamedTuple):
-    """What steps are fitted to: a round's holdings and what is known of them."""
+    """The input that steps are fitted to: a round's holdings, and the rounds that they depend on."""
 
     plan: Plan
     features: Features
@@ -198,11 +198,11 @@ class Fitting(NamedTuple):
     holdings: Holdings
     before: Before | None
     after: After | None
-    seconds: float | None  # for k-means, if they are limited
+    seconds: float | None  # time limit for k-means, if there is one
     tick: Share
 
     def fit(self, steps: tuple[BucketStep, ...]) -> list[Fitted]:
-        """The steps of a round, one inside the other."""
+        """Fit the steps of a round, one inside the other."""
         fitted: list[Fitted] = []
         for step in steps:
             groups = fitted[-1].buckets if fitted else self.before.buckets if self.before else 1
@@ -210,8 +210,8 @@ class Fitting(NamedTuple):
                 fitted.append(EachHand(len(self.holdings)))
             elif groups * step.buckets > len(self.holdings):
                 raise AbstractionError(
-                    f"{groups * step.buckets:,} buckets are asked for in round {self.r + 1}, but there are only "
-                    f"{len(self.holdings):,} different hands: ask for fewer"
+                    f"the plan asks for {groups * step.buckets:,} buckets in round {self.r + 1}, but there are only "
+                    f"{len(self.holdings):,} different hands: use fewer"
                 )
             elif FEATURES[step.feature].metric == VALUE:
                 fitted.append(self._percentiles(step, groups, fitted))
@@ -222,14 +222,14 @@ class Fitting(NamedTuple):
         return fitted
 
     def sort(self, part: HoldingBatch, fitted: list[Fitted]) -> tuple[Labels, Singles | None]:
-        """The buckets of some holdings after all steps so far, and the costs of the last step."""
+        """Return the buckets of some holdings after all steps so far, and the costs of the last step."""
         groups, costs = part.groups(self.before), None
         for step in fitted:
             groups, costs = step.sort(part, groups)
         return groups, costs
 
     def parts(self, work: Callable[[HoldingBatch], Any], tick: Share = lambda share: None) -> list[Any]:
-        """Do something with all holdings, part by part."""
+        """Call `work` on all holdings, part by part, and return the results."""
         count = max(64, len(self.holdings) // 500_000)  # so that a part is small
         return in_parts(
             lambda start, end: work(HoldingBatch(self.holdings, start, end)),
@@ -245,7 +245,7 @@ class Fitting(NamedTuple):
         return self.features.is_last(self.r)
 
     def points(self, feature: str) -> Points:
-        """What gives the points of some holdings: the rows of a feature's tables side by side, in equal shares."""
+        """Return a function from holdings to points: a feature's tables side by side, with equal weights."""
         deal = self.features.deal
         tables = FEATURES[feature].tables(self.features, self.plan.settings, self.r)
         if not tables:
@@ -273,7 +273,7 @@ class Fitting(NamedTuple):
         def weigh(part: HoldingBatch) -> None:
             group, _ = self.sort(part, fitted)
             where = group * np.int64(levels) + codes[part.rows(sets)]
-            with alone:  # there may be thousands of parts, each too large to be kept
+            with alone:  # summed at once, because thousands of large parts cannot be kept
                 holdings_kernels.add_at(where, part.weights, mass)
 
         self.parts(weigh, self.tick)
@@ -295,8 +295,8 @@ class Fitting(NamedTuple):
     def _potentials(self, step: BucketStep, groups: int, fitted: list[Fitted]) -> Potentials:
         if self.after is None:
             raise AbstractionError(
-                f"round {self.r + 1} is to look at the next round's buckets, which need centroids: let the next round "
-                "be there, without recall, and let its last step be one of histogram, ochs, history, potential"
+                f"round {self.r + 1} is sorted by the next round's buckets, which need centroids: let the next round "
+                "exist, without recall, and let its last step be one of histogram, ochs, history, potential"
             )
         after = self.after
 
@@ -306,7 +306,7 @@ class Fitting(NamedTuple):
         return Potentials(after, means, columns_of(means, after.ground), step.buckets)
 
     def _each_group(self, points: Points, sample: int, groups: int, fitted: list[Fitted], fit: Fit) -> Singles:
-        """What is fitted to the points of each group, or to a sample of them, one group after another."""
+        """Fit to the points of each group, or to a sample of them, one group after another."""
         share = min(1.0, max(sample, MANY * (groups - 1)) / len(self.holdings))
 
         def draw(part: HoldingBatch, few: Flags | None = None) -> tuple[Array, FloatArray, Labels]:
@@ -322,7 +322,8 @@ class Fitting(NamedTuple):
         if share < 1 and often.min() < FEW:
             drawn += self.parts(partial(draw, few=often < FEW))
         data, weights, group = (np.concatenate(pieces) for pieces in zip(*drawn, strict=True))
-        stop = partial(_past, inf if self.seconds is None else time() + self.seconds)  # by the clock of all machines
+        # by wall-clock time, which all machines share
+        stop = partial(_past, inf if self.seconds is None else time() + self.seconds)
         if groups == 1:
             return fit(data, weights, self.plan.seed, self.features.threads, stop, self._tick_fit)
         order = np.argsort(group, kind="stable")
@@ -338,7 +339,7 @@ class Fitting(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """The points of a group, which are fitted without looking at others."""
+    """The points of one group, which are fitted independently of the others."""
 
     data: Array
     weights: FloatArray
@@ -350,7 +351,7 @@ def _fit_group(fit: Fit, stop: Stop, group: _Group) -> Singles:
 
 
 def _writable(arrays: N) -> N:
-    """What an engine sends is there for reading only: kernels would be compiled once more for that."""
+    """Make read-only arrays, as an engine sends them, writable: kernels would be compiled again for their type."""
     return type(arrays)(*(np.require(it, None, "W") if isinstance(it, np.ndarray) else it for it in arrays))
 
 
@@ -365,7 +366,7 @@ def _fit_means(
     stop: Stop,
     tick: Share,
 ) -> Singles:
-    """Centroids, the weakest first."""
+    """Fit centroids, and order them by strength, the weakest first."""
     found = kmeans(
         data,
         buckets,
@@ -393,7 +394,7 @@ def _fit_potentials(
     stop: Stop,
     tick: Share,
 ) -> Singles:
-    """Mean distributions, the weakest first; all points are of one block."""
+    """Fit mean distributions, and order them by strength, the weakest first; all points are of one block."""
     block, first = block_of(_writable(ground), int(data[0, 0]))
     ground, data = block, data - np.int32(first)
     means = potential.fit(data, weights, buckets, ground, seed=seed, threads=threads, tick=tick, stop=stop)
@@ -406,9 +407,9 @@ def _past(moment: float) -> bool:
 
 
 def _codes(values: Array, weights: Callable[[], IntArray]) -> tuple[npt.NDArray[np.integer[Any]], int]:
-    """The number of each holding's value in order, and how many there are; at most LEVELS, of equal weight then."""
+    """Rank of each holding's value, and the number of ranks: at most LEVELS, then of equal weight."""
     most = int(values.max())
-    if most < LEVELS:  # no sorting, which takes two words for each of them
+    if most < LEVELS:  # without sorting, which takes two words per holding
         there = np.zeros(most + 1, dtype=np.bool_)
         starts = range(0, len(values), PIECE)
         for start in starts:

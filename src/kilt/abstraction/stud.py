@@ -1,13 +1,13 @@
-"""Classes of boards in stud: players who know their own cards, but of the up-cards a class alone.
+"""Classes of boards in stud: players know their own cards, but only the class of the up-cards.
 
-A board here is a pair of up-cards as a player sees it, the own ones first, up to a renaming of suits. It is told by the
-hands that the player may hold, and these by how strong they may become [Schmid15]: the distance of two boards is the
-earth mover's between their hands, whose own distance is that of histograms of hand strength, in this round and in the
-one before (`--ground history` in hold'em). Nothing is binned: strengths are listed and sorted, so that the earth
-mover's distance of two lists is their L1 distance.
+A board here is a pair of sets of up-cards as a player sees it, the player's own first, up to a renaming of suits. It is
+described by the hands that the player may hold, and a hand by its possible final strengths [Schmid15]: the distance of
+two boards is the earth mover's distance between their hands, and the distance of two hands is that of their histograms
+of hand strength, in this round and in the previous one (`--ground history` in hold'em). There are no bins: strengths
+are listed and sorted, so that the earth mover's distance of two lists is their L1 distance.
 
-Players remember what they have seen. So an abstract game is the whole one with information sets merged, and has perfect
-recall.
+Players remember the cards that they saw. So the abstract game is the original one with information sets merged, and has
+perfect recall.
 """
 
 from __future__ import annotations
@@ -31,15 +31,21 @@ from kilt.games.stud import Stud
 from kilt.tree.flat import FlatTree, MergedTree, merge
 
 Cards: TypeAlias = tuple[int, ...]
-UpCards: TypeAlias = tuple[Cards, Cards]  # a board as a player sees it: own up-cards, the opponent's
-# What a player is told, given own up-cards, the opponent's, hole cards, and what each round has dealt face down. Who is
-# told the same must have been told the same in the round before.
+UpCards: TypeAlias = tuple[Cards, Cards]  # a board as a player sees it: the player's up-cards, the opponent's
+# The information of a player, given the player's up-cards, the opponent's, the hole cards, and the cards that each
+# round has dealt face down. Two hands with the same information must have had the same in the previous round.
 Telling: TypeAlias = Callable[..., str]
 
 
 @dataclass(frozen=True)
 class StudBoards:
-    """The boards of a game in which one round deals up-cards, and none before it deals more than hole cards."""
+    """The boards of a game in which one round deals up-cards, and earlier rounds deal hole cards only.
+
+    Raises
+    ------
+    AbstractionError
+        The game deals its cards in another way.
+    """
 
     game: Stud
 
@@ -64,7 +70,7 @@ class StudBoards:
         return list(_left(range(self.game.deck.size), self.game.rules.hole_cards, *board))
 
     def seen(self, *cards: Cards) -> tuple[Cards, ...]:
-        """What a player sees with suits renamed, so that what is alike has one name: the lowest, group after group."""
+        """Rename suits so that equivalent cards get one name: the lowest, group after group."""
         return min(tuple(tuple(sorted(names[card] for card in group)) for group in cards) for names in self._renamed)
 
     @cached_property
@@ -74,7 +80,7 @@ class StudBoards:
 
     @cached_property
     def _strengths(self) -> dict[tuple[UpCards, Cards], FloatArray]:
-        """[board, hand] how often it wins at showdown, ties halved, by the player's last cards: sorted."""
+        """For each board and hand, the sorted strengths at showdown (ties count half) over the player's last cards."""
         deck, last = self.game.deck, sum(self.game.rules.down_cards)
         value = cache(lambda cards: strength(cards, deck))
         found = {}
@@ -93,7 +99,7 @@ class StudBoards:
 
     @cached_property
     def _before(self) -> dict[tuple[Cards, ...], FloatArray]:
-        """[hand up to suits] how often it wins at showdown, by the cards to come: sorted."""
+        """For each hand up to suits, the sorted strengths at showdown over the cards to come."""
         found: dict[tuple[Cards, ...], FloatArray] = {}
         up, cards = sum(self.game.rules.up_cards), range(self.game.deck.size)
         for (hand,) in {self.seen(hand) for hand in _left(cards, self.game.rules.hole_cards)}:
@@ -104,9 +110,9 @@ class StudBoards:
         return found
 
     def places(self, board: UpCards, *, history: bool = True) -> FloatArray:
-        """[hand, dimension] where the hands of a board are; L1 distances are those of their histograms.
+        """Points of the hands of a board, [hand, dimension]; the L1 distance of two points is that of their histograms.
 
-        Where `history`, distances are means of those in this round and in the one before.
+        With `history`, distances are means over this round and the previous one.
         """
         rows = []
         for hand in self.hands(board):
@@ -115,7 +121,7 @@ class StudBoards:
         return np.array(rows)
 
     def distances(self) -> FloatArray:
-        """[board, board] the earth mover's distance of their hands [Schmid15]."""
+        """Earth mover's distances of the hands of each pair of boards, shape (boards, boards) [Schmid15]."""
         every = [self.places(board) for board in self.boards]
         heaps = [Heaps(np.full(len(rows), 1 / len(rows)), rows.astype(np.float32)) for rows in every]
         found = np.zeros((len(heaps), len(heaps)))
@@ -124,7 +130,7 @@ class StudBoards:
         return found
 
     def public(self, labels: Sequence[int]) -> Telling:
-        """Tell players the class of the board, by a label for each board, and their own cards."""
+        """Return a function that tells players the class of the board, given a label per board, and their own cards."""
         label = dict(zip(self.boards, labels, strict=True))
 
         def tell(mine: Cards, theirs: Cards, hand: Cards, *last: Cards) -> str:
@@ -134,7 +140,7 @@ class StudBoards:
         return tell
 
     def by_strength(self, k: int, seed: int = 0) -> Telling:
-        """Tell players how strong their hand is on the board, in `k` steps for each hand, and their own cards."""
+        """Return a function that tells players their own cards, and in `k` steps how strong their hand is."""
         label = dict[tuple[UpCards, Cards], int]()
         for hand in {hand for board in self.boards for hand in self.hands(board)}:
             there = [board for board in self.boards if hand in self.hands(board)]
@@ -150,11 +156,11 @@ class StudBoards:
         return tell
 
     def altogether(self, mine: Cards, theirs: Cards, hand: Cards, *last: Cards) -> str:
-        """Tell players all cards that they see, but not which of their own are up."""
+        """Tell players all cards that they see, but not which of their own cards are up."""
         return self._names(self.seen(theirs, (*mine, *hand), *last))
 
     def told(self, tell: Telling) -> int:
-        """How many things players may be told when all cards are dealt."""
+        """Number of different things that players may be told when all cards are dealt."""
         cards, last = range(self.game.deck.size), sum(self.game.rules.down_cards)
         held = ((*board, hand) for board in self.boards for hand in self.hands(board))
         return len({tell(*own, more) for own in held for more in _left(cards, last, *own)})
@@ -163,9 +169,9 @@ class StudBoards:
         return "/".join(map(self.game.deck.name, groups))
 
     def merged(self, tree: FlatTree, tell: Telling, *, hole: bool = True) -> MergedTree:
-        """The game whose players know of the up-cards what they are told.
+        """Return the game in which players learn about the up-cards only what `tell` says.
 
-        Before these they see their hole cards, but no suits, or nothing where not `hole`.
+        Before the up-cards, players see their hole cards without suits, or nothing if `hole` is false.
         """
         read, known = self.game.deck.cards, dict[tuple[str, str, int], str]()
 
@@ -186,6 +192,6 @@ class StudBoards:
 
 
 def _left(cards: range, count: int, *gone: Cards) -> Iterator[Cards]:
-    """All sets of `count` cards that are not gone."""
+    """All sets of `count` cards that are not in `gone`."""
     out = {card for group in gone for card in group}
     return combinations([card for card in cards if card not in out], count)

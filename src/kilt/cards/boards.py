@@ -1,9 +1,10 @@
-"""Boards up to a renaming of suits.
+"""Canonical boards: one board for all that differ only by the names of their suits.
 
-Boards that differ only by the names of the suits are played alike, so one of them, the *canonical* board, stands for
-all [Johanson16 §2.4]. Boards grow round by round: a canonical board extends the one before by new cards, so hands keep
-their numbers along the way. How many boards it stands for is its weight; which ones, a list of suit permutations: what
-hand h is worth on board π(b), hand π⁻¹(h) is worth on board b.
+Boards that differ only by the names of the suits are strategically equivalent, so one of them, the *canonical* board,
+stands for all [Johanson16 §2.4]. Boards grow round by round: a canonical board extends the one before it by new cards,
+so hands keep their numbers from round to round. The weight of a canonical board is the number of boards that it stands
+for. Suit permutations map it to each of these: the value of hand h on board π(b) is the value of hand π⁻¹(h) on board
+b.
 
 >>> flop, turn = canonical_boards((3, 1), FULL)
 >>> len(flop.weight), len(turn.weight), int(flop.weight.sum())
@@ -28,17 +29,17 @@ from kilt.cards.deck import FULL, Deck, subsets
 
 
 class Boards(NamedTuple):
-    """The canonical boards of one round, children of one parent side by side."""
+    """The canonical boards of one round, grouped by parent."""
 
     cards: ByteArray  # [board, card] in the order of dealing
     parent: npt.NDArray[np.int32]  # [board] its number in the round before, −1 before the first cards
-    weight: npt.NDArray[np.int32]  # [board] how many ways to extend its parent it stands for
-    first_child: npt.NDArray[np.int32]  # [parent + 1] where the extensions of a parent begin
-    symmetry: npt.NDArray[np.int32]  # [board] the set of permutations that leave it as it is, one bit each
+    weight: npt.NDArray[np.int32]  # [board] its number in the previous round, −1 before the first cards
+    first_child: npt.NDArray[np.int32]  # [parent + 1] index of a parent's first extension
+    symmetry: npt.NDArray[np.int32]  # [board] bit mask of the suit permutations that map the board to itself
 
 
 def canonical_boards(layout: Sequence[int], deck: Deck = FULL) -> tuple[Boards, ...]:
-    """The canonical boards round by round; `layout` says how many cards each round adds.
+    """Return the canonical boards of each round; `layout` has the number of cards that each round adds.
 
     >>> [len(boards.weight) for boards in canonical_boards((0, 3, 1))]
     [1, 1755, 63193]
@@ -50,7 +51,11 @@ def canonical_boards(layout: Sequence[int], deck: Deck = FULL) -> tuple[Boards, 
 
 
 def known_board(cards: Sequence[int], deck: Deck = FULL, symmetry: int | None = None) -> Boards:
-    """One board to extend. Unless `symmetry` is given, only permutations that leave its set of cards alone count."""
+    """Return one board, to be extended by `extend`.
+
+    Only suit permutations in `symmetry` (a bit mask) may identify its extensions. By default these are the permutations
+    that map the board's set of cards to itself.
+    """
     if symmetry is None:
         symmetry = symmetry_of(deck, cards)
     return Boards(
@@ -63,7 +68,7 @@ def known_board(cards: Sequence[int], deck: Deck = FULL, symmetry: int | None = 
 
 
 def extend(before: Boards, count: int, deck: Deck = FULL) -> Boards:
-    """All ways, up to suits, to add `count` cards to each of some boards."""
+    """Add `count` cards to each board in every way, and return one board for each class of suit isomorphism."""
     parents, known = before.cards.shape
     picks = subsets(deck.size - known, count)
     most = parents * len(picks)
@@ -84,7 +89,9 @@ def extend(before: Boards, count: int, deck: Deck = FULL) -> Boards:
 
 
 def ways(rounds: Sequence[Boards]) -> IntArray:
-    """[board of the last round] how many boards each stands for, the choices of all rounds taken together.
+    """Number of boards that each canonical board of the last round stands for, over the choices of all rounds.
+
+    Returns an array of int64, shape (boards of the last round,).
 
     >>> int(ways(canonical_boards((3, 1))).sum())
     1082900
@@ -96,7 +103,7 @@ def ways(rounds: Sequence[Boards]) -> IntArray:
 
 
 def board_index(rounds: Sequence[Boards], deck: Deck = FULL) -> BoardIndex:
-    """What `boards_kernels.locate` needs to find the canonical board of any board, dealt in the same rounds.
+    """Build the tables with which `boards_kernels.locate` finds the canonical board of any board dealt in these rounds.
 
     >>> rounds = canonical_boards((3, 1))
     >>> board, turned = kernels.locate(board_index(rounds), np.array(FULL.cards("Ah7d2cAd")))
@@ -128,7 +135,7 @@ def board_index(rounds: Sequence[Boards], deck: Deck = FULL) -> BoardIndex:
 
 
 def symmetry_of(deck: Deck, *sets: Sequence[int]) -> int:
-    """The suit permutations that leave each of some sets of cards as it is, one bit each.
+    """Bit mask of the suit permutations that map each of the given sets of cards to itself.
 
     >>> symmetry_of(FULL, FULL.cards("AsAh")).bit_count()  # spades with hearts, clubs with diamonds
     4
@@ -142,18 +149,18 @@ def symmetry_of(deck: Deck, *sets: Sequence[int]) -> int:
 
 @lru_cache
 def card_permutations(deck: Deck) -> ByteArray:
-    """[permutation, card]: what each card becomes when the suits are renamed; number 0 leaves all as it is."""
+    """Array [permutation, card] of the card that each card becomes when suits are renamed; row 0 is the identity."""
     card = np.arange(deck.size)
     names = np.array(list(permutations(range(deck.suits))))
     renamed = card // deck.suits * deck.suits + names[:, card % deck.suits]
-    # In the same order in memory for every deck, so that kernels are compiled once.
+    # The same memory layout for every deck, so that kernels are compiled once.
     in_order: ByteArray = renamed.astype(np.int8, order="C")
     return in_order
 
 
 @lru_cache
 def hand_permutations(deck: Deck, hole_cards: int = 2) -> npt.NDArray[np.int32]:
-    """[permutation, hand]: which private hand each one becomes.
+    """Array [permutation, hand] of the index of the private hand that each hand becomes when suits are renamed.
 
     >>> hand_permutations(FULL).shape
     (24, 1326)

@@ -12,13 +12,13 @@ from kilt.jit import kernel
 
 
 class BoardIndex(NamedTuple):
-    """What finds the canonical board of any board. Boards are numbered through all rounds; 0 is the empty one."""
+    """Tables that find the canonical board of any board. Boards are numbered over all rounds; 0 is the empty board."""
 
     dealt: IntArray  # [round] how many cards it adds
-    start: IntArray  # [round + 1] number of its first board
-    word: IntArray  # [board] the set of its new cards, ascending among the extensions of a board
-    first: IntArray  # [board + 1] its extensions in the round after
-    symmetry: npt.NDArray[np.int32]  # [board] the permutations that leave it as it is, one bit each
+    start: IntArray  # [round + 1] number of the round's first board
+    word: IntArray  # [board] its new cards as a bit set, ascending among the extensions of a board
+    first: IntArray  # [board + 1] its extensions in the next round
+    symmetry: npt.NDArray[np.int32]  # [board] bit mask of the permutations that map the board to itself
     renamed: ByteArray  # [permutation, card]
     composed: npt.NDArray[np.int32]  # [q, p] the permutation that is p and then q
 
@@ -35,11 +35,11 @@ def extend_boards(
     symmetry: npt.NDArray[np.int32],
     first_child: npt.NDArray[np.int32],
 ) -> int:
-    """Extend each board by all sets of new cards that are the least among their images; return how many there are.
+    """Extend each board by every set of new cards that is the least of its images under symmetry; return their number.
 
-    Only suit permutations that leave the old board as it is (`before_symmetry`, one bit each) tell nothing apart, so
-    only they may identify two extensions. A set of cards is a word of bits, and the least word of an orbit is
-    canonical. `picks` are sets of places among the cards that are left. Writes all arrays from `cards` on.
+    Only suit permutations that map the old board to itself (`before_symmetry`, one bit each) may identify two
+    extensions. A set of cards is a bit set, and the least bit set of an orbit is canonical. `picks` are index sets into
+    the remaining cards. Writes all arrays from `cards` on.
     """
     known, count, deck_size = before.shape[1], picks.shape[1], renamed.shape[1]
     rest = np.empty(deck_size - known, dtype=np.int64)
@@ -85,7 +85,7 @@ def extend_boards(
 
 @kernel
 def locate(index: BoardIndex, cards: IntArray) -> tuple[int, int]:
-    """The number, in its round, of the canonical board of some cards, and the permutation that leads there."""
+    """Return the index, within its round, of the canonical board of some cards, and the permutation that maps to it."""
     board, turned, known = 0, 0, 0
     for r in range(len(index.dealt)):
         best, by = np.int64(-1), 0
@@ -112,9 +112,9 @@ def locate(index: BoardIndex, cards: IntArray) -> tuple[int, int]:
 def number_hands(
     bits: IntArray, held: np.int64, symmetry: int, moved: npt.NDArray[np.int32], numbers: npt.NDArray[np.int32]
 ) -> int:
-    """Number the hands of a board, those alike that suits alone tell apart; −1 for hands that share a card with it.
+    """Number the hands of a board, with one number for hands that differ by suits alone; −1 if a hand is blocked.
 
-    Returns how many numbers there are. `held` has the board's cards as `bits` has those of the hands.
+    Returns the number of classes. `held` is the bit set of the board's cards, in the coding of `bits`.
     """
     for hand in range(len(bits)):
         numbers[hand] = hand
@@ -122,7 +122,7 @@ def number_hands(
         if (symmetry >> p) & 1:
             for hand in range(len(bits)):
                 numbers[hand] = min(numbers[hand], moved[p, hand])
-    found = 0  # no branches from here on: which hands are alike, or blocked, cannot be foreseen
+    found = 0  # no branches from here on: the processor cannot predict which hands are equal or blocked
     for hand in range(len(bits)):
         first = np.uint32(numbers[hand])
         new = first == np.uint32(hand)

@@ -52,7 +52,7 @@ class Deck:
     def __post_init__(self) -> None:
         for what, value, bound in (("ranks", self.ranks, len(RANKS)), ("suits", self.suits, len(SUITS))):
             if not 1 <= value <= bound:
-                raise CardError(f"a deck of {value} {what} cannot be: use 1 to {bound}")
+                raise CardError(f"a deck cannot have {value} {what}: use 1 to {bound}")
 
     @property
     def size(self) -> int:
@@ -80,11 +80,11 @@ class Deck:
 
     @cached_property
     def full(self) -> ByteArray:
-        """Every card's number in the full deck."""
+        """The number of each card in the full deck."""
         return np.array([FULL._numbers[name] for name in self.names], dtype=np.int8)
 
     def name(self, cards: Iterable[int]) -> str:
-        """Write cards: the inverse of `cards`."""
+        """Return the names of cards as text, such as ``AsKh``: the inverse of `cards`."""
         return "".join(self.names[card] for card in cards)
 
     def cards(self, text: str, count: int | None = None, *, dead: Iterable[int] = ()) -> tuple[int, ...]:
@@ -159,7 +159,7 @@ class Deck:
         return self.cards(text, count, dead=dead)
 
     def _number(self, card: int) -> int:
-        """A card's number, checked."""
+        """Return a card's number as an int; raise CardError if the deck has no such card."""
         if not 0 <= (number := index(card)) < self.size:
             raise CardError(f"there is no card {card}: cards of this deck are numbered 0 to {self.size - 1}")
         return number

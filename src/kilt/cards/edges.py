@@ -1,7 +1,7 @@
-"""Edges: how much more often one hand beats another than it loses, over all ways to complete the board.
+"""Edges: the probability that a hand wins a showdown minus the probability that it loses.
 
-The edge of a hand against another is the probability that it wins a showdown less the probability that it loses, from
-−1 to 1; twice the equity less 1. Times the chips at stake it is the expected value of a showdown without more bets.
+An edge is between −1 and 1, and equals twice the equity minus 1. Multiplied by the chips at stake, it is the expected
+value of a showdown without further bets. All ways to complete the board are counted.
 
 >>> leduc = Deck(3, 2)
 >>> round(edge(leduc.cards("Kh"), leduc.cards("Qs"), deck=leduc, board_size=1), 6)  # Q on the board: 1 of 4
@@ -32,8 +32,8 @@ from kilt.cards.hands import hand_tables
 from kilt.errors import ArtifactError
 
 KIND = "edges of pairs of hands"
-LARGE = 100  # hands from which a table of all pairs is kept on disk
-_BATCH = 1024  # boards; their weights, 24 at most, add up to less than 2¹⁵
+LARGE = 100  # from this number of hands on, the table of all pairs is kept on disk
+_BATCH = 1024  # boards per batch; a board's weight is at most 24, so a batch adds up to less than 2¹⁵
 
 
 def edge(
@@ -44,16 +44,16 @@ def edge(
     *,
     board_size: int = BOARD_SIZE,
 ) -> float:
-    """Probability that `hand` beats `opponent` less the probability that it loses, over all ways to complete a board.
+    """Probability that `hand` beats `opponent` minus the probability that it loses, over all completions of a board.
 
     Parameters
     ----------
     hand, opponent : sequence of int
-        Private cards of both; no card is there twice.
+        Private cards of both players, all different.
     board : sequence of int
         Public cards.
     deck : Deck
-        Whose cards the numbers are.
+        The deck that numbers the cards.
     board_size : int
         Number of cards of a complete board.
 
@@ -73,7 +73,7 @@ def edge_on(
     *,
     board_size: int = BOARD_SIZE,
 ) -> FloatArray:
-    """[board] `edge` of a hand against another on many boards [board, card] of equally many cards."""
+    """Edge of `hand` against `opponent` on each of many boards [board, card] that have the same number of cards."""
     left = np.ones((len(boards), deck.size), dtype=bool)
     left[:, [*hand, *opponent]] = False
     np.put_along_axis(left, boards, False, axis=1)
@@ -93,18 +93,18 @@ def edges(
     Parameters
     ----------
     opponent : sequence of int
-        Private cards of the one hand; all others have as many.
+        Private cards of the one hand; all other hands have the same number.
     board : sequence of int
         Public cards, none of them the opponent's.
     deck : Deck
-        Whose cards the numbers are.
+        The deck that numbers the cards.
     board_size : int
         Number of cards of a complete board.
 
     Returns
     -------
     ndarray of float64, shape (hands,)
-        From −1 to 1, in the order of `Deck.holes`; 0 where a hand shares a card with the board or with the opponent.
+        From −1 to 1, in the order of `Deck.holes`; 0 if a hand shares a card with the board or with the opponent.
     """
     left, hands, other = board_size - len(board), hand_list(deck, len(opponent)), deck.hole_index(opponent)
     cards, boards = deck.size - len(opponent) - len(board), np.array([board], dtype=np.int64)
@@ -120,9 +120,9 @@ def edges(
 
 @lru_cache(maxsize=4)
 def pair_edges(deck: Deck = FULL, hole_cards: int = 2, board_size: int = BOARD_SIZE) -> FloatArray:
-    """Edge of every hand against every other before any board: [hand, hand], 0 where they share a card.
+    """Edge of every hand against every other before any board, shape (hands, hands); 0 if the two share a card.
 
-    That of the full deck takes half a minute, and is kept in the cache folder.
+    The table of the full deck takes half a minute to compute, and is kept in the cache folder.
     """
     if comb(deck.size, hole_cards) < LARGE:
         return _pair_edges(deck, hole_cards, board_size)
@@ -130,7 +130,7 @@ def pair_edges(deck: Deck = FULL, hole_cards: int = 2, board_size: int = BOARD_S
     place = artifact.cache_folder() / f"edges-{name}"
     with suppress(ArtifactError):
         return _kept(place)
-    with artifact.alone(place, wait=True):  # another process may be making it
+    with artifact.alone(place, wait=True):  # another process may be computing it
         try:
             return _kept(place)
         except ArtifactError:
@@ -140,25 +140,25 @@ def pair_edges(deck: Deck = FULL, hole_cards: int = 2, board_size: int = BOARD_S
 
 
 def _kept(place: Path) -> FloatArray:
-    """The table of `pair_edges` in the cache folder; ArtifactError if it is missing or damaged."""
+    """Read the table of `pair_edges` from the cache folder; raise ArtifactError if it is missing or damaged."""
     return np.asarray(artifact.read(place, KIND, check=True).arrays["edges"])
 
 
 def deal_edges(
     cards: IntArray, pairs: IntArray, size: int, deck: Deck = FULL, *, board_size: int = BOARD_SIZE
 ) -> npt.NDArray[np.float32]:
-    """Edges of the first player's hand in many deals, over all ways to complete the first public cards of each.
+    """Edge of player 0's hand in each deal, over all ways to complete the first `size` public cards.
 
     Parameters
     ----------
     cards : ndarray of int64, shape (deals, cards)
-        Private cards of player 0, of player 1, then all public ones.
+        Private cards of player 0, of player 1, then all public cards.
     pairs : ndarray of int64, shape (deals, 2)
-        Numbers of both hands in `Deck.holes`.
+        Indices of both hands in `Deck.holes`.
     size : int
-        Number of public cards that are there; those after them are left open.
+        Number of public cards that are known; later ones are averaged over.
     deck : Deck
-        Whose cards the numbers are.
+        The deck that numbers the cards.
     board_size : int
         Number of cards of a complete board.
 
@@ -179,7 +179,7 @@ def deal_edges(
 
 
 def sum_edges(boards: IntArray, holes: ByteArray, deck: Deck = FULL) -> IntArray:
-    """Wins less losses of every hand against every other on some complete boards.
+    """Wins minus losses of every hand against every other hand, summed over complete boards.
 
     Parameters
     ----------
@@ -188,13 +188,13 @@ def sum_edges(boards: IntArray, holes: ByteArray, deck: Deck = FULL) -> IntArray
     holes : ndarray of int8, shape (hands, cards)
         The private hands.
     deck : Deck
-        Whose cards the numbers are.
+        The deck that numbers the cards.
 
     Returns
     -------
     ndarray of int64, shape (hands, hands)
-        Of the first hand against the second. Boards that have a card of either hand do not count; hands that share a
-        card are treated as if they did not.
+        Row: the first hand, column: its opponent. A board that has a card of either hand does not count. Hands that
+        share a card with each other are counted as if they did not.
     """
     hands, tables = some_hands(holes, deck), hand_tables(boards.shape[1] + holes.shape[1], deck)
     won = np.zeros((len(holes), len(holes)), dtype=np.int64)
@@ -207,7 +207,7 @@ def sum_edges(boards: IntArray, holes: ByteArray, deck: Deck = FULL) -> IntArray
 
 
 def _pair_edges(deck: Deck, hole_cards: int, board_size: int) -> FloatArray:
-    """[hand, hand] from canonical boards alone, then the mean over all permutations of suits."""
+    """Compute the table of `pair_edges` from canonical boards, as the mean over all suit permutations."""
     ways = completions((), deck, board_size=board_size, hole_cards=hole_cards)
     hands, tables = hand_list(deck, hole_cards), hand_tables(board_size + hole_cards, deck)
     count = len(hands.bits)
@@ -231,7 +231,7 @@ def _pair_edges(deck: Deck, hole_cards: int, board_size: int) -> FloatArray:
 
 
 def _rest(deck: Deck, used: Sequence[int]) -> IntArray:
-    """The cards that are left."""
+    """Cards of the deck that are not in `used`, ascending."""
     left = np.ones(deck.size, dtype=bool)
     left[list(used)] = False
     return np.flatnonzero(left)

@@ -20,9 +20,9 @@ def add_edges(
     strength: Strengths,
     won: npt.NDArray[np.int32],
 ) -> None:
-    """Add to `won`, over complete `boards`, 1 where a hand beats the `opponent` and −1 where it loses.
+    """For each complete board, add 1 to `won` if a hand beats the `opponent` and −1 if it loses.
 
-    The boards have none of the opponent's cards. Hands that share a card with a board get nothing from it. `strength`
+    The boards have none of the opponent's cards. A board adds nothing to a hand that shares a card with it. `strength`
     is scratch for an entry per hand.
     """
     for b in range(boards.shape[0]):
@@ -37,9 +37,9 @@ def add_edges(
 def pair_edge(
     held: IntArray, rest: IntArray, ways: npt.NDArray[np.int8], hands: HandList, pair: IntArray, tables: HandTables
 ) -> int:
-    """Wins less losses of the first hand of `pair` against the second, over all ways to complete the board `held`.
+    """Wins minus losses of the first hand of `pair` against the second, over all ways to complete the board `held`.
 
-    A way is a row of places in `rest`, the cards that are neither on the board nor in a hand.
+    A way is a row of indices into `rest`, the cards that are neither on the board nor in a hand.
     """
     key, bits = np.int64(tables.start), np.int64(0)
     for card in held:
@@ -70,7 +70,7 @@ def pair_edges_on(
     tables: HandTables,
     won: IntArray,
 ) -> None:
-    """Write `pair_edge` for each of some `boards` [board, card], with the cards that are left, `rest` [board, …]."""
+    """Write `pair_edge` for each of `boards` [board, card]; `rest` [board, …] has each board's remaining cards."""
     for b in range(boards.shape[0]):
         won[b] = pair_edge(boards[b], rest[b], ways, hands, pair, tables)
 
@@ -87,10 +87,10 @@ def deal_edges(
     rest: IntArray,
     edge: npt.NDArray[np.float32],
 ) -> None:
-    """Write [deal] the edge of player 0's hand over player 1's on the first `size` public cards of each deal.
+    """Write to `edge` [deal] the edge of player 0's hand over player 1's on the first `size` public cards of a deal.
 
-    `cards` [deal, card] has `held` private cards of each player, then the board; `pairs` [deal, player] the numbers of
-    the hands. `rest` [card of the deck] is scratch.
+    `cards` [deal, card] has `held` private cards of each player, then the board; `pairs` [deal, player] has the numbers
+    of the hands. `rest` [card of the deck] is scratch.
     """
     for deal in range(len(cards)):
         known, left = 2 * held + size, 0
@@ -115,10 +115,10 @@ def add_pairs(
     sums: Strengths,
     won: IntArray,
 ) -> None:
-    """Add to `won` [hand, hand], over complete `boards`, the weight of wins less losses of the first hand; h < o only.
+    """For complete boards, add the weighted wins minus losses of the first hand to `won` [hand, hand], for h < o only.
 
-    The weights add up to less than 2¹⁵, so that sums of a row fit 16 bits: many are added at once. `strength` is
-    scratch [board, hand], `sums` [hand].
+    The weights add up to less than 2¹⁵, so the sums of a row fit 16 bits and the compiler can add many at once.
+    `strength` [board, hand] and `sums` [hand] are scratch.
     """
     for b in range(boards.shape[0]):
         board_strengths(boards[b], hands, tables, strength[b])
@@ -134,7 +134,7 @@ def add_pairs(
 
 @subkernel
 def _add_signs(mine: np.int16, weight: np.int16, theirs: Strengths, sums: Strengths) -> None:
-    """Add the weight where `theirs` are below `mine`, take it away where they are above; nothing where they are −1."""
+    """Add `weight` for hands weaker than `mine`, subtract it for stronger ones; skip hands with strength −1."""
     for other in range(len(theirs)):
         below, above = theirs[other] < mine, theirs[other] > mine
         free = theirs[other] >= 0

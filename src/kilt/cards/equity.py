@@ -1,9 +1,9 @@
-"""Hand strength: the chance to win at the showdown.
+"""Hand strength: the probability of winning at showdown.
 
-HS, the strength of a hand on a complete board, is the probability of beating a hand drawn uniformly from those the
-opponent can hold, a tie counting half. All hands of a board are ranked at once by sorting them, and cards that block
-each other are accounted for exactly [Johanson16 §2.4]. Earlier in the game the board is completed in all possible
-ways: the *distribution* of HS over these roll-outs gives E[HS], E[HS²] and histograms with any number of bins, exactly.
+HS, the strength of a hand on a complete board, is the probability of beating a hand drawn uniformly from those that the
+opponent can hold; a tie counts half. One sort ranks all hands of a board, and the sums account exactly for cards that
+block each other [Johanson16 §2.4]. On earlier rounds, the board is completed in all possible ways: the *distribution*
+of HS over these roll-outs gives E[HS], E[HS²] and histograms with any number of bins, exactly.
 
 >>> hs = hand_strength(FULL.cards("2c2d2hKsQs"))
 >>> float(hs[FULL.hole_index(FULL.cards("2sAs"))])  # four of a kind: nothing beats it
@@ -30,11 +30,11 @@ from kilt.cards.hands_kernels import RANK_MASK
 from kilt.errors import CardError
 
 BOARD_SIZE = 5
-FEW = 16  # opponent's hands up to which each is compared with all hands; more are ranked
+FEW = 16  # up to this number of opponent's hands, compare each with all hands; above, rank the hands
 
 
 class Equity(NamedTuple):
-    """How one hand fares against others: probabilities that add up to 1."""
+    """Probabilities that a hand wins, ties and loses at showdown; they add up to 1."""
 
     win: float
     tie: float
@@ -42,15 +42,15 @@ class Equity(NamedTuple):
 
     @property
     def equity(self) -> float:
-        """The share of the pot: wins and half of the ties."""
+        """The hand's share of the pot: P(win) + P(tie) / 2."""
         return self.win + self.tie / 2
 
 
 class Completions(NamedTuple):
-    """The ways to complete a board, those alike in suits taken together."""
+    """The complete boards that extend a board, one for each class of suit isomorphism, with their weights."""
 
     boards: IntArray  # [way, card]
-    weights: IntArray  # [way] how many boards it stands for
+    weights: IntArray  # [way] number of boards that it stands for
     classes: IntArray  # [hand] hands of one class share their results
 
 
@@ -78,18 +78,18 @@ def some_hands(holes: ByteArray, deck: Deck = FULL) -> HandList:
 
 
 def cards_with_blanks(deck: Deck, hole_cards: int) -> int:
-    """Number of cards that hands of `equity_kernels` are made of: those of one card have a blank each beside it."""
+    """Number of cards, blanks included: in games with one private card, `equity_kernels` adds a blank to each hand."""
     return deck.size if hole_cards == 2 else 2 * deck.size
 
 
 def _columns(holes: ByteArray, deck: Deck) -> Columns:
-    """The two cards of every hand; blanks are numbered after the cards of the deck."""
+    """The two cards of every hand as two arrays; blanks are numbered after the cards of the deck."""
     first, *more = holes.T.astype(np.uint8)
     return np.ascontiguousarray(first), np.ascontiguousarray(more[0]) if more else first + np.uint8(deck.size)
 
 
 def room_to_rank(deck: Deck, hole_cards: int, board_size: int, hands: int | None = None) -> Ranking:
-    """An empty ranking for `equity_kernels.rank_board` to fill: of all hands of a deck, or of `hands` of them."""
+    """Allocate a `Ranking` for `equity_kernels.rank_board`, with room for `hands` hands (default: all of the deck)."""
     hands = comb(deck.size, hole_cards) if hands is None else hands
     scale = hand_tables(board_size + hole_cards, deck).scale
     return Ranking(
@@ -129,16 +129,16 @@ def hand_strength(
     board_size: int = BOARD_SIZE,
     hole_cards: int = 2,
 ) -> FloatArray:
-    """Hand strength HS of every hand: the probability of winning, with half of the ties [Johanson16 §5.2].
+    """Hand strength HS of every hand: the probability of winning, plus half that of a tie [Johanson16 §5.2].
 
     Parameters
     ----------
     board : sequence of int
         Public cards. With fewer than `board_size` the result is E[HS], the mean over all ways to complete the board.
     weights : ndarray, shape (hands,), optional
-        The opponent's range, as `Deck.range` reads it. Left out: every hand that can be held is equally likely.
+        The opponent's range, as `Deck.range` returns it. By default, all possible hands are equally likely.
     deck : Deck
-        Whose cards the numbers are.
+        The deck that numbers the cards.
     board_size : int
         Number of cards of a complete board.
     hole_cards : int
@@ -147,8 +147,8 @@ def hand_strength(
     Returns
     -------
     ndarray of float64, shape (hands,)
-        In the order of `Deck.holes`. NaN where a hand shares a card with the board, or where the opponent has no hand
-        left (less than a billionth of the largest weight counts as none).
+        In the order of `Deck.holes`. NaN if a hand shares a card with the board, or if it leaves the opponent no hand
+        (a weight below a billionth of the largest counts as none).
 
     >>> hs = hand_strength(FULL.cards("Ah7d2c"), FULL.range("KK,AK"))
     >>> round(float(hs[FULL.hole_index(FULL.cards("AsQs"))]), 4)
@@ -168,7 +168,7 @@ def hand_strength(
     else:
         ranking = room_to_rank(deck, hole_cards, board_size)
         kernels.roll_out(ways.boards, ways.weights, hands, ways.classes, tables, ranking, reach, won, total)
-    # Where all of the opponent's hands are blocked, rounding may leave a trace: nothing to divide by.
+    # If all of the opponent's hands are blocked, rounding errors may leave a tiny weight: do not divide by it.
     met = total > 1e-9 * reach.max(initial=1e-300)
     return _ratio(won + total, 2 * total, met)[ways.classes]
 
@@ -176,14 +176,14 @@ def hand_strength(
 def distribution(
     board: Sequence[int] = (), deck: Deck = FULL, *, board_size: int = BOARD_SIZE, hole_cards: int = 2
 ) -> IntArray:
-    """How often each hand ends up with each strength, over all ways to complete the board.
+    """Count how often each hand reaches each strength, over all ways to complete the board.
 
     Returns
     -------
     ndarray of int64, shape (hands, strengths)
         Numbers of ways. Column = 2·wins + ties against a uniform opponent; the last column is a certain win, so that HS
-        is ``column / (columns − 1)``: 0/1980 to 1980/1980 with five of 52 cards on the board. Rows of hands that are
-        alike in suits are equal, and count the ways of all of them.
+        is ``column / (columns − 1)``: 0/1980 to 1980/1980 with five of 52 cards on the board. Rows of hands that differ
+        by suits alone are equal, and count the ways of all of them.
 
     >>> counts = distribution(FULL.cards("Ah7d2c5s"))
     >>> int(counts[FULL.hole_index(FULL.cards("AsAd"))].sum())  # the 46 cards this hand can see on the river
@@ -200,7 +200,7 @@ def distribution(
 
 
 def board_rows(boards: IntArray, deck: Deck = FULL, hole_cards: int = 2) -> npt.NDArray[np.int16]:
-    """[board, hand]: 2·wins + ties against a uniform opponent on complete boards; −1 where a card is shared.
+    """Array [board, hand] of 2·wins + ties against a uniform opponent on complete boards; −1 if a hand is blocked.
 
     >>> rows = board_rows(np.array([FULL.cards("2c2d2hKsQs")]))
     >>> int(rows.max()), int((rows[0] >= 0).sum())
@@ -215,16 +215,16 @@ def board_rows(boards: IntArray, deck: Deck = FULL, hole_cards: int = 2) -> npt.
 
 
 def mean_strength(counts: IntArray, power: int = 1) -> FloatArray:
-    """E[HS] from a `distribution`; E[HS²] with ``power=2``. NaN for hands that cannot be."""
+    """E[HS] from a `distribution`, or E[HS²] with ``power=2``; NaN for impossible hands."""
     hs = np.linspace(0.0, 1.0, counts.shape[-1])
     ways = counts.sum(axis=-1)
     return _ratio(counts @ hs**power, ways, ways > 0)
 
 
 def histogram(counts: IntArray, bins: int) -> FloatArray:
-    """Histogram of HS from a `distribution`: probabilities of `bins` bins of equal width, [hand, bin].
+    """Histogram of HS from a `distribution`: probabilities in `bins` bins of equal width, shape (hands, bins).
 
-    HS is in bin ⌊HS·bins⌋, and HS = 1 in the last.
+    A strength HS falls into bin ⌊HS·bins⌋, and HS = 1 into the last.
     """
     top = counts.shape[-1] - 1
     which = np.minimum(np.arange(top + 1) * bins // top, bins - 1)
@@ -242,9 +242,9 @@ def completions(
     board_size: int = BOARD_SIZE,
     hole_cards: int = 2,
 ) -> Completions:
-    """All ways to complete a board, those taken together that differ by suits which nothing tells apart.
+    """All ways to complete a board, with one representative for boards that differ by interchangeable suits.
 
-    Suits are told apart by the board, by the weights of a range and by a known private hand.
+    Suits are interchangeable unless the board, the weights of a range or a known private hand distinguishes them.
 
     >>> len(completions(FULL.cards("Ah7d2c")).boards), len(completions(()).boards)
     (1176, 134459)
@@ -267,30 +267,35 @@ def completions(
 
 @lru_cache(maxsize=2)  # all boards before the flop take a second
 def _extended(board: tuple[int, ...], symmetry: int, deck: Deck, size: int) -> Boards:
-    """All boards of `size` cards that begin with some cards, up to the permutations of suits in `symmetry`."""
+    """All boards of `size` cards that begin with the cards of `board`, up to the suit permutations in `symmetry`."""
     return extend(known_board(board, deck, symmetry), size - len(board), deck)
 
 
 def duel(
     hand: Sequence[int], opponent: Sequence[int] | FloatArray, board: Sequence[int] = (), deck: Deck = FULL
 ) -> Equity:
-    """Equity of a hand of two cards against another, or against a range, over all ways to complete the board.
+    """Equity of a two-card hand against another hand or a range, over all ways to complete the board.
 
     Parameters
     ----------
     hand : sequence of int
         Two cards.
     opponent : sequence of int, or ndarray of shape (hands,)
-        Two cards, or a range as `Deck.range` reads it.
+        Two cards, or a range as `Deck.range` returns it.
     board : sequence of int
         Public cards, 0 to 5.
     deck : Deck
-        Whose cards the numbers are.
+        The deck that numbers the cards.
 
     Returns
     -------
     Equity
         Probabilities to win, tie and lose.
+
+    Raises
+    ------
+    CardError
+        A card is used twice, or the range has no hand that is possible with these cards.
 
     >>> result = duel(FULL.cards("AsAh"), FULL.cards("KsKh"))
     >>> round(100 * result.equity, 2)
@@ -320,12 +325,13 @@ def duel(
 
 
 def _ratio(part: npt.ArrayLike, whole: npt.ArrayLike, possible: npt.NDArray[np.bool_]) -> FloatArray:
-    """The quotient where it is possible, NaN elsewhere."""
+    """Divide `part` by `whole` where `possible` is true; NaN elsewhere."""
     quotient: FloatArray = np.full(np.shape(part), np.nan)
     return np.divide(part, whole, out=quotient, where=possible)
 
 
 def _check_board(board: Sequence[int], deck: Deck, most: int) -> None:
+    """Raise CardError unless the board has at most `most` cards of the deck, all different."""
     if any(not 0 <= card < deck.size for card in board):
         raise CardError(f"cards are numbered 0 to {deck.size - 1} in this deck; found {list(board)}")
     if len(board) > most:
@@ -335,6 +341,7 @@ def _check_board(board: Sequence[int], deck: Deck, most: int) -> None:
 
 
 def _check_deck(deck: Deck, board_size: int, hole_cards: int) -> None:
+    """Raise CardError if the deck has too few cards for two hands and a board."""
     needed = board_size + 2 * hole_cards
     if deck.size < needed:
         raise CardError(f"a deck of {deck.size} cards cannot deal two hands and the board: {needed} are needed")

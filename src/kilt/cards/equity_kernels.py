@@ -1,9 +1,9 @@
-"""Compiled loops of `equity`: all hands of a board at once.
+"""Compiled loops of `equity`: they treat all hands of a board at once.
 
 `hands` is a `HandList`, all private hands of a deck. Arrays over hands are indexed by its rows. Every hand has two
-cards here: where one is dealt, the other is a blank, of which each hand has its own, so that no two hands share it.
-One set of kernels then serves both kinds of games. Numbers of hands and cards are unsigned: for signed ones the
-compiler adds a test for Python's counting from the end, which costs a fifth.
+cards here: in games with one private card, the second is a blank that no other hand has, so that one set of kernels
+serves both kinds of games. Numbers of hands and cards are unsigned: for signed indices, numba adds a test for Python's
+negative indexing, which costs a fifth of the time.
 """
 
 from __future__ import annotations
@@ -20,37 +20,38 @@ from kilt.lanes import LANES, add, load, scaled, store, sub
 
 Order: TypeAlias = npt.NDArray[np.uint16]  # hands by number, weakest first
 Floats: TypeAlias = npt.NDArray[np.floating[Any]]  # in single or double precision
-Moved: TypeAlias = npt.NDArray[np.int32]  # [suits renamed, hand] which hand each becomes
-Renamed: TypeAlias = npt.NDArray[np.int8]  # [suits renamed, card] which card each becomes
+Moved: TypeAlias = npt.NDArray[np.int32]  # [suit permutation, hand] which hand each becomes
+Renamed: TypeAlias = npt.NDArray[np.int8]  # [suit permutation, card] which card each becomes
 Held: TypeAlias = npt.NDArray[np.bool_]  # [hand] whether a player may hold it
 NOWHERE = 2**16 - 1  # no place in an `Order`
 Columns: TypeAlias = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]  # [hand] the first and the second card
 
 
 class HandList(NamedTuple):
-    """Private hands as kernels want them: all of a deck, numbered as in `Deck.holes`, or some of them in that order."""
+    """Private hands as arrays for kernels: all of a deck, numbered as in `Deck.holes`, or a subset in that order."""
 
     cards: Columns
     key: IntArray  # [hand] what it adds to the key of a board
     bits: IntArray  # [hand] its set of cards, as in HandTables.card_bit
     ranks: npt.NDArray[np.uint16]  # [hand] which set of ranks it holds
-    ranks_key: IntArray  # [set of ranks] what it adds to the key of a board, suits left out
-    with_card: npt.NDArray[np.uint16]  # [card, …] the hands that hold it; empty unless all hands of the deck are there
+    ranks_key: IntArray  # [set of ranks] what it adds to the key of a board, without suits
+    # [card, …] the hands that hold the card; empty unless the list has all hands of the deck
+    with_card: npt.NDArray[np.uint16]
 
 
 class Ranking(NamedTuple):
-    """The hands of one complete board in order of strength, with room to work: `rank_board` fills it.
+    """The hands of one complete board in order of strength, with scratch arrays; `rank_board` fills it.
 
-    Groups are hands of equal strength. Arrays are as long as there are hands; what counts of `order` and `cards` ends
-    where the last group does.
+    A group is a set of hands of equal strength. Arrays have an entry for each hand; entries of `order` and `cards`
+    after the end of the last group are undefined.
     """
 
     strength: Strengths  # [hand] −1 where the hand shares a card with the board
-    order: Order  # the hands that can be held, weakest first
+    order: Order  # the hands that are possible on the board, weakest first
     ends: Order  # [group] where it ends in `order`
     cards: Columns  # of the hands in `order`
-    # After `keep_apart`: [3, …] hands that each one in `order` stands for; how many of them hold its first card; its
-    # second. Whether any of them is not 1.
+    # `keep_apart` fills these. times: [3, …] for each hand in `order`, the number of hands that it stands for, then the
+    # number of those with its first card, and with its second. weighted: whether any of these numbers is not 1.
     times: npt.NDArray[np.float32]
     weighted: npt.NDArray[np.bool_]  # [1]
     sums: FloatArray  # [2, …] scratch, in the order of `order`
@@ -59,10 +60,10 @@ class Ranking(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """The hands of one complete board that each of two players may hold: `share_out` fills it from a `Ranking`.
+    """The hands of one complete board that each of two players may hold; `share_out` fills it from a `Ranking`.
 
-    Side 0 is the player whose values are wanted, side 1 the opponent. Groups are those of the ranking; a side may have
-    no hand in some of them.
+    Side 0 is the player whose values are computed, side 1 the opponent. Groups are those of the ranking; a side may
+    have no hand in some of them.
     """
 
     order: npt.NDArray[np.uint16]  # [side, …] hands by number, weakest first
@@ -76,9 +77,9 @@ class Sides(NamedTuple):
 
 @kernel
 def board_strengths(board: IntArray, hands: HandList, tables: HandTables, out: Strengths) -> None:
-    """Write every hand's strength on a complete `board` to `out`; −1 where a hand shares a card with the board.
+    """Write every hand's strength on a complete `board` to `out`; −1 if a hand shares a card with the board.
 
-    Without flushes a hand's strength depends on its ranks alone: there are 91 pairs of ranks for 1,326 hands.
+    If no flush is possible, strength depends on ranks alone: there are 91 pairs of ranks for 1,326 hands.
     """
     key, bits = np.int64(tables.start), np.int64(0)
     for card in board:
@@ -90,7 +91,7 @@ def board_strengths(board: IntArray, hands: HandList, tables: HandTables, out: S
     for hand in range(len(out)):
         out[hand] = by_ranks[hands.ranks[hand]]
     for suit in range(4):
-        # Is a flush possible? The suit's counter with all cards of a hand in this suit tells.
+        # A flush is possible if the suit's counter, with all cards of a hand in this suit, reaches its marker.
         if (key + (2 << tables.suit_shift[suit])) & tables.flush_mark[suit]:
             for hand in range(len(out)):
                 flush = tables.flush[((bits | hands.bits[hand]) >> (13 * suit)) & 0x1FFF]
@@ -103,10 +104,9 @@ def board_strengths(board: IntArray, hands: HandList, tables: HandTables, out: S
 
 @kernel
 def rank_board(board: IntArray, hands: HandList, tables: HandTables, ranking: Ranking) -> int:
-    """Rank all hands on a complete board, and return how many groups of equal strength there are.
+    """Rank all hands on a complete board, and return the number of groups of equal strength.
 
-    A counting sort. Few of the many strengths occur on one board, so those that do are marked in a set of bits, and
-    only they are visited.
+    A counting sort: few strengths occur on one board, so the loop marks those in a bit set, and visits only them.
     """
     strength, order, ends = ranking.strength, ranking.order, ranking.ends
     board_strengths(board, hands, tables, strength)
@@ -147,17 +147,17 @@ def rank_board(board: IntArray, hands: HandList, tables: HandTables, ranking: Ra
 
 @kernel
 def keep_apart(ranking: Ranking, groups: int, symmetry: int, moved: Moved, renamed: Renamed) -> None:
-    """Keep, of hands in a ranking that differ only by suits which their board does not tell apart, the first alone.
+    """Keep one hand of each class that differs only by interchangeable suits of the board: the first.
 
-    It stands for all of them, and the first of the cards that are alike stands for these: sums by card are those of
-    one such card. By `symmetry`, bit by bit, suits may be renamed; hands become others by `moved` [bit, hand], and
-    cards by `renamed` [bit, card]. Hands that are alike are as many as there are ways to rename suits, over those that
-    leave the hand as it is.
+    The kept hand stands for the whole class, and the first card of each class of cards for that class: sums by card are
+    those of one such card. `symmetry` is a bit mask of suit permutations; bit by bit, `moved` [bit, hand] maps hands
+    and `renamed` [bit, card] maps cards. The size of a class is the number of permutations divided by the number of
+    those that map the hand to itself.
     """
     order, ends, times = ranking.order, ranking.ends, ranking.times
     ranking.weighted[0] = symmetry != 1
     kept, start = 0, 0
-    if symmetry == 1:  # every hand is apart
+    if symmetry == 1:  # every hand is its own class
         for i in range(ends[groups - 1] if groups > 0 else 0):
             times[0, i] = 1
         groups = 0
@@ -191,10 +191,10 @@ def keep_apart(ranking: Ranking, groups: int, symmetry: int, moved: Moved, renam
 
 @kernel
 def compatible(live: Order, cards: Columns, reach: FloatArray, by_card: FloatArray, value: FloatArray) -> None:
-    """Write to `value` how much of the opponent's `reach` shares no card with each of the `live` hands; 0 elsewhere.
+    """Write to `value` the part of the opponent's `reach` that shares no card with each of the `live` hands.
 
-    Inclusion and exclusion: of all that is there, take away what holds one of my cards; what holds both has then been
-    taken away twice, and that is my own hand. `by_card` is scratch for one entry per card.
+    Hands that are not `live` get 0. By inclusion and exclusion: from the total, subtract the hands with each of my
+    cards; my own hand has then been subtracted twice, and is added back. `by_card` is scratch for one entry per card.
     """
     first, second = cards
     by_card[:] = 0.0
@@ -210,12 +210,12 @@ def compatible(live: Order, cards: Columns, reach: FloatArray, by_card: FloatArr
 
 @kernel
 def showdown(ranking: Ranking, groups: int, reach: FloatArray, value: FloatArray) -> None:
-    """Write to `value` the opponent's compatible reach that each hand beats, less what beats it [Johanson16 §2.4].
+    """Write to `value` the compatible reach that each hand beats minus the reach that beats it [Johanson16 §2.4].
 
-    One walk over the hands in order of strength: O(n) for what is an O(n²) sum. Before a group enters the sums, they
-    hold what it beats; after it, what it beats or ties; at the end, everything. What beats a hand is the difference of
-    the last two. Cards in common are taken out by inclusion and exclusion, as in `compatible`. Hands that cannot be
-    held get 0, and their reach is not looked at.
+    One walk over the hands in order of strength: O(n) for a sum that looks like O(n²). Before a group enters the sums,
+    they hold the reach that it beats; afterwards, the reach that it beats or ties; at the end, all reach. The reach
+    that beats a hand is the difference of the last two. Cards in common are removed by inclusion and exclusion, as in
+    `compatible`. Impossible hands get 0, and their reach is ignored.
     """
     order, by_card = ranking.order, ranking.by_card
     first, second = ranking.cards
@@ -245,10 +245,11 @@ def showdown(ranking: Ranking, groups: int, reach: FloatArray, value: FloatArray
 
 @kernel
 def showdowns(ranking: Ranking, groups: int, reach: Floats, by_card: Floats, result: Floats, whole: Floats) -> None:
-    """`showdown` and `compatible` for `LANES` reaches at once, all in the order of `ranking`, lanes side by side.
+    """Do the work of `showdown` and `compatible` for `LANES` reaches at once, in the order of `ranking`.
 
-    Write to `whole` what shares no card with each hand, and to `result` what it beats plus what it beats or ties: the
-    value of a showdown is the difference of the two. `by_card` is scratch for as many lanes as there are cards.
+    The lanes of a hand are adjacent. `whole` receives the reach that shares no card with each hand, and `result` the
+    reach that it beats plus the reach that it beats or ties: the value of a showdown is `result` − `whole`. `by_card`
+    is scratch for as many lanes as there are cards.
     """
     ends, times, weighted, lanes = ranking.ends, ranking.times, ranking.weighted[0], np.uint64(LANES)
     first, second = ranking.cards
@@ -283,9 +284,9 @@ def showdowns(ranking: Ranking, groups: int, reach: Floats, by_card: Floats, res
 
 @kernel
 def share_out(ranking: Ranking, groups: int, mine: Held, theirs: Held, every: bool, sides: Sides) -> tuple[int, int]:
-    """Share out the hands of a ranking to two players by the hands that they may hold; how many each has.
+    """Split the hands of a ranking into those that each player may hold; return the number of hands of each player.
 
-    Where `every` is set, the first player has all of them.
+    If `every` is set, the first player has all hands.
     """
     order, ends, times = ranking.order, ranking.ends, ranking.times
     own, others, start = 0, 0, 0
@@ -314,9 +315,10 @@ def share_out(ranking: Ranking, groups: int, mine: Held, theirs: Held, every: bo
 def showdowns_between(
     sides: Sides, groups: int, weighted: bool, reach: Floats, by_card: Floats, result: Floats, whole: Floats
 ) -> None:
-    """`showdowns` where the players may hold other hands: `reach` is of the opponent's, the rest of the player's.
+    """Do the work of `showdowns` if the two players may hold different hands.
 
-    After the reach of the opponent's last hand there is a reach of 0, for hands that only the player may hold.
+    `reach` is over the opponent's hands, the other arrays over the player's. After the opponent's last hand, `reach`
+    has a 0 for hands that only the player may hold.
     """
     ends, same, times, lanes = sides.ends, sides.same, sides.times[1], np.uint64(LANES)
     first, second = sides.cards[0, 0], sides.cards[0, 1]
@@ -353,7 +355,10 @@ def showdowns_between(
 
 @kernel
 def ties_between(sides: Sides, groups: int, weighted: bool, reach: Floats, by_card: Floats, tied: Floats) -> None:
-    """Write to `tied` what each hand ties with, for `LANES` reaches at once: arrays as in `showdowns_between`."""
+    """Write to `tied` the reach that each hand ties with, for `LANES` reaches at once.
+
+    The arrays are those of `showdowns_between`.
+    """
     ends, same, times, lanes = sides.ends, sides.same, sides.times[1], np.uint64(LANES)
     first, second = sides.cards[0, 0], sides.cards[0, 1]
     their_first, their_second = sides.cards[1, 0], sides.cards[1, 1]
@@ -389,7 +394,7 @@ def board_rows(
 ) -> None:
     """Write 2·wins + ties of every hand against a uniform opponent, a row for each of the complete `boards`.
 
-    `opponents` is how many hands the other player can hold. −1 where a hand shares a card with the board.
+    `opponents` is the number of hands that the other player can hold. Hands that share a card with the board get −1.
     """
     reach, value = np.ones(len(hands.bits)), np.empty(len(hands.bits))
     for b in range(boards.shape[0]):
@@ -421,7 +426,7 @@ def roll_out(
     won: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Add up, over complete `boards`, each class's showdown values and the opponent's weight it met."""
+    """Sum, over complete `boards`, each class's showdown values, and the opponent's weight that it can meet."""
     value = np.empty(len(hands.bits))
     for b in range(boards.shape[0]):
         groups = rank_board(boards[b], hands, tables, ranking)
@@ -444,10 +449,10 @@ def roll_out_few(
     won: npt.NDArray[np.int32],
     met: npt.NDArray[np.int32],
 ) -> None:
-    """Add up, over complete `boards`, wins less losses [opponent, hand] and the boards on which both can be held.
+    """Sum, over complete `boards`, wins minus losses [opponent, hand], and the boards on which both hands are possible.
 
-    For few opponents: to compare each with all hands is less work than to rank these. Hands and opponents that share a
-    card are not told apart here.
+    For few opponents: to compare each of them with all hands is less work than to rank all hands. Whether a hand and an
+    opponent share a card is not checked here.
     """
     strength = np.empty(len(hands.bits), dtype=np.int16)
     for b in range(boards.shape[0]):
@@ -473,10 +478,10 @@ def duel(
     tables: HandTables,
     result: FloatArray,
 ) -> None:
-    """Add the weight of the wins, ties and losses of one hand against several to `result`, over complete `boards`.
+    """Add to `result` the weight of one hand's wins, ties and losses against several hands, over complete `boards`.
 
-    The opponents share no card with the hero. Few of them are looked up one by one; for many it is quicker to have the
-    strength of all hands on the board.
+    The opponents share no card with the hero. The strength of a few opponents is looked up one by one; for many, it is
+    faster to compute the strength of all hands on the board.
     """
     strength = np.empty(len(hands.bits), dtype=np.int16)
     for b in range(boards.shape[0]):

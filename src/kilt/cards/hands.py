@@ -57,7 +57,7 @@ _LOW, _HIGH = 7, 6  # how many ranks are counted in the lower and upper half of 
 
 @lru_cache
 def hand_tables(cards: int, deck: Deck = FULL) -> HandTables:
-    """The tables for hands of `cards` cards out of `deck`."""
+    """Build the look-up tables that rank hands of `cards` cards from `deck`."""
     if not 1 <= cards <= MAX_CARDS:
         raise CardError(f"a hand of {cards} cards cannot be ranked: use 1 to {MAX_CARDS} cards")
     counts, low, high = _rank_counts(cards)
@@ -81,7 +81,7 @@ def hand_tables(cards: int, deck: Deck = FULL) -> HandTables:
         card_bit=np.int64(1) << (13 * suit + rank),
         low=low,
         high=high,
-        # Padded, so that the key of an impossible hand (five aces) reads something, whatever it is.
+        # Padded, so that the key of an impossible hand (five aces) reads an arbitrary entry within bounds.
         strength=np.pad(strength.astype(np.int16), (0, int(low.max() + high.max()) + 1 - len(strength))),
         flush=flush,
         suit_shift=suit_shift,
@@ -91,7 +91,7 @@ def hand_tables(cards: int, deck: Deck = FULL) -> HandTables:
 
 
 def strengths(cards: npt.ArrayLike, deck: Deck = FULL) -> Strengths:
-    """The strength of many hands at once: `cards` has one hand per row.
+    """Strengths of many hands: `cards` has one hand per row.
 
     >>> strengths([FULL.cards("AsAhAdAcKs"), FULL.cards("AsAhAdAcQs")])
     array([7451, 7450], dtype=int16)
@@ -107,15 +107,15 @@ def strengths(cards: npt.ArrayLike, deck: Deck = FULL) -> Strengths:
 
 
 def strength(cards: str | Sequence[int], deck: Deck = FULL) -> int:
-    """The strength of one hand, by name or by card numbers."""
+    """Strength of one hand, given by card names or by card numbers."""
     numbers = deck.cards(cards) if isinstance(cards, str) else tuple(cards)
     if len(set(numbers)) != len(numbers):
-        raise CardError(f"a card is there twice in {deck.name(numbers)}: every card may be used once")
+        raise CardError(f"{deck.name(numbers)} has a card twice: every card may be used once")
     return int(strengths([numbers], deck)[0])
 
 
 def category(value: int, cards: int = 5) -> str:
-    """The name of the category that a strength belongs to, for hands of `cards` cards.
+    """Name of the category, such as "flush", of a strength on the scale of hands with `cards` cards.
 
     >>> category(7461), category(strength("AsAh"), cards=2)
     ('straight flush', 'pair')
@@ -125,7 +125,7 @@ def category(value: int, cards: int = 5) -> str:
 
 
 def census(cards: int = MAX_CARDS, deck: Deck = FULL) -> dict[str, int]:
-    """Count all hands of `cards` cards by category, by looking at each of them.
+    """Count the hands of `cards` cards in each category, by enumeration.
 
     >>> census(5)["flush"]
     5108
@@ -139,7 +139,7 @@ def census(cards: int = MAX_CARDS, deck: Deck = FULL) -> dict[str, int]:
 
 
 def best_five(cards: str | Sequence[int], deck: Deck = FULL) -> tuple[int, ...]:
-    """The cards that make the hand: five of them at most, the ones that count most first.
+    """The cards, at most five, that make the hand's strength; pairs and sets come before kickers.
 
     >>> FULL.name(best_five("AsAhKdKcKs9d2c"))
     'KcKdKsAhAs'
@@ -157,7 +157,7 @@ def best_five(cards: str | Sequence[int], deck: Deck = FULL) -> tuple[int, ...]:
 
 
 def describe(cards: str | Sequence[int], deck: Deck = FULL) -> str:
-    """A hand in words."""
+    """Describe a hand in words, such as "two pair, aces and kings"."""
     best = best_five(cards, deck)
     name = category(strength(best, deck), len(best))
     words = [_RANK_WORDS[13 - deck.ranks + card // deck.suits] for card in best]
@@ -252,7 +252,7 @@ def _kickers(has: npt.NDArray[np.bool_], number: int, *used: IntArray) -> list[I
 
 
 def _codes(counts: npt.NDArray[np.int8], straight: int, categories: tuple[str, ...]) -> IntArray:
-    """A number for each multiset of ranks that orders hands without a flush: the definition of who beats whom."""
+    """Return a number for each multiset of ranks that orders hands without a flush: the definition of the winner."""
     room = min(int(counts[0].sum()), 5)
     held = counts > 0
     quad, trip, pair = _highest(counts == 4), _highest(counts >= 3), _highest(counts >= 2)
@@ -280,7 +280,7 @@ def _codes(counts: npt.NDArray[np.int8], straight: int, categories: tuple[str, .
 
 
 def _flush_codes(masks: IntArray, straight: int, categories: tuple[str, ...]) -> IntArray:
-    """[mask] codes in order of strength for sets of ranks held in one suit: flushes and straight flushes."""
+    """Codes of flushes and straight flushes, in order of strength, from the ranks (as masks) held in one suit."""
     has = (masks[:, None] >> np.arange(13)) & 1 == 1
     run = _straight(has, straight)
     flush = _packed(categories.index("flush"), *_kickers(has, straight))
@@ -289,7 +289,7 @@ def _flush_codes(masks: IntArray, straight: int, categories: tuple[str, ...]) ->
 
 @lru_cache
 def _scale(cards: int) -> IntArray:
-    """The codes of all distinct hands of `cards` cards, worst first: a hand's strength is its place among them."""
+    """The codes of all distinct hands of `cards` cards, worst first; the index of a code is the hand's strength."""
     straight, flush_size, categories = _rules(cards)
     codes = [_codes(_rank_counts(cards)[0], straight, categories)]
     if flush_size:

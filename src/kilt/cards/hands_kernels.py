@@ -22,7 +22,7 @@ Word: TypeAlias = int | np.int64
 
 
 class HandTables(NamedTuple):
-    """What kernels read to rank hands of a fixed number of cards from one deck."""
+    """Look-up tables that rank hands of a fixed number of cards from one deck."""
 
     start: int  # the key of no cards
     card_key: IntArray  # [card] what a card adds to a hand's key
@@ -38,7 +38,7 @@ class HandTables(NamedTuple):
 
 @inlined
 def look_up_ranks(key: Word, tables: HandTables) -> int:
-    """The strength of one hand by its ranks alone."""
+    """Strength of one hand by its ranks alone."""
     strength: int = tables.strength[tables.low[key & LOW_MASK] + tables.high[(key >> HIGH_SHIFT) & HIGH_MASK]]
     return strength
 
@@ -70,10 +70,10 @@ def strengths(cards: ByteArray, tables: HandTables, out: Strengths) -> None:
 
 @kernel
 def settle(cards: IntArray, held: int, tables: HandTables, hands: IntArray, outcome: npt.NDArray[np.float32]) -> None:
-    """Write [deal, player] the numbers of the private hands and [deal] who wins the showdown, from all cards of deals.
+    """Write the numbers of the private hands [deal, player] and the winner of the showdown [deal] for many deals.
 
-    `cards` [deal, card] has `held` private cards of each player, then the board. An outcome is 1 where player 0 wins,
-    −1 where player 1 does, and 0 where they split.
+    `cards` [deal, card] has `held` private cards of each player, then the board. The outcome is 1 if player 0 wins, −1
+    if player 1 does, and 0 for a split pot.
     """
     for deal in range(len(cards)):
         key, bits = np.int64(tables.start), np.int64(0)
@@ -101,7 +101,7 @@ def settle(cards: IntArray, held: int, tables: HandTables, hands: IntArray, outc
 def census(deck_size: int, cards: int, tables: HandTables, counts: IntArray) -> None:
     """Add the number of hands of each strength to `counts`, over all hands of `cards` cards.
 
-    Hands are visited in lexicographic order; keys and bits of each prefix are kept, so a step costs one addition.
+    The loop visits hands in lexicographic order and keeps keys and bits of each prefix, so a step costs one addition.
     """
     chosen = np.empty(cards, dtype=np.int64)
     keys = np.empty(cards + 1, dtype=np.int64)

@@ -81,17 +81,17 @@ class Isomorphism:
 
     @property
     def cards(self) -> int:
-        """How many cards a hand has, all rounds together."""
+        """Number of cards of a hand, over all rounds."""
         return sum(self.layout)
 
     @property
     def size(self) -> int:
-        """How many hands there are up to isomorphism."""
+        """Number of hands up to isomorphism."""
         return int(self.tables.offset[-1])
 
     @cached_property
     def tables(self) -> IndexTables:
-        """For other kernels that call `index_one` and its kin."""
+        """Look-up tables for kernels that call `index_one`, `unindex_one` or `orbit_one`."""
         return build_tables(self.layout, self.deck)
 
     @overload
@@ -99,7 +99,7 @@ class Isomorphism:
     @overload
     def index(self, cards: Numbers | Sequence[Sequence[int]]) -> IntArray: ...
     def index(self, cards: Numbers | Sequence[int] | Sequence[Sequence[int]]) -> IntArray | int:
-        """Number the hands [..., cards]; the order of cards within a round does not matter."""
+        """Return the index of each hand in [..., cards]; the order of cards within a round does not matter."""
         hands = np.asarray(cards)
         length = hands.shape[-1] if hands.ndim else 1
         if length != self.cards:
@@ -117,7 +117,7 @@ class Isomorphism:
         return int(out[0]) if plain else out.reshape(hands.shape[:-1])
 
     def unindex(self, index: Numbers | Sequence[int] | int) -> ByteArray:
-        """The canonical hand of each index, [..., cards], every round in ascending order."""
+        """Return the canonical hand of each index, [..., cards], with the cards of each round in ascending order."""
         indices = _checked("index", np.asarray(index), self.size).astype(np.int64)
         out = np.empty((indices.size, self.cards), dtype=np.int8)
         unindex_many(indices.reshape(-1), out, self.tables)
@@ -128,7 +128,7 @@ class Isomorphism:
     @overload
     def orbit(self, index: Numbers | Sequence[int]) -> IntArray: ...
     def orbit(self, index: Numbers | Sequence[int] | int) -> IntArray | int:
-        """How many hands share each index: the weight of its canonical hand."""
+        """Number of hands that share each index: the weight of its canonical hand."""
         indices = _checked("index", np.asarray(index), self.size).astype(np.int64)
         out = np.empty(indices.size, dtype=np.int64)
         orbit_many(indices.reshape(-1), out, self.tables)
@@ -137,7 +137,7 @@ class Isomorphism:
 
 
 def _checked(what: str, numbers: npt.NDArray[Any], bound: int) -> npt.NDArray[Any]:
-    """The numbers, which must be whole and from 0 to bound − 1."""
+    """Return `numbers`; raise CardError unless they are integers from 0 to bound − 1."""
     if numbers.dtype.kind not in "iu":
         raise CardError(f"a {what} of type {numbers.dtype} is not a number from 0 to {bound - 1}: use integers")
     wrong = numbers[(numbers < 0) | (numbers >= bound)]
@@ -148,7 +148,7 @@ def _checked(what: str, numbers: npt.NDArray[Any], bound: int) -> npt.NDArray[An
 
 @lru_cache
 def build_tables(layout: tuple[int, ...], deck: Deck) -> IndexTables:
-    """Work out the tables of a layout. All who ask share one copy: do not write to it."""
+    """Compute the tables of a layout. All callers share one copy: do not write to it."""
     # A shape's number is its place in this list, which is a sum over its cards: each adds its round's weight.
     shapes = list(product(*(range(cards + 1) for cards in layout)))
     weights = [prod(cards + 1 for cards in layout[r + 1 :]) for r in range(len(layout))]
@@ -220,10 +220,10 @@ def _splits(cards: int, suits: int) -> list[tuple[int, ...]]:
 
 
 def _rank_sets(ranks: int, most: int) -> tuple[ByteArray, npt.NDArray[np.int16], npt.NDArray[np.int16]]:
-    """Sets of ranks as bits: the size of each, its number among sets of that size, and the sets by these two.
+    """Sets of ranks as bits: the size of each, its number among sets of that size, and the set for a size and number.
 
-    Numbers follow the value of the bits, which is colexicographic order: a set keeps its number however many
-    ranks there are above it, so one table serves every round.
+    Sets are numbered by the value of their bits, which is colexicographic order: the number of a set does not depend on
+    how many ranks there are above it, so one table serves every round.
     """
     population = np.bitwise_count(np.arange(1 << ranks)).astype(np.int8)
     colex = np.zeros(1 << ranks, dtype=np.int16)

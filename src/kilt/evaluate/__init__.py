@@ -1,1 +1,1 @@
-"""Evaluation: how good a strategy is."""
+"""Evaluation of strategies: exploitability, matches, estimators and sanity checks."""

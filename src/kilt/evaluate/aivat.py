@@ -1,8 +1,8 @@
-"""Values of states for AIVAT [Burch18]: estimates of what a player may expect, made from a blueprint.
+"""State values for AIVAT [Burch18]: estimates of a player's expected winnings, computed from a blueprint.
 
-`EnumeratedValues` takes any function of a state and works out the means over chance that AIVAT needs by dealing all
-cards: for small games. `BlueprintValues` has a table, learnt from a blueprint that plays itself: both players' buckets
-are put into few groups by how often they win, and a state of the betting has a value for each pair of groups.
+`EnumeratedValues` accepts any function of a state, and computes the means over chance that AIVAT needs by dealing all
+cards: for small games. `BlueprintValues` learns a table from self-play of a blueprint: both players' buckets are merged
+into a few groups by their showdown strength, and a state of the betting has a value for each pair of groups.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from kilt.tree.betting import call_places, label_of
 
 KIND = "values of states of a blueprint"
 GROUPS, DEALS, BOARDS = 12, 98_304, 64
-COMPONENTS = 4  # tables that make up all those of decisions after the first board
-UNLIKELY = 1e-4  # states that a deal reaches less often are not walked
-PRIOR = 4.0  # deals that what a state is worth without more bets counts as, where a table is learnt
+COMPONENTS = 4  # basis tables that all tables of decisions after the first board are combined from
+UNLIKELY = 1e-4  # states with a smaller probability within a deal are not walked
+PRIOR = 4.0  # deals for which the showdown value of a state counts when its table is learnt
 
 _subsets: Callable[[int, int], ByteArray] = lru_cache(maxsize=64)(subsets)
 
@@ -45,25 +45,26 @@ StateFunction: TypeAlias = Callable[[Betting, tuple[int, ...], int, tuple[int, .
 
 @dataclass(frozen=True)
 class EnumeratedValues:
-    """Values of states from any function, with means over chance by dealing all cards: for small games.
+    """State values from any function, with means over chance by dealing all cards: for small games.
 
     Parameters
     ----------
     game : Holdem
         The rules.
     function : callable
-        [hand] of a position, the board, the seat of a player and the opponent's cards: see `StateValues.classed`.
+        Maps a position, the board, a player's seat and the opponent's cards to an array [hand] of values: see
+        `StateValues.classed`.
     """
 
     game: Holdem
     function: StateFunction
 
     def classed(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> HandValues:
-        """What the function says; each hand is a class of its own."""
+        """Return the values of the function; each hand is a class of its own."""
         return HandValues(self.function(position, board, seat, opponent))
 
     def expected(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> FloatArray:
-        """[hand] Mean of the values after the next public cards, over all that neither player holds."""
+        """Mean value after the next public cards, for each hand, over all cards that neither player holds."""
         rules, after = self.game.rules, position.after(REVEAL)
         if after.actor == TERMINAL:
             return showdown(self.game, position, board, opponent)
@@ -76,36 +77,37 @@ class EnumeratedValues:
         return total / comb(len(rest) - rules.hole_cards, count)
 
     def start(self, seat: int) -> float:
-        """Mean of the values before anybody has acted, over all deals."""
+        """Mean value before the first action, over all deals."""
         deals, begin = self.game.deals(), self.game.start()
         holes = [tuple(hand) for hand in self.game.deck.holes(self.game.rules.hole_cards).tolist()]
         return float(sum(deals[:, o] @ self.function(begin, (), seat, hand) for o, hand in enumerate(holes)))
 
 
 def showdown(game: Holdem, position: Betting, board: tuple[int, ...], opponent: tuple[int, ...]) -> FloatArray:
-    """[hand] Mean of what a showdown pays once the board is complete, where nobody can bet any more."""
+    """Mean showdown payoff of each hand over the cards to come, in chips, if no player can bet any more."""
     rules = game.rules
     return position.stake * edges(opponent, board, rules.deck, board_size=rules.board_size(rules.rounds - 1))
 
 
 class BlueprintValues:
-    """Values of states that are learnt from a blueprint which plays itself.
+    """State values that are learnt from self-play of a blueprint.
 
-    Buckets of a round are put into groups of about equal weight, by how often their hands win a showdown. On sampled
-    deals the betting tree is walked with the expectation over all actions; what a state was worth is averaged over
-    the deals with the same groups of both players, weighted by how likely they come to it. Few deals there are drawn
-    towards the showdown without more bets, which also stands for states that the tree does not have.
+    Buckets of a round are merged into groups of about equal weight, by their probability of winning a showdown. On
+    sampled deals, a walk of the betting tree takes the expectation over all actions; the value of a state is the mean
+    over the deals with the same groups of both players, weighted by the probability of reaching the state. If there are
+    few such deals, the value is shrunk towards that of a showdown without further bets, which is also used for states
+    that the tree does not contain.
 
     Parameters
     ----------
     blueprint : Blueprint
-        Whose betting tree, buckets and strategy are used.
+        The betting tree, buckets and strategy to use.
     groups : int
         Number of groups of each player in each round.
     deals : int
         Number of deals to learn from.
     seed : int
-        Of the deals.
+        Seed of the deals.
     """
 
     def __init__(self, blueprint: Blueprint, groups: int = GROUPS, deals: int = DEALS, seed: int = 0) -> None:
@@ -127,15 +129,20 @@ class BlueprintValues:
             arrays = {"edge": edge, "table": table, "mix": mix, "first": self._first_boards(basis)}
             arrays |= {f"group-{r}-{seat}": each[seat] for r, each in enumerate(self.group) for seat in (0, 1)}
             artifact.write(place, KIND, arrays, inputs={"game": blueprint.fingerprint})
-        # [round][seat][bucket] the group; kernels take no arrays that are read-only
+        # [round][seat][bucket] the group; copied, because kernels take no read-only arrays
         self.group = [(np.array(first), np.array(second)) for first, second in self.group]
-        self.edge: FloatArray = np.asarray(arrays["edge"])  # [round, group of seat 0, group of seat 1] of seat 0
-        self.table: SingleArray = np.asarray(arrays["table"])  # [node, …, …] chips to seat 0
-        self._both = self.table, np.ascontiguousarray(-self.table.transpose(0, 2, 1))  # [seat] as that player sees it
-        # [basis, hand of seat 0, hand of seat 1] means over the first board, chips to seat 0; that of `edge` is first
+        # [round, group of seat 0, group of seat 1] showdown value for seat 0
+        self.edge: FloatArray = np.asarray(arrays["edge"])
+        # [node, group of seat 0, group of seat 1] chips to seat 0
+        self.table: SingleArray = np.asarray(arrays["table"])
+        # [seat] from that player's point of view
+        self._both = self.table, np.ascontiguousarray(-self.table.transpose(0, 2, 1))
+        # [basis, hand of seat 0, hand of seat 1] means over the first board, chips to seat 0; the first row is that of
+        # `edge`
         self.first: SingleArray = np.asarray(arrays["first"])
-        self.mix: SingleArray = np.asarray(arrays["mix"])  # [opened, basis] how they make up the values after it
-        # [seat][basis, hand of the other, hand of that seat]: `expected` asks for a row, which lies in one piece
+        # [opened, basis] coefficients of the basis tables after the first board
+        self.mix: SingleArray = np.asarray(arrays["mix"])
+        # [seat][basis, hand of the other, hand of that seat]: `expected` reads a row, which is contiguous
         self._first = np.ascontiguousarray(self.first.transpose(0, 2, 1)), self.first
         self._met: tuple[Any, int, IntArray] = (
             None,
@@ -147,21 +154,21 @@ class BlueprintValues:
         self._start = float((self.game.deals() * table[np.ix_(*groups_of)]).sum())
 
     def classed(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> HandValues:
-        """Buckets have the entry of the state and of both players' groups, in chips to the player in `seat`."""
+        """Return the value of each bucket, in chips to the player in `seat`, from the groups of both players."""
         r, group, cards = position.round, self.group[position.round], (seat, board, opponent)
-        if cards != self._met[0]:  # most states come after others with the same cards
+        if cards != self._met[0]:  # consecutive states mostly have the same cards
             theirs = self.blueprint.hand_buckets(1 - seat, r, board)[self.game.deck.hole_index(opponent)]
             self._met = cards, int(group[1 - seat][theirs]), self.blueprint.hand_buckets(seat, r, board)
         _, other, bucket = self._met
         return HandValues(self._table(position, seat)[:, other].astype(np.float64)[group[seat]], bucket)
 
     def value(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> FloatArray:
-        """[hand] What `classed` says, hand by hand."""
+        """The values of `classed`, for each hand."""
         table, bucket = self.classed(position, board, seat, opponent)
         return table[bucket]
 
     def expected(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> FloatArray:
-        """[hand] Mean of the values after the next public cards, over all that neither player holds."""
+        """Mean value after the next public cards, for each hand, over all cards that neither player holds."""
         rules, deck, after = self.game.rules, self.game.deck, self.game.positions.after(position, REVEAL)
         if after.actor == TERMINAL:
             return showdown(self.game, position, board, opponent)
@@ -187,11 +194,11 @@ class BlueprintValues:
         return total / comb(len(rest) - rules.hole_cards, more.shape[1])
 
     def start(self, seat: int) -> float:
-        """Mean of the values before anybody has acted, over all deals."""
+        """Mean value before the first action, over all deals."""
         return self._start if seat == 0 else -self._start
 
     def _table(self, position: Betting, seat: int) -> SingleArray:
-        """[group of the player in `seat`, group of the other] chips to that player."""
+        """Values of a position in chips to the player in `seat`, [group of that player, group of the other]."""
         node = self.node.get(position.history)
         if node is not None:
             learnt: SingleArray = self._both[seat][node]
@@ -200,7 +207,7 @@ class BlueprintValues:
         return np.ascontiguousarray(table if seat == 0 else -table.T, dtype=np.float32)
 
     def _learn(self, deals: Deals) -> tuple[FloatArray, SingleArray]:
-        """What `edge` and `table` are, from deals."""
+        """Compute `edge` and `table` from deals."""
         groups, blueprint, rounds = self.groups, self.blueprint, self.game.rules.rounds
         nodes, positions = blueprint.nodes, self.positions
         pair = np.stack(
@@ -238,10 +245,11 @@ class BlueprintValues:
         return edge.reshape(rounds, groups, groups), table.reshape(-1, groups, groups).astype(np.float32)
 
     def _few_tables(self, edge: FloatArray, tables: SingleArray) -> tuple[SingleArray, SingleArray]:
-        """Few tables that make up many: [basis, …, …], the first one is `edge`, and [table, basis] how.
+        """Approximate many tables by linear combinations of a few basis tables.
 
-        Means over the first board take most of the time of learning, for each table. Those of decisions after it are
-        alike: the principal components of what `edge` does not explain stand for them.
+        Returns the basis tables, and coefficients [table, basis]. Averaging a table over the first board takes most of
+        the time of learning. The tables of decisions after it are similar, so they are replaced by `edge`, the first
+        basis table, and the principal components of what `edge` does not explain.
         """
         if self.game.rules.rounds == 1:
             return np.zeros((0, self.groups, self.groups), dtype=np.float32), np.zeros((0, 0), dtype=np.float32)
@@ -253,9 +261,9 @@ class BlueprintValues:
         return basis.reshape(-1, self.groups, self.groups), mix.astype(np.float32)
 
     def _first_boards(self, tables: SingleArray) -> SingleArray:
-        """What `first` is: sums over canonical boards, as matrix products since values depend on groups alone.
+        """Compute `first`: sums over canonical boards, as matrix products since values depend on groups alone.
 
-        The mean over all permutations of suits stands for the other boards.
+        The mean over all suit permutations accounts for the other boards.
         """
         rules, deck, holes = self.game.rules, self.game.deck, self.game.deck.holes(self.game.rules.hole_cards)
         if rules.rounds == 1:
@@ -281,19 +289,19 @@ class BlueprintValues:
 
 
 def _kept_at(blueprint: Blueprint, groups: int = GROUPS, deals: int = DEALS, seed: int = 0) -> Path:
-    """Where the values that are learnt from a blueprint are kept."""
+    """Path in the cache of the values that are learnt from a blueprint."""
     how = f"{groups} {deals} {seed} {COMPONENTS}"
     name = artifact.fingerprint(KIND, how, blueprint.fingerprint, np.asarray(blueprint.shares))
     return artifact.cache_folder() / f"states-{name}"
 
 
 def is_learnt(blueprint: Blueprint) -> bool:
-    """Whether `BlueprintValues` of a blueprint were learnt before, and are kept."""
+    """Whether the `BlueprintValues` of a blueprint are in the cache."""
     return artifact.exists(_kept_at(blueprint))
 
 
 def _nodes_by_history(blueprint: Blueprint) -> dict[str, int]:
-    """The nodes of a blueprint's betting tree by their histories, in the order of the tree."""
+    """Map histories to the nodes of a blueprint's betting tree, in the order of the tree."""
     histories = [""]
     for node in range(1, len(blueprint.nodes.actor)):
         parent = int(blueprint.nodes.parent[node])
@@ -304,7 +312,7 @@ def _nodes_by_history(blueprint: Blueprint) -> dict[str, int]:
 
 
 def _groups(blueprint: Blueprint, deals: Deals, groups: int) -> list[tuple[IntArray, IntArray]]:
-    """[round][seat][bucket] the group of each bucket: of about equal weight, by how often it wins at a showdown."""
+    """The group of each bucket, [round][seat][bucket]: of about equal weight, ordered by showdown wins."""
     found = []
     for r in range(blueprint.game.rules.rounds):
         of_round = []

@@ -14,28 +14,28 @@ from kilt.play.batch_kernels import weight_of
 
 
 class LearningTree(NamedTuple):
-    """A blueprint's betting tree and strategy, as `learn` walks them."""
+    """A blueprint's betting tree and strategy as arrays for `learn`."""
 
     actor: ByteArray  # [node]
     round: ByteArray  # [node]
     first_child: npt.NDArray[np.int32]  # [node]
     children: npt.NDArray[np.int32]  # [node] how many
     stake: FloatArray  # [node] chips that the loser would lose
-    sign: FloatArray  # [node] 1 where seat 1 has folded, −1 where seat 0 has, 0 elsewhere
-    call: IntArray  # [node] the place of the call among the actions
+    sign: FloatArray  # [node] 1 if seat 1 has folded, −1 if seat 0 has, otherwise 0
+    call: IntArray  # [node] the index of the call among the actions
     first: IntArray  # [node] the first slot
     shares: npt.NDArray[np.uint8]  # [byte] weights of slots
-    width: int  # bytes of each
+    width: int  # bytes per weight
 
 
 class LearningScratch(NamedTuple):
-    """The nodes that a walk has come to: arrays with a place for each node of the tree."""
+    """The nodes that a walk has reached: arrays with an entry for each node of the tree."""
 
     node: IntArray
-    begin: IntArray  # the place of its first child that is reached
-    end: IntArray  # one after that of the last
+    begin: IntArray  # index of the first child that is reached
+    end: IntArray  # end of the children that are reached
     share: FloatArray  # probability of the action that led there
-    reach: FloatArray  # … of all actions that did
+    reach: FloatArray  # probability of all actions that led there
     value: FloatArray
 
 
@@ -48,11 +48,10 @@ def add_values(
     with_card: npt.NDArray[np.uint16],
     total: FloatArray,
 ) -> None:
-    """Add to `total` [hand] the values of hands on several boards; nothing where a hand has one of the new cards.
+    """Add to `total` [hand] the values of hands on several boards; nothing if a hand has one of the new cards.
 
     `bucket` [board, hand] are mine, `theirs` [board] is the opponent's group, `worth` [their group, my bucket] the
-    values. `more` [board, card] are the cards that each board has more than the one before, and `with_card` [card, …]
-    the hands that hold a card.
+    values. `more` [board, card] are the new cards of each board, and `with_card` [card, …] the hands that hold a card.
     """
     for b in range(bucket.shape[0]):
         row = worth[theirs[b]]
@@ -60,7 +59,7 @@ def add_values(
             total[hand] += row[bucket[b, hand]]
         for place in range(more.shape[1]):
             for hand in with_card[more[b, place]]:
-                counted = False  # it may hold two of the new cards
+                counted = False  # the hand may hold two of the new cards
                 for earlier in range(place):
                     for same in with_card[more[b, earlier]]:
                         counted |= same == hand
@@ -79,11 +78,11 @@ def learn(
     total: FloatArray,
     mass: FloatArray,
 ) -> None:
-    """Add to `total` and `mass` [node, pair of groups] what states were worth to seat 0, and how likely they were.
+    """Add to `total` and `mass` [node, pair of groups] the values of states for seat 0, and their probabilities.
 
-    Each deal is walked with the expectation over all actions: `bucket` [deal, round, seat], `outcome` [deal] 1 where
-    seat 0 wins a showdown and −1 where seat 1 does, `pair` [deal, round] the groups of both players. States that are
-    less likely than `unlikely` are worth what a showdown without more bets is.
+    Each deal is walked with the expectation over all actions: `bucket` [deal, round, seat], `outcome` [deal] is 1 if
+    seat 0 wins a showdown and −1 if seat 1 does, `pair` [deal, round] the groups of both players. States less likely
+    than `unlikely` get the value of a showdown without further bets.
     """
     for deal in range(len(outcome)):
         walk.node[0], walk.reach[0] = 0, 1.0
@@ -106,7 +105,7 @@ def learn(
                 for action in range(count):
                     whole += weight_of(tree.shares, tree.width, slot + np.uint64(action))
                 for action in range(count):
-                    share = 1.0 if action == tree.call[node] else 0.0  # where nobody has been
+                    share = 1.0 if action == tree.call[node] else 0.0  # information sets without a strategy call
                     if whole > 0:
                         share = weight_of(tree.shares, tree.width, slot + np.uint64(action)) / whole
                     if share > 0:

@@ -1,4 +1,4 @@
-"""Crosstables: every player against every other one, in mbb/h.
+"""Crosstables: win rates of all pairs of players, in mbb/h.
 
 >>> from kilt.games import load_game
 >>> from kilt.play.agent import BASELINES
@@ -34,16 +34,16 @@ class Crosstable:
     Attributes
     ----------
     players : tuple of str
-        Their names.
+        Names of the players.
     matches : dict of (int, int) to Match
-        By the places of the two in `players`, the lower one first. A crosstable that was stopped early lacks some.
+        By the indices of both players in `players`, the lower one first. If play was stopped early, some are missing.
     """
 
     players: tuple[str, ...]
     matches: dict[tuple[int, int], Match]
 
     def rate(self, row: int, column: int) -> Estimate | None:
-        """Win rate of player `row` against player `column` in mbb/h; None if they have not met."""
+        """Win rate of player `row` against player `column` in mbb/h; None if their match is missing."""
         match = self.matches.get((min(row, column), max(row, column)))
         if match is None:
             return None
@@ -51,10 +51,10 @@ class Crosstable:
         return won if row < column else Estimate(0.0 - won.mean, won.margin)
 
     def mean(self, player: int) -> Estimate | None:
-        """Mean win rate of a player against all others in mbb/h; None if it has not met all of them.
+        """Mean win rate of a player against all others in mbb/h; None if one of the matches is missing.
 
-        All matches have the same deals, so that players are compared on equal cards. A unit of the statistics is
-        therefore a deal against all opponents at once.
+        All matches use the same deals, so players are compared on equal cards. The statistics therefore treat a deal
+        against all opponents as one observation.
         """
         met = [(1 if player == pair[0] else -1, match) for pair, match in self.matches.items() if player in pair]
         if len(met) < len(self.players) - 1:
@@ -78,27 +78,32 @@ def crosstable(
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Crosstable:
-    """Let any two of the players meet, all on the same deals.
+    """Play matches between all pairs of players, all on the same deals.
 
     Parameters
     ----------
     game : Holdem
         The rules.
     players : sequence of Agent or str
-        At least two; names are for `load`.
+        At least two; names are passed to `load`.
     hands : int
-        Of each match.
+        Hands per match.
     way : str
-        How matches come about: see `kilt.evaluate.matchup.meet`.
+        Method of evaluation: see `kilt.evaluate.matchup.meet`.
     seed, duplicate, load, processes, engine, stop
         As in `kilt.play.match.play_match`.
     tick : callable
-        Is called with the number of hands so far, over all matches.
+        Called with the number of hands so far, over all matches.
 
     Returns
     -------
     Crosstable
         `rate(row, column)` and `mean(player)` are win rates with 95% intervals.
+
+    Raises
+    ------
+    PlayError
+        There are fewer than two players.
     """
     if len(players) < 2:
         raise PlayError(f"a crosstable of {len(players)} players has no matches: give two or more")

@@ -1,9 +1,10 @@
-"""What each action of a decision is worth with every hand, where both players follow a known strategy afterwards.
+"""Values of all actions at a decision, for every hand, if both players follow a known strategy afterwards.
 
-Values are chips from the decision on: what is won of the pot, less what is still put in; a fold is worth 0. The betting
-is walked with all hands at once, on all boards that may come where these are few (in small games, on the river and on
-the turn): values are exact there. Elsewhere the boards are drawn, and values have an interval. What the hands would
-win at a showdown on these boards, whose mean over all boards is known, takes much of the luck of the draw away.
+Values are chips from the decision on: the part of the pot that the player wins, minus the chips that the player still
+puts in; a fold is worth 0. One walk of the betting handles all hands at once, on all boards that may follow if these
+are few (in small games, on the river and on the turn): values are then exact. Otherwise boards are sampled, and values
+have an interval. A control variate, the showdown value of the hands on the sampled boards, removes much of the sampling
+error, because its mean over all boards is known.
 
 >>> from kilt.api import solve
 >>> from kilt.games import load_game
@@ -41,28 +42,28 @@ from kilt.play.agent import KnownAgent
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Hand
 
-MOST_BOARDS = 48  # that may still come where values are exact
-DRAWN = 32  # boards that stand for all where more may come
-MOST_DECISIONS = 3_000  # that a walk looks at
+MOST_BOARDS = 48  # values are exact if at most this many boards may follow
+DRAWN = 32  # sampled boards if more may follow
+MOST_DECISIONS = 3_000  # that a walk visits, at most
 
 
 class DecisionValues(NamedTuple):
-    """What a strategy does at a decision, and what that is worth.
+    """The probabilities and values of all actions at a decision.
 
     Attributes
     ----------
     actions : tuple of str
-        As the ACPC writes them.
+        In ACPC notation.
     shares : ndarray, shape (actions, hands)
         Probabilities of the strategy; 0 for actions that it does not have.
     values : ndarray, shape (actions, hands)
-        Chips from the decision on, against the opponent's range; nan for hands that meet no hand of it.
+        Chips from the decision on, against the opponent's range; nan for hands that no hand of the range can meet.
     margins : ndarray, shape (actions, hands)
-        Half-widths of the values' 95% intervals, in chips; 0 where they are exact.
+        Half-widths of the values' 95% intervals, in chips; 0 if they are exact.
     losses : ndarray, shape (actions, hands)
         Chips by which the best action is better.
     loss_margins : ndarray, shape (actions, hands)
-        Half-widths of their 95% intervals: actions are compared on the same boards.
+        Half-widths of the losses' 95% intervals: actions are compared on the same boards.
     """
 
     actions: tuple[str, ...]
@@ -74,10 +75,10 @@ class DecisionValues(NamedTuple):
 
 
 class OptionValue(NamedTuple):
-    """An action with one hand: the probability that the strategy takes it, and what it is worth.
+    """One action with one hand: its probability and its value.
 
-    ``value`` is in chips from the decision on, and so are ``loss``, how much better the best action is, and the
-    half-widths of their 95% intervals. Where values are not told, they are nan.
+    ``value`` is in chips from the decision on, and so are ``loss``, the difference to the best action, and the
+    half-widths of their 95% intervals. Values are nan if they were not computed.
     """
 
     action: str
@@ -89,17 +90,17 @@ class OptionValue(NamedTuple):
 
 
 class JudgedDecision(NamedTuple):
-    """A decision that somebody has made, beside what a strategy would have done."""
+    """A decision of a player, with the strategy's probabilities and values for comparison."""
 
     position: Betting
-    taken: str  # the action
+    taken: str  # the action that was taken
     options: tuple[OptionValue, ...]  # those of the strategy, and `taken`
 
 
 def ranges(agent: KnownAgent, game: Holdem, position: Betting, board: tuple[int, ...]) -> FloatArray:
-    """[seat, hand] The probability that each player, who follows `agent`, plays up to `position` with each hand.
+    """Probability that each player plays up to `position` with each hand, if both follow `agent`: [seat, hand].
 
-    0 for hands that share a card with the board.
+    Hands that share a card with the board have 0.
     """
     holes = game.deck.holes(game.rules.hole_cards)
     reach: FloatArray = np.ones((2, len(holes))) * ~np.isin(holes, board).any(axis=1)
@@ -110,7 +111,7 @@ def ranges(agent: KnownAgent, game: Holdem, position: Betting, board: tuple[int,
 
 
 def boards_to_come(game: Holdem, position: Betting) -> int:
-    """How many boards may still come after a position."""
+    """Number of boards that may follow a position."""
     left, boards = game.deck.size - game.rules.board_size(position.round), 1
     for count in game.rules.board_cards[position.round + 1 :]:
         boards, left = boards * comb(left, count), left - count
@@ -118,7 +119,7 @@ def boards_to_come(game: Holdem, position: Betting) -> int:
 
 
 def exact(game: Holdem, position: Betting) -> bool:
-    """Whether `decision_values` are exact at a position: few boards are still to come."""
+    """Whether `decision_values` are exact at a position, because few boards may follow."""
     return boards_to_come(game, position) <= MOST_BOARDS
 
 
@@ -131,29 +132,34 @@ def decision_values(
     *,
     hands: Sequence[int] | None = None,
 ) -> DecisionValues:
-    """What each action of a decision is worth with every hand, if both players follow an agent before and afterwards.
+    """Value of each action at a decision, for every hand, if both players follow an agent before and afterwards.
 
     Parameters
     ----------
     agent : KnownAgent
-        Who plays in both seats.
+        Plays in both seats.
     game : Holdem
-        What it plays.
+        The game that the agent plays.
     position : Betting
-        A decision; PlayError where more than `MOST_DECISIONS` may follow it.
+        A decision.
     board : tuple of int
         The public cards so far.
     also : tuple of str
-        Actions to look at beside those of the agent.
+        Actions to evaluate in addition to those of the agent.
     hands : sequence of int, optional
-        Numbers of the only private hands that matter, which takes less time; values of others mean nothing then.
+        Indices of the private hands to evaluate, which takes less time; values of other hands are then undefined.
 
     Returns
     -------
     DecisionValues
+
+    Raises
+    ------
+    PlayError
+        No player acts at the position, or more than `MOST_DECISIONS` decisions may follow it.
     """
     if position.actor < 0:
-        raise PlayError("nobody decides there: choose a decision")
+        raise PlayError("no player acts at this position: choose a decision")
     policy, me = agent.policy(position, board), position.actor
     actions = tuple(dict.fromkeys([*policy.actions, *also]))
     theirs = ranges(agent, game, position, board)[1 - me]
@@ -174,10 +180,10 @@ def decision_values(
 def state_value(
     agent: KnownAgent, game: Holdem, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]
 ) -> FloatArray:
-    """[hand] Chips that the player in `seat` wins in the whole hand from a position on, if both play by an agent.
+    """Chips that the player in `seat` wins in the whole hand from a position on, if both follow an agent: [hand].
 
-    Against the opponent's cards, on all boards that may come, or on `DRAWN` of them: see `kilt.evaluate.aivat`. 0 where
-    a hand shares a card with these or with the board.
+    Against the opponent's cards, averaged over all boards that may follow, or over `DRAWN` of them: see
+    `kilt.evaluate.aivat`. 0 if a hand shares a card with these or with the board.
     """
     reach = np.zeros(comb(game.deck.size, game.rules.hole_cards))
     reach[game.deck.hole_index(opponent)] = 1.0
@@ -187,16 +193,16 @@ def state_value(
 
 
 def decisions_of(game: Holdem, hand: Hand, seat: int) -> list[tuple[Betting, str]]:
-    """The decisions of the player in a seat of a hand, and what was done there."""
+    """Return the decisions of the player in a seat of a hand, each with the action that was taken."""
     return [(position, taken) for position, taken in game.positions.moves(hand.position) if position.actor == seat]
 
 
 def judged(
     agent: KnownAgent, game: Holdem, hand: Hand, position: Betting, taken: str, *, worth: bool = True
 ) -> JudgedDecision:
-    """A decision of a hand, and what was done there, beside what an agent, the opponent, would have done.
+    """Compare a decision of a hand with what an agent would have done there.
 
-    Without `worth`, or where too much may follow, values are nan.
+    Values are nan if `worth` is false, or if too many decisions may follow.
     """
     holding = game.deck.hole_index(hand.cards.holes[position.actor])
     board = hand.board[: game.rules.board_size(position.round)]
@@ -213,7 +219,7 @@ def judged(
 
 
 def _boards(game: Holdem, position: Betting, board: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Complete boards that may come after a position: all, or `DRAWN` of them; the draw is the same each time."""
+    """Complete boards that may follow a position: all, or `DRAWN` of them; the draw is the same each time."""
     counts = game.rules.board_cards[position.round + 1 :]
     rest = np.setdiff1d(np.arange(game.deck.size), board)
     if exact(game, position):
@@ -230,7 +236,7 @@ def _boards(game: Holdem, position: Betting, board: tuple[int, ...]) -> list[tup
 
 
 def _mean_edges(game: Holdem, board: tuple[int, ...], theirs: FloatArray) -> FloatArray:
-    """[hand] How much more of the opponent's range a hand beats than loses to, mean over all boards; nan: unknown."""
+    """Mean edge of each hand over the opponent's range, over all boards; nan if unknown."""
     rules, holes = game.rules, game.deck.holes(game.rules.hole_cards)
     size = rules.board_size(rules.rounds - 1)
     if board:
@@ -241,9 +247,9 @@ def _mean_edges(game: Holdem, board: tuple[int, ...], theirs: FloatArray) -> Flo
 
 
 def _less_luck(worth: FloatArray, met: FloatArray, shown: FloatArray, edge: FloatArray) -> FloatArray:
-    """[action, board, hand] Values less what follows from who would win at a showdown on the boards that were drawn.
+    """Reduce the variance of values [action, board, hand] with showdown results on the sampled boards.
 
-    A control variate: `shown` [board, hand] less its known mean, times the coefficient that leaves the least variance.
+    `shown` [board, hand] minus its known mean is a control variate; its coefficient minimises the variance.
     """
     all_of_them = np.concatenate([worth, shown[None]])
     *apart, lucky = np.nan_to_num(all_of_them - _means(all_of_them, met)[0][:, None] * met)
@@ -253,7 +259,7 @@ def _less_luck(worth: FloatArray, met: FloatArray, shown: FloatArray, edge: Floa
 
 
 def _means(worth: FloatArray, met: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """[action, hand] Sums over boards of `worth` [action, board, hand] for each of `met` [board, hand], and margins."""
+    """Sums over boards of `worth` [action, board, hand], divided by those of `met` [board, hand], and their margins."""
     whole, count = met.sum(axis=0), np.maximum((met > 0).sum(axis=0), 2)
     means = np.divide(worth.sum(axis=1), whole, out=np.full_like(worth[:, 0], np.nan), where=whole > 0)
     square = ((worth - means[:, None] * met) ** 2).sum(axis=1)
@@ -262,28 +268,28 @@ def _means(worth: FloatArray, met: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 @dataclass
 class _Walk:
-    """A walk over all that may follow a position, on some boards, with vectors over the hands of the player `me`."""
+    """A walk over everything that may follow a position, on some boards, with vectors over the hands of player `me`."""
 
     agent: KnownAgent
     game: Holdem
     me: int
     boards: list[tuple[int, ...]]  # complete
-    hands: Sequence[int] | None = None  # the only ones of `me` that matter
-    decisions: int = 0  # looked at so far
+    hands: Sequence[int] | None = None  # the hands of `me` to evaluate; None: all
+    decisions: int = 0  # visited so far
     _rankings: dict[int, Ranking] = field(default_factory=dict)
 
     @cached_property
     def holes(self) -> IntArray:
-        """[hand, card] All private hands."""
+        """All private hands, [hand, card]."""
         return self.game.deck.holes(self.game.rules.hole_cards).astype(np.int64)
 
     @cached_property
     def free(self) -> BoolArray:
-        """[board, hand] Whether a hand can be held there."""
+        """Whether a hand is possible on a board, [board, hand]."""
         return np.array([~np.isin(self.holes, board).any(axis=1) for board in self.boards])
 
     def worth(self, position: Betting, reach: FloatArray) -> FloatArray:
-        """[board, hand] Chips to `me`, summed over the opponent's hands, which come here with probabilities `reach`."""
+        """Chips to `me`, summed over the opponent's hands with their probabilities `reach`: [board, hand]."""
         positions, mine = self.game.positions, position.actor == self.me
         if position.actor == CHANCE:
             return self.worth(positions.after(position, REVEAL), reach)
@@ -294,7 +300,7 @@ class _Walk:
         raise_if_cancelled()
         self.decisions += 1
         if self.decisions > MOST_DECISIONS:
-            raise PlayError(f"more than {MOST_DECISIONS:,} decisions may follow: what actions are worth is not told")
+            raise PlayError(f"more than {MOST_DECISIONS:,} decisions may follow: values of actions are not computed")
         total: FloatArray = np.zeros(reach.shape)
         for action, share in self._shares(position):
             if mine and (share if self.hands is None else share[:, self.hands]).any():
@@ -304,14 +310,14 @@ class _Walk:
         return total
 
     def met(self, reach: FloatArray) -> FloatArray:
-        """[board, hand] How much of the opponent's `reach` [board, hand] shares no card with each hand."""
+        """Part of the opponent's `reach` [board, hand] that shares no card with each hand: [board, hand]."""
         by_card = reach @ self._holds
         left = reach.sum(axis=1, keepdims=True) - by_card[:, self.holes].sum(axis=2)
         left += (self.holes.shape[1] - 1) * reach
         return np.where(self.free & (left > 1e-12 * reach.sum(axis=1, keepdims=True)), left, 0.0)
 
     def shown_down(self, reach: FloatArray) -> FloatArray:
-        """[board, hand] How much of the opponent's `reach` a hand beats, less what beats it."""
+        """Opponent's `reach` that a hand beats, minus the reach that beats it: [board, hand]."""
         won = np.empty(reach.shape)
         for number, board in enumerate(self.boards):
             if number not in self._rankings:
@@ -321,7 +327,7 @@ class _Walk:
         return won
 
     def _shares(self, position: Betting) -> list[tuple[str, FloatArray]]:
-        """Actions at a decision, and [board, hand] their probabilities; one row where all boards are the same."""
+        """Actions at a decision with their probabilities [board, hand]; one row if the board does not matter."""
         seen = self.game.rules.board_size(position.round)
         boards = list(dict.fromkeys(board[:seen] for board in self.boards))
         if len(boards) > 1:
@@ -334,7 +340,7 @@ class _Walk:
 
     @cached_property
     def _holds(self) -> FloatArray:
-        """[hand, card] 1 where a hand has a card."""
+        """1 if a hand has a card, otherwise 0: [hand, card]."""
         held = np.zeros((len(self.holes), self.game.deck.size))
         np.put_along_axis(held, self.holes, 1.0, axis=1)
         return held

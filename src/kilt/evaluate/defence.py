@@ -1,13 +1,13 @@
-"""How well an agent defends: how often it folds to each bet size, and what an opponent wins by betting any two cards.
+"""Defence against bets: how often an agent folds, and what an opponent wins by betting any two cards.
 
-A bet of b into a pot of p that is never called with profit breaks even if the agent folds b / (p + b) of the time. An
-agent that folds more often loses to an opponent who bets every hand, whatever it holds: b is lost if the agent calls,
-and p is won if it folds. This *profit of any two cards* counts no showdown that the bettor wins, so that the true loss
-is larger. On the river an equilibrium leaves about none. In earlier rounds it may leave some: the bettor's hands win
-showdowns, and a check would not have been worth 0.
+A bet of b into a pot of p that never wins when called breaks even if the agent folds b / (p + b) of the time. An agent
+that folds more often loses to an opponent who bets every hand, whatever the opponent holds: the opponent loses b if the
+agent calls, and wins p if it folds. This *profit of any two cards* ignores showdowns that the bettor wins, so the true
+loss is larger. On the river, an equilibrium leaves about none. In earlier rounds it may leave some: the bettor's hands
+win showdowns, and a check would not have been worth 0.
 
-Lines are common ones: limped or raised before the flop, checked down, or bet in each round. The agent's range is what
-its own strategy leaves of all hands on the way. Boards are sampled.
+Lines are common ones: limped or raised before the flop, checked down, or bet in each round. The agent's range consists
+of the hands that its own strategy plays along the line. Boards are sampled.
 
 >>> from kilt.games import load_game
 >>> from kilt.play.agent import BASELINES
@@ -30,37 +30,37 @@ from kilt.games.game import CHANCE, REVEAL
 from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem
 from kilt.play.agent import KnownAgent
 
-SIZES = {"min": 0.0, "33%": 1 / 3, "50%": 0.5, "75%": 0.75, "1x": 1.0, "2x": 2.0}  # of bets after the first round
-OPENS = {"min": 0.0, "2.5 big blinds": 0.75, "3 big blinds": 1.0, "4 big blinds": 1.5}  # of the first raise
-RERAISES = {"min": 0.0, "50%": 0.5, "1x": 1.0, "1.5x": 1.5}  # of the raise after that
-OPEN, BARREL = 1.0, 0.5  # pots: the first raise, and bets that the agent has called on the way
+SIZES = {"min": 0.0, "33%": 1 / 3, "50%": 0.5, "75%": 0.75, "1x": 1.0, "2x": 2.0}  # bets after the first round
+OPENS = {"min": 0.0, "2.5 big blinds": 0.75, "3 big blinds": 1.0, "4 big blinds": 1.5}  # first raises
+RERAISES = {"min": 0.0, "50%": 0.5, "1x": 1.0, "1.5x": 1.5}  # raises of a first raise
+OPEN, BARREL = 1.0, 0.5  # pots: the first raise, and earlier bets that the agent called
 BOARDS = 50
 FIRST, LEADS, CHECKED, BARRELS = "first round", "opponent leads", "agent checks", "bets in each round"
 KINDS = FIRST, LEADS, CHECKED, BARRELS
-RARE = 1e-6  # of all hands: an agent that takes a line less often does not have to defend there
+RARE = 1e-6  # share of all hands: an agent that takes a line less often gets no rows for it
 
 
 @dataclass(frozen=True)
 class Defence:
-    """How an agent answers one bet on one line."""
+    """The agent's response to one bet on one line."""
 
-    line: str  # what was done before
-    kind: str  # of line: one of `KINDS`
+    line: str  # earlier actions
+    kind: str  # kind of line: one of `KINDS`
     bet: str  # its size
     pot: int  # chips before the bet
-    chips: int  # that the bettor adds
+    chips: int  # chips that the bettor adds
     folds: float  # probability that the agent folds
     raises: float  # probability that it raises
     margin: float  # half-width of the 95% interval of `folds`, over boards
 
     @property
     def break_even(self) -> float:
-        """The fold probability from which on betting any two cards wins, if it loses whenever the agent calls."""
+        """Fold probability above which betting any two cards is profitable, even if the agent's calls always win."""
         return self.chips / (self.pot + self.chips)
 
     @property
     def profit(self) -> float:
-        """What betting any two cards wins if it loses whenever the agent does not fold, as a share of the pot."""
+        """Profit of betting any two cards, as a share of the pot, if the bettor loses every called bet."""
         return self.folds - (1 - self.folds) * self.chips / self.pot
 
 
@@ -70,20 +70,20 @@ class FacedBet(NamedTuple):
     line: str
     kind: str
     bet: str
-    size: float  # in pots; 0 for the least raise
+    size: float  # in pots; 0 for the minimum raise
     before: Betting  # the bettor's decision
     after: Betting  # the agent's
 
 
 def defence(game: Holdem, agent: KnownAgent, boards: int = BOARDS, seed: int = 0) -> list[Defence]:
-    """How often an agent folds to bets on common lines.
+    """Measure how often an agent folds to bets on common lines.
 
     Parameters
     ----------
     game : Holdem
-        A no-limit game; in limit games there are no rows.
+        A no-limit game; limit games give an empty list.
     agent : KnownAgent
-        Whose strategy is looked at, as it plays.
+        The agent, whose strategy is used as it plays.
     boards : int
         Number of sampled boards.
     seed : int
@@ -115,7 +115,7 @@ def defence(game: Holdem, agent: KnownAgent, boards: int = BOARDS, seed: int = 0
 def _answer(
     agent: KnownAgent, spot: FacedBet, boards: Sequence[tuple[int, ...]], weights: Sequence[FloatArray]
 ) -> Defence:
-    """How an agent answers a bet on some boards, by the weights of its hands on each."""
+    """The agent's response to a bet on some boards, given the weights of its hands on each."""
     whole, folds, raises = (np.zeros(len(boards)) for _ in range(3))
     for place, (board, weight) in enumerate(zip(boards, weights, strict=True)):
         policy = agent.policy(spot.after, board)
@@ -129,7 +129,7 @@ def _answer(
 
 
 def _range(game: Holdem, agent: KnownAgent, at: Betting, seat: int, board: tuple[int, ...]) -> FloatArray:
-    """[hand] Probability that the agent in a seat takes its actions so far; 0 for hands with a card of the board."""
+    """Probability that the agent in a seat takes its actions so far, for each hand; 0 if a card is on the board."""
     weight = np.asarray(~np.isin(game.holes, board).any(axis=1), dtype=np.float64)
     for before, action in game.positions.moves(at):
         if before.actor == seat:
@@ -139,7 +139,7 @@ def _range(game: Holdem, agent: KnownAgent, at: Betting, seat: int, board: tuple
 
 
 def lines(game: Holdem) -> Iterator[FacedBet]:
-    """Common lines, with each size of the bet at their end."""
+    """Yield common lines, with each size of the bet at their end."""
     start, names, last = game.start(), game.rules.round_names, game.rules.rounds - 1
     opened = raised_by(start, OPEN)
     yield from _bets(f"{names[0]}, first raise", FIRST, start, OPENS)
@@ -162,7 +162,7 @@ def lines(game: Holdem) -> Iterator[FacedBet]:
 
 
 def _bets(line: str, kind: str, before: Betting, sizes: dict[str, float]) -> Iterator[FacedBet]:
-    """A bet of each size, once for each number of chips."""
+    """Yield a bet of each size; sizes with the same number of chips give one bet."""
     found = set()
     for name, size in sizes.items():
         after = raised_by(before, size)
@@ -181,6 +181,6 @@ def raised_by(position: Betting, size: float) -> Betting | None:
 
 
 def _next_round(position: Betting) -> Betting | None:
-    """The first decision of the round that follows; None if there is none."""
+    """Return the first decision of the next round; None if there is none."""
     after = position.after(REVEAL) if position.actor == CHANCE else position
     return after if after.actor >= 0 else None

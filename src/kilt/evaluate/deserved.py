@@ -1,8 +1,4 @@
-"""What a person deserved in a match against an agent whose strategy is known, beside what they won [Johanson16 §8].
-
-The estimators judge the agent, with all cards, since whoever runs it sees them; what it wins the person loses. So the
-luck of the agent's cards and of what it drew is taken out, and with BC-DIVAT or AIVAT that of the board too.
-"""
+"""Luck-adjusted winnings of a person in a match against an agent with a known strategy [Johanson16 §8]."""
 
 from __future__ import annotations
 
@@ -24,23 +20,23 @@ from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Hand
 
 MONEY, DIVAT, AIVAT = "basic", "all-cards+early-folds+bc-divat", "all-cards+aivat"
-PERSON, AGENT = "person", "agent"  # what they are called here, whatever their names are
-MOST_NODES = 100_000  # of the betting of a blueprint from which values of states are learnt here
+PERSON, AGENT = "person", "agent"  # their names here, whatever the log says
+MOST_NODES = 100_000  # in the betting tree of a blueprint, at most, for state values to be learnt here
 
 
 def states_of(agent: Tabulated, game: Holdem, *, learn: bool = True) -> StateValues | None:
-    """Values of states for AIVAT; None where there are none.
+    """Return state values for AIVAT; None if there are none.
 
     Parameters
     ----------
     agent : KnownAgent or Portfolio
-        In small games the values are exact, for any agent. In others they are learnt from the blueprint that it plays,
-        if it plays one of at most `MOST_NODES`, in seconds to minutes, once; then they are read from the cache. For a
-        portfolio the values are those of one of its components, its first blueprint if it has one.
+        In small games the values are exact, for any agent. In others they are learnt from the blueprint that the agent
+        plays, if it has at most `MOST_NODES` nodes. Learning takes seconds to minutes, once; later calls read the
+        cache. For a portfolio, the values are those of one component, its first blueprint if it has one.
     game : Holdem
-        What it plays.
+        The game that the agent plays.
     learn : bool
-        Whether to learn values that are not there.
+        Whether to learn values that are not in the cache.
 
     Returns
     -------
@@ -56,22 +52,22 @@ def states_of(agent: Tabulated, game: Holdem, *, learn: bool = True) -> StateVal
 
 
 def can_learn(agent: KnownAgent) -> bool:
-    """Whether values of states can be learnt from what an agent plays."""
+    """Whether state values can be learnt from the agent's strategy."""
     return isinstance(agent, BlueprintAgent) and len(agent.blueprint.nodes.actor) <= MOST_NODES
 
 
 @dataclass
 class DeservedScore:
-    """Judges the hands of a person against an agent, each once.
+    """Evaluates the hands of a person against an agent, each hand once.
 
     Parameters
     ----------
     game : Holdem
-        What is played.
+        The game.
     agent : KnownAgent or Portfolio
-        Whom they play.
+        The person's opponent.
     states : StateValues, optional
-        Where AIVAT takes its values from; left out: it is not among the estimators.
+        State values for AIVAT. By default, AIVAT is not among the estimators.
     """
 
     game: Holdem
@@ -80,7 +76,7 @@ class DeservedScore:
     _judged: dict[int, JudgedHands] = field(default_factory=dict, repr=False)  # by the number of the hand
 
     def estimates(self, hands: Sequence[Hand], deals: Sequence[int] = ()) -> LogEstimates:
-        """What the person won, and what estimators say that they deserved: see `deserved`."""
+        """Return the person's winnings and estimates of what they deserved: see `deserved`."""
         rows = [estimator_named(name) for name in (MONEY, DIVAT, *([AIVAT] if self.states else []))]
         judge = LogJudge(self.game, AGENT, self.agent, self.agent, rows, self.states)
         for hand in hands:
@@ -97,22 +93,23 @@ class DeservedScore:
 
 
 def deserved(game: Holdem, hands: Sequence[Hand], agent: Tabulated, deals: Sequence[int] = ()) -> LogEstimates:
-    """What a person won, and what estimators say that they deserved.
+    """Estimate what a person deserved to win, with their actual winnings as the first row.
 
     Parameters
     ----------
     game : Holdem
-        What was played.
+        The game.
     hands : sequence of Hand
         In the order of their numbers; the person sits in seat 0 in even ones.
     agent : KnownAgent or Portfolio
-        Whom they played. Where `states_of` has values for it, AIVAT is among the estimators.
+        The person's opponent. If `states_of` has values for it, AIVAT is among the estimators.
     deals : sequence of int
-        The deal of each hand in a duplicate match; left out: all are different.
+        The deal of each hand in a duplicate match. By default, all deals are different.
 
     Returns
     -------
     LogEstimates
-        Win rates of the person in mbb/h: money first. The two hands of a deal are one unit if all came twice.
+        Win rates of the person in mbb/h, raw winnings first. The two hands of a deal are one observation if every deal
+        was played twice.
     """
     return DeservedScore(game, agent, states_of(agent, game)).estimates(hands, deals)

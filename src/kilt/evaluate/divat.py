@@ -1,19 +1,19 @@
-"""DIVAT's baseline: what cards are worth if both players bet as much as they should [Zinkevich06], [Billings06].
+"""DIVAT's baseline: the value of cards if both players bet by a fixed rule [Zinkevich06], [Billings06].
 
-The papers' W after a chance event is the value of a fixed *baseline* betting of the round: each player raises and folds
-by thresholds on the rank of their hand, and what is at stake then goes to the better hand as often as it wins. The
-thresholds here are our own, from theory, and stand in for the papers':
+In the papers, W after a chance event is the value of a fixed *baseline* betting of the round: each player raises and
+folds by thresholds on the rank of their hand, and the resulting stake goes to the better hand as often as it wins. The
+thresholds here are derived from theory, and differ from the papers':
 
 * The rank of a hand is its percentile among all hands: before the first public card by its mean edge over the others,
-  afterwards by how many hands it beats on the board as it is.
-* The k-th raise of a round is made with the best r^k of all hands, r = √2 − 1: the equilibrium where ranks are uniform,
-  raises have no end and nobody folds. With x(k) the share of hands that make the k-th raise, one at that threshold wins
-  a bet from x(k−1) − x(k) of the hands that have made the last, loses one to x(k) − x(k+1) and two to x(k+1) that raise
-  again: x(k−1) = 2·x(k) + x(k+1).
-* A bet is folded to with ranks below bet / (pot + bet), so that a bluff wins nothing. Who has raised does not fold, and
-  blinds are no bets.
+  afterwards by the number of hands that it beats on the current board.
+* The k-th raise of a round is made with the best r^k of all hands, r = √2 − 1: the equilibrium if ranks are uniform,
+  raises are unlimited and neither player folds. With x(k) the share of hands that make the k-th raise, a hand at that
+  threshold wins a bet from x(k−1) − x(k) of the hands that made the previous raise, loses one to x(k) − x(k+1) and two
+  to x(k+1) that raise again: x(k−1) = 2·x(k) + x(k+1).
+* A hand folds to a bet if its rank is below bet / (pot + bet), so that a bluff wins nothing. A player who has raised
+  does not fold, and blinds are not bets.
 
-What is bet in later rounds is left out. Any other thresholds would keep the mean too.
+Bets of later rounds are ignored. Any other thresholds would leave the mean unchanged too.
 
 >>> [round(1 - rank, 3) for rank in MAKES]
 [0.414, 0.172, 0.071, 0.029]
@@ -31,28 +31,28 @@ from kilt.cards.edges import pair_edges
 from kilt.cards.equity import board_rows, hand_list
 from kilt.games.gamedef import GameDef
 
-MOST_RAISES = 4  # of a round, where the rules allow no fewer: the best 3% of hands make the fourth
-MAKES = tuple(1 - (sqrt(2) - 1) ** k for k in range(1, MOST_RAISES + 1))  # [raise] the least rank that makes it
+MOST_RAISES = 4  # of a round, unless the rules allow fewer: the best 3% of hands make the fourth
+MAKES = tuple(1 - (sqrt(2) - 1) ** k for k in range(1, MOST_RAISES + 1))  # [raise] the minimum rank
 
 
 def raised(rules: GameDef, level: int, r: int) -> int:
-    """What each has put in after one more raise of round `r` that is called: by its size, or by half the pot."""
+    """Chips of each player after one more raise of round `r` is called: by its size, or by half the pot."""
     return level + (rules.raise_sizes[r] if rules.betting == "limit" else level)
 
 
 def baseline_values(
     rules: GameDef, r: int, level: int, mine: FloatArray, theirs: FloatArray, edge: FloatArray, *, first: bool
 ) -> FloatArray:
-    """What a player expects if round `r` goes as the baseline has it, and nobody bets afterwards.
+    """Expected winnings of a player if round `r` follows the baseline, without bets in later rounds.
 
     Parameters
     ----------
     rules : GameDef
-        Of the game.
+        Rules of the game.
     r : int
         The round.
     level : int
-        Chips that each player has put in when it begins; in the first round the largest blind.
+        Chips of each player in the pot when the round begins; in the first round the largest blind.
     mine, theirs : ndarray of float64
         Ranks of the hands of the player and of the opponent, from 0 to 1.
     edge : ndarray of float64
@@ -63,13 +63,13 @@ def baseline_values(
     Returns
     -------
     ndarray of float64
-        Chips.
+        Chips, in the shape of `edge`.
     """
     levels = _levels(rules, r, level)
     opener, answerer = (mine, theirs) if first else (theirs, mine)
     opens, answers = (np.searchsorted(MAKES, rank, side="right") for rank in (opener, answerer))
     raises, goes_on = np.zeros(edge.shape, dtype=np.int64), np.ones(edge.shape, dtype=bool)
-    for k in range(1, len(levels)):  # the opener makes the first raise, the third …
+    for k in range(1, len(levels)):  # the opener makes the first raise, the third and so on
         goes_on = goes_on & ((opens if k % 2 else answers) >= k)
         raises += goes_on
     checked = (opens == 0) & (answers > 0) & (len(levels) > 1)
@@ -83,10 +83,10 @@ def baseline_values(
 
 
 def board_ranks(rules: GameDef, boards: IntArray) -> FloatArray:
-    """[board, hand] Ranks of all private hands on boards of equally many cards: wins, and half of the ties.
+    """Ranks of all private hands on boards of the same size, [board, hand]: wins plus half of the ties, from 0 to 1.
 
-    Without public cards it is the percentile of the mean edge over all other hands. Hands that share a card with the
-    board get any number.
+    Without public cards, the rank is the percentile of the mean edge over all other hands. Hands that share a card with
+    the board have an arbitrary rank.
     """
     size = rules.board_size(rules.rounds - 1)
     if not boards.shape[1] and size > 0:
@@ -97,7 +97,7 @@ def board_ranks(rules: GameDef, boards: IntArray) -> FloatArray:
 
 @lru_cache(maxsize=16)
 def mean_of_deals(rules: GameDef, seat: int) -> float:
-    """Mean over all deals of private cards of what the baseline of the first round is worth to a player: exact."""
+    """Exact mean over all deals of private cards of a player's baseline value of the first round, in chips."""
     none = np.zeros((1, 0), dtype=np.int64)
     ranks, bits = board_ranks(rules, none)[0], hand_list(rules.deck, rules.hole_cards).bits
     edges = pair_edges(rules.deck, rules.hole_cards, rules.board_size(rules.rounds - 1))
@@ -109,7 +109,7 @@ def mean_of_deals(rules: GameDef, seat: int) -> float:
 
 @lru_cache(maxsize=16)
 def _first_ranks(rules: GameDef) -> FloatArray:
-    """[hand] The percentile of the mean edge over all hands, before any public card."""
+    """Percentile of each hand's mean edge over all hands, before any public card."""
     mean = pair_edges(rules.deck, rules.hole_cards, rules.board_size(rules.rounds - 1)).sum(axis=1).round(9)
     ranked = np.sort(mean)
     below, up_to = np.searchsorted(ranked, mean, "left"), np.searchsorted(ranked, mean, "right")
@@ -118,7 +118,7 @@ def _first_ranks(rules: GameDef) -> FloatArray:
 
 
 def _levels(rules: GameDef, r: int, level: int) -> list[int]:
-    """[raise] Chips that each has put in once that many raises of round `r` are called."""
+    """Chips of each player after 0, 1, … raises of round `r` are called."""
     levels, most = [level], min(rules.stacks)
     while len(levels) <= min(rules.max_raises[r], MOST_RAISES) and levels[-1] < most:
         levels.append(min(raised(rules, levels[-1], r), most))

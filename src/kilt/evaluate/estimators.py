@@ -1,7 +1,7 @@
-"""Estimators: what a strategy wins, from logs of hands that it, or another strategy, has played [Johanson16 §7].
+"""Estimators: the value of a strategy, from logs of hands that it or another strategy played [Johanson16 §7].
 
-Player i has played the hands by a strategy σ̂ and is to be judged by a strategy σ; both are known, the opponent's is not
-needed. A hand that was seen, z, stands for all ends of hands z' that might as well have been seen, whatever the
+Player i has played the hands with a strategy σ̂, and a strategy σ is to be evaluated; both are known, the opponent's is
+not needed. An observed hand z stands for all terminal histories z' that might as well have been observed, whatever the
 opponent's strategy (equation 7.3):
 
     V(z) = Σ V(z') · π_i^σ(z') / π_i^σ̂(U(z'))        over all z' with z in U(z')
@@ -9,17 +9,17 @@ opponent's strategy (equation 7.3):
 Its mean over hands played by σ̂ is the value of σ: see `evaluate.log_estimates`. An `Estimator` is a row of three
 choices:
 
-==================  ================================================================================================
-all cards           z' may have any private cards of player i; the denominator is a sum over them (7.20)
-endings             z' may end where player i could have ended the hand: by folding, or by calling in the last round
-                    too; the denominator stops before that action (7.15, and 7.25 with all cards)
-value               what an end is worth: a row of `values.VALUES`, such as money or BC-DIVAT; or AIVAT, which is money
-                    with a correction for each chance event and each decision whose probabilities are known
+==================  ================================================================================================ all
+cards           z' may have any private cards of player i; the denominator is a sum over them (7.20) endings
+z' may end wherever player i could have ended the hand: by folding, or by calling in the last
+                    round too; the denominator stops before that action (7.15, and 7.25 with all cards)
+value               the value of a terminal history: a row of `values.VALUES`, such as money or BC-DIVAT; or AIVAT,
+                    which is money with a correction for each chance event and each decision with known probabilities
 ==================  ================================================================================================
 
-With *full* information all cards are seen. With *partial* information the opponent's cards are seen at showdowns
-alone; then cards of the opponent are not excluded from player i's, ends that need them are left out, and money takes
-the place of other values (section 7.3.1). Estimates may then be biased.
+With *full* information all cards are known. With *partial* information the opponent's cards are known only at
+showdowns; then player i's hands may include the opponent's cards, endings that need these cards are left out, and money
+replaces other values (section 7.3.1). Estimates may then be biased.
 
 >>> estimator_named("early-folds+all-cards+bc-divat").name
 'all-cards+early-folds+bc-divat'
@@ -41,17 +41,18 @@ from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.holdem import CALL, FOLD, Betting
 from kilt.play.agent import KnownAgent, PublicPolicy
 
-ENDINGS: dict[str, tuple[str, ...]] = {  # the actions that end a hand and are imagined, by the name of the rule
+ENDINGS: dict[str, tuple[str, ...]] = {  # the imagined final actions, by the name of the rule
     "": (),
     "early-folds": (FOLD,),
     "game-endings": (FOLD, CALL),
 }
-RULES = [(cards, endings) for cards in (False, True) for endings in ENDINGS]  # which ends a hand stands for
+# the sets of terminal histories that a hand stands for
+RULES = [(cards, endings) for cards in (False, True) for endings in ENDINGS]
 ALL_CARDS, BASIC, MONEY, DIVAT, AIVAT = "all-cards", "basic", "money", "divat", "aivat"
 
 
 class Estimator(NamedTuple):
-    """A way to estimate what a strategy wins: which ends a hand stands for, and what they are worth."""
+    """A method to estimate the value of a strategy: which terminal histories a hand stands for, and their values."""
 
     all_cards: bool = False
     endings: str = ""  # a row of `ENDINGS`
@@ -59,13 +60,13 @@ class Estimator(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its choices with ``+`` between them; ``basic`` where none is made."""
+        """Its choices with ``+`` between them; ``basic`` if there are none."""
         parts = [ALL_CARDS] * self.all_cards + [self.endings] * bool(self.endings)
         return "+".join(parts + [self.value] * (self.value != MONEY)) or BASIC
 
     @property
     def slow(self) -> bool:
-        """Whether it rolls out all hands on all boards that might have come, some 10 hands a second in hold'em."""
+        """Whether it rolls out all hands on all boards that might have come: some 10 hands per second in hold'em."""
         return self.all_cards and self.value == DIVAT
 
 
@@ -79,7 +80,7 @@ ESTIMATORS: dict[str, Estimator] = {
 
 
 def estimator_named(name: str) -> Estimator:
-    """An estimator by name: choices in any order, with ``+`` between them; PlayError where there is none."""
+    """Return an estimator by name: choices in any order, with ``+`` between them; raise PlayError if unknown."""
     parts = sorted({*name.split("+")} - {BASIC, MONEY})
     for row in ESTIMATORS.values():
         if parts == sorted({*row.name.split("+")} - {BASIC}):
@@ -92,47 +93,51 @@ def estimator_named(name: str) -> Estimator:
 
 
 class Outcome(NamedTuple):
-    """An end that seen hands stand for, with every private hand of the judged player.
+    """A terminal history that observed hands stand for, with every private hand of the evaluated player.
 
-    `played` goes up to the state from which on all hands stand for this end: the end itself, or the decision before
-    the action that ends it. Rows are those of `SeenHands`.
+    `played` goes up to the state from which all hands stand for this ending: the end itself, or the decision before the
+    final action. Rows are those of `SeenHands`.
     """
 
     position: Betting  # at the end
-    action: str  # that ends it, where it is imagined at a decision of the player; "" for the end that was seen
-    judged: FloatArray  # [1 or row, hand] probability that the judged strategy plays up to the end, π_i^σ(z')
-    played: FloatArray  # [1 or row, hand] probability that the playing strategy plays up to that state
+    action: str  # the final action, if it is imagined at a decision of the player; "" for the observed end
+    judged: FloatArray  # [1 or row, hand] probability that the evaluated strategy plays up to the end, π_i^σ(z')
+    played: FloatArray  # [1 or row, hand] probability that the strategy that played plays up to that state
 
 
 class LineStep(NamedTuple):
-    """An action of seen hands, of any player or of chance, and how likely the judged player comes to it."""
+    """An action in observed hands, with the probabilities that the evaluated player reaches it."""
 
     position: Betting  # before it
     action: str
-    judged: FloatArray  # [1 or row, hand] probability that the judged strategy plays up to the position
-    played: FloatArray  # [1 or row, hand] probability that the playing strategy does
-    policies: list[PublicPolicy] | None  # [1 or row] of the judged strategy, where the player acts
+    judged: FloatArray  # [1 or row, hand] probability that the evaluated strategy plays up to the position
+    played: FloatArray  # [1 or row, hand] probability that the strategy that played does
+    policies: list[PublicPolicy] | None  # [1 or row] of the evaluated strategy, if the player acts
 
 
 class Line(NamedTuple):
-    """Seen hands as a line of play of the judged player."""
+    """The actions of observed hands, and the terminal histories that they stand for."""
 
     steps: list[LineStep]
-    outcomes: list[Outcome]  # all that any estimator may need; the end that was seen comes first
-    closing: str  # the action by which the player has ended the hands, if it was theirs
+    outcomes: list[Outcome]  # all that any estimator may need; the observed end comes first
+    closing: str  # the action by which the player ended the hands, if the player did
     missing: dict[tuple[bool, str], FloatArray]  # [row] by cards and endings: see `LogEstimate.missing`
 
 
 def follow(
     seen: SeenHands, played: KnownAgent, judged: KnownAgent, endings: Collection[str] = ENDINGS["game-endings"]
 ) -> Line:
-    """Follow hands with both strategies: reach probabilities of every private hand, and the ends that they stand for.
+    """Compute both strategies' reach probabilities along the actions of some hands, and the endings they stand for.
 
-    `endings` are the actions that estimators will imagine. PlayError is raised where the playing strategy never plays
-    one of the hands so.
+    `endings` are the actions that estimators will imagine.
+
+    Raises
+    ------
+    PlayError
+        The strategy that played never plays one of the hands.
     """
     agents = (played,) if judged is played else (played, judged)
-    reach = [np.ones((1, seen.hands)) for _ in agents]  # the last is that of the judged strategy
+    reach = [np.ones((1, seen.hands)) for _ in agents]  # the last is that of the evaluated strategy
     outcomes: list[Outcome] = []
     missing = {rule: np.zeros(len(seen)) for rule in RULES}
     steps: list[LineStep] = []
@@ -157,7 +162,7 @@ def follow(
 
 
 def _shares(policies: Sequence[PublicPolicy], action: str) -> FloatArray:
-    """[1 or row, hand] Probability of an action."""
+    """Probability of an action, [1 or row, hand]."""
     return np.stack([policy.share(action) for policy in policies])
 
 
@@ -168,7 +173,7 @@ def _add_missing(
     reach: Sequence[FloatArray],
     said: Sequence[Sequence[PublicPolicy]],
 ) -> None:
-    """Add the weight of what the judged strategy does at a decision and the playing one never does."""
+    """Add the weight of actions at a decision that the evaluated strategy takes and the one that played never does."""
     free = seen.free(position.round)
     for action in dict.fromkeys(action for policy in said[1] for action in policy.actions):
         theirs, mine = (upto * _shares(policies, action) for upto, policies in zip(reach, said, strict=True))
@@ -176,7 +181,7 @@ def _add_missing(
         never = {True: np.vecdot(theirs, free) == 0, False: seen.held(theirs) == 0}  # by whether all cards count
         for cards, endings in missing:
             if ends and action in ENDINGS[endings]:
-                continue  # the weight of such an end does not ask what the playing strategy does here
+                continue  # the weight of such an ending does not depend on the strategy that played here
             if never[cards].any():
                 lost = seen.weight(mine, reach[0], position.round, all_cards=cards)
                 missing[cards, endings] += np.where(never[cards], lost, 0.0)
@@ -189,28 +194,33 @@ def hand_values(
     states: StateValues | None = None,
     opponent: KnownAgent | None = None,
 ) -> FloatArray:
-    """What estimators make of hands.
+    """Values of hands under estimators, in chips, and their weights.
 
     Parameters
     ----------
     seen : SeenHands
         The hands.
     line : Line
-        What `follow` has found in them.
+        The result of `follow` for these hands.
     estimators : sequence of Estimator
         Rows of `ESTIMATORS`.
     states : StateValues, optional
-        Where AIVAT takes its values from.
+        State values for AIVAT.
     opponent : KnownAgent, optional
-        The opponent's strategy, where it is known: AIVAT corrects for its actions too.
+        The opponent's strategy, if it is known: AIVAT also corrects for its actions.
 
     Returns
     -------
     ndarray, shape (2, estimators, rows)
-        Values in chips, and weights: what the values would be if all ends were worth 1. The mean of either over hands
-        that were played is an estimate: of what the judged strategy wins, and of 1.
+        Values in chips, and weights: the values if every ending were worth 1. The mean of the values over the hands
+        estimates the value of the evaluated strategy, the mean of the weights estimates 1.
+
+    Raises
+    ------
+    PlayError
+        AIVAT has no state values.
     """
-    known: dict[tuple[int, bool, str], FloatArray] = {}  # what an outcome adds; estimators have many in common
+    known: dict[tuple[int, bool, str], FloatArray] = {}  # terms of an outcome, which estimators share
     found = np.zeros((2, len(estimators), len(seen)))
     for place, row in enumerate(estimators):
         value = row.value if seen.opponents is not None and row.value != AIVAT else MONEY
@@ -231,7 +241,7 @@ def hand_values(
             found[1, place] += known[number, cards, ""]
         if row.value == AIVAT and seen.opponents is not None:
             if states is None:
-                raise PlayError("AIVAT needs values of states: give a blueprint that they are made from")
+                raise PlayError("AIVAT needs state values: give a blueprint to learn them from")
             found[0, place] += correction(seen, line, states, opponent, all_cards=row.all_cards)
     return found
 
@@ -239,11 +249,11 @@ def hand_values(
 def correction(
     seen: SeenHands, line: Line, states: StateValues, opponent: KnownAgent | None = None, *, all_cards: bool = True
 ) -> FloatArray:
-    """[row] What AIVAT adds to the money of hands: chips, with mean 0 whatever the values of `states` are [Burch18].
+    """AIVAT's correction of the raw winnings of each hand, in chips; its mean is 0 for any values `states` [Burch18].
 
-    For each step whose probabilities are known (of chance, of the judged player, of the opponent where it is known):
-    the mean of the values of what may follow, less the value of what did. Both are means over the private hands that
-    the player may hold, or those of the hand that was held.
+    For each step with known probabilities (of chance, of the evaluated player, and of the opponent if known): the mean
+    value of all possible next states, minus the value of the actual one. Both are means over the private hands that the
+    player may hold, or are those of the hand that was held.
     """
     path: list[LineStep | Outcome] = [*line.steps, line.outcomes[0]]
     weights = [seen.weights(at.judged, at.played, at.position.round, all_cards=all_cards) for at in path]
@@ -261,7 +271,7 @@ def _row_correction(
     states: StateValues,
     opponent: KnownAgent | None,
 ) -> float:
-    """`correction` of one hand, less the value at the start; `weights` are [hand] at each of its states."""
+    """`correction` of one hand without the value at the start; `weights` are [hand] at each of its states."""
 
     def value(position: Betting) -> HandValues:
         return seen.state_value(states, position, row)
@@ -291,7 +301,7 @@ def _row_correction(
 
 
 def _chosen(line: Line, estimator: Estimator, *, opponent_seen: bool) -> list[int]:
-    """The numbers of the outcomes that a hand stands for under an estimator's rule of endings."""
+    """Indices of the outcomes that a hand stands for under an estimator's rule of endings."""
     endings = [ends for ends in ENDINGS[estimator.endings] if opponent_seen or ends == FOLD]
     imagined = [number for number, outcome in enumerate(line.outcomes) if outcome.action in endings]
     return imagined if line.closing in endings else [0, *imagined]

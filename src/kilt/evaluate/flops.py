@@ -1,8 +1,8 @@
-"""Best responses to a strategy one flop at a time, in games whose boards do not fit into memory [Johanson16 §2.4].
+"""Best responses one flop at a time, for games whose boards do not fit into memory [Johanson16 §2.4].
 
-A *flop* is a canonical board of the second round, whatever its number of cards. What the boards that follow it are
-worth is a small array; those of all flops are added up in their order, so that what comes out does not depend on
-threads, workers or interruptions. Some flops drawn at random give an estimate: see `FlopResponses.estimate`.
+A *flop* is a canonical board of the second round, whatever its number of cards. The values of the boards that follow a
+flop are a small array; the arrays of all flops are added in a fixed order, so that results do not depend on threads,
+workers or interruptions. A random sample of flops gives an estimate: see `FlopResponses.estimate`.
 """
 
 from __future__ import annotations
@@ -35,53 +35,57 @@ from kilt.tree.vector import VectorGame, Walk
 from kilt.tree.vector_arrays import ANSWER, FOLLOW, RESPOND, Table, TableLayout, VectorTree
 
 KIND = "best response in parts"
-OFTEN = 5.0  # seconds from one saving to the next, at least
-LOOK = 2.0  # seconds of a first look at the pace, unless one flop takes longer
+OFTEN = 5.0  # minimum seconds between two checkpoints
+LOOK = 2.0  # seconds of the first measurement of speed, unless one flop takes longer
 
-Layouts = Callable[[VectorTree], tuple[TableLayout, TableLayout]]  # of both players, on the boards of a part of a tree
+# layouts of both players on the boards of a part of a tree
+Layouts = Callable[[VectorTree], tuple[TableLayout, TableLayout]]
 
 
 class Watcher(Protocol):
-    """Who sits before the screen."""
+    """Receives messages and progress, and can ask for a stop."""
 
     def say(self, text: str, takes: float | None = None) -> None:
-        """Tell them something, and how many seconds it will take, about."""
+        """Show a message, with the approximate number of seconds that the next step takes."""
 
     def show(self, what: str, done: float, left: float | None) -> None:
-        """Tell them which share of something is done, and how many seconds are left if that is known."""
+        """Show which share of a step is done, and how many seconds are left if that is known."""
 
     def stopped(self) -> bool:
-        """Whether they wish to stop."""
+        """Whether the user has asked to stop."""
 
 
 class FlopWalks:
-    """The walks of best responses to one strategy, flop by flop.
+    """The best-response walks against one strategy, flop by flop.
 
     Parameters
     ----------
     game : VectorGame
         The whole game, with tables that are not by board.
     table : ndarray
-        The strategy: entries of a decision are in proportion to its probabilities.
+        The strategy: entries of a decision are proportional to its probabilities.
     layouts : callable, optional
-        The layouts of the table for both players on the boards of a part of the tree. Left out: rows without boards,
-        of strategies that look at none.
+        Returns the table layouts of both players on the boards of a part of the tree. By default, rows do not depend on
+        boards.
     """
 
     def __init__(self, game: VectorGame, table: Table, layouts: Layouts | None = None) -> None:
         self.game, self.table, self.layouts = game, table, layouts or (lambda _: game.layouts)
-        self.threads = game.threads  # parts that are begun side by side
-        self.abreast = game.threads  # number of them that are walked at a time
+        self.threads = game.threads  # parts that are started side by side
+        self.abreast = game.threads  # parts that are walked at a time
         self._known: dict[int, Future[Any]] = {}
         self._lock = Lock()
 
     def part(self, flop: int, seat: int) -> FloatArray:
-        """[chance node of the first round, hand] what a best response in a seat wins on a flop, as a share of all."""
+        """Winnings of a best response in a seat on a flop: [chance node of the first round, hand].
+
+        Values are weighted by the flop's share of all boards.
+        """
         tree, layouts = self.prepared(flop)
         return self.game.flop_values(self._walk(seat, RESPOND, layouts), tree)
 
     def prepared(self, flop: int) -> Any:
-        """What the walks of both seats need of a flop; that of a few flops is kept for the other seat."""
+        """Return the data that the walks of both seats need for a flop; a few flops are cached for the other seat."""
         with self._lock:
             known = self._known.get(flop)
             if known is None:
@@ -96,42 +100,42 @@ class FlopWalks:
         return (known or mine).result()
 
     def prepare(self, flop: int) -> Any:
-        """The boards that follow a flop, and the layouts of the table on them."""
+        """Return the boards that follow a flop, and the layouts of the table on them."""
         tree = flop_tree(self.game.tree, flop)
         return tree, self.layouts(tree)
 
     @cached_property
     def _trunk(self) -> tuple[TableLayout, TableLayout]:
-        """The layouts on boards of which the first one alone is looked at."""
+        """Layouts for the first round, on an arbitrary flop."""
         return self.layouts(flop_tree(self.game.tree, 0))
 
     def _walk(self, seat: int, task: int, layouts: tuple[TableLayout, TableLayout]) -> Walk:
         return Walk(seat, (task,), self.table, self.table, layouts[seat], layouts[1 - seat])
 
     def conclude(self, seat: int, values: FloatArray) -> float:
-        """What a best response wins in chips per game, from the sum of what all flops are worth."""
+        """Winnings of a best response in chips per game, given the sum of the values of all flops."""
         return self.game.conclude(self._walk(seat, RESPOND, self._trunk), values.copy())
 
     def response(self, seat: int, values: FloatArray) -> Table:
-        """[row of the first round, hand] the first round of a best response, if `values` are what flops are worth."""
+        """The first round of a best response, [row of the first round, hand], given the values of the flops."""
         table = np.zeros((int(self._own.start[1]), self.game.shape[1]))
         self.game.conclude(self._walk(seat, ANSWER, self._trunk)._replace(own=table, own_layout=self._own), values)
         return table
 
     def follow(self, seat: int, response: Table, values: FloatArray) -> float:
-        """What a player wins in chips per game who follows `response` in the first round, and wins `values` later."""
+        """Winnings in chips per game of a player who follows `response` in the first round, and wins `values` later."""
         walk = self._walk(seat, FOLLOW, self._trunk)._replace(own=response, own_layout=self._own)
         return self.game.conclude(walk, values.copy())
 
     @property
     def _own(self) -> TableLayout:
-        """The layout of a table over hands whose rows are those of the trunk."""
+        """Layout of a table over hands whose rows are those of the first round."""
         trunk = self._trunk[0]
         return trunk._replace(bucket=np.empty((0, 0), dtype=np.int32))
 
 
 class DeviceFlopWalks(FlopWalks):
-    """The walks of best responses on a GPU; flops are prepared by the CPU, side by side, while others are walked."""
+    """Best-response walks on a GPU; the CPU prepares later flops meanwhile."""
 
     def __init__(self, game: VectorGame, table: Table, layouts: Layouts | None = None) -> None:
         from kilt.tree.gpu.flops import DeviceFlops  # imports the GPU library
@@ -141,23 +145,29 @@ class DeviceFlopWalks(FlopWalks):
         self.device = DeviceFlops(game, table)
 
     def part(self, flop: int, seat: int) -> FloatArray:
-        """[chance node of the first round, hand] what a best response in a seat wins on a flop, as a share of all."""
+        """Winnings of a best response in a seat on a flop: [chance node of the first round, hand].
+
+        Values are weighted by the flop's share of all boards.
+        """
         return self.device.values(self.prepared(flop), seat)
 
     def prepare(self, flop: int) -> Any:
-        """The boards that follow a flop, and the layouts of the table on them, on the device."""
+        """Return the boards that follow a flop, and the layouts of the table on them, on the GPU."""
         return self.device.prepare(*super().prepare(flop))
 
 
 class CardlessFlopWalks(FlopWalks):
-    """The walks of best responses to an agent that looks at no cards: see `tree.cardless`."""
+    """Best-response walks against an agent that ignores cards: see `tree.cardless`."""
 
     def __init__(self, game: VectorGame, table: Table) -> None:
         super().__init__(game, table)
         self._seats = [CardlessWalk.of(game, seat, table) for seat in (0, 1)]
 
     def part(self, flop: int, seat: int) -> FloatArray:
-        """[chance node of the first round, hand] what a best response in a seat wins on a flop, as a share of all."""
+        """Winnings of a best response in a seat on a flop: [chance node of the first round, hand].
+
+        Values are weighted by the flop's share of all boards.
+        """
         return self._seats[seat].flop_values(self.game, flop_tree(self.game.tree, flop))
 
 
@@ -165,7 +175,7 @@ WALKS: dict[str, type[FlopWalks]] = {CPU: FlopWalks, GPU: DeviceFlopWalks}
 
 
 def agent_walks(game: VectorGame, table: Table, device: str = CPU) -> FlopWalks:
-    """The walks of best responses to an agent that looks at no board, [row, hand], on the CPU or a GPU."""
+    """Return best-response walks against an agent that ignores the board, [row, hand], on the CPU or a GPU."""
     plain = not (looks_at_cards(table) or game.tree.nodes.rake.any() or game.tree.nodes.extra.size)
     if require_device(device) == CPU and plain:
         return CardlessFlopWalks(game, table)
@@ -173,10 +183,14 @@ def agent_walks(game: VectorGame, table: Table, device: str = CPU) -> FlopWalks:
 
 
 def flop_walks(problem: AbstractProblem, strategy: Array, device: str = CPU) -> FlopWalks:
-    """The walks of best responses to a strategy of an abstract game, [slot], by opponents who see all cards.
+    """Return best-response walks against a strategy of an abstract game, [slot]; the responder sees all cards.
 
-    The buckets of the boards that follow a flop are looked up just before it is walked. RunError where memory does not
-    hold the rest, or the game has no boards.
+    The buckets of the boards that follow a flop are looked up just before its walk.
+
+    Raises
+    ------
+    RunError
+        The rest does not fit into memory, or the game has no boards.
     """
     abstract, cost = problem.abstract, problem.cost
     if not cost.fits_by_flop:
@@ -192,41 +206,41 @@ def flop_walks(problem: AbstractProblem, strategy: Array, device: str = CPU) -> 
 
 
 class FlopEstimate(NamedTuple):
-    """Exploitability in chips per game, from a sample of flops.
+    """Estimated exploitability in chips per game, from a sample of flops.
 
-    The first round of the response is chosen on the sample too. Where it is judged by the flops that chose it, its
-    winnings are too high in the mean, and where by other flops, too low; the interval reaches from one to the other.
+    The first round of the response is chosen on the sample too. Evaluated on the flops that chose it, its winnings are
+    too high on average, and on other flops too low; the interval reaches from one to the other.
     """
 
-    low: float  # each flop judges the response that the others chose; mean over both seats
-    high: float  # all flops judge the response that they chose
-    margin_low: float  # half of the 95% interval; inf where there are less than three draws
+    low: float  # each flop evaluates the response that the others chose; mean over both seats
+    high: float  # all flops evaluate the response that they chose
+    margin_low: float  # half-width of the 95% interval; inf for less than three draws
     margin_high: float
 
     @property
     def mean(self) -> float:
-        """The middle of both; at least 0."""
+        """The middle of `low` and `high`; at least 0."""
         return max((self.low + self.high) / 2, 0.0)
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95% interval."""
+        """The 95% interval, in chips per game."""
         return max(self.low - self.margin_low, 0.0), self.high + self.margin_high
 
 
 @dataclass
 class FlopResponses:
-    """Best responses to a strategy from both seats, as far as they have come. A *part* is a flop from one seat."""
+    """Best responses to a strategy from both seats, in progress. A *part* is one flop from one seat."""
 
     walks: FlopWalks
-    name: str  # of the strategy
+    name: str  # name of the strategy
     game: str  # fingerprint of the game
-    path: Path  # where they are kept
-    draws: IntArray | None  # [draw] flops in the order in which they were drawn; None where all are walked
-    values: FloatArray  # [seat, chance node of the first round, hand] sums; of a sample, [flop] of these
-    done: int = 0  # parts: the first flop from both seats, then the second, …
-    seconds: float = 0.0  # of work
-    crew: Crew | None = None  # workers with the same walks, who do the parts then
+    path: Path  # the folder of checkpoints
+    draws: IntArray | None  # [draw] flops in the order of drawing; None if all are walked
+    values: FloatArray  # [seat, chance node of the first round, hand] sums; for a sample, [flop] of these
+    done: int = 0  # number of parts: the first flop from both seats, then the second, …
+    seconds: float = 0.0  # working time
+    crew: Crew | None = None  # workers with the same walks, which compute the parts if given
 
     def __post_init__(self) -> None:
         rivers = rivers_of(self.walks.game)
@@ -235,29 +249,38 @@ class FlopResponses:
         else:
             self.flops = np.array(list(dict.fromkeys(self.draws.tolist())))
         self.work = np.repeat(rivers[self.flops], 2)  # [part]
-        self.before = np.concatenate([[0], np.cumsum(self.work)])  # [part] the work of those before it
+        self.before = np.concatenate([[0], np.cumsum(self.work)])  # [part] the work of all earlier parts
 
     @classmethod
     def begun(cls, walks: FlopWalks, name: str, game: str, path: Path, draws: IntArray | None = None) -> FlopResponses:
-        """What was kept in a folder, or a fresh start.
+        """Load the responses from a folder, or start new ones.
 
         Parameters
         ----------
         walks : FlopWalks
-            Those of the strategy.
+            Walks against the strategy.
         name : str
-            Of the strategy: what is kept of another one is refused.
+            Name of the strategy; a folder with responses to another one is refused.
         game : str
             The fingerprint of the game.
         path : Path
             The folder.
         draws : ndarray of int, optional
-            Flops to walk, as `draw_flops` gives them. Left out: all.
+            Flops to walk, as `draw_flops` returns them. By default, all.
+
+        Returns
+        -------
+        FlopResponses
+
+        Raises
+        ------
+        RunError
+            The folder holds something else.
         """
         tree = walks.game.tree
         if not artifact.exists(path):
             if path.exists():
-                raise RunError(f"{path} is there and holds no best responses: choose another folder, or remove it")
+                raise RunError(f"{path} exists and holds no best responses: choose another folder, or remove it")
             shape = (2, int(np.diff(tree.entry_start)[1]), walks.game.shape[1])
             number = () if draws is None else (len({*draws.tolist()}),)
             return cls(walks, name, game, path, draws, np.zeros((*number, *shape)))
@@ -273,7 +296,7 @@ class FlopResponses:
         return cls(walks, name, game, path, draws, np.array(found.arrays["values"]), **found.figures)
 
     def save(self) -> None:
-        """Keep what there is."""
+        """Write a checkpoint."""
         arrays: Mapping[str, Any] = {"values": self.values} | ({} if self.draws is None else {"draws": self.draws})
         artifact.write(
             self.path,
@@ -291,11 +314,11 @@ class FlopResponses:
 
     @property
     def share(self) -> float:
-        """How much of the work is done."""
+        """Share of the work that is done, from 0 to 1."""
         return float(self.before[self.done] / self.before[-1])
 
     def part(self, number: int) -> FloatArray:
-        """What a part adds to the values of its seat. Both parts of a flop are asked of the same worker."""
+        """Return the values that a part adds to its seat. Both parts of a flop go to the same worker."""
         place, seat = divmod(number, 2)
         flop = int(self.flops[place])
         if self.crew is None:
@@ -305,34 +328,39 @@ class FlopResponses:
 
     @property
     def threads(self) -> int:
-        """Number of parts that are begun side by side."""
+        """Number of parts that are started side by side."""
         return self.walks.threads if self.crew is None else 2 * self.crew.size
 
     def time_left(self) -> float:
-        """How many seconds the rest will take: as what is done says or, at the start, a look at a few flops."""
+        """Estimate the seconds that the rest takes, from the speed so far or, at the start, from a few flops."""
         if self.done and self.seconds > LOOK:
             return self.seconds * (1 / self.share - 1)
-        self.walks.conclude(0, self.values.reshape(-1, *self.values.shape[-2:])[0])  # compiles: no part of the pace
+        # compiles kernels before the measurement
+        self.walks.conclude(0, self.values.reshape(-1, *self.values.shape[-2:])[0])
         began, work = perf_counter(), 0
         with _pool(self.threads) as pool:
-            for first in (2 * np.argsort(self.work[::2], kind="stable")).tolist():  # few rivers first, to be quick
+            # flops with few rivers first, to be quick
+            for first in (2 * np.argsort(self.work[::2], kind="stable")).tolist():
                 list(pool.map(self.part, (first, first + 1)))
                 work += self.work[first : first + 2].sum()
                 if (seconds := perf_counter() - began) > LOOK:
                     break
-        # Two parts were walked at a time, at most, or one by the worker that had both.
+        # At most two parts were walked at a time, or one by the worker that had both.
         idle = 1 / self.crew.size if self.crew else min(self.walks.abreast, 2) / self.walks.abreast
         return float(idle * seconds / work * (self.before[-1] - self.before[self.done]))
 
     def go_on(self, watcher: Watcher, what: str = "") -> None:
-        """Walk over what is left, or until somebody wishes to stop; `what` it is called. What is done is kept."""
+        """Walk the remaining parts until all are done or the watcher stops; write checkpoints.
+
+        `what` is the name of the work in progress reports.
+        """
         began, earlier, start, threads = perf_counter(), self.seconds, self.done, self.threads
         kept = began
         coming, ahead = iter(range(start, len(self.work))), deque[Future[FloatArray]]()
         with _pool(threads) as pool:
             while True:
                 if watcher.stopped():
-                    ahead = deque(future for future in ahead if not future.cancel())  # what has begun will end
+                    ahead = deque(future for future in ahead if not future.cancel())  # running parts finish
                 else:
                     free = range(2 * threads - len(ahead))
                     ahead.extend(pool.submit(self.part, number) for _, number in zip(free, coming, strict=False))
@@ -351,7 +379,7 @@ class FlopResponses:
         self.save()
 
     def _add(self, found: FloatArray) -> None:
-        """Take in the values of the next part."""
+        """Add the values of the next part."""
         flop, seat = divmod(self.done, 2)
         if self.draws is None:
             self.values[seat] += found
@@ -360,12 +388,12 @@ class FlopResponses:
         self.done += 1
 
     def won(self) -> tuple[float, float]:
-        """What a best response wins in each seat, in chips per game, once all parts of all flops are done."""
+        """Winnings of a best response in each seat, in chips per game; requires all parts of all flops."""
         first, second = (self.walks.conclude(seat, self.values[seat]) for seat in (0, 1))
         return first, second
 
     def estimate(self) -> FlopEstimate:
-        """Exploitability from a sample of flops, once all of its parts are done."""
+        """Estimate exploitability from a sample of flops; requires all of its parts."""
         assert self.draws is not None
         weights = flop_weights(self.walks.game)
         number, times = len(self.draws), np.array([np.count_nonzero(self.draws == flop) for flop in self.flops])
@@ -383,13 +411,13 @@ class FlopResponses:
 
 
 def _mean(values: FloatArray, times: IntArray) -> tuple[float, float]:
-    """The mean of values, each weighted by how often it was drawn, and the half-width of its 95% interval."""
+    """Mean of values, each weighted by its number of draws, and the half-width of its 95% interval."""
     every = np.repeat(values, times)
     return float(every.mean()), student_width(len(every)) * float(every.std(ddof=min(len(every) - 1, 1)))
 
 
 def rivers_of(game: VectorGame) -> IntArray:
-    """[flop] how many last boards follow it: what a walk over it takes is in proportion to that."""
+    """Number of complete boards that follow each flop; the time of a walk is proportional to it."""
     tree = game.tree
     edges = np.arange(tree.board_start[1], tree.board_start[2] + 1)
     for _ in range(len(tree.rows) - 2):
@@ -398,21 +426,26 @@ def rivers_of(game: VectorGame) -> IntArray:
 
 
 def flop_weights(game: VectorGame) -> IntArray:
-    """[flop] how many boards it stands for."""
+    """Number of boards that each canonical flop stands for."""
     return game.tree.weight[slice(*game.tree.board_start[1:3])].astype(np.int64)
 
 
 def draw_flops(game: VectorGame, number: int, seed: int = 0) -> IntArray:
-    """[draw] flops drawn at random, each as likely as it is dealt; one may be drawn more than once.
+    """Draw random flops with the probabilities of the deal, with replacement.
 
     Parameters
     ----------
     game : VectorGame
-        Of two rounds or more.
+        A game of two or more rounds.
     number : int
-        How many are drawn.
+        Number of draws.
     seed : int
-        What is drawn depends on it, and the first draws do not depend on their number.
+        Seed of the draws; the first draws do not depend on `number`.
+
+    Returns
+    -------
+    ndarray of int, shape (number,)
+        Indices of canonical flops.
     """
     weights = flop_weights(game)
     drawn = np.random.default_rng(seed).random(number)
@@ -422,7 +455,7 @@ def draw_flops(game: VectorGame, number: int, seed: int = 0) -> IntArray:
 
 @contextmanager
 def _pool(threads: int) -> Iterator[ThreadPoolExecutor]:
-    """Threads that nobody waits for when something goes wrong."""
+    """Yield a thread pool; if an error occurs, do not wait for its threads."""
     pool = ThreadPoolExecutor(threads)
     try:
         yield pool

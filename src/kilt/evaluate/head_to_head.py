@@ -1,9 +1,9 @@
-"""Expected winnings of one abstract strategy against another, on deals that both are dealt in both seats.
+"""Expected winnings of one abstract strategy against another, on sampled deals in both seats.
 
-Both strategies bet by the same tree; each sees the cards through its own abstraction. Cards are drawn, actions are
-not: the walk over the betting tree takes the expectation over all actions of both. So the only luck left is that of
-the cards, and much of it cancels when the seats are swapped. A match that is played out needs many more hands for an
-interval of the same width.
+Both strategies use the same betting tree; each sees the cards through its own abstraction. Cards are sampled, actions
+are not: the walk over the betting tree takes the expectation over the actions of both players. So the only variance
+left is that of the cards, and swapping the seats cancels much of it. A match of sampled hands needs many more hands for
+an interval of the same width.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ from kilt.strategy.postprocess import Rule
 from kilt.strategy.postprocess_kernels import CLASSES, RuleNumbers, post_process_table
 from kilt.tree.betting import BettingNodes, BettingTree, acted_before, after_chance, call_place, call_places
 
-SEED = 2**63  # far from those of solvers
+SEED = 2**63  # different from the seeds of solvers
 OPPONENTS = ("always-call", "always-raise", "always-fold")  # rows of `strategy.fixed`
-MOST_SLOTS = 250_000_000  # of a blueprint whose probabilities are written out after post-processing: a gigabyte
+MOST_SLOTS = 250_000_000  # of a blueprint whose post-processed probabilities are stored: a gigabyte
 PART = 256  # deals of a match that a thread takes at a time
-AGAINST_FIXED = 6 * DEALS  # deals on which these are met
+AGAINST_FIXED = 6 * DEALS  # number of deals in matches against these
 
 
 class AbstractStrategy(NamedTuple):
     """A strategy over the slots of an abstract game."""
 
     abstract: SlotLayout
-    shares: Array  # [slot] weights; the actions of an information set are normalised. All 0: the player calls
+    shares: Array  # [slot] weights; the actions of an information set are normalised. If all are 0, the player calls
 
 
 def fixed_strategy(game: SlotLayout, agent: str) -> AbstractStrategy:
-    """The strategy of an agent of `strategy.fixed` in the betting tree of `game`; it has one bucket in every round."""
+    """Strategy of an agent of `strategy.fixed` in the betting tree of `game`, with one bucket in every round."""
     one = (1,) * game.game.rules.rounds
     abstract = SyntheticGame(game.game, (one, one), game.actions)
     vars(abstract)["betting"] = game.betting  # both have the same tree: do not build it again
@@ -62,16 +62,16 @@ def fixed_strategy(game: SlotLayout, agent: str) -> AbstractStrategy:
     decisions = np.flatnonzero(nodes.actor >= 0)
     passive = 1 + call_place(nodes, level, decisions).astype(np.int64)
     for folds, count in np.unique(np.stack([passive, nodes.children[decisions]]), axis=1).T.tolist():
-        actions = (*(FOLD, CALL)[2 - folds :], *[RAISE] * (count - folds))  # which raises they are does not matter
+        actions = (*(FOLD, CALL)[2 - folds :], *[RAISE] * (count - folds))  # the size of the raises does not matter
         alike = decisions[(passive == folds) & (nodes.children[decisions] == count)]
         shares[abstract.first[alike][:, None] + np.arange(count)] = np.round(chances(agent, actions) * 255)
     return AbstractStrategy(abstract, shares)
 
 
 def blueprint_strategy(agent: BlueprintAgent) -> AbstractStrategy | None:
-    """The strategy that an agent plays by in its own betting tree: its blueprint after post-processing.
+    """Strategy of an agent in its own betting tree: its blueprint after post-processing.
 
-    None where the rule has classes of a user's own.
+    Returns None if the post-processing rule has user-defined classes.
     """
     blueprint, rule = agent.blueprint, agent.rule.numbers
     if rule is None:
@@ -84,10 +84,10 @@ def blueprint_strategy(agent: BlueprintAgent) -> AbstractStrategy | None:
 
 
 def post_processed(strategy: AbstractStrategy, rule: Rule) -> AbstractStrategy:
-    """A strategy after a post-processing rule; PlayError where that has classes of a user's own."""
+    """Apply a post-processing rule to a strategy; raise PlayError if the rule has user-defined classes."""
     betting, numbers = strategy.abstract.betting, rule.numbers
     if numbers is None:
-        raise PlayError("the rule has classes of its own: use `itself` or `kind` of kilt.strategy.postprocess")
+        raise PlayError("the rule has user-defined classes: use `itself` or `kind` of kilt.strategy.postprocess")
     call = call_place(betting.nodes, betting.level, np.flatnonzero(betting.nodes.actor >= 0)).astype(np.int64)
     shares = np.asarray(strategy.shares, dtype=np.float32)
     first = strategy.abstract.first
@@ -97,7 +97,7 @@ def post_processed(strategy: AbstractStrategy, rule: Rule) -> AbstractStrategy:
 def _post_processed(
     rule: Rule, numbers: RuleNumbers, nodes: BettingNodes, starts: IntArray, call: IntArray, weights: Array
 ) -> npt.NDArray[np.float32]:
-    """[slot] probabilities after a rule; nodes begin at the slots `starts`, and decisions call in the places `call`."""
+    """Probabilities after a rule, [slot]; `starts` has each decision's first slot, `call` its call's index."""
     decisions = np.flatnonzero(nodes.actor >= 0)
     count, ruled = nodes.children[decisions].astype(np.int64), np.full(len(decisions), not rule.idle)
     if rule.after_first:
@@ -109,10 +109,10 @@ def _post_processed(
 
 
 def in_one_tree(agents: tuple[Agent, Agent]) -> tuple[AbstractStrategy, AbstractStrategy] | None:
-    """The strategies of two agents where both bet by one betting tree, so that no bet is ever translated; else None.
+    """Strategies of two agents that bet by one betting tree, so that no bet is ever translated; otherwise None.
 
-    That are two blueprints with the same bets; or a blueprint and an agent of `strategy.fixed`, in limit games or where
-    it never raises. None, too, where a blueprint has more than `MOST_SLOTS` infoset-actions.
+    This applies to two blueprints with the same bets, and to a blueprint and an agent of `strategy.fixed`, in limit
+    games or if that agent never raises. Returns None, too, if a blueprint has more than `MOST_SLOTS` infoset-actions.
     """
     blueprints = [agent for agent in agents if type(agent) is BlueprintAgent]
     if not blueprints or max(len(agent.blueprint.shares) for agent in blueprints) > MOST_SLOTS:
@@ -130,7 +130,8 @@ def in_one_tree(agents: tuple[Agent, Agent]) -> tuple[AbstractStrategy, Abstract
                 vars(strategy.abstract)["betting"] = base.abstract.betting
         elif type(agent) is Fixed and (blueprints[0].blueprint.limit or not raises(agent.habits)):
             habits = fixed_strategy(base.abstract, agent.habits)
-            strategy = habits._replace(shares=habits.shares.astype(np.float32))  # kernels are compiled for one type
+            # so that kernels are compiled for one type
+            strategy = habits._replace(shares=habits.shares.astype(np.float32))
         else:
             strategy = None
         found.append(strategy)
@@ -139,17 +140,17 @@ def in_one_tree(agents: tuple[Agent, Agent]) -> tuple[AbstractStrategy, Abstract
 
 
 class HeadToHead:
-    """Two abstract strategies that bet by one tree, ready to meet on deals; one thread at a time may use it.
+    """Two abstract strategies with one betting tree, ready to be evaluated on deals; not thread-safe.
 
     Attributes
     ----------
     cards : ndarray of int, shape (DEALS, cards)
-        The deals to be written there: private cards of seat 0, of seat 1, then the board of all rounds.
+        Callers write the deals here: private cards of seat 0, of seat 1, then the board of all rounds.
     """
 
     def __init__(self, one: AbstractStrategy, other: AbstractStrategy) -> None:
         if not one.abstract.betting.same_bets(other.abstract.betting):
-            raise GameError("the two strategies have other bets: let them meet in a match, where bets are translated")
+            raise GameError("the two strategies have different bets: play a match, which translates bets")
         self.one, self.other = one, other
         self._rules, self._theirs = rules_of(one.abstract, 1), rules_of(other.abstract, 1)
         self._call = _calls(one.abstract)
@@ -157,9 +158,9 @@ class HeadToHead:
         self.cards = self._yours.cards = self._mine.cards
 
     def meet(self, won: FloatArray) -> None:
-        """Write to `won` [deal, seat] chips that `one` is expected to win in each seat, on the first deals of `cards`.
+        """Write to `won` [deal, seat] the expected chips of `one` in each seat, on the first deals of `cards`.
 
-        The expectation is over all actions of both players.
+        The expectation is over the actions of both players.
         """
         bucket, _ = self._mine.settle(len(won), self.one.abstract)
         seats = (
@@ -172,7 +173,7 @@ class HeadToHead:
 def expected_winnings(
     one: AbstractStrategy, other: AbstractStrategy, deals: int, seed: int = SEED, threads: int = 1
 ) -> FloatArray:
-    """What strategy `one` is expected to win from strategy `other` on sampled deals.
+    """Expected winnings of strategy `one` against strategy `other` on sampled deals.
 
     Parameters
     ----------
@@ -189,6 +190,11 @@ def expected_winnings(
     -------
     ndarray, shape (deals, 2)
         Chips that `one` wins in seat 0 and in seat 1: the expectation over the actions of both players.
+
+    Raises
+    ------
+    GameError
+        The strategies have different betting trees.
     """
     won, deck = np.empty((deals, 2)), one.abstract.game.deck.size
     pairs = [HeadToHead(one, other) for _ in range(threads)]
@@ -216,7 +222,7 @@ def expected_match(
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Match:
-    """A match in which nobody draws an action: the deals of `play_match`, with what is expected on each.
+    """Play a match without sampling actions: the deals of `play_match`, with the expected winnings of each.
 
     Parameters
     ----------
@@ -225,14 +231,14 @@ def expected_match(
     agents : pair of Agent
         The players.
     strategies : pair of AbstractStrategy
-        What they play by: see `in_one_tree`.
+        Their strategies: see `in_one_tree`.
     threads : int
         Number of threads that share the deals. The result does not depend on it.
 
     Returns
     -------
     Match
-        Its results are the means, over all actions of both players, of what `play_match` plays on the same deals.
+        Its results are the expectations, over the actions of both players, of those of `play_match` on the same deals.
     """
     units, per_unit = units_of(hands, duplicate=duplicate), 2 if duplicate else 1
     require_processes(threads)
@@ -247,7 +253,7 @@ def expected_match(
         pair.cards[: len(won)] = dealer.deal_many(first, last)[0]
         pair.meet(won)
         idle.put(pair)
-        seats = np.arange(first, last) % 2  # where each player sits once, the first one swaps seats
+        seats = np.arange(first, last) % 2  # the first player's seat if each deal is played once
         return won.mean(axis=1) if duplicate else won[np.arange(len(won)), seats]
 
     results: list[float] = []
@@ -265,7 +271,7 @@ def expected_match(
 class FixedOpponents:
     """Win rates of strategies of an abstract game against the agents in `OPPONENTS`, on the same deals each time.
 
-    Called with a strategy ([slot] weights), it answers win rates in mbb/h by opponent, means over both seats.
+    A call with a strategy ([slot] weights) returns win rates in mbb/h by opponent, means over both seats.
     """
 
     def __init__(self, abstract: SlotLayout, threads: int = 1) -> None:
@@ -277,7 +283,7 @@ class FixedOpponents:
         return {agent: self.win_rate(strategy, agent).mean for agent in OPPONENTS}
 
     def of_parts(self, solver: StrategyInParts) -> dict[str, float]:
-        """Win rate of a solver's average strategy against each of `OPPONENTS`, measured where its parts are."""
+        """Win rate of a solver's average strategy against each of `OPPONENTS`, in mbb/h, measured part by part."""
         won = np.full((len(OPPONENTS), AGAINST_FIXED, 2), nan)
         for deals, mine in solver.over_parts(partial(won_in_part, AGAINST_FIXED)):
             won[:, deals] = mine
@@ -292,15 +298,15 @@ class FixedOpponents:
         return self._in_mbb(won)
 
     def _in_mbb(self, won: FloatArray) -> Estimate:
-        """The mean of [deal, seat] chips over both seats, in mbb/h."""
+        """Mean of [deal, seat] chips over both seats, in mbb/h."""
         return estimate(won.mean(axis=1) * 1000 / self.abstract.game.rules.big_blind)
 
 
 def won_in_part(deals: int, part: StrategyPart) -> tuple[IntArray, FloatArray]:
-    """Which of some deals have boards that a part of a strategy is about, and what it is expected to win on them.
+    """Find the deals whose boards belong to a part of a strategy, and its expected winnings on them.
 
-    Returns [deal] their numbers, and [opponent, deal, seat] chips against each of `OPPONENTS`: as
-    `expected_winnings` has them for the whole strategy.
+    Returns their numbers [deal], and chips [opponent, deal, seat] against each of `OPPONENTS`, equal to those of
+    `expected_winnings` for the whole strategy.
     """
     rules = part.slots.game.rules
     cards = np.empty((deals, 2 * rules.hole_cards + rules.board_size(rules.rounds - 1)), dtype=np.int64)
@@ -313,17 +319,17 @@ def won_in_part(deals: int, part: StrategyPart) -> tuple[IntArray, FloatArray]:
             some = each[start : start + DEALS]
             pair.cards[: len(some)] = cards[mine[start : start + DEALS]]
             pair.meet(some)
-        del pair  # there need not be room for two
+        del pair  # frees memory: two may not fit
     return mine, won
 
 
 def _calls(abstract: SlotLayout) -> npt.NDArray[np.uint8]:
-    """[node] which of its actions is the call; walks see what follows a chance node in its place."""
+    """Index of the call among each node's actions; walks use the node after a chance node in its place."""
     nodes = abstract.betting.nodes
     return call_places(nodes, abstract.betting.level).astype(np.uint8)[after_chance(nodes)]
 
 
 def _same_bets(agent: BlueprintAgent, betting: BettingTree) -> bool:
-    """Whether the betting tree of a blueprint has the same nodes and actions as another."""
+    """Whether a blueprint's betting tree has the same nodes and actions as another tree."""
     nodes, level = agent.blueprint.nodes, agent.blueprint.level
     return np.array_equal(nodes.parent, betting.nodes.parent) and np.array_equal(level, betting.level)

@@ -13,16 +13,16 @@ from kilt.solve.external_kernels import Records, Rules, Singles, Words
 
 
 class Seat(NamedTuple):
-    """A strategy and the buckets that it sees, for some deals."""
+    """A strategy and its player's buckets, for some deals."""
 
-    nodes: Records  # [node] as in `Rules`, with a word for each slot
+    nodes: Records  # [node] as in `Rules`, with one word per slot
     bucket: Words  # [deal, round, player]
     shares: npt.NDArray[Any]  # [slot]
 
 
 @kernel
 def branch(seat: Seat, deal: int, actor: int, place: np.uint64, queue: Records, free: np.uint64) -> np.uint64:
-    """Put the children of a node that a player may go to into the queue; returns the first free place after them."""
+    """Append the children of a node that a player may reach to the queue; return the first free index after them."""
     here = seat.nodes[queue[place].link]
     n, link, reach = np.uint64(here.count), np.uint64(here.link), queue[place].value
     slot = here.first + np.uint64(seat.bucket[deal, here.round, actor]) * n
@@ -47,9 +47,9 @@ def meet(
     queue: Records,
     won: FloatArray,
 ) -> None:
-    """Write to `won` [deal, seat] the chips that the first player is expected to win from the second in each seat.
+    """Write to `won` [deal, seat] the expected chips of the first player against the second in each seat.
 
-    Where a strategy has only zeros, the action `call` [node] is taken. `queue` is scratch, one place per node.
+    If a strategy has only zeros, it takes the action `call` [node]. `queue` is scratch, one entry per node.
     """
     one, zero = np.uint64(1), np.uint64(0)
     for deal in range(len(outcome)):

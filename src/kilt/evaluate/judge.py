@@ -1,8 +1,8 @@
-"""How good a strategy is: its value, what best responses win from it, or what it wins from simple opponents.
+"""Evaluation of strategies: their value, their exploitability, or win rates against simple opponents.
 
-A `Judge` knows how to tell for one form of a game; `judge_of` finds the one for a problem. Exploitability is the mean
-over both seats of what a best response wins, in chips per game: never negative, 0 for an equilibrium. open_spiel's
-NashConv is twice that.
+A `Judge` evaluates strategies for one representation of a game; `judge_of` finds the judge for a problem.
+Exploitability is the mean over both seats of the winnings of a best response, in chips per game: never negative, and 0
+for an equilibrium. open_spiel's NashConv is twice that.
 
 >>> from kilt.solve.forms import load_problem
 >>> judge = judge_of(load_problem("kuhn"))
@@ -37,17 +37,17 @@ from kilt.tree.vector import Walk, Walks
 from kilt.tree.walk_kernels import TIE
 
 UNIT = "chips per game"
-VECTOR_PRECISION = 1e-9  # chips per game: how far walks with vectors of hands may be off by rounding
-DEVICE_PRECISION = 1e-6  # … in single precision, on a GPU
-PATIENCE = 5.0  # seconds: where a walk of the whole game takes longer, a run does not measure exploitability
+VECTOR_PRECISION = 1e-9  # chips per game: maximum rounding error of walks with vectors of hands
+DEVICE_PRECISION = 1e-6  # the same in single precision, on a GPU
+PATIENCE = 5.0  # seconds: if a walk of the whole game takes longer, a run does not measure exploitability
 
 P = TypeVar("P", bound=Problem)
 
 
 class Figures(NamedTuple):
-    """What is measured of a solver's strategies."""
+    """Measurements of a solver's strategies."""
 
-    exploitability: float  # of the average strategy, in chips per game; nan where it is not known
+    exploitability: float  # of the average strategy, in chips per game; nan if unknown
     current_exploitability: float  # of the strategy of the last iteration
     value: float  # expected winnings of player 0 when both follow the average strategy, in chips per game
     others: dict[str, float]  # win rates of the average strategy in mbb per hand, by opponent
@@ -58,49 +58,47 @@ class Figures(NamedTuple):
 
 @dataclass(frozen=True)
 class Judge(ABC, Generic[P]):
-    """How strategies for one problem are judged."""
+    """Evaluates strategies for one problem."""
 
     problem: P
-    patience: float = PATIENCE  # seconds that a walk may take, for exploitability to be measured
+    patience: float = PATIENCE  # maximum seconds of a walk for exploitability to be measured
 
     @property
     def exact(self) -> bool:
-        """Whether best responses can be found: in large abstract games they cannot."""
+        """Whether best responses can be computed: in large abstract games they cannot."""
         return True
 
     @property
     @abstractmethod
     def precision(self) -> float:
-        """How far exploitability may be off by rounding, in chips per game."""
+        """Maximum rounding error of exploitability, in chips per game."""
 
     @abstractmethod
     def expected_value(self, strategy: Array) -> float:
-        """Expected winnings of player 0 when both follow a strategy, in chips per game."""
+        """Expected winnings of player 0 in chips per game, if both players follow a strategy."""
 
     @abstractmethod
     def response_values(self, strategy: Array) -> tuple[float, float]:
-        """What a best response wins in each seat, in chips per game."""
+        """Winnings of a best response in each seat, in chips per game."""
 
     @abstractmethod
     def responses(self, strategy: Array) -> Array:
-        """A strategy that takes a best response in each seat, as a table of the problem."""
+        """Strategy that plays a best response in each seat, as a table of the problem."""
 
     def walks(self, strategy: Array) -> Walks:
-        """The walks that judge a strategy in parts, for workers; RunError where they cannot be taken in parts."""
-        raise RunError(
-            f"{self.problem.name} is one small tree, and has no parts for others to walk: leave out the engine"
-        )
+        """Return the walks that evaluate a strategy in parts, for workers; raise RunError if the game has no parts."""
+        raise RunError(f"{self.problem.name} is one small tree without parts for workers to walk: remove the engine")
 
     def others(self, strategy: Array) -> dict[str, float]:
-        """Win rates against simple opponents in mbb per hand, where exploitability is not known."""
+        """Win rates against simple opponents in mbb per hand, if exploitability is unknown."""
         return {}
 
     def abstract_exploitability(self, strategy: Array) -> float:
-        """What best responses that see the same buckets win on average over both seats; nan where that is not known."""
+        """Exploitability against opponents who see the same buckets, in chips per game; nan if unknown."""
         return nan
 
     def exploitability(self, strategy: Array) -> float:
-        """What best responses win on average over both seats, in chips per game; at least 0."""
+        """Winnings of best responses, averaged over both seats, in chips per game; at least 0."""
         return excess(self.response_values(strategy))
 
     def evaluate(self, strategy: Array) -> tuple[float, float]:
@@ -108,14 +106,14 @@ class Judge(ABC, Generic[P]):
         return self.expected_value(strategy), self.exploitability(strategy)
 
     def measure(self, solver: Solver) -> Figures:
-        """What can be said of a solver's average and current strategy."""
+        """Measure a solver's average and current strategy."""
         average = solver.average()
         value, exploitability = self.evaluate(average)
         current = self.exploitability(solver.current()) if self.exact else nan
         return Figures(exploitability, current, value, self.others(average), self.abstract_exploitability(average))
 
     def require_measurable(self, target: float | None) -> None:
-        """Raise RunError where exploitability cannot be compared with a target."""
+        """Raise RunError if exploitability cannot be compared with a target."""
         if target is not None and not self.exact:
             raise RunError(f"{self.problem.name} is too large to measure exploitability: give iterations or minutes")
         if target is not None and target < self.precision:
@@ -126,23 +124,23 @@ class Judge(ABC, Generic[P]):
 
 
 class FlatJudge(Judge[FlatProblem]):
-    """Judges strategies on a flat tree, [slot]."""
+    """Evaluates strategies on a flat tree, [slot]."""
 
     @property
     def precision(self) -> float:
-        """Best responses take near-equal actions as equal."""
+        """Maximum error of exploitability: best responses treat near-equal actions as equal."""
         return TIE * len(self.problem.tree.infosets)
 
     def expected_value(self, strategy: Array) -> float:
-        """Expected winnings of player 0 when both follow a strategy, in chips per game."""
+        """Expected winnings of player 0 in chips per game, if both players follow a strategy."""
         return best_response.expected_value(self.problem.tree, strategy)
 
     def response_values(self, strategy: Array) -> tuple[float, float]:
-        """What a best response wins in each seat, in chips per game."""
+        """Winnings of a best response in each seat, in chips per game."""
         return best_response.response_values(self.problem.tree, strategy)
 
     def responses(self, strategy: Array) -> Array:
-        """[slot] a strategy that takes a best response in each seat."""
+        """Strategy that plays a best response in each seat, [slot]."""
         tree = self.problem.tree
         first, second = (best_response.best_response(tree, strategy, player).strategy for player in (0, 1))
         nodes = tree.nodes
@@ -150,59 +148,59 @@ class FlatJudge(Judge[FlatProblem]):
 
 
 class VectorJudge(Judge[VectorProblem]):
-    """Judges strategies on a public tree, [row, hand]."""
+    """Evaluates strategies on a public tree, [row, hand]."""
 
     @property
     def precision(self) -> float:
-        """Sums over hands are rounded: to 7 digits on a GPU."""
+        """Maximum rounding error of exploitability; sums on a GPU have 7 digits."""
         return VECTOR_PRECISION if self.problem.device == CPU else DEVICE_PRECISION
 
     def expected_value(self, strategy: Array) -> float:
-        """Expected winnings of player 0 when both follow a strategy, in chips per game."""
+        """Expected winnings of player 0 in chips per game, if both players follow a strategy."""
         return self.problem.walker.expected_value(strategy)
 
     def response_values(self, strategy: Array) -> tuple[float, float]:
-        """What a best response wins in each seat, in chips per game."""
+        """Winnings of a best response in each seat, in chips per game."""
         return self.problem.walker.response_values(strategy)
 
     def exploitability(self, strategy: Array) -> float:
-        """What best responses win more than the strategy on average over both seats, in chips per game; at least 0."""
+        """Gain of best responses over the strategy, averaged over both seats, in chips per game; at least 0."""
         return self.problem.walker.exploitability(strategy)
 
     def responses(self, strategy: Array) -> Array:
-        """[row, hand] a strategy that takes a best response in each seat."""
+        """Strategy that plays a best response in each seat, [row, hand]."""
         return self.problem.game.responses(strategy)
 
     def walks(self, strategy: Array) -> Walks:
-        """The walks that judge a strategy in parts, for games of several rounds."""
+        """Return the walks that evaluate a strategy in parts, for games of several rounds."""
         if len(self.problem.game.tree.rows) == 1:
             return super().walks(strategy)
         return Walks(self.problem.game, lambda player, task: Walk(player, (task,), strategy, strategy))
 
 
 class DiskJudge(Judge[DiskProblem]):
-    """Judges strategies whose subgames are on disk: one pass over them tells all."""
+    """Evaluates strategies whose subgames are on disk: one pass over them computes all figures."""
 
     @property
     def precision(self) -> float:
-        """Sums over hands are rounded."""
+        """Maximum rounding error of exploitability, from sums over hands."""
         return VECTOR_PRECISION
 
     def expected_value(self, strategy: Any) -> float:
-        """Expected winnings of player 0 when both follow a strategy, in chips per game."""
+        """Expected winnings of player 0 in chips per game, if both players follow a strategy."""
         return self._of(strategy).expected_values()[0]
 
     def response_values(self, strategy: Any) -> tuple[float, float]:
-        """What a best response wins in each seat, in chips per game."""
+        """Winnings of a best response in each seat, in chips per game."""
         return self._of(strategy).response_values()
 
     def exploitability(self, strategy: Any) -> float:
-        """What best responses win more than the strategy on average over both seats, in chips per game; at least 0."""
+        """Gain of best responses over the strategy, averaged over both seats, in chips per game; at least 0."""
         return self._of(strategy).exploitability()
 
     def responses(self, strategy: Any) -> Array:
-        """Best responses are as large as the game: they are not written down."""
-        raise RunError(f"a best response in {self.problem.name} is as large as the game: it is not written down")
+        """Raise RunError: a best response is as large as the game, and is not stored."""
+        raise RunError(f"a best response in {self.problem.name} is as large as the game, and is not stored")
 
     def _of(self, strategy: Any) -> DiskStrategy:
         assert isinstance(strategy, DiskStrategy)
@@ -210,42 +208,42 @@ class DiskJudge(Judge[DiskProblem]):
 
 
 class AbstractJudge(Judge[AbstractProblem]):
-    """Judges strategies of an abstract game, [slot].
+    """Evaluates strategies of an abstract game, [slot].
 
-    Where memory and time allow it, best responses are those of the whole game: the opponent sees all cards, and has the
-    bets of the menu. Elsewhere win rates against simple opponents are measured, on the same deals each time.
+    If memory and time allow it, best responses are those of the whole game: the opponent sees all cards, and has the
+    bets of the menu. Otherwise win rates against simple opponents are measured, on the same deals each time.
     """
 
     @property
     def precision(self) -> float:
-        """Sums over hands are rounded."""
+        """Maximum rounding error of exploitability, from sums over hands."""
         return VECTOR_PRECISION
 
     @cached_property
     def exact(self) -> bool:
-        """Whether the whole game fits into memory, and is walked within seconds."""
+        """Whether the whole game fits into memory, and a walk takes only seconds."""
         return self.problem.cost.fits and self.problem.cost.seconds <= self.patience
 
     def expected_value(self, strategy: Array) -> float:
-        """Expected winnings of player 0 when both follow a strategy, in chips per game; nan where not `exact`."""
+        """Expected winnings of player 0 in chips per game, if both players follow a strategy; nan if not `exact`."""
         if not self.exact:
             return nan
         bucketed = self.problem.bucketed
         return bucketed.expected_value(bucketed.table_of(self.problem.abstract, strategy))
 
     def response_values(self, strategy: Array) -> tuple[float, float]:
-        """What an opponent who sees all cards wins in each seat, in chips per game; nan where not `exact`."""
+        """Winnings in each seat of a best response that sees all cards, in chips per game; nan if not `exact`."""
         if not self.exact:
             return nan, nan
         bucketed = self.problem.bucketed
         return bucketed.response_values(bucketed.table_of(self.problem.abstract, strategy))
 
     def responses(self, strategy: Array) -> Array:
-        """Best responses see more than buckets: they are no strategies of the abstract game."""
-        raise RunError("best responses to an abstract strategy look at all cards: they cannot be written as one")
+        """Raise RunError: best responses see all cards, so they are not strategies of the abstract game."""
+        raise RunError("best responses to an abstract strategy see all cards: they are not abstract strategies")
 
     def walks(self, strategy: Array) -> Walks:
-        """The walks that judge a strategy in parts, where the whole game can be walked and has several rounds."""
+        """Return the walks that evaluate a strategy in parts, if the game has several rounds and can be walked."""
         if not self.exact or len(self.problem.bucketed.game.tree.rows) == 1:
             return super().walks(strategy)
         bucketed = self.problem.bucketed
@@ -253,14 +251,14 @@ class AbstractJudge(Judge[AbstractProblem]):
         return Walks(bucketed.game, lambda player, task: bucketed.walk(player, task, table))
 
     def abstract_exploitability(self, strategy: Array) -> float:
-        """What best responses that see the same buckets win on average over both seats, in chips per game; at least 0.
+        """Exploitability against opponents who see the same buckets, in chips per game; at least 0, nan if unknown.
 
-        By joint tables where they are at hand, else by walks of the whole game where these are quick; nan elsewhere.
-        With imperfect recall it is a lower bound: see `kilt.solve.joint`.
+        Computed from joint tables if they exist, otherwise by walks of the whole game if these are fast. With imperfect
+        recall it is a lower bound: see `kilt.solve.joint`.
         """
         problem = self.problem
         if self._has_joint:
-            with suppress(AbstractionError):  # sequences of buckets are too many
+            with suppress(AbstractionError):  # too many sequences of buckets
                 return problem.joint.exploitability(strategy)
         if self.exact and walks_of(problem.bucketed) * problem.cost.seconds <= self.patience:
             table = problem.bucketed.table_of(problem.abstract, strategy)
@@ -268,9 +266,10 @@ class AbstractJudge(Judge[AbstractProblem]):
         return nan
 
     def measure(self, solver: Solver) -> Figures:
-        """What can be said of a solver's average and current strategy.
+        """Measure a solver's average and current strategy.
 
-        Where that is win rates alone, a strategy in parts is measured where its parts are, and never put together.
+        If only win rates can be measured, a strategy in parts is measured on the workers that hold its parts, and is
+        never assembled.
         """
         if self.exact or self._has_joint or not isinstance(solver, StrategyInParts):
             return super().measure(solver)
@@ -285,19 +284,23 @@ class AbstractJudge(Judge[AbstractProblem]):
         return FixedOpponents(self.problem.abstract, self.problem.threads)
 
     def others(self, strategy: Array) -> dict[str, float]:
-        """Win rates against simple opponents in mbb per hand, mean over both seats, where not `exact`."""
+        """Win rates against simple opponents in mbb per hand, means over both seats; empty if `exact`."""
         return {} if self.exact else self._opponents(strategy)
 
 
 def judge_of(problem: Problem, patience: float = PATIENCE) -> Judge[Any]:
-    """The judge of strategies for a problem.
+    """Return the judge of strategies for a problem.
 
     Parameters
     ----------
     problem : Problem
-        A game in one of its forms. Where payoffs are tilted, those of the rules are what counts.
+        A game in one of its representations. If its payoffs are tilted, strategies are evaluated with the real payoffs.
     patience : float
-        Seconds that a walk of the whole game may take, so that exploitability is measured; for abstract games.
+        For abstract games: exploitability is measured if a walk of the whole game takes at most this many seconds.
+
+    Returns
+    -------
+    Judge
     """
     problem = problem.real
     if isinstance(problem, AbstractProblem):

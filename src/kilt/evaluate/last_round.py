@@ -1,11 +1,12 @@
-"""The exact best response in the last round: an upper bound of what a local best response can win from that round on.
+"""The exact best response in the last round: an upper bound for a local best response that begins in that round.
 
 The responder checks and calls before the last round. There it plays a best response to the agent's range, with every
 hand at once: it maximises over its actions, with a menu of bet sizes at each of its decisions, and looks ahead to the
-end of the hand. A local best response (`lbr`) looks one answer ahead, so that it wins no more with the same sizes.
+end of the hand. A local best response (`lbr`) looks one answer ahead, so it wins no more with the same sizes.
 
-Hands are played to choose boards and lines. What counts of each is the responder's value of the public state where the
-last round begins, mean over all pairs of private hands by their probability: neither player's cards add luck.
+Hands are played only to choose boards and lines. The result of a hand is the responder's value of the public state at
+the beginning of the last round, averaged over all pairs of private hands by their probability: neither player's cards
+add variance.
 
 >>> from kilt.games import load_game
 >>> from kilt.play.agent import BASELINES
@@ -38,25 +39,26 @@ CALLER = "always-call"
 
 @dataclass(frozen=True)
 class LastRoundResponse:
-    """Values hands between `CALLER` and an agent as if the first played a best response in the last round.
+    """Evaluates hands between `CALLER` and an agent as if the caller played a best response in the last round.
 
     Parameters
     ----------
     game : Holdem
+        The rules.
     bets : ActionAbstraction
-        The raises that the responder considers in no-limit games; in limit games there is one.
+        The raises that the responder considers in no-limit games; limit games have one.
     """
 
     game: Holdem
     bets: ActionAbstraction
 
     def __call__(self, agents: tuple[Agent, Agent], hands: Sequence[Hand]) -> list[float]:
-        """[hand] Chips that the responder, the first player, wins: see `value`."""
+        """Chips that the responder, the first player, wins in each hand: see `value`."""
         agent = known(agents[1])
         return [self.value(agent, hand, hand.number % 2) for hand in hands]
 
     def value(self, agent: KnownAgent, hand: Hand, seat: int) -> float:
-        """Chips that the responder in `seat` wins, mean over both players' hands, given the board and the line."""
+        """Chips that the responder in `seat` wins, averaged over both players' hands, given the board and the line."""
         rules, board = self.game.rules, hand.cards.board
         start, reach = self.game.start(), np.ones(len(self.game.holes))
         for before, action in self.game.positions.moves(hand.position):
@@ -74,7 +76,7 @@ class LastRoundResponse:
     def _response(
         self, agent: KnownAgent, position: Betting, board: tuple[int, ...], reach: FloatArray, seat: int
     ) -> FloatArray:
-        """[hand of the responder] chips that it wins after a position, by the weights of the agent's hands."""
+        """Chips that each hand of the responder wins after a position, given the weights of the agent's hands."""
         if not reach.any():
             return np.zeros_like(reach)
         if position.folded is not None:
@@ -94,7 +96,7 @@ class LastRoundResponse:
         return best
 
     def _showdown(self, board: tuple[int, ...], reach: FloatArray) -> FloatArray:
-        """[hand] Wins less losses at a showdown against the weights of the opponent's hands."""
+        """Wins minus losses of each hand at a showdown against the weights of the opponent's hands."""
         rules, met = self.game.rules, self._rivals(reach)
         strength = hand_strength(board, reach, rules.deck, board_size=len(board), hole_cards=rules.hole_cards)
         return np.where(met > 0, met * (2 * np.nan_to_num(strength) - 1), 0.0)
@@ -115,7 +117,7 @@ def last_round_bound(
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> LowerBound:
-    """What the exact best response in the last round wins against an agent.
+    """Lower bound of an agent's exploitability: the winnings of the exact best response in the last round.
 
     Parameters
     ----------
@@ -125,7 +127,7 @@ def last_round_bound(
     Returns
     -------
     LowerBound
-        A lower bound of the agent's exploitability. `money` is what a player who always calls won on the same hands.
+        `won` is the bound in mbb/h; `money` is the win rate of a player who always calls, on the same hands.
     """
     menu = actions_of(bets) if isinstance(bets, str) else bets
     known(loaded_player(agent, load))

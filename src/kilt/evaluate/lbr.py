@@ -1,22 +1,21 @@
-"""Local best response: a lower bound of what the best opponent wins from an agent, in games of any size [Lisy17].
+"""Local best response: a lower bound of an agent's exploitability, in games of any size [Lisy17].
 
-LBR knows the agent's strategy. It keeps the agent's range: how likely each private hand is, given all that the agent
-has done (Bayes) and the cards that LBR sees. At each of its decisions it takes the action that would be worth most if
-both players checked and called from there on. In chips that it wins in the whole hand,
+LBR knows the agent's strategy. It tracks the agent's range: the probability of each private hand, given the agent's
+actions (by Bayes' rule) and the cards that LBR sees. At each of its decisions it takes the action with the highest
+value, if both players check and call afterwards. In chips that it wins in the whole hand,
 
-    fold      what it has put in, lost
+    fold      minus the chips that it has put in
     call      the chips at stake × its edge over the range
-    raise     what the agent has put in × the probability that it folds
-              + the chips at stake when called × the edge over what does not fold × the probability of that
+    raise     the agent's chips in the pot × the probability that it folds
+              + the chips at stake when called × the edge over the hands that do not fold × the probability of that
 
-Whatever it wins, a best response wins at least as much. Its bets need not be on the agent's menu, and what it meets is
-the agent as it plays: translation and post-processing are part of the strategy. The bound may be negative, where LBR
-plays badly: it looks no further ahead than to the next answer. With fewer bet sizes, or none in early rounds, it is
-often higher.
+A best response wins at least as much as LBR. LBR's bets need not be on the agent's menu, and its opponent is the agent
+as it plays: translation and post-processing are part of the strategy. The bound may be negative if LBR plays badly: it
+looks ahead only to the next answer. With fewer bet sizes, or none in early rounds, the bound is often higher.
 
-What is reported is money with luck taken away, as AIVAT does it [Burch18]: at the deal, at public cards and at each
-action of the agent, what the state after it is worth to LBR, less the mean of that over all that might have happened.
-Each has mean 0, since the agent's strategy is known.
+The reported value reduces variance as AIVAT does [Burch18]: at the deal, at public cards and at each action of the
+agent, it subtracts the value of the next state to LBR minus the mean over all possible next states. Each of these terms
+has mean 0, since the agent's strategy is known.
 
 >>> from kilt.games import load_game
 >>> from kilt.play.agent import BASELINES
@@ -47,22 +46,22 @@ from kilt.play.dealer import Hand
 from kilt.play.match import Load, loaded_player, play_match
 
 NAME = "local-best-response"
-# Small and large sizes that few trees have; fewer for raises of bets.
+# Small and large sizes that few trees have; fewer for raises.
 BETS = "m, 10%, 33%, 50%, 75%, 1x, 1.5x, 2x, 3x, a; m, 1x, a"
 
 
 @dataclass(frozen=True)
 class LocalBestResponse:
-    """The agent that plays a local best response to another one.
+    """An agent that plays a local best response to another agent.
 
     Parameters
     ----------
     opponent : KnownAgent
-        Whom it responds to.
+        The agent to exploit.
     bets : ActionAbstraction
-        The raises that it considers in no-limit games; in limit games there is one.
+        The raises that it considers in no-limit games; limit games have one.
     first_round : int
-        The round from which on it bets and folds; in those before it checks and calls.
+        The first round in which it bets and folds; before that it checks and calls.
     """
 
     opponent: KnownAgent
@@ -72,14 +71,14 @@ class LocalBestResponse:
     _starts: dict[tuple[GameDef, int], FloatArray] = field(default_factory=dict, repr=False, compare=False)
 
     def act(self, observation: Observation) -> str:
-        """The action that is worth most; the first of them if several are."""
+        """Return the action with the highest value; the first if several have it."""
         if observation.position.round < self.first_round:
             return CALL
         values = self.action_values(observation)
         return max(values, key=values.__getitem__)
 
     def action_values(self, observation: Observation) -> dict[str, float]:
-        """What each action is worth if both players check and call after the opponent's answer to it.
+        """Value of each action if both players check and call after the opponent's answer to it.
 
         Parameters
         ----------
@@ -97,9 +96,9 @@ class LocalBestResponse:
         return {action: float(value) for action, value in self._values(position, board, chances, edge).items()}
 
     def opponents_range(self, observation: Observation) -> FloatArray:
-        """[hand] Probabilities of the opponent's private hands, given its actions and the cards that LBR sees.
+        """Probability of each private hand of the opponent, given its actions and the cards that LBR sees.
 
-        PlayError where no hand is left: the opponent has done what its `policy` says that it never does.
+        Raises PlayError if no hand is left: the opponent took an action to which its `policy` gives probability 0.
         """
         position, rules = observation.position, observation.position.rules
         chances = hands_apart(rules, [(*observation.hand, *observation.board)])[0].astype(np.float64)
@@ -110,10 +109,10 @@ class LocalBestResponse:
         return self._normalised(chances, position)
 
     def without_luck(self, hand: Hand, seat: int) -> float:
-        """Chips that LBR has won in a hand in `seat`, less luck: unbiased, whatever its values of states are.
+        """Chips that LBR won in a hand in `seat`, after variance reduction: unbiased for any state values.
 
-        Once nobody can bet any more, the mean over the cards to come stands for them; at a showdown, the mean over the
-        opponent's range for its hand.
+        If no player can bet any more, the result is the mean over the cards to come; at a showdown, it is the mean over
+        the opponent's range.
         """
         rules, hole = hand.position.rules, hand.cards.holes[seat]
         after, board = positions_of(rules).after, hand.board[:0]
@@ -137,13 +136,13 @@ class LocalBestResponse:
                 luck += float(self._state_value(at, board, chances, edge, seat))
         return float(self._state_value(end, board, chances, edge, seat)) - luck
 
-    # What follows takes the opponent's range as weights, which need not add up to 1: values are for as much of it.
-    # There may be a row of weights, and one of LBR's edges, for each of several hands of LBR: [hand of LBR, hand].
+    # The methods below take the opponent's range as weights, which need not add up to 1; values are proportional to
+    # their sum. For several hands of LBR, there is a row of weights and of edges for each: [hand of LBR, hand].
 
     def _values(
         self, position: Betting, board: tuple[int, ...], chances: FloatArray, edge: FloatArray
     ) -> dict[str, FloatArray]:
-        """What each action at a decision of LBR is worth, in chips; [hand of LBR] where there are several."""
+        """Value of each action at a decision of LBR, in chips; [hand of LBR] for several hands."""
         after, won = positions_of(position.rules).after, chances * edge
         values = {CALL: after(position, CALL).stake * won.sum(axis=-1)}
         if position.facing:
@@ -157,7 +156,7 @@ class LocalBestResponse:
     def _state_value(
         self, position: Betting, board: tuple[int, ...], chances: FloatArray, edge: FloatArray, seat: int
     ) -> FloatArray:
-        """What a state is worth to LBR in `seat`: the best action at its decisions, elsewhere checking and calling."""
+        """Value of a state to LBR in `seat`: the best action at its decisions, otherwise checking and calling."""
         if position.folded is not None:
             return np.asarray((position.stake if position.folded != seat else -position.stake) * chances.sum(axis=-1))
         if position.actor == seat and position.round >= self.first_round:
@@ -168,7 +167,7 @@ class LocalBestResponse:
     def _answer_value(
         self, position: Betting, board: tuple[int, ...], chances: FloatArray, edge: FloatArray
     ) -> FloatArray:
-        """What a decision of the opponent is worth to LBR: the mean over what it may do."""
+        """Value of an opponent's decision to LBR: the mean over the opponent's actions."""
         policy, total = self.opponent.policy(position, board), np.zeros(chances.shape[:-1])
         for action in policy.actions:
             at = positions_of(position.rules).after(position, action)
@@ -176,7 +175,7 @@ class LocalBestResponse:
         return total
 
     def _start_values(self, rules: GameDef, seat: int) -> FloatArray:
-        """[hand of LBR] What the start of a hand is worth to LBR in `seat`; remembered."""
+        """Value of the start of a hand to LBR in `seat`, for each of its hands; cached."""
         if (rules, seat) not in self._starts:
             start, deck = positions_of(rules).start, rules.deck
             holes = [tuple(hole) for hole in deck.holes(rules.hole_cards).tolist()]
@@ -193,22 +192,25 @@ class LocalBestResponse:
     def _normalised(self, chances: FloatArray, position: Betting) -> FloatArray:
         total = float(chances.sum())
         if not total > 0:
-            raise PlayError(f"{self.opponent.name} never plays {position.history!r}, as it says: mend its `policy`")
+            raise PlayError(
+                f"{self.opponent.name} played {position.history!r}, to which its `policy` gives probability 0: correct "
+                "its `policy`"
+            )
         return chances / total
 
 
 def raises_on(position: Betting, bets: ActionAbstraction) -> list[str]:
-    """The raises of a menu of bet sizes at a position; the legal one in limit games."""
+    """Raises that a menu of bet sizes offers at a position; in limit games, the legal raise."""
     if position.rules.betting == "limit":
         return [RAISE] if position.raise_bounds() else []
     return [f"{RAISE}{level}" for level in sorted(bets(position))]
 
 
 class LowerBound(NamedTuple):
-    """What a local best response wins from an agent, mean over both seats: at most the agent's exploitability."""
+    """Win rate of a local best response against an agent, mean over both seats: at most the agent's exploitability."""
 
-    won: Estimate  # mbb/h, the luck of cards and of the agent's actions taken away
-    money: Estimate  # mbb/h, as it was won
+    won: Estimate  # mbb/h, after variance reduction for cards and for the agent's actions
+    money: Estimate  # mbb/h, raw winnings
     hands: int
 
 
@@ -232,31 +234,38 @@ def lower_bound(
     game : Holdem
         The rules.
     agent : Agent or str
-        Whom to exploit: it has to tell its strategy (`KnownAgent`). On several processes better by name, for `load`.
+        The agent to exploit; its strategy must be available (`KnownAgent`). With several processes, give a name for
+        `load`.
     hands : int
         Number of hands, even.
     seed : int
-        Of the cards and of what the agent draws.
+        Seed of the cards and of the agent's random choices.
     bets : ActionAbstraction or str
         The raises that LBR considers in no-limit games.
     first_round : int
-        The round from which on LBR bets and folds, from 0; in those before it checks and calls.
+        The first round, from 0, in which LBR bets and folds; before that it checks and calls.
     load : callable, optional
         Loads an agent by name: see `kilt.play.match.play_match`.
     processes : int
-        Number of processes at most. The result does not depend on it.
+        Maximum number of processes. The result does not depend on it.
     tick : callable
-        Is called with the number of hands so far, now and then.
+        Called with the number of hands so far, from time to time.
     stop : callable
         Play ends early, with fewer hands, once it returns True.
 
     Returns
     -------
     LowerBound
-        PlayError is raised where the agent cannot tell its strategy, or does what it says that it never does.
+
+    Raises
+    ------
+    PlayError
+        The agent's strategy is not available, or the agent takes an action to which it gives probability 0.
     """
     if not 0 <= first_round < game.rules.rounds:
-        raise PlayError(f"LBR is to bet from round {first_round} on: {game.name} has 0 to {game.rules.rounds - 1}")
+        raise PlayError(
+            f"LBR cannot bet from round {first_round} on: the rounds of {game.name} are 0 to {game.rules.rounds - 1}"
+        )
     menu, chips = actions_of(bets) if isinstance(bets, str) else bets, list[float]()
     lbr = LocalBestResponse(known(loaded_player(agent, load)), menu, first_round)
     by_name = partial(_player, load, str(agent), menu, first_round)
@@ -276,6 +285,6 @@ def lower_bound(
 
 
 def _player(load: Load | None, agent: str, bets: ActionAbstraction, first_round: int, name: str) -> Agent:
-    """A player of a match between LBR and an agent, by name."""
+    """Return a player of a match between LBR and an agent, by name."""
     found = loaded_player(agent, load)
     return LocalBestResponse(known(found), bets, first_round) if name == NAME else found

@@ -1,7 +1,7 @@
-"""What estimators make of a whole log: win rates with intervals, and what they should not be relied on for.
+"""Estimates from a whole log: win rates with intervals, and warnings about their reliability.
 
-The hands of a log are judged (`LogJudge`) here or on several processes, those with the same betting together; those
-that cannot be judged are counted with their reasons.
+The hands of a log are evaluated (`LogJudge`) in this process or in several, hands with the same betting together; hands
+that cannot be evaluated are counted by reason.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ from kilt.play.columns import readable_hands
 from kilt.play.dealer import Hand
 from kilt.play.match import Load
 
-FEW, SHARE = 30, 0.01  # effective hands that an estimate should rest on at least, and their share of all hands
-LINES = 1024  # of a log, that a process judges before it reports: many have their betting in common
+FEW, SHARE = 30, 0.01  # minimum number of effective hands for a reliable estimate, and minimum share of all hands
+LINES = 1024  # of a log that a process handles before it reports: many share their betting
 
 
 @dataclass(frozen=True)
 class LogEstimate:
-    """What one estimator makes of a log.
+    """Result of one estimator on a log.
 
     Attributes
     ----------
     estimator : Estimator
-        Which one.
+        The estimator.
     won : Estimate
-        What the judged strategy wins, in mbb/h, with its 95% interval.
+        Win rate of the evaluated strategy, in mbb/h, with its 95% interval.
     deviation : float
         Standard deviation of one hand, in mbb.
     effective : float
-        Effective number of hands, (Σ w)² / Σ w² of their weights: as many that all count alike would do as well.
+        Effective number of hands, (Σ w)² / Σ w² of their weights: as many hands of equal weight would be as precise.
     weight : Estimate
-        Mean weight of a hand. It is 1 where the playing strategy may do all that the judged one does.
+        Mean weight of a hand. It is 1 if the strategy that played takes every action that the evaluated one takes.
     missing : float
-        Estimated share of its hands in which the judged strategy does what the playing one never does. What it wins
-        in them is not in the estimate.
+        Estimated share of the evaluated strategy's hands in which it takes an action that the strategy that played
+        never takes. The estimate does not contain the winnings in these hands.
     hands : int
-        Number of hands that were judged.
+        Number of hands that were evaluated.
     """
 
     estimator: Estimator
@@ -69,39 +69,40 @@ class LogEstimate:
 
     @property
     def warnings(self) -> list[str]:
-        """What is to be said about an estimate that cannot be relied on."""
+        """Warnings about the reliability of the estimate."""
         found = []
         if self.effective < max(SHARE * self.hands, min(FEW, self.hands / 2)):
             found.append(
-                f"degenerate weights: {self.effective:,.0f} of {self.hands:,} hands count, the others weigh next to "
-                "nothing; do not rely on the interval"
+                f"degenerate weights: {self.effective:,.0f} effective hands of {self.hands:,}; "
+                "do not rely on the interval"
             )
         if self.missing > 0:
             found.append(
-                f"missing support: in {100 * self.missing:.2g}% of its hands the judged strategy does what the one "
-                "that played never does; they are not in the estimate"
+                f"missing support: in {100 * self.missing:.2g}% of its hands, the evaluated strategy takes actions "
+                "that the "
+                "strategy that played never takes; the estimate does not contain these hands"
             )
         return found
 
 
 @dataclass
 class LogEstimates:
-    """Estimates from a log, and the hands that could not be judged.
+    """Estimates from a log, and the hands that could not be evaluated.
 
     Attributes
     ----------
     rows : list of LogEstimate
-        One per estimator, in the order asked for.
+        One per estimator, in the order of the request.
     hands : int
-        Number of hands that were judged.
+        Number of hands that were evaluated.
     left_out : dict
-        Number of hands that were not, by the reason.
+        Number of skipped hands, by reason.
     duplicate : bool
-        Whether all hands came in pairs with the same cards and the players swapped; a pair is one unit then.
+        Whether all hands come in pairs with the same cards and the players swapped; a pair is then one observation.
     players : set of str
         All names in the log.
     faults : list of str
-        What is wrong with lines that cannot be read.
+        Errors of lines that cannot be read.
     """
 
     rows: list[LogEstimate] = field(default_factory=list)
@@ -113,17 +114,17 @@ class LogEstimates:
 
 
 class JudgedHands(NamedTuple):
-    """What estimators make of some hands, in their order."""
+    """Results of estimators for some hands, in their order."""
 
-    found: FloatArray  # [3, estimator, hand] value in chips, weight, and what is missing
-    kept: list[Hand]  # those that were judged
+    found: FloatArray  # [3, estimator, hand] value in chips, weight, and missing support
+    kept: list[Hand]  # the hands that were evaluated
     left_out: Counter[str]
     players: set[str]
 
 
 @dataclass(frozen=True, eq=False)
 class LogJudge:
-    """Judges hands by estimators: see `estimate_from_log` for what is what."""
+    """Evaluates hands with estimators: `estimate_from_log` explains the fields."""
 
     game: Holdem
     player: str
@@ -137,12 +138,12 @@ class LogJudge:
     def __post_init__(self) -> None:
         if isinstance(self.judged, Portfolio) and self.judged is not self.played:
             raise PlayError(
-                f"{self.judged.name} picks a component for each hand that it plays, and has not played these: judge "
+                f"{self.judged.name} picks a component for each hand that it plays, and did not play these: evaluate "
                 f"one of {', '.join(agent.name for agent in self.judged.components)} in its place"
             )
 
     def judge(self, hands: Iterable[Hand]) -> JudgedHands:
-        """What the estimators make of each hand."""
+        """Return the values of each hand under the estimators."""
         left_out = Counter[str]()
         players: set[str] = set()
         theirs: list[Hand] = []
@@ -162,7 +163,7 @@ class LogJudge:
                 found[:, :, numbers] = self._judge([theirs[number] for number in numbers], seats[numbers[0]])
                 judged[numbers] = True
             except (PlayError, GameError) as error:
-                if len(numbers) > 1:  # for the cards of one of them, perhaps
+                if len(numbers) > 1:  # perhaps because of the cards of one of them
                     groups += [[number] for number in numbers]
                 else:
                     line = repr(theirs[numbers[0]].position.history)
@@ -171,7 +172,7 @@ class LogJudge:
         return JudgedHands(found[:, :, judged], kept, left_out, players)
 
     def _by_notes(self, hands: Sequence[Hand], numbers: Sequence[int]) -> list[list[int]]:
-        """Split the numbers of some hands by what their players noted, for portfolios."""
+        """Split the numbers of some hands by the notes of their players, for portfolios."""
         if not any(isinstance(agent, Portfolio) for agent in (self.played, self.opponent)):
             return [list(numbers)]
         groups: dict[tuple[str, ...], list[int]] = {}
@@ -180,7 +181,7 @@ class LogJudge:
         return list(groups.values())
 
     def _judge(self, hands: Sequence[Hand], seat: int) -> FloatArray:
-        """[3, estimator, hand] What the estimators make of hands that are alike, as in `JudgedHands`."""
+        """Values of hands with the same betting under the estimators, [3, estimator, hand], as in `JudgedHands`."""
         endings = {action for row in self.estimators for action in ENDINGS[row.endings]}
         seen = SeenHands(self.game, hands, seat, partial=self.partial)
         played = player_of(self.played, hands[0], seat)
@@ -191,7 +192,7 @@ class LogJudge:
         return np.stack([*hand_values(seen, line, self.estimators, self.states, opponent), missing])
 
     def summary(self, parts: Iterable[JudgedHands]) -> LogEstimates:
-        """Means and intervals over all hands."""
+        """Compute means and intervals over all hands."""
         result, found, kept = LogEstimates(), [], []
         for part in parts:
             found.append(part.found)
@@ -221,33 +222,36 @@ def estimate_from_log(
     opponent: Tabulated | None = None,
     partial: bool = False,
 ) -> LogEstimates:
-    """What a strategy wins, from hands that it or another one has played [Johanson16 §7].
+    """Estimate the win rate of a strategy, from hands that it or another strategy played [Johanson16 §7].
 
     Parameters
     ----------
     game : Holdem
-        What was played.
+        The game.
     hands : iterable of Hand
-        As logs have them: see `kilt.play.acpc`.
+        Hands of a log: see `kilt.play.acpc`.
     player : str
         The name of the player in these hands whose strategy is known.
     played : KnownAgent or Portfolio
-        The strategy that the player has played by. The notes of the hands say which component of a portfolio played.
+        The strategy with which the player played. For a portfolio, the notes of the hands name the component that
+        played.
     judged : KnownAgent, optional
-        The strategy to be judged in its place against the same opponents; left out: `played`.
+        The strategy to evaluate in its place against the same opponents. By default `played`.
     estimators : sequence of Estimator, optional
-        Rows of `ESTIMATORS`. Left out: all for which enough is given, without DIVAT of all cards in large games.
+        Rows of `ESTIMATORS`. By default, all for which the arguments suffice, except DIVAT with all cards in large
+        games.
     states : StateValues, optional
-        Where AIVAT takes its values from: see `kilt.evaluate.aivat`.
+        State values for AIVAT: see `kilt.evaluate.aivat`.
     opponent : KnownAgent or Portfolio, optional
-        The strategy of the opponent, where it is known: AIVAT corrects for its actions too.
+        The strategy of the opponent, if it is known: AIVAT also corrects for its actions.
     partial : bool
-        Take the opponent's cards as seen at showdowns alone.
+        Use the opponent's cards only if they were shown at a showdown.
 
     Returns
     -------
     LogEstimates
-        Hands in which the player does not take part, or does what `played` never does, are counted and left out.
+        Hands in which the player does not take part, or takes an action that `played` never takes, are counted and
+        skipped.
     """
     judge = LogJudge(game, player, played, judged or played, _all(game, estimators, states), states, opponent, partial)
     return judge.summary([judge.judge(hands)])
@@ -255,26 +259,26 @@ def estimate_from_log(
 
 @dataclass(frozen=True)
 class LogCase:
-    """Whom to judge in a log, by name: every process loads them for itself.
+    """The players to evaluate in a log, by name: every process loads them.
 
     Attributes
     ----------
     game : Holdem
-        What was played.
+        The game.
     player : str
         The name of the player in the log whose strategy is known.
     played : str
-        The strategy that the player has played by.
+        The strategy with which the player played.
     judged, opponent : str or None
-        The strategy to be judged, and that of the opponent: see `estimate_from_log`.
+        The strategy to evaluate, and that of the opponent: see `estimate_from_log`.
     values : str or None
-        The blueprint that AIVAT's values are learnt from; left out: `played`, if it is one.
+        The blueprint from which AIVAT's values are learnt. By default `played`, if it is one.
     estimators : tuple of Estimator, or None
-        Left out: all for which enough is given.
+        By default, all for which the arguments suffice.
     partial : bool
-        Take the opponent's cards as seen at showdowns alone.
+        Use the opponent's cards only if they were shown at a showdown.
     notes : mapping
-        What the log notes of each hand, by number: see `kilt.play.acpc.read_notes`. Portfolios are judged by them.
+        Notes on each hand, by its number: see `kilt.play.acpc.read_notes`. Portfolios are evaluated with them.
     load : callable
         Loads an agent by name; a function of a module, for other processes.
     """
@@ -292,7 +296,7 @@ class LogCase:
 
     @cached_property
     def judge(self) -> LogJudge:
-        """The judge, once agents are loaded and values of states are learnt or read."""
+        """The judge, after loading the agents and learning or reading state values."""
         played = self._tabulated(self.played)
         judged = self._tabulated(self.judged) if self.judged and self.judged != self.played else played
         opponent = self._tabulated(self.opponent) if self.opponent else None
@@ -301,7 +305,7 @@ class LogCase:
         return replace(without, estimators=_all(self.game, self.estimators, states), states=states)
 
     def read(self, text: str, first: int) -> tuple[list[Hand], list[str]]:
-        """The hands of a part of the log, with their notes, and what is wrong with other lines."""
+        """Return the hands of a part of the log, with their notes, and the errors of other lines."""
         hands, faults = readable_hands(text, self.game, first)
         if self.notes:
             names = (self.player, self.judge.played.name)
@@ -309,12 +313,12 @@ class LogCase:
         return list(hands), faults
 
     def _tabulated(self, name: str) -> Tabulated:
-        """Load an agent that can be judged; PlayError if it does not tell its strategy."""
+        """Load an agent that can be evaluated; raise PlayError if its strategy is not available."""
         agent = self.load(name)
         return agent if isinstance(agent, Portfolio) else known(agent)
 
     def _states(self, agent: Tabulated) -> StateValues | None:
-        """Values of states, where AIVAT is asked for and can have them."""
+        """State values if AIVAT is requested and they are available; otherwise None."""
         asked = self.estimators and any(row.value == AIVAT for row in self.estimators)
         if self.estimators and not asked:
             return None
@@ -322,25 +326,25 @@ class LogCase:
             if isinstance(component, BlueprintAgent):
                 return BlueprintValues(component.blueprint)
         if asked:
-            raise PlayError(f"AIVAT learns its values from a blueprint, and {agent.name} is none: give --values RUN")
+            raise PlayError(f"AIVAT learns its values from a blueprint, but {agent.name} is not one: give --values RUN")
         return None
 
 
 def estimate_by_name(
     case: LogCase, text: str, processes: int = 1, tick: Callable[[int], None] = lambda lines: None
 ) -> LogEstimates:
-    """What a strategy wins, from the text of an ACPC log.
+    """Estimate the win rate of a strategy from the text of an ACPC log.
 
     Parameters
     ----------
     case : LogCase
-        Whom to judge, and how.
+        The players, and the estimators.
     text : str
-        The log. Lines that cannot be read are reported in `LogEstimates.faults`.
+        The log. Errors of lines that cannot be read are in `LogEstimates.faults`.
     processes : int
-        Number of processes at most; short logs stay in this one. The result does not depend on it.
+        Maximum number of processes; short logs are handled in this one. The result does not depend on it.
     tick : callable
-        Hears how many lines have been looked at.
+        Called with the number of lines read so far.
 
     Returns
     -------
@@ -361,7 +365,7 @@ def estimate_by_name(
 
 
 def _with_notes(case: LogCase, text: str) -> LogCase:
-    """The case with the notes of a log, if a portfolio has played; PlayError if the log has no notes."""
+    """Add the notes of a log to a case if a portfolio played; raise PlayError if the log has no notes."""
     portfolios = [agent for agent in (case.judge.played, case.judge.opponent) if isinstance(agent, Portfolio)]
     if not portfolios:
         return case
@@ -371,13 +375,13 @@ def _with_notes(case: LogCase, text: str) -> LogCase:
             "or add the lines to it that kilt agent --log wrote"
         )
     found = replace(case, notes=notes)
-    vars(found)["judge"] = case.judge  # loaded already
+    vars(found)["judge"] = case.judge  # already loaded
     return found
 
 
 def _parts(case: LogCase, parts: Sequence[tuple[int, str]], processes: int) -> Iterator[tuple[JudgedHands, list[str]]]:
-    """What is made of parts of a log, in order: here, or on processes that are started for it."""
-    case.judge.judge([])  # what is learnt once is there before others ask for it
+    """Yield the results of parts of a log, in order, computed here or in new processes."""
+    case.judge.judge([])  # learns state values before other processes need them
     if processes < 2:
         yield from (_judge_part(case, *part) for part in parts)
         return
@@ -393,7 +397,7 @@ def _judge_part(case: LogCase, first: int, text: str) -> tuple[JudgedHands, list
     return case.judge.judge(hands), faults
 
 
-_cases: list[LogCase] = []  # in a process of `estimate_by_name`: what it judges
+_cases: list[LogCase] = []  # the case of a process of `estimate_by_name`
 
 
 def _begin(case: LogCase) -> None:
@@ -405,14 +409,14 @@ def _go_on(first: int, text: str) -> tuple[JudgedHands, list[str]]:
 
 
 def _all(game: Holdem, estimators: Sequence[Estimator] | None, states: StateValues | None) -> Sequence[Estimator]:
-    """The estimators that are asked for, or all for which enough is given and that do not take long."""
+    """The requested estimators, or all that are fast and for which the arguments suffice."""
     return estimators or [
         row for row in ESTIMATORS.values() if (states or row.value != AIVAT) and not (row.slow and large(game.rules))
     ]
 
 
 def _summary(row: Estimator, won: FloatArray, weight: FloatArray, missing: float, *, pairs: bool) -> LogEstimate:
-    """The mean of values in mbb with its interval; the two hands of a pair are one unit."""
+    """Mean of values in mbb with its interval; the two hands of a pair are one observation."""
     units, heavy = (x.reshape(-1, 2).mean(axis=1) if pairs else x for x in (won, weight))
     square = float(weight @ weight)
     return LogEstimate(

@@ -1,15 +1,15 @@
-"""What one player wins from another, by the way that leaves the least luck in it and that the two players allow.
+"""Win rate of one player against another, with the lowest-variance method that both players allow.
 
 ==============  ====================================================================================================
-``expected``    both bet by one tree (see `head_to_head.in_one_tree`): cards are dealt, and what is expected on them
-                over all actions of both is computed. Or one re-solves what the other, its blueprint, plays by: see
+``expected``    both use one betting tree (see `head_to_head.in_one_tree`): cards are dealt, and the expectation over
+                the actions of both players is computed. Or one player re-solves the other's blueprint: see
                 `resolving`
-``aivat``       one player is a blueprint: hands are played, and AIVAT [Burch18] takes much of their luck away. It costs
-                some milliseconds a hand, and once for each blueprint the time in which values of states are learnt
-``played``      hands are played, and what is won counts
-==============  ====================================================================================================
+``aivat``       one player is a blueprint: hands are played, and AIVAT [Burch18] reduces their variance. It takes
+                some milliseconds per hand, and once per blueprint the time to learn state values
+``played``      hands are played, and the raw winnings count ==============
+====================================================================================================
 
-All have the same mean. `meet` has the choice between them.
+All have the same mean. `meet` chooses between them.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from kilt.play.match import AIVAT, EXPECTED, PLAYED, HandJudge, Load, Match, Mat
 
 BEST = "best"
 WAYS = (BEST, EXPECTED, AIVAT, PLAYED)
-WORTH_LEARNING = 8_000  # hands of a match that pay for learning values of states
-JUDGED = 30  # units of a match: the spread of fewer says little about which method varies less
-SAMPLE = 2_000  # hands that are played to see how much luck they have, where they need not be
+WORTH_LEARNING = 8_000  # hands of a match from which learning state values pays
+JUDGED = 30  # observations of a match: fewer do not show which method varies less
+SAMPLE = 2_000  # hands that are played to measure the variance of raw winnings, if they need not be played
 
 
 def meet(
@@ -56,29 +56,34 @@ def meet(
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Match:
-    """Let two players meet.
+    """Evaluate two players against each other.
 
     Parameters
     ----------
     game, players, hands, seed, duplicate, load, engine, sink, tick, stop
-        As in `kilt.play.match.play_match`. With a `sink` hands are always played.
+        As in `kilt.play.match.play_match`. With a `sink`, hands are always played.
     way : str
-        One of `WAYS`. ``best`` is the first of the others that the players allow and that pays. AIVAT does not pay
-        where more hands are cheaper: against baselines, and between blueprints, which are compiled; nor in matches of
-        less than `WORTH_LEARNING` hands, unless values were learnt before. If AIVAT's results vary more than those of
-        play, ``best`` takes the latter. PlayError if the players do not allow the way that is asked for.
+        One of `WAYS`. ``best`` is the first of the others that the players allow and that pays. AIVAT does not pay if
+        more hands are cheaper: against baselines, and between blueprints, which are compiled; nor in matches of less
+        than `WORTH_LEARNING` hands, unless values were learnt before. If AIVAT's results vary more than the raw
+        winnings, ``best`` uses the latter.
     also_play : bool
-        Play all hands, whatever the way is. Otherwise some are played, to tell how much luck they have.
+        Play all hands, whatever the method. Otherwise a sample is played, to measure the variance of raw winnings.
     processes : int
-        Number of processes, or of threads where nothing is played, at most. The result does not depend on it.
+        Maximum number of processes, or of threads if no hands are played. The result does not depend on it.
 
     Returns
     -------
     Match
-        Its `played` has the results of hands that were played, on the same deals, where `results` are others.
+        If `results` are not raw winnings, `played` has the results of the played hands, on the same deals.
+
+    Raises
+    ------
+    PlayError
+        The method is unknown, or the players do not allow it.
     """
     if way not in WAYS:
-        raise PlayError(f"unknown way {way!r}: use one of {', '.join(WAYS)}")
+        raise PlayError(f"unknown method {way!r}: use one of {', '.join(WAYS)}")
 
     def play(number: int, tick: Callable[[int], None], judge: HandJudge | None = None) -> Match:
         return play_match(
@@ -108,18 +113,18 @@ def meet(
         way = EXPECTED if strategies else _way_to_play(game, agents, hands)
     if way == EXPECTED and strategies is None:
         raise PlayError(
-            f"{agents[0].name} and {agents[1].name} do not bet by one tree, so that bets are translated, or have more "
-            f"than {MOST_SLOTS:,} infoset-actions: use --way {AIVAT} or --way {PLAYED}"
+            f"{agents[0].name} and {agents[1].name} do not use one betting tree, so that bets are translated, or "
+            f"have more than {MOST_SLOTS:,} infoset-actions: use --way {AIVAT} or --way {PLAYED}"
         )
     if way == AIVAT:
         judged = _blueprint_of(agents)
         if judged is None:
             raise PlayError(
-                f"neither {agents[0].name} nor {agents[1].name} is a run, whose values AIVAT could learn: "
+                f"neither {agents[0].name} nor {agents[1].name} is a run, from which AIVAT could learn values: "
                 f"use --way {PLAYED}"
             )
         judge = AivatJudge(game, judged)
-        judge.values(agents)  # learnt here, and read by others
+        judge.values(agents)  # learnt here, and read by other processes
         return _narrower(play(hands, tick, judge)) if chosen else play(hands, tick, judge)
     if strategies is None:
         return play(hands, tick)
@@ -149,15 +154,16 @@ class AivatJudge:
     Parameters
     ----------
     game : Holdem
+        The rules.
     judged : int
-        Which of the two players that is. The other's actions are corrected for where it tells its strategy.
+        The index of that player. If the other player's strategy is available, its actions are corrected for too.
     """
 
     game: Holdem
     judged: int
 
     def __call__(self, agents: tuple[Agent, Agent], hands: Sequence[Hand]) -> list[float]:
-        """[hand] Chips to the first player."""
+        """Chips to the first player in each hand."""
         player, states, opponent = self.values(agents)
         found, seats = np.empty(len(hands)), [(hand.number + self.judged) % 2 for hand in hands]
         for numbers in alike(hands, seats):
@@ -167,7 +173,7 @@ class AivatJudge:
         return [float(value) for value in (found if self.judged == 0 else -found)]
 
     def values(self, agents: tuple[Agent, Agent]) -> tuple[BlueprintAgent, BlueprintValues, KnownAgent | None]:
-        """The judged player, values of states that are learnt from it, and the other one where it is known."""
+        """Return the evaluated player, its learnt state values, and the other player if its strategy is available."""
         player, other = agents[self.judged], agents[1 - self.judged]
         assert isinstance(player, BlueprintAgent)
         if player.name not in _values or _values[player.name].blueprint is not player.blueprint:
@@ -181,7 +187,7 @@ _values: dict[str, BlueprintValues] = {}  # of this process, by the name of the 
 
 
 def _way_to_play(game: Holdem, agents: tuple[Agent, Agent], hands: int) -> str:
-    """Whether AIVAT pays for players who do not bet by one tree."""
+    """Method for players without a common betting tree: AIVAT if it pays, otherwise played hands."""
     judged = _blueprint_of(agents)
     if judged is None or BatchMatch.can_play(game, agents) or isinstance(agents[1 - judged], Fixed | Random):
         return PLAYED
@@ -190,12 +196,12 @@ def _way_to_play(game: Holdem, agents: tuple[Agent, Agent], hands: int) -> str:
 
 
 def _narrower(match: Match) -> Match:
-    """A match with AIVAT's results, or with those of play if they vary less: values that do not fit add luck."""
+    """Return a match with AIVAT's results, or with the raw winnings if they vary less: bad values add variance."""
     if match.played is None or len(match.results) < JUDGED or match.results.std() <= match.played.std():
         return match
     return replace(match, results=match.played, played=None, way=PLAYED)
 
 
 def _blueprint_of(agents: tuple[Agent, Agent]) -> int | None:
-    """Which of two players is a blueprint: the first one where both are."""
+    """Index of the player that is a blueprint: the first if both are; None if neither is."""
     return next((place for place, agent in enumerate(agents) if type(agent) is BlueprintAgent), None)

@@ -1,10 +1,10 @@
-r"""From hands that a player has played to a model of them: which information sets they came to, and what they did.
+r"""Build opponent models: count the information sets and actions of a player in logged hands.
 
-In a flat tree an information set has a name, and a hand leads to it. In a public tree it is a decision on a board and
-a hand, both with suits renamed as the board is that stands for all alike. In an abstract game the betting of a hand is
-followed in the betting tree, as an agent follows it that looks on: bets that the menu does not have are taken for one
-or two that it has (`strategy.translate`), each with its share, and a decision counts for each of them by as much. The
-hand's bucket on the board of the round is the rest. Hands are counted in columns: all of a batch at once.
+In a flat tree an information set has a name, and a hand leads to it. In a public tree it is a decision, a board and a
+hand, with suits renamed to those of the canonical board. In an abstract game, the betting of a hand is followed in the
+betting tree as an observer would: a bet that the menu lacks counts as one or two bets of the menu
+(`strategy.translate`), each with its probability, and so do the decisions that follow. The bucket of the hand on the
+board of the round completes the information set. Hands are processed in columns: all of a batch at once.
 
 >>> from kilt.games import load_game
 >>> from kilt.tree.flat import flat_tree
@@ -41,50 +41,55 @@ from kilt.tree.betting import on_menu
 from kilt.tree.flat import FlatTree
 from kilt.tree.vector import VectorGame
 
-# What becomes of hands without a showdown, whose cards an opponent would not have seen: they count as the log shows
-# them (full information), do not count, or count as all hands that they could have been, each alike.
+# Treatment of hands without a showdown, whose cards an opponent would not have seen: count them as the log shows them
+# (full information), skip them, or count all hands that they could have been with equal weight.
 MUCKED = SHOWN, LEFT_OUT, WEIGHED = "shown", "left-out", "weighed"
 
 
 class ObservedHands(NamedTuple):
-    """Hands of the player who is observed, in columns."""
+    """Hands of the observed player, in columns."""
 
     end: IntArray  # [hand] number of its betting among `LogReader.ends`
     seat: IntArray  # [hand] of the player
     own: IntArray  # [hand, card] private cards of the player
-    board: IntArray  # [hand, card] NOT_DEALT where a card did not come
+    board: IntArray  # [hand, card] NOT_DEALT if a card was not dealt
     weight: FloatArray  # [hand]
 
     def pick(self, which: BoolArray) -> ObservedHands:
-        """Some of them."""
+        """Return the hands that `which` selects."""
         return ObservedHands(self.end[which], self.seat[which], self.own[which], self.board[which], self.weight[which])
 
 
 class Observer(ABC):
-    """Counts what a player does in hands of a game.
+    """Counts the actions of a player in hands of a game.
 
     Parameters
     ----------
     game : Holdem
-        What was played.
+        The game.
     player : str
         The name of the player in logs.
     mucked : str
-        What becomes of hands without a showdown: see `MUCKED`.
+        Treatment of hands without a showdown: see `MUCKED`.
+
+    Raises
+    ------
+    PlayError
+        `mucked` is not in `MUCKED`.
     """
 
     def __init__(self, game: Holdem, player: str, mucked: str = SHOWN) -> None:
         if mucked not in MUCKED:
-            raise PlayError(f"hands without a showdown are to be {mucked!r}: use one of {', '.join(MUCKED)}")
+            raise PlayError(f"hands without a showdown cannot be {mucked!r}: use one of {', '.join(MUCKED)}")
         self.game, self.player, self.mucked = game, player, mucked
         self.reader = LogReader(game)
         self.hands = 0  # of the player
         self.left_out: Counter[str] = Counter()  # hands that were not counted, by reason
-        self.off_tree = 0.0  # decisions that no information set stands for
+        self.off_tree = 0.0  # decisions that correspond to no information set
 
     @abstractmethod
     def model(self) -> OpponentModel:
-        """The model of all that was counted."""
+        """The model of all counted hands."""
 
     @abstractmethod
     def _count(self, hands: ObservedHands) -> None:
@@ -96,16 +101,21 @@ class Observer(ABC):
         Parameters
         ----------
         text : str
-            A log as ACPC dealers write it, or hands in PHH.
+            A log in the format of ACPC dealers, or hands in PHH.
         source : str
-            What messages call it.
+            The name of the log in error messages.
         skip : bool
-            Leave out what cannot be read; otherwise PlayError is raised for the first such line, or hand.
+            Skip lines and hands that cannot be read. By default, the first of them raises PlayError.
 
         Returns
         -------
         list of str
-            What is wrong with each line, or hand, that was left out.
+            The error of each line, or hand, that was skipped.
+
+        Raises
+        ------
+        PlayError
+            A line, or hand, cannot be read, and `skip` is false.
         """
         if is_phh(text):
             hands, faults = read_phhs(text, self.game)
@@ -116,26 +126,26 @@ class Observer(ABC):
         wrong: list[str] = []
         for columns, faults in parts:
             if faults and not skip:
-                raise PlayError(f"{source}, {faults[0]}; mend the log, or leave out what cannot be read with --skip")
+                raise PlayError(f"{source}, {faults[0]}; correct the log, or skip unreadable lines with --skip")
             wrong += faults
             self.add(columns)
         return wrong
 
     def require_hands(self, logs: str, faults: Sequence[str] = ()) -> None:
-        """Raise PlayError where no hand of the player was counted in logs, with what was wrong with some of them."""
+        """Raise PlayError if no hand of the player was counted in `logs`; the message quotes the first of `faults`."""
         if self.hands:
             return
         first = "".join(f"; {fault}" for fault in faults[:1])
         names = sorted({name for pair in self.reader.players for name in pair})
         if self.player in names:
             raise PlayError(
-                f"no hand of {self.player} in {logs} counts (--mucked {self.mucked}): give more hands{first}"
+                f"no hand of {self.player} in {logs} could be counted (--mucked {self.mucked}): give more hands{first}"
             )
         said = f"its players are {', '.join(names)}: say with --player who it is" if names else "it has no hands"
         raise PlayError(f"{self.player} does not play in {logs}; {said}{first}")
 
     def add(self, hands: HandColumns) -> None:
-        """Count hands that `reader` has read; those of other players are left out."""
+        """Count hands that `reader` has read; hands of other players are skipped."""
         seat_of = np.array(
             [pair.index(self.player) if self.player in pair else -1 for pair in self.reader.players], dtype=np.int64
         )
@@ -165,12 +175,15 @@ class Observer(ABC):
             self.left_out[reason] += number
 
     def _folded(self, end: IntArray) -> BoolArray:
-        """[hand] whether somebody folded, so that no cards were shown."""
+        """Whether a player folded in each hand, so that no cards were shown."""
         folded: BoolArray = np.array([position.folded is not None for position in self.reader.ends], dtype=np.bool_)
         return folded[end]
 
     def _possible(self, hands: ObservedHands, row: int, theirs: IntArray) -> ObservedHands:
-        """All that a hand could have been, each alike: it shares no card with the board and the opponent's hand."""
+        """All hands that one hand could have been, with equal weight.
+
+        They share no card with the board and the opponent's hand.
+        """
         holes = self.game.deck.holes(self.game.rules.hole_cards).astype(np.int64)
         own = holes[~np.isin(holes, [*hands.board[row], *theirs]).any(axis=1)]
         number = len(own)
@@ -181,18 +194,18 @@ class Observer(ABC):
 
     @property
     def figures(self) -> dict[str, object]:
-        """What was seen and what was left out, for `OpponentModel.figures`."""
+        """Number of counted and skipped hands, for `OpponentModel.figures`."""
         return {"hands": self.hands, "mucked": self.mucked, "left_out": dict(self.left_out)}
 
 
 def _hand_number(cards: IntArray) -> IntArray:
-    """[…] numbers of hands as in `Deck.holes`, from […, card] one card or two in ascending order."""
+    """Indices in `Deck.holes` of hands […, card] with one card, or two in ascending order."""
     first = cards[..., 0]
     return first if cards.shape[-1] == 1 else cards[..., 1] * (cards[..., 1] - 1) // 2 + first
 
 
 class FlatObserver(Observer):
-    """Counts what a player does at the information sets of a flat tree, which has all legal bets."""
+    """Counts the actions of a player at the information sets of a flat tree, which has all legal bets."""
 
     def __init__(self, game: Holdem, tree: FlatTree, player: str, mucked: str = SHOWN) -> None:
         super().__init__(game, player, mucked)
@@ -202,7 +215,7 @@ class FlatObserver(Observer):
         self._known: dict[tuple[int, ...], list[int]] = {}  # slots by end, seat and cards
 
     def model(self) -> OpponentModel:
-        """The model of all that was counted."""
+        """The model of all counted hands."""
         return OpponentModel.of_tree(
             self.tree, self.player, self.counts, decisions=float(self.counts.sum()), off_tree=0.0, **self.figures
         )
@@ -228,7 +241,7 @@ class FlatObserver(Observer):
         for before, action in game.positions.moves(position):
             if before.actor == seat:
                 seen: list[int] = []
-                for r in range(1, before.round + 1):  # cards that come together have no order in the tree
+                for r in range(1, before.round + 1):  # cards of one round have no order in the tree
                     seen += sorted(board[game.rules.board_size(r - 1) : game.rules.board_size(r)])
                 where = self._number[f"{name}|{game.board_name(tuple(seen))}|{before.history}"]
                 slots.append(int(self.tree.nodes.infoset_start[where]) + self.tree.actions[where].index(action))
@@ -236,7 +249,7 @@ class FlatObserver(Observer):
 
 
 class VectorObserver(Observer):
-    """Counts what a player does at the decisions of a public tree, board by board up to suits and hand by hand.
+    """Counts the actions of a player at the decisions of a public tree, by canonical board and hand.
 
     Parameters
     ----------
@@ -261,7 +274,7 @@ class VectorObserver(Observer):
         self._slots: dict[int, tuple[list[tuple[int, int]], list[tuple[int, int]]]] = {}  # [end][seat] round and row
 
     def model(self) -> OpponentModel:
-        """The model of all that was counted."""
+        """The model of all counted hands."""
         decisions = float(self.counts.sum())
         return OpponentModel.of_vectors(
             self.vectors, self.player, self.counts, decisions=decisions, off_tree=0.0, **self.figures
@@ -281,7 +294,7 @@ class VectorObserver(Observer):
                 self.counts[where + row, hole] += weight
 
     def _rows(self, end: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-        """[seat] the round of each decision in hands with one betting, and the row of its action on a board."""
+        """For each seat, the round of each decision in hands with one betting, and the row of its action on a board."""
         if end not in self._slots:
             found: tuple[list[tuple[int, int]], list[tuple[int, int]]] = [], []
             for before, action in self.game.positions.moves(self.reader.ends[end]):
@@ -293,21 +306,21 @@ class VectorObserver(Observer):
 
 
 class _Decisions(NamedTuple):
-    """The decisions of a player in hands with one betting: [decision] which slot they are, but for the bucket."""
+    """The decisions of a player in hands with one betting: their slots, up to the bucket."""
 
     base: list[int]  # slot of the action for bucket 0
     stride: list[int]  # slots from one bucket to the next
     round: list[int]
-    share: list[float]  # of what bets may have been taken for
+    share: list[float]  # probability of the translations of earlier bets
 
     def joined(self, more: _Decisions) -> _Decisions:
-        """These and others."""
+        """Return these decisions followed by `more`."""
         return _Decisions(
             self.base + more.base, self.stride + more.stride, self.round + more.round, self.share + more.share
         )
 
     def extend(self, more: _Decisions) -> None:
-        """Add others at the end."""
+        """Append other decisions."""
         self.base.extend(more.base)
         self.stride.extend(more.stride)
         self.round.extend(more.round)
@@ -315,15 +328,15 @@ class _Decisions(NamedTuple):
 
 
 class _Followed(NamedTuple):
-    """Where hands with one betting may stand in the tree, and what their players have decided on the way."""
+    """The nodes to which hands with one betting may correspond, and the decisions of their players so far."""
 
-    ways: list[tuple[Place, float]]  # with shares
+    ways: list[tuple[Place, float]]  # with probabilities
     found: tuple[_Decisions, _Decisions]  # [seat]
-    lost: tuple[float, float]  # [seat] decisions that the tree does not have
+    lost: tuple[float, float]  # [seat] decisions that the tree lacks
 
 
 class AbstractObserver(Observer):
-    """Counts what a player does at the information sets of an abstract game; bets off its menu are translated.
+    """Counts the actions of a player at the information sets of an abstract game; bets off its menu are translated.
 
     Parameters
     ----------
@@ -332,7 +345,7 @@ class AbstractObserver(Observer):
     player, mucked : str
         See `Observer`.
     mapping : Mapping
-        With which share a bet between two of the menu counts for the smaller one: see `strategy.translate`.
+        Probability with which a bet between two sizes of the menu counts as the smaller one: see `strategy.translate`.
     """
 
     def __init__(
@@ -345,12 +358,12 @@ class AbstractObserver(Observer):
         none = _Decisions([], [], [], [])
         self._begin = _Followed([(self._follower.start, 1.0)], (none, none), (0.0, 0.0))
         self._known: dict[tuple[str, str], _Followed] = {}  # by history and action
-        self._start: list[int] = [0]  # [end and seat + 1] of its decisions in the lists
+        self._start: list[int] = [0]  # [end and seat + 1] start of its decisions in the lists
         self._all = _Decisions([], [], [], [])
-        self._lost: list[float] = []  # [end and seat] decisions that the tree does not have
+        self._lost: list[float] = []  # [end and seat] decisions that the tree lacks
 
     def model(self) -> OpponentModel:
-        """The model of all that was counted."""
+        """The model of all counted hands."""
         decisions, off = float(self.counts.sum()), self.off_tree
         return OpponentModel.of_abstract(
             self.abstract, self.player, self.counts, decisions=decisions, off_tree=off, **self.figures
@@ -370,7 +383,7 @@ class AbstractObserver(Observer):
         np.add.at(self.counts, slots, share * hands.weight[row])
 
     def _buckets(self, hands: ObservedHands) -> IntArray:
-        """[hand, round] the buckets of the player's hands, as far as boards were dealt."""
+        """Buckets of the player's hands, [hand, round], for the boards that were dealt."""
         rules = self.game.rules
         found = np.zeros((len(hands.end), rules.rounds), dtype=np.int64)
         hole = _hand_number(np.sort(hands.own, axis=1))
@@ -386,7 +399,7 @@ class AbstractObserver(Observer):
         return found
 
     def _follow(self, position: Betting) -> None:
-        """Add the decisions of both seats in hands with one betting to the lists."""
+        """Append the decisions of both seats in hands with one betting to the lists."""
         at = self._begin
         for before, action in self.game.positions.moves(position):
             key = before.history, action
@@ -401,7 +414,7 @@ class AbstractObserver(Observer):
         self._lost += at.lost
 
     def _after(self, at: _Followed, before: Betting, action: str) -> _Followed:
-        """Where hands stand after one more action, and what the players have decided."""
+        """Return the nodes and decisions after one more action."""
         follower, actor = self._follower, before.actor
         nodes, first = follower.blueprint.nodes, follower.blueprint.first
         ways: list[tuple[Place, float]] = []

@@ -1,20 +1,20 @@
-"""A player who picks one of several agents for each hand, by what all of them would have won so far [Johanson16 §8].
+"""A player who picks one of several agents for each hand, by estimates of what each would have won [Johanson16 §8].
 
-Polaris beat experts in 2008 by a portfolio of strategies: after each hand every component is scored by an off-policy
-estimator on what was seen of it, whoever has played it (see `evaluate.estimators`), and the scores say who plays next.
-The thesis does not say how; here it is UCB1 [Auer02], with the effective number of hands in place of the number of
-plays: the component i with the largest
+Polaris beat experts in 2008 with a portfolio of strategies: after each hand, an off-policy estimator scores every
+component on the observed hand, whichever component played it (see `evaluate.estimators`), and the scores decide which
+component plays next. The thesis does not specify the rule; kilt uses UCB1 [Auer02], with the effective number of hands
+in place of the number of plays: it picks the component i with the largest
 
     mean score of i + explore · s · √(2 ln t / n_i),        n_i = (Σ w)² / Σ w²
 
-where t is the number of hands so far, s the standard deviation of the scores of those who played, and w the weights of
-the hands for i. A hand counts for i if whoever played it may do all that i does, but for a share of `UNSEEN` of the
-hands of i; one that i has played always does. So for components that never do the same, n_i is the number of hands of
-i: that is UCB1. First each component plays a hand, in the order given. With a window, only the last hands count
-[Garivier11], for opponents who change.
+where t is the number of hands so far, s the standard deviation of the scores of the components that played, and w the
+weights of the hands for i. A hand counts for i if the component that played it takes every action that i takes, except
+in a share of at most `UNSEEN` of the hands of i; a hand that i played always counts. So for components without common
+actions, n_i is the number of hands that i played: this is UCB1. First each component plays one hand, in the given
+order. With a window, only the last hands count [Garivier11], for opponents who change.
 
-Opponents' cards are seen at showdowns alone: estimates are those with partial information, in which `all-cards` leaves
-a small bias and values other than money a large one; so money is the value unless another one is asked for.
+Opponents' cards are known only at showdowns: estimates are those with partial information, in which `all-cards` leaves
+a small bias and values other than money a large one; so the default value is money.
 """
 
 from __future__ import annotations
@@ -36,35 +36,35 @@ from kilt.play.agent import KnownAgent, Observation, PlayedHand
 from kilt.play.dealer import Cards, Hand
 
 ESTIMATOR = "all-cards+early-folds"
-UNSEEN = 0.01  # share of a component's hands that another one may never play, and still stand in for it
+UNSEEN = 0.01  # share of a component's hands that another one may never play and still stand in for it
 
-Tabulated: TypeAlias = "KnownAgent | Portfolio"  # who can be judged on hands that they have played
-Scores: TypeAlias = FloatArray  # [6, component]: hands, value in chips, its square, weight, its square, what is missing
+Tabulated: TypeAlias = "KnownAgent | Portfolio"  # agents that can be evaluated on hands that they played
+Scores: TypeAlias = FloatArray  # [6, component]: hands, value in chips, its square, weight, its square, missing support
 
 
 def score(
     game: Holdem, hand: PlayedHand, played: KnownAgent, components: tuple[KnownAgent, ...], estimator: Estimator
 ) -> Scores:
-    """What an off-policy estimator makes of one hand for each component.
+    """Off-policy values of one hand for each component.
 
     Parameters
     ----------
     game : Holdem
-        What was played.
+        The game.
     hand : PlayedHand
-        What was seen of it by the player.
+        The hand as the player saw it.
     played : KnownAgent
-        Who has played it.
+        The agent that played it.
     components : tuple of KnownAgent
-        Who would have played it.
+        The agents to score.
     estimator : Estimator
-        By which they are scored.
+        The estimator that scores them.
 
     Returns
     -------
     ndarray, shape (6, components)
         1, the value in chips and its square, the weight of the hand and its square, and the share of the component's
-        hands that `played` never plays, so far as this hand tells.
+        hands that `played` never plays, as estimated from this hand.
     """
     holes = (hand.hand, hand.shown) if hand.seat == 0 else (hand.shown, hand.hand)
     payoffs = (hand.won, -hand.won) if hand.seat == 0 else (-hand.won, hand.won)
@@ -80,10 +80,14 @@ def score(
 
 
 def player_of(agent: Tabulated, hand: Hand, seat: int) -> KnownAgent:
-    """The agent that played a hand: `agent`, or the component of a portfolio that the notes of the hand name.
+    """Return the agent that played a hand: `agent`, or the component of a portfolio that the notes of the hand name.
 
-    A portfolio notes after each hand which component played it. Logs that kilt writes have these notes. Raises
-    PlayError if the hand has none.
+    After each hand, a portfolio notes which component played it. Logs that kilt writes have these notes.
+
+    Raises
+    ------
+    PlayError
+        The hand has no note of the portfolio.
     """
     if not isinstance(agent, Portfolio):
         return agent
@@ -95,29 +99,30 @@ def player_of(agent: Tabulated, hand: Hand, seat: int) -> KnownAgent:
 
 
 def components_of(agent: Tabulated) -> tuple[KnownAgent, ...]:
-    """The agents that a portfolio picks from; `agent` alone if it is no portfolio."""
+    """Return the components of a portfolio; for any other agent, a tuple of the agent itself."""
     return agent.components if isinstance(agent, Portfolio) else (agent,)
 
 
 def upper_bounds(totals: FloatArray, explore: float = 1.0) -> FloatArray:
-    """UCB1's bounds on what components win: see the top of this module.
+    """UCB1's upper confidence bounds of the components' winnings: see the docstring of this module.
 
     Parameters
     ----------
     totals : ndarray, shape (6, components, components)
-        Sums of `score` over hands, by the component that is judged and the one that has played.
+        Sums of `score` over hands, by the component that is scored and the one that played.
     explore : float
         Factor of the width; 0 trusts the means.
 
     Returns
     -------
     ndarray, shape (components,)
-        Chips per hand; infinite where nothing is known.
+        Chips per hand; infinite for a component without hands.
     """
     hands, _, _, _, _, missing = totals
     stands_in = (hands > 0) & (missing <= UNSEEN * hands) | np.eye(len(hands), dtype=bool)
     count, value, _, weight, squares, _ = (totals * stands_in).sum(axis=2)
-    own = totals[:3].diagonal(axis1=1, axis2=2).sum(axis=1)  # of those who played: hands, values, their squares
+    # of the components that played: hands, values, their squares
+    own = totals[:3].diagonal(axis1=1, axis2=2).sum(axis=1)
     known = (count > 0) & (weight > 0)
     bounds = np.full(len(hands), np.inf)
     if known.any():
@@ -134,15 +139,20 @@ class Portfolio:
     Parameters
     ----------
     name : str
-        What it is called in tables and logs.
+        Its name in tables and logs.
     components : tuple of KnownAgent
         At least one. They play the same game.
     estimator : Estimator
-        By which components are scored; any but AIVAT.
+        Scores the components; any but AIVAT.
     explore : float
         Factor of the width of UCB1's bounds; 0 picks the best mean.
     window : int, optional
-        Number of hands that count; left out: all of the match.
+        Number of recent hands that count. By default, all of the match.
+
+    Raises
+    ------
+    PlayError
+        There are no components, or a setting is out of range.
     """
 
     name: str
@@ -150,8 +160,9 @@ class Portfolio:
     estimator: Estimator = field(default_factory=lambda: estimator_named(ESTIMATOR))
     explore: float = 1.0
     window: int | None = None
-    chosen: list[int] = field(init=False, default_factory=list)  # [hand] who played, and last who plays next
-    _recent: deque[tuple[int, Scores]] = field(init=False, repr=False, default_factory=deque)  # of the window
+    # [hand] the component that played; the last entry plays next
+    chosen: list[int] = field(init=False, default_factory=list)
+    _recent: deque[tuple[int, Scores]] = field(init=False, repr=False, default_factory=deque)  # hands of the window
     _totals: FloatArray = field(init=False, repr=False)  # see `upper_bounds`
 
     def __post_init__(self) -> None:
@@ -171,23 +182,23 @@ class Portfolio:
 
     @property
     def game(self) -> Holdem | None:
-        """The game that its components play; None where they play any."""
+        """The game that its components play; None if they play any."""
         return next((game for agent in self.components if (game := getattr(agent, "game", None))), None)
 
     def begin(self, game: Holdem) -> Portfolio:
-        """A portfolio of the same components that has seen no hands; PlayError where one does not tell its strategy."""
+        """Return a copy without observed hands; raise PlayError if a component's strategy is not available."""
         for agent in self.components:
             agent.policy(game.start(), ())
         return replace(self)
 
     def act(self, observation: Observation) -> str:
-        """What the component of this hand does."""
+        """Return the action of the component that plays this hand."""
         return self.components[self.chosen[-1]].act(observation)
 
     def saw(self, hand: PlayedHand) -> str:
-        """Score all components, and choose the next; the name of the one that has played is noted in logs."""
+        """Score all components, choose the next one, and return the name of the one that played, as a note for logs."""
         player, played = self.chosen[-1], len(self.chosen)
-        with suppress(PlayError):  # one that cannot tell its strategy in this hand: it counts for nobody
+        with suppress(PlayError):  # a hand in which a component has no strategy scores no component
             found = score(Holdem(hand.position.rules), hand, self.components[player], self.components, self.estimator)
             self._totals[:, :, player] += found
             if self.window is not None:

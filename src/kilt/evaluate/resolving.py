@@ -1,11 +1,11 @@
-"""What re-solving wins from the blueprint that it begins with, with little luck left in it.
+"""Gain of re-solving over the blueprint that it starts from, with little variance.
 
-An agent that re-solves and its blueprint play alike up to the first round that is re-solved, so that neither wins
-anything there on average. Hands that the blueprint plays against itself are followed up to that round. From there on
-nothing is drawn but public cards: the expectation is over both players' hands, by their ranges, and over all actions,
-with the agent in each seat. What the cards and the line are worth in themselves cancels between the seats.
+An agent that re-solves and its blueprint play the same strategy up to the first re-solved round, so neither gains
+anything there on average. Hands of the blueprint against itself are followed up to that round. From there on only
+public cards are sampled: the result is the expectation over both players' hands, by their ranges, and over all actions,
+with the agent in each seat. The value of the cards and the line themselves cancels between the seats.
 
-The agent has to tell its strategy: it plays with a number of iterations, not by the clock.
+The agent must have a deterministic strategy: it re-solves for a number of iterations, not for a time.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from kilt.play.dealer import Hand
 from kilt.play.match import EXPECTED, Match, play_match, units_of
 from kilt.search.agent import ResolvingAgent
 
-PART = 64  # hands between two reports
+PART = 64  # hands between two progress reports
 
 
 def of_one_blueprint(agents: tuple[Agent, Agent]) -> int | None:
-    """Which of two players re-solves, by iterations, where the other one is its blueprint; otherwise None."""
+    """Index of the player that re-solves by iterations, if the other player is its blueprint; otherwise None."""
     for place, agent in enumerate(agents):
         other = agents[1 - place]
         if isinstance(agent, ResolvingAgent) and not agent.settings.clock and type(other) is BlueprintAgent:
@@ -53,16 +53,16 @@ def resolving_match(
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Match:
-    """A match between an agent that re-solves and its blueprint, with what is expected in place of what is won.
+    """Evaluate a match between a re-solving agent and its blueprint, with expectations in place of winnings.
 
     Parameters
     ----------
     agent : ResolvingAgent
-        With a number of iterations.
+        An agent with a number of iterations.
     hands : int
-        Number of hands, even: of each pair of hands one is followed.
+        Number of hands, even: one of each pair of hands is followed.
     seed : int
-        Of all cards, and of the actions in rounds before.
+        Seed of all cards, and of the actions in earlier rounds.
     second : bool
         Whether the agent is the second player of the match.
     tick, stop
@@ -71,7 +71,7 @@ def resolving_match(
     Returns
     -------
     Match
-        Its units are pairs of hands, with the agent in each seat.
+        Its observations are pairs of hands, with the agent in each seat.
     """
     game, blueprint, watch = agent.game, agent.blueprint, Stopwatch()
     before = agent.thinking
@@ -93,9 +93,9 @@ def resolving_match(
 
 
 def pair_value(agent: ResolvingAgent, hand: Hand, key: tuple[int, int] = (0, 0)) -> float:
-    """Chips per hand that an agent wins from its blueprint where a hand came to, mean over both seats.
+    """Chips per hand that an agent wins from its blueprint after the line of a hand, mean over both seats.
 
-    0 where the hand ended before the first round that is re-solved, or nobody could bet there any more.
+    0 if the hand ended before the first re-solved round, or if no player could bet any more.
     """
     start = next(
         (
@@ -128,7 +128,7 @@ def _value(
 ) -> float:
     """Chips to player 0 from a public state on, summed over all pairs of hands by their `reach` [player, hand].
 
-    Actions are averaged over; the cards of the next round are drawn, by the key and the line.
+    Actions are averaged over; the cards of the next round are drawn, determined by the key and the line.
     """
     rules = position.rules
     holes, deck = rules.deck.holes(rules.hole_cards), rules.deck
@@ -145,7 +145,7 @@ def _value(
         after = position.after(REVEAL)
         left, count = np.setdiff1d(np.arange(deck.size), board), rules.board_cards[after.round]
         dealt = np.random.default_rng([*key, *map(ord, position.history)]).choice(left, count, replace=False)
-        scale = comb(len(left), count) / comb(len(left) - 2 * rules.hole_cards, count)  # those that nobody holds
+        scale = comb(len(left), count) / comb(len(left) - 2 * rules.hole_cards, count)  # cards that no player holds
         free = ~np.isin(holes, dealt).any(axis=1)
         return scale * _value(players, after, (*board, *dealt.tolist()), reach * free, key)
     policy, total = players[position.actor].policy(position, board), 0.0

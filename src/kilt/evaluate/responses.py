@@ -1,6 +1,6 @@
-"""Best responses to a strategy, walked by workers of an engine: each takes a share of the boards, as a thread does.
+"""Best responses computed by workers of an engine: each takes a share of the boards, as a thread does.
 
-What hands are worth at the chance nodes before those boards is all that travels; it is added up here.
+Workers send only the values of hands at the chance nodes before those boards; this process adds them up.
 """
 
 from __future__ import annotations
@@ -12,31 +12,36 @@ from kilt.errors import RunError
 from kilt.tree.vector import Walks
 from kilt.tree.vector_arrays import FOLLOW, RESPOND
 
-PARTS = 2  # of a walk, at least
+PARTS = 2  # of a walk, at minimum
 
 
 def response_values(
     walks: Walks, load: Callable[..., Walks], arguments: tuple[object, ...], engine: Engine, workers: int
 ) -> tuple[tuple[float, float], float]:
-    """What a best response wins in each seat and what player 0 wins without one, in chips per game.
+    """Winnings of a best response in each seat, and the value of the strategy, in chips per game.
 
     Parameters
     ----------
     walks : Walks
-        Those of the strategy that is judged.
+        Walks against the strategy to evaluate.
     load : callable
-        A function of a module that makes the same walks from `arguments`, where a worker lives.
+        A function of a module that rebuilds the walks from `arguments` in a worker's process.
     arguments : tuple
-        What `load` is called with; it is sent to the workers.
+        Arguments of `load`; they are sent to the workers.
     engine : Engine
-        Where the workers live.
+        The engine that runs the workers.
     workers : int
-        The result is that of as many threads, to the last bit; one worker counts as two.
+        Number of workers. The result equals that of as many threads, bit for bit; one worker counts as two.
 
     Returns
     -------
     (float, float), float
         The best response's winnings as player 0 and as player 1, and the value of the strategy to player 0.
+
+    Raises
+    ------
+    RunError
+        The number of workers is less than 1.
     """
     if workers < 1:
         raise RunError(f"the number of workers is {workers}: use 1 or more")

@@ -1,16 +1,16 @@
-"""Sanity: whether a blueprint is fit to play, or folds aces.
+"""Sanity checks: whether a blueprint is fit to play, or folds aces.
 
-A solver that was stopped too early, buckets that do not fit or a bug leave traces that need no opponent to be seen. A
-`report` looks for them: aces that fold before the flop, the nuts that fold on the river, decisions in self-play that
-the solver has never been to, a seat that loses more than its blind, bets of opponents that the agent cannot answer.
-Each is a `Finding` with its figures and, where there is one, a bound; whatever is beyond it is *off*. Findings without
-a bound say what the strategy does, for people to judge.
+A solver that was stopped too early, unsuitable buckets or a bug leave traces that show without an opponent. A `report`
+looks for them: aces that fold before the flop, the nuts that fold on the river, decisions in self-play that the solver
+never visited, a seat that loses more than its blind, bets of opponents that the agent cannot answer. Each is a
+`Finding` with its figures and, if there is one, a bound; a finding beyond its bound is *off*. Findings without a bound
+describe the strategy, for people to judge.
 
-What happens before the flop is computed exactly. The rest is sampled, so that it takes seconds whatever the size of the
-game; equal seeds give equal reports. How hands are played is in `self_play`.
+Figures for the first round are computed exactly. The rest is sampled, so that a report takes seconds whatever the size
+of the game; equal seeds give equal reports. `self_play` plays the hands.
 
 A report is about one strategy, and names it: the average strategy of a run, or that strategy after the post-processing
-by which its agent plays. Either can fail a check that the other passes.
+with which its agent plays. Either can fail a check that the other passes.
 """
 
 from __future__ import annotations
@@ -41,35 +41,35 @@ from kilt.tree.betting import FOLDS
 
 DEALS = 20_000
 LEFT = {LEADS: 0.1, CHECKED: 0.5}  # bounds: shares of a checked-down pot that betting any two cards may win
-TAKEN = 0.25  # bound: relative difference of a raise in the first round and what it is taken for
-SAME = 0.99  # bound: share of hands that answer a raise in the first round alike
+TAKEN = 0.25  # bound: relative difference between a raise in the first round and its translation
+SAME = 0.99  # bound: share of hands that respond to a raise in the first round with the same action
 ACES = 0.001  # bound: share of hands with aces that fold before the flop
 NUTS = 0.01  # bound: share of the bets on the river to which the best possible hand folds
-UNSEEN = 0.01  # bound: share of the decisions in self-play that the solver has never been to
-LOOKED_AT = 20_000_000  # slots of a round that are read at most
-RARE = 0.005  # bet sizes that have less than this of all actions are counted together
+UNSEEN = 0.01  # bound: share of the decisions in self-play that the solver never visited
+LOOKED_AT = 20_000_000  # slots of a round that are read, at most
+RARE = 0.005  # bet sizes with a smaller share of all actions are counted together
 BOARDS = 10  # deals of self-play for each board with its best hand
-BETS, SIZES, KEYS, HANDS = 60, 12, 4, 200  # decisions, sizes and random numbers that translation is tried with; hands
+BETS, SIZES, KEYS, HANDS = 60, 12, 4, 200  # decisions, sizes, random numbers and hands for the checks of translation
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that a sanity report looks at, with its figures.
+    """One check of a sanity report, with its figures.
 
     Attributes
     ----------
     name, meaning : str
-        What was looked at, and in one line why.
+        The check, and its purpose in one line.
     figures : dict of str to float
-        By what they are of: a seat, a round, an action; ``""`` for the whole.
+        Results by seat, round or action; ``""`` for a single result.
     unit : str
-        ``"%"``: figures are shares of 1; ``"mbb/h"``; or what is counted.
+        ``"%"``: figures are shares of 1; ``"mbb/h"``; or the things that are counted.
     bound : str
-        What is fine, in words; empty where there is no bound.
+        The accepted range, in words; empty if there is no bound.
     off : bool
         Whether a figure is beyond the bound.
     margin : float or None
-        Half-width of the 95% interval of figures that are estimates, in their unit.
+        Half-width of the 95% interval of estimated figures, in their unit.
     """
 
     name: str
@@ -102,11 +102,11 @@ class Finding:
 class Report:
     """The findings about one strategy of a blueprint."""
 
-    game: str  # its name
-    deals: int  # of self-play
+    game: str  # name of the game
+    deals: int  # number of deals of self-play
     seed: int
     findings: tuple[Finding, ...]
-    strategy: str = AVERAGE  # which one was checked: see `kilt.strategy.naming`
+    strategy: str = AVERAGE  # the strategy that was checked: see `kilt.strategy.naming`
     defence: tuple[Defence, ...] = ()  # how often it folds to bets on common lines
 
     @property
@@ -150,7 +150,7 @@ def report(
     Parameters
     ----------
     blueprint : Blueprint
-        The strategy to look over.
+        The strategy to check.
     deals : int
         Number of hands of self-play that the sampled findings are estimated from, at least 1.
     seed : int
@@ -158,15 +158,20 @@ def report(
     mapping : Mapping
         How the blueprint's agent translates bets that its tree does not have: see `strategy.translate`.
     rule : Rule
-        Post-processing of the strategy that is checked. By default it is the average strategy.
+        Post-processing of the strategy that is checked. By default none: the average strategy.
 
     Returns
     -------
     Report
-        `ok` is False where a figure is beyond its bound.
+        `ok` is False if a figure is beyond its bound.
+
+    Raises
+    ------
+    PlayError
+        The number of deals is less than 1.
     """
     if deals < 1:
-        raise PlayError(f"{deals} deals show nothing: use 1 or more, best {DEALS:,}")
+        raise PlayError(f"{deals} deals are too few: use 1 or more; the default is {DEALS:,}")
     random = np.random.default_rng(seed)
     findings = [
         *aces(blueprint, rule),
@@ -183,7 +188,7 @@ def report(
 
 
 def bluffs(rows: Sequence[Defence]) -> Iterator[Finding]:
-    """What betting any two cards wins on checked-down last rounds, by line: the most over bet sizes."""
+    """Profit of betting any two cards on checked-down last rounds, by line: the maximum over bet sizes."""
     for kind, bound in LEFT.items():
         found: dict[str, float] = {}
         for row in (row for row in rows if row.kind == kind):
@@ -201,7 +206,7 @@ def bluffs(rows: Sequence[Defence]) -> Iterator[Finding]:
 
 
 def first_raises(agent: BlueprintAgent, rows: Sequence[Defence]) -> Iterator[Finding]:
-    """Raises of up to a pot in the first round: taken for another size, or answered alike with every hand."""
+    """Check raises of up to a pot in the first round: their translation, and if all hands respond alike."""
     spots = [spot for spot in lines(agent.game) if spot.kind == FIRST and spot.size <= 1] if rows else []
     if not spots:
         return
@@ -223,7 +228,7 @@ def first_raises(agent: BlueprintAgent, rows: Sequence[Defence]) -> Iterator[Fin
     same = max(alike, key=alike.__getitem__)
     yield Finding(
         "one answer with every hand",
-        "the agent answers a raise in the first round with the same action whatever it holds: add smaller raises to "
+        "the agent responds to a raise in the first round with the same action for all hands: add smaller raises to "
         "`actions`",
         {same: alike[same]},
         "%",
@@ -233,7 +238,7 @@ def first_raises(agent: BlueprintAgent, rows: Sequence[Defence]) -> Iterator[Fin
 
 
 def aces(blueprint: Blueprint, rule: Rule = AS_SOLVED) -> Iterator[Finding]:
-    """How often aces fold in the first round, by seat, when both players follow the blueprint; exact."""
+    """How often aces fold in the first round, by seat, if both players follow the blueprint; exact."""
     game = blueprint.game
     holes, ace = game.deck.holes(game.rules.hole_cards), game.deck.ranks - 1
     hands = np.flatnonzero((holes // game.deck.suits == ace).all(axis=1))
@@ -249,7 +254,7 @@ def aces(blueprint: Blueprint, rule: Rule = AS_SOLVED) -> Iterator[Finding]:
     worst = max(folded)
     yield Finding(
         f"aces fold {'preflop' if first == 'preflop' else f'in {first}'}",
-        "the best private cards have hardly ever a reason to fold so early: solve longer",
+        "the best private cards should hardly ever fold so early: solve longer",
         dict(zip(names, folded, strict=True)),
         "%",
         f"at most {ACES:.1%}",
@@ -260,7 +265,7 @@ def aces(blueprint: Blueprint, rule: Rule = AS_SOLVED) -> Iterator[Finding]:
 def actions_and_value(
     blueprint: Blueprint, deals: int, random: np.random.Generator, rule: Rule = AS_SOLVED
 ) -> Iterator[Finding]:
-    """Self-play: decisions without a strategy, how often each action is taken by round, and the value of each seat."""
+    """Self-play: decisions without a strategy, frequency of each action by round, and the value of each seat."""
     game = blueprint.game
     walk = SelfPlay(blueprint, seen_by(blueprint, shuffled(blueprint, deals, random)), random, rule)
     rounds = game.rules.rounds
@@ -275,7 +280,7 @@ def actions_and_value(
     names, share = game.rules.round_names, float(unseen.sum() / max(decisions.sum(), 1))
     yield Finding(
         "self-play without a strategy",
-        "decisions of self-play that the solver has never been to: solve longer, or a smaller game",
+        "decisions in self-play that the solver never visited: solve longer, or a smaller game",
         {"": share} | dict(zip(names, (unseen / np.maximum(decisions, 1)).tolist(), strict=True)),
         "%",
         f"at most {UNSEEN:.0%}",
@@ -287,14 +292,14 @@ def actions_and_value(
         if decisions[r]:
             here = blueprint.nodes.round[blueprint.nodes.parent[child]] == r
             figures = _classes(blueprint, child[here], mass[here])
-            yield Finding(f"actions {name}", "what players do in self-play; bets are in pots", figures, "%")
+            yield Finding(f"actions {name}", "frequencies of actions in self-play; bets are in pots", figures, "%")
     yield _value(game, walk.won())
 
 
 def nuts(blueprint: Blueprint, boards: int, random: np.random.Generator, rule: Rule = AS_SOLVED) -> Iterator[Finding]:
     """How often the best possible hand folds to a bet on the river, in either seat.
 
-    The one who holds it follows the blueprint. The other does so too, or tries everything but folding.
+    The player with the best hand follows the blueprint. The opponent does so too, or tries every action but folding.
     """
     cards, held = _with_nuts(blueprint, boards, random), blueprint.game.rules.hole_cards
     swapped = np.hstack([cards[:, held : 2 * held], cards[:, :held], cards[:, 2 * held :]])
@@ -304,7 +309,7 @@ def nuts(blueprint: Blueprint, boards: int, random: np.random.Generator, rule: R
     figures = {}
     for name in ("opponent follows the strategy", "opponent tries everything"):
         faced = folded = 0.0
-        weight = np.ones(len(holder))  # how likely the holder plays up to here
+        weight = np.ones(len(holder))  # probability that the holder plays up to here
         for moves in SelfPlay(blueprint, deals, random, rule):
             facing, mine = blueprint.faces_bet(moves.node), moves.seat == holder[moves.deal]
             fold = np.where(facing, moves.chance[:, 0], 0.0)
@@ -315,7 +320,7 @@ def nuts(blueprint: Blueprint, boards: int, random: np.random.Generator, rule: R
             if name.endswith("everything"):
                 there = np.arange(moves.chance.shape[1]) < blueprint.nodes.children[moves.node][:, None]
                 moves.chance[~mine] = there[~mine]
-            moves.chance[facing, 0] = 0.0  # so that all hands come to the river
+            moves.chance[facing, 0] = 0.0  # so that all hands reach the river
             stuck = ~moves.chance.any(axis=1)
             moves.chance[stuck, facing[stuck].astype(np.int64)] = 1.0
         figures[name] = folded / faced if faced else 0.0
@@ -330,7 +335,7 @@ def nuts(blueprint: Blueprint, boards: int, random: np.random.Generator, rule: R
 
 
 def unsolved(blueprint: Blueprint, random: np.random.Generator) -> Finding:
-    """Share of the information sets that have no strategy, by round; of a sample where the table is large."""
+    """Share of the information sets without a strategy, by round; estimated from a sample if the table is large."""
     nodes, figures = blueprint.nodes, {}
     for r, name in enumerate(blueprint.game.rules.round_names):
         decisions = np.flatnonzero((nodes.round == r) & (nodes.actor >= 0))
@@ -349,7 +354,7 @@ def unsolved(blueprint: Blueprint, random: np.random.Generator) -> Finding:
         figures[name] = without / rows
     return Finding(
         "information sets without a strategy",
-        "hands in situations that the solver has never been to; most of them are never met",
+        "information sets that the solver never visited; most of them never occur in play",
         figures,
         "%",
     )
@@ -374,10 +379,10 @@ class _Bold(NamedTuple):
 def translation(
     blueprint: Blueprint, mapping: Mapping, random: np.random.Generator, rule: Rule = AS_SOLVED
 ) -> Iterator[Finding]:
-    """Whether the blueprint's agent has a legal answer to bets of any size, and takes larger bets for larger ones.
+    """Check that the agent has a legal answer to bets of any size, and that translation keeps the order of bets.
 
-    With the same random number a larger bet must never be taken for a smaller one: then the probabilities of what bets
-    are taken for shift upwards with their size.
+    With the same random number, a larger bet must never be translated to a smaller one: then the translation
+    probabilities shift upwards with the size of the bet.
     """
     if blueprint.limit:
         return
@@ -420,7 +425,7 @@ def translation(
 def _before_bets(
     blueprint: Blueprint, random: np.random.Generator
 ) -> Iterator[tuple[Betting, tuple[int, ...], tuple[int, ...]]]:
-    """Positions in which a player may raise, and what the other one sees; they are from hands with random actions."""
+    """Yield positions before a possible raise, and the cards that the opponent sees, from random play."""
     rules, held = blueprint.game.rules, blueprint.game.rules.hole_cards
     cards = shuffled(blueprint, BETS, random)
     met: list[tuple[int, int]] = []
@@ -441,14 +446,14 @@ def _before_bets(
 
 
 def _sizes(position: Betting) -> list[int]:
-    """Levels to raise to, from the least to all-in, each by the same factor above the one before."""
+    """Levels to raise to, from the minimum to all-in, in a geometric sequence."""
     bounds = position.raise_bounds()
     assert bounds
     return sorted({*bounds, *np.geomspace(*bounds, SIZES).astype(int).clip(*bounds).tolist()})
 
 
 def _answers(agent: BlueprintAgent, observation: Observation) -> bool:
-    """Whether all that an agent may do is legal, and it does something."""
+    """Whether all actions of an agent are legal, and their probabilities add up to 1."""
     if observation.position.actor < 0:
         return True
     shares = agent.shares(observation)
@@ -462,7 +467,7 @@ def _answers(agent: BlueprintAgent, observation: Observation) -> bool:
 
 
 def _with_nuts(blueprint: Blueprint, boards: int, random: np.random.Generator) -> IntArray:
-    """Deals in which seat 0 has the best hand of all on the last board."""
+    """Deals in which seat 0 has the best possible hand on the last board."""
     rules = blueprint.game.rules
     held, deck = rules.hole_cards, rules.deck
     cards, holes = shuffled(blueprint, boards, random), deck.holes(rules.hole_cards).astype(np.int64)
@@ -507,7 +512,7 @@ def _classes(blueprint: Blueprint, child: IntArray, mass: FloatArray) -> dict[st
 
 
 def _value(game: Holdem, won: FloatArray) -> Finding:
-    """What self-play is worth to each seat. Whoever folds always loses their blind and no more."""
+    """Value of self-play to each seat. A player who always folds loses only the blind."""
     mbb = 1000 / game.rules.big_blind
     mean, margin = estimate(won * mbb)
     seats, values, blinds = game.rules.seat_names, (mean, -mean), [blind * mbb for blind in game.rules.blinds]

@@ -1,7 +1,8 @@
-"""Self-play of a blueprint, many hands side by side, and its first round exactly, all hands at once.
+"""Self-play of a blueprint: many hands side by side, and its first round exactly, with all hands at once.
 
-Both players follow the blueprint's own betting tree, so no bet is translated. They play the average strategy, or what a
-post-processing rule makes of it. Where the blueprint has no strategy, they check and call, as its agent does.
+Both players use the blueprint's own betting tree, so no bet is translated. They play the average strategy, or that
+strategy after a post-processing rule. If the blueprint has no strategy at a decision, they check and call, as its agent
+does.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ AS_SOLVED = Rule()  # no post-processing
 
 
 class FirstRoundDecision(NamedTuple):
-    """What a blueprint does at one decision of the first round, with every private hand."""
+    """The blueprint's strategy at one decision of the first round, for every private hand."""
 
     node: int  # of the betting tree
-    seat: int  # who acts
+    seat: int  # the player who acts
     reach: FloatArray  # [seat, hand] probability that the player in that seat, with that hand, plays up to here
     chance: FloatArray  # [hand, action] probabilities
-    seen: BoolArray  # [hand] whether the solver has been there
+    seen: BoolArray  # [hand] whether the solver visited the information set
 
 
 def first_round(blueprint: Blueprint, rule: Rule = AS_SOLVED) -> Iterator[FirstRoundDecision]:
-    """Walk all decisions of the first round, parents before children, with probabilities after a rule."""
+    """Yield all decisions of the first round, parents before children, with probabilities after a rule."""
     nodes = blueprint.nodes
     buckets = [cards.rounds[0].row(()).astype(np.int64) for cards in blueprint.cards.each]
     hands = len(buckets[0])
@@ -55,7 +56,7 @@ def first_round(blueprint: Blueprint, rule: Rule = AS_SOLVED) -> Iterator[FirstR
 
 
 def apart(game: Holdem, hands: IntArray) -> BoolArray:
-    """[row, hand] Whether `hands[row]` and a hand have no card in common."""
+    """Whether `hands[row]` and each hand have no card in common, [row, hand]."""
     holes = game.deck.holes(game.rules.hole_cards)
     held = np.zeros((len(holes), game.deck.size), dtype=np.float32)
     np.put_along_axis(held, holes.astype(np.int64), 1.0, axis=1)
@@ -63,29 +64,30 @@ def apart(game: Holdem, hands: IntArray) -> BoolArray:
 
 
 class Deals(NamedTuple):
-    """Dealt hands as a blueprint sees them, and how their showdowns end."""
+    """Buckets and showdown results of dealt hands."""
 
     bucket: IntArray  # [deal, round, seat]
-    outcome: IntArray  # [deal] at a showdown: 1 where seat 0 wins, −1 where seat 1 does, 0 where they split
+    outcome: IntArray  # [deal] at a showdown: 1 if seat 0 wins, −1 if seat 1 does, 0 for a split pot
 
 
 class Moves(NamedTuple):
-    """The next decision of each deal in which somebody has to act: arrays with an entry per such deal."""
+    """The next decision of each deal in which a player must act: arrays with an entry per such deal."""
 
-    deal: IntArray  # its number
+    deal: IntArray  # number of the deal
     node: IntArray  # of the betting tree
-    seat: IntArray  # who acts
+    seat: IntArray  # the player who acts
     round: IntArray
-    chance: FloatArray  # [move, action] probabilities; actions are drawn from what the reader leaves here
-    seen: BoolArray  # whether the solver has been there
+    chance: FloatArray  # [move, action] probabilities; the caller may change them before actions are drawn
+    seen: BoolArray  # whether the solver visited the information set
 
 
 class SelfPlay:
-    """Hands of a blueprint against itself, played side by side: iterating gives the next `Moves` of all of them.
+    """Hands of a blueprint against itself, played side by side: iterating gives the next `Moves` of all hands.
 
     Parameters
     ----------
     blueprint : Blueprint
+        The strategy of both players.
     deals : Deals
         The cards: see `shuffled` and `seen_by`.
     random : numpy.random.Generator
@@ -98,7 +100,7 @@ class SelfPlay:
         self.blueprint, self.deals, self.random, self.rule = blueprint, deals, random, rule
         self.node = np.zeros(len(deals.outcome), dtype=np.int64)
         self.spent: IntArray = np.tile(np.array(blueprint.game.rules.blinds, dtype=np.int64), (len(self.node), 1))
-        self.folded = np.full(len(self.node), -1)  # [deal] the seat
+        self.folded = np.full(len(self.node), -1)  # [deal] the seat that folded, or −1
 
     def __iter__(self) -> Iterator[Moves]:
         nodes = self.blueprint.nodes
@@ -116,7 +118,7 @@ class SelfPlay:
             self._take(moves)
 
     def _take(self, moves: Moves) -> None:
-        """Draw an action for each move and go to its node."""
+        """Draw an action for each move, and advance to its node."""
         upto = moves.chance.cumsum(axis=1)
         drawn = self.random.random(len(upto)) * upto[:, -1]
         action = np.minimum((upto <= drawn[:, None]).sum(axis=1), self.blueprint.nodes.children[moves.node] - 1)
@@ -131,20 +133,20 @@ class SelfPlay:
         self.node[moves.deal] = child
 
     def won(self) -> FloatArray:
-        """[deal] Chips that seat 0 has won, once all hands are over."""
+        """Chips that seat 0 won in each deal, once all hands are over."""
         sign = np.where(self.folded == 0, -1, np.where(self.folded == 1, 1, self.deals.outcome))
         return np.asarray(sign * self.spent.min(axis=1), dtype=np.float64)
 
 
 def shuffled(blueprint: Blueprint, deals: int, random: np.random.Generator) -> IntArray:
-    """[deal, card] Cards drawn at random: private cards of seat 0, of seat 1, then the board of all rounds."""
+    """Draw random cards, [deal, card]: private cards of seat 0, of seat 1, then the board of all rounds."""
     rules = blueprint.game.rules
     needed = 2 * rules.hole_cards + rules.board_size(rules.rounds - 1)
     return random.random((deals, rules.deck.size)).argsort(axis=1)[:, :needed]
 
 
 def seen_by(blueprint: Blueprint, cards: IntArray) -> Deals:
-    """Buckets and showdowns of cards [deal, card] in the order of `shuffled`."""
+    """Return buckets and showdown results of cards [deal, card] in the order of `shuffled`."""
     rules = blueprint.game.rules
     held = rules.hole_cards
     board = np.ascontiguousarray(cards[:, 2 * held :])
@@ -160,9 +162,10 @@ def seen_by(blueprint: Blueprint, cards: IntArray) -> Deals:
 def strategy_rows(
     blueprint: Blueprint, node: IntArray, bucket: IntArray, rule: Rule = AS_SOLVED
 ) -> tuple[FloatArray, BoolArray]:
-    """[row, action] probabilities after a rule at decisions `node` with `bucket`, and [row] whether the solver has any.
+    """Return probabilities after a rule, [row, action], and whether the blueprint has a strategy there, [row].
 
-    Rows without probabilities are all on the call, as the blueprint's agent plays.
+    `node` and `bucket` give the information set of each row. Rows without a strategy put all probability on the call,
+    as the blueprint's agent does.
     """
     nodes = blueprint.nodes
     count = nodes.children[node].astype(np.int64)
@@ -180,10 +183,10 @@ def strategy_rows(
 def _post_processed(
     blueprint: Blueprint, rule: Rule, node: IntArray, count: IntArray, weights: Array
 ) -> npt.NDArray[np.float32]:
-    """What a rule makes of the weights of some rows, one row after the other; rows of zeros stay zeros."""
+    """Apply a rule to the weights of some rows, one row after the other; rows of zeros stay zeros."""
     numbers = rule.numbers
     if numbers is None:
-        raise PlayError("the rule has classes of its own: use `itself` or `kind` of kilt.strategy.postprocess")
+        raise PlayError("the rule has user-defined classes: use `itself` or `kind` of kilt.strategy.postprocess")
     first = np.concatenate([[0], np.cumsum(count)])
     ruled = blueprint.acted[node] if rule.after_first else np.ones(len(node), dtype=np.bool_)
     after, scratch = np.empty(len(weights), dtype=np.float32), np.empty(int(count.max()) + CLASSES)
@@ -193,7 +196,7 @@ def _post_processed(
 
 
 def _hole_index(holes: IntArray) -> IntArray:
-    """[row] the numbers of hands: see `Deck.hole_index`."""
+    """Indices of hands, one per row: see `Deck.hole_index`."""
     if holes.shape[1] == 1:
         return holes[:, 0]
     low, high = holes.min(axis=1), holes.max(axis=1)

@@ -1,15 +1,15 @@
-"""Matches that end once it is clear who wins: a sequential test with a stated error rate.
+"""Matches that end once the winner is clear: a sequential test with a bounded error rate.
 
-An ordinary 95% interval is right for a number of hands that is fixed beforehand. Whoever looks at it again and again,
-and stops when it excludes 0, is wrong far more often than 5% of the time. A *confidence sequence* is wrong at any look,
-however many there are, with the stated probability at most. Ours is the normal mixture of Robbins (1970) with the
-estimated variance, as Waudby-Smith et al. (2021) show it to hold for any results with finite variance when looks begin
-after many hands: with n units of standard deviation s, the mean is within
+An ordinary 95% interval is valid for a number of hands that is fixed beforehand. A user who looks at it again and
+again, and stops when it excludes 0, is wrong far more often than 5% of the time. A *confidence sequence* is wrong at
+any of its looks, however many there are, with at most the stated probability. kilt uses the normal mixture of Robbins
+(1970) with the estimated variance. Waudby-Smith et al. (2021) show that it is valid for any results with finite
+variance if looks begin after many hands: with n observations of standard deviation s, the mean is within
 
     s / n · √( (n + r) · ln((n + r) / (r · α²)) )
 
-of the true one. With r of 1,000 it is 1.6 to 1.9 times as wide as an interval for one look, from 1,000 to a million
-units.
+of the true one. With r = 1,000 it is 1.6 to 1.9 times as wide as an interval for one look, from 1,000 to a million
+observations.
 
 >>> round(margin(1.0, 5_000, 0.05) / (1.96 / 5_000**0.5), 2)
 1.56
@@ -28,21 +28,21 @@ from kilt.errors import PlayError
 from kilt.play.match import Match
 
 FIRST = 1000  # hands before the first look
-GROWTH = 1.25  # of the number of hands from look to look
+GROWTH = 1.25  # factor of the number of hands from look to look
 SCALE = 1000.0  # r
-SEEDS = 1 << 32  # what the seeds of two parts of a match differ by
+SEEDS = 1 << 32  # difference between the seeds of two parts of a match
 
 
 class Decision(NamedTuple):
-    """What a sequential test says of a match."""
+    """Result of a sequential test of a match."""
 
     match: Match
-    error: float  # the probability of naming a winner if neither player is better: at most this
-    margin: float  # mbb/h: half-width of the confidence sequence where the match ended
+    error: float  # maximum probability of naming a winner if neither player is better
+    margin: float  # mbb/h: half-width of the confidence sequence at the end of the match
 
     @property
     def winner(self) -> str | None:
-        """The player who wins; None if that is not decided."""
+        """Name of the winner; None if the match is not decided."""
         mean = float(self.match.results.mean()) * 1000 / self.match.big_blind
         if abs(mean) <= self.margin:
             return None
@@ -50,14 +50,14 @@ class Decision(NamedTuple):
 
 
 def margin(deviation: float, units: int, error: float) -> float:
-    """Half-width of a confidence sequence after some units; inf for less than two."""
+    """Half-width of a confidence sequence after some observations; inf for less than two."""
     if units < 2:
         return inf
     return deviation / units * sqrt((units + SCALE) * log((units + SCALE) / (SCALE * error**2)))
 
 
 def decide(match: Match, error: float) -> Decision:
-    """What the test says of a match so far."""
+    """Apply the test to a match so far."""
     units = len(match.results)
     deviation = float(match.results.std(ddof=1)) if units > 1 else inf
     return Decision(match, error, margin(deviation * 1000 / match.big_blind, units, error))
@@ -70,25 +70,30 @@ def until_decided(
     error: float = 0.05,
     stop: Callable[[], bool] = lambda: False,
 ) -> Decision:
-    """Play parts of a match until one of the players is shown to win.
+    """Play parts of a match until the test shows a winner.
 
     Parameters
     ----------
     part : callable
         Takes a number of hands and a seed, and returns a match of as many hands.
     hands : int
-        Number of hands at most, even.
+        Maximum number of hands, even.
     seed : int
-        Of the first part; later parts have seeds of their own.
+        Seed of the first part; later parts have other seeds.
     error : float
-        Probability, at most, that a winner is named although neither player is better.
+        Maximum probability of naming a winner if neither player is better.
     stop : callable
-        Asked after each part whether to end early.
+        Called after each part; returns whether to end early.
 
     Returns
     -------
     Decision
         Its match has the results of all parts.
+
+    Raises
+    ------
+    PlayError
+        The error rate is not between 0 and 1.
     """
     if not 0 < error < 1:
         raise PlayError(f"the error rate is {error:g}: give a probability between 0 and 1, such as 0.05")
@@ -102,7 +107,7 @@ def until_decided(
 
 
 def _parts(hands: int) -> Iterator[int]:
-    """The numbers of hands from look to look: even, and `hands` in all."""
+    """Yield the numbers of hands from look to look: even, `hands` in total."""
     done = min(hands, FIRST)
     yield done
     while done < hands:
@@ -112,7 +117,7 @@ def _parts(hands: int) -> Iterator[int]:
 
 
 def _joined(one: Match, other: Match) -> Match:
-    """A match with the results of two."""
+    """Join the results of two matches."""
     played = None
     if one.played is not None and other.played is not None:
         played = np.concatenate([one.played, other.played])

@@ -1,4 +1,4 @@
-"""What a player wins from Slumbot, from the hands of a match: as played, with AIVAT, and less Slumbot's baseline."""
+"""Win rates against Slumbot from the hands of a match: raw, relative to Slumbot's baseline, and with AIVAT."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ class SlumbotRates(NamedTuple):
     Attributes
     ----------
     played : Estimate
-        Mean of what was won.
+        Mean of the raw winnings.
     baseline : Estimate or None
-        Mean of what was won less what Slumbot's own strategy would have won with these cards, as Slumbot says: much of
-        the luck of the cards cancels. As many hands in each seat make it comparable. None if hands lack the figure.
+        Mean of the winnings minus those of Slumbot's own strategy with the same cards, as reported by Slumbot: much of
+        the luck of the cards cancels. It is comparable if both seats have the same number of hands. None if hands lack
+        the figure.
     aivat : Estimate or None
-        What `played` estimates, with AIVAT [Burch18] for the cards and for the actions of the player. None if the
-        player has no blueprint, if it plays by the clock, or if AIVAT was not asked for.
+        The same quantity as `played`, estimated by AIVAT [Burch18] for the cards and the actions of the player. None if
+        the player has no blueprint, if it plays by the clock, or if AIVAT was not requested.
     judged : int
-        Number of hands that AIVAT could judge.
+        Number of hands that AIVAT could evaluate.
     """
 
     played: Estimate
@@ -44,7 +45,7 @@ class SlumbotRates(NamedTuple):
 
 
 def blueprint_of(agent: Agent) -> Blueprint | None:
-    """The blueprint that AIVAT can learn values from; None if the agent has none, or plays by the clock."""
+    """Return the blueprint that AIVAT can learn values from; None if the agent has none, or plays by the clock."""
     if isinstance(agent, ResolvingAgent) and not agent.settings.clock:
         return agent.blueprint.blueprint
     return agent.blueprint if isinstance(agent, BlueprintAgent) else None
@@ -53,25 +54,29 @@ def blueprint_of(agent: Agent) -> Blueprint | None:
 def slumbot_rates(
     hands: Sequence[SlumbotHand], game: Holdem, agent: Agent, player: str, *, aivat: bool
 ) -> SlumbotRates:
-    """Win rates of a player against Slumbot.
+    """Compute win rates of a player against Slumbot.
 
     Parameters
     ----------
     hands : sequence of SlumbotHand
         At least one.
     game : Holdem
-        What was played.
+        The game.
     agent : Agent
-        Who has played.
+        The player.
     player : str
         Its name in the hands.
     aivat : bool
-        Whether to estimate by AIVAT too, if the agent has a blueprint.
+        Whether to estimate with AIVAT too, if the agent has a blueprint.
 
     Returns
     -------
     SlumbotRates
-        Raises PlayError if there are no hands.
+
+    Raises
+    ------
+    PlayError
+        There are no hands.
     """
     if not hands:
         raise PlayError("no hand has been finished, so there is nothing to estimate")

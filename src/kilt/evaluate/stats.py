@@ -1,4 +1,4 @@
-"""Statistics of matches: what a player wins, with its error bar. Rates are mbb/h, thousandths of a big blind per hand.
+"""Statistics of matches: win rates with 95% intervals, in mbb/h, thousandths of a big blind per hand.
 
 >>> won = estimate([50.0, -100.0, 150.0, 60.0])
 >>> print(won)
@@ -19,7 +19,7 @@ from kilt.errors import PlayError
 from kilt.play.dealer import Hand
 from kilt.play.match import Match
 
-WIDTH = NormalDist().inv_cdf(0.975)  # of a 95% interval to each side, in standard errors
+WIDTH = NormalDist().inv_cdf(0.975)  # half-width of a 95% interval in standard errors
 
 
 class Estimate(NamedTuple):
@@ -38,34 +38,39 @@ class Estimate(NamedTuple):
 
 
 def estimate(values: npt.ArrayLike) -> Estimate:
-    """The mean of independent values with its 95% interval, by the normal distribution: fair from thirty values on.
+    """Mean of independent values with its 95% interval by the normal distribution, which suits thirty values or more.
 
     Parameters
     ----------
     values : array_like, shape (n,)
-        At least one. One value alone says nothing of its error: the interval is infinite.
+        At least one. The interval of a single value is infinite.
 
     Returns
     -------
     Estimate
         In the unit of the values.
+
+    Raises
+    ------
+    PlayError
+        There are no values, or the array is not one-dimensional.
     """
     row = np.asarray(values, dtype=np.float64)
     if row.ndim != 1 or not len(row):
-        raise PlayError(f"an estimate needs a row of values, one at least; given is an array of the shape {row.shape}")
+        raise PlayError(f"an estimate needs a row of at least one value, not an array of shape {row.shape}")
     error = float(row.std(ddof=1)) / sqrt(len(row)) if len(row) > 1 else inf
     return Estimate(float(row.mean()), WIDTH * error)
 
 
 def student_width(number: int) -> float:
-    """Half of the 95% interval of the mean of a few independent values, in their standard deviations.
+    """Half-width of the 95% interval of the mean of a few independent values, in units of their standard deviation.
 
     By Student's distribution; inf for less than three values.
 
     >>> [round(student_width(number) * sqrt(number), 3) for number in (3, 10)]  # as in tables
     [4.303, 2.262]
     """
-    from scipy.special import stdtrit  # takes a tenth of a second, which commands that need none of it would wait for
+    from scipy.special import stdtrit  # imported here because it takes a tenth of a second
 
     return float(stdtrit(number - 1, 0.975)) / sqrt(number) if number >= 3 else inf
 
@@ -73,12 +78,12 @@ def student_width(number: int) -> float:
 def win_rate(match: Match) -> Estimate:
     """Win rate of the first player of a match, with its 95% interval.
 
-    The two hands of a duplicate pair are one value: they share their cards, so they are not independent.
+    The two hands of a duplicate pair are one observation: they share their cards, so they are not independent.
 
     Parameters
     ----------
     match : Match
-        What `kilt.play.match.play_match` returns.
+        A match that `kilt.play.match.play_match` returned.
 
     Returns
     -------
@@ -89,15 +94,15 @@ def win_rate(match: Match) -> Estimate:
 
 
 def played_rate(match: Match) -> Estimate:
-    """Win rate of the first player in the hands of a match that were played: in mbb/h, with its 95% interval."""
+    """Raw win rate of the first player in the played hands of a match, in mbb/h, with its 95% interval."""
     played = match.results if match.played is None else match.played
     return estimate(played * (1000 / match.big_blind))
 
 
 def played_hands(match: Match) -> float:
-    """How many hands would have to be played for an interval as narrow as that of a match; nan where nobody knows.
+    """Number of played hands that would give as narrow an interval as that of a match; nan if unknown.
 
-    Hands that were played say how much they vary.
+    The played hands of the match give the standard deviation.
     """
     played, margin = match.results if match.played is None else match.played, win_rate(match).margin
     if not 0 < margin < inf or len(played) < 2:

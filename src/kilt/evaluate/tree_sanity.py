@@ -1,8 +1,8 @@
-"""Sanity of strategies that play a game as it is: what `sanity` looks for, with all hands at once on boards.
+"""Sanity checks of unabstracted strategies: the checks of `sanity`, with all hands at once on sampled boards.
 
-Both players follow the agent. On each of some boards that are drawn the reach of every hand goes down all betting: what
-happens in the first round is exact, and elsewhere the boards are all that is left to luck. Boards are gone through in
-their order, so that subgames on disk are unpacked once or so.
+Both players follow the agent. On each sampled board, the reach of every hand is propagated through all betting: the
+first round is exact, and later rounds have only the sampling error of boards. Boards are visited in their order, so
+that subgames on disk are unpacked about once.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from kilt.games.holdem import CALL, FOLD, Betting, Holdem
 from kilt.games.subgame import rivals
 from kilt.play.agent import KnownAgent
 
-DEALS_OF_BOARD = 200  # deals of self-play that a board with all its hands stands for
-BOARDS = DEALS // DEALS_OF_BOARD  # that are drawn
+DEALS_OF_BOARD = 200  # deals of self-play to which one board with all its hands corresponds
+BOARDS = DEALS // DEALS_OF_BOARD  # number of sampled boards
 KINDS: tuple[str, ...] = ("fold", "call", "raise")
 
 
 class BoardDecision(NamedTuple):
-    """A decision on a board, when both players follow a strategy: arrays are over all hands."""
+    """A decision on a board, if both players follow a strategy: arrays are over all hands."""
 
     position: Betting
     actions: tuple[str, ...]
     shares: FloatArray  # [action, hand] of the actor; 0 for hands that share a card with the board
     own: FloatArray  # [hand] probability that the actor plays up to here
-    met: FloatArray  # [hand] how many of the opponent's hands come here that it may meet
+    met: FloatArray  # [hand] number of the opponent's hands that reach the decision and share no card with it
 
 
 def turns(agent: KnownAgent, game: Holdem, board: tuple[int, ...]) -> Iterator[BoardDecision]:
-    """Every decision on a board, up to the rounds that it has the cards of."""
+    """Yield every decision on a board, for the rounds whose cards it has."""
     holes = game.holes
     free = ~np.isin(holes, board).any(axis=1)
     below: list[tuple[Betting, FloatArray]] = [(game.start(), np.tile(free, (2, 1)).astype(np.float64))]
@@ -64,26 +64,31 @@ def turns(agent: KnownAgent, game: Holdem, board: tuple[int, ...]) -> Iterator[B
 
 
 def tree_report(agent: KnownAgent, game: Holdem, boards: int = BOARDS, seed: int = 0) -> Report:
-    """Check whether a strategy that plays its game as it is is fit to play.
+    """Check whether an unabstracted strategy is fit to play.
 
     Parameters
     ----------
     agent : KnownAgent
-        Whose strategy it is: it has to tell it at every public state.
+        An agent whose strategy is available at every public state.
     game : Holdem
         The game.
     boards : int
-        Boards that are drawn, at least 1.
+        Number of sampled boards, at least 1.
     seed : int
         Equal seeds give equal reports.
 
     Returns
     -------
     Report
-        `ok` is False where a figure is beyond its bound; its `deals` are the boards.
+        `ok` is False if a figure is beyond its bound; its `deals` are the boards.
+
+    Raises
+    ------
+    PlayError
+        The number of boards is less than 1.
     """
     if boards < 1:
-        raise PlayError(f"{boards} boards show nothing: use 1 or more, best {BOARDS}")
+        raise PlayError(f"{boards} boards are too few: use 1 or more; the default is {BOARDS}")
     random, rules = np.random.default_rng(seed), game.rules
     cards = sum(rules.board_cards)
     drawn = sorted(tuple(random.permutation(game.deck.size)[:cards].tolist()) for _ in range(boards))
@@ -105,12 +110,12 @@ def tree_report(agent: KnownAgent, game: Holdem, boards: int = BOARDS, seed: int
     for name, here in zip(rules.round_names, taken, strict=True):
         if total := sum(here.values()):
             figures = {kind: here[kind] / total for kind in KINDS if kind in here}
-            findings.append(Finding(f"actions {name}", "what players do in self-play", figures, "%"))
+            findings.append(Finding(f"actions {name}", "frequencies of actions in self-play", figures, "%"))
     return Report(game.name, boards, seed, tuple(findings))
 
 
 def aces(agent: KnownAgent, game: Holdem) -> Iterator[Finding]:
-    """How often aces fold in the first round, by seat, when both players follow a strategy; exact."""
+    """How often aces fold in the first round, by seat, if both players follow a strategy; exact."""
     holes, ace = game.holes, game.deck.ranks - 1
     hands = (holes // game.deck.suits == ace).all(axis=1)
     if not hands.any():  # a deck of one suit has no pairs
@@ -124,7 +129,7 @@ def aces(agent: KnownAgent, game: Holdem) -> Iterator[Finding]:
     first = game.rules.round_names[0]
     yield Finding(
         f"aces fold {'preflop' if first == 'preflop' else f'in {first}'}",
-        "the best private cards have hardly ever a reason to fold so early: solve longer",
+        "the best private cards should hardly ever fold so early: solve longer",
         dict(zip(game.rules.seat_names, folded, strict=True)),
         "%",
         f"at most {ACES:.1%}",
@@ -147,7 +152,7 @@ def _nuts(game: Holdem, faced: FloatArray, folded: FloatArray) -> Finding:
 
 
 def _best(game: Holdem, board: tuple[int, ...]) -> BoolArray:
-    """[hand] whether it is the best of all on a board."""
+    """Whether each hand is the best possible on a board."""
     holes = game.deck.holes(game.rules.hole_cards).astype(np.int64)
     free = ~np.isin(holes, board).any(axis=1)
     strength = strengths(np.hstack([holes[free], np.tile(np.array(board, np.int64), (free.sum(), 1))]), game.deck)

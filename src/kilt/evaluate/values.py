@@ -1,15 +1,14 @@
-"""What the end of a hand is worth to a player, with luck taken out or not [Johanson16 §7.2.3]: `VALUES` has all.
+"""Values of the end of a hand, with or without variance reduction [Johanson16 §7.2.3]: `VALUES` lists them.
 
-A value function takes seen hands, an end that they stand for, and whether all private hands of the judged player are
-meant or those that were held; it gives chips.
-Money is what the end pays. DIVAT values take away the luck of the cards: for any function W of what has happened,
+A value function takes observed hands, an ending that they stand for, and whether it applies to all private hands of the
+evaluated player or to those that were held; it returns chips. Money is the payoff of the ending. DIVAT values reduce
+the variance of the cards: for any function W of the history,
 
     Ṽ(z) = u(z) − Σ (W(after) − E W)        over the chance events on the way to z
 
-has the mean of u, since every term has mean 0 [Zinkevich06]. W of BC-DIVAT is what the cards are worth if each round
-from here on has one bet, which is called: the chips at stake then, times the edge of one hand over the other. W of
-DIVAT is what they are worth if the round goes as a baseline has it, in which better hands raise and poor ones fold: see
-`kilt.evaluate.divat`.
+has the mean of u, since every term has mean 0 [Zinkevich06]. For BC-DIVAT, W is the value of the cards if each round
+from here on has one bet, which is called: the stake times the edge of one hand over the other. For DIVAT, W is their
+value if the round follows a baseline, in which better hands raise and poor ones fold: see `kilt.evaluate.divat`.
 """
 
 from __future__ import annotations
@@ -34,17 +33,17 @@ from kilt.play.agent import KnownAgent, PublicPolicy
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Hand
 
-KEPT_EDGES = 512  # edges of all hands over one: those of the hands of a chunk of a match
-TOGETHER = 32  # hands that are judged together at most: their arrays stay in the cache
-KEPT_LUCK = 4_096  # of DIVAT: all that Leduc hold'em has
-MANY, DRAWN = 1_000, 8  # a mean over more than MANY boards to come is taken over DRAWN of them, at random
+KEPT_EDGES = 512  # cached edges of all hands over one: those of the hands of a chunk of a match
+TOGETHER = 32  # hands that are evaluated together, at most, so that their arrays stay in the processor's cache
+KEPT_LUCK = 4_096  # cached values of DIVAT: all that Leduc hold'em has
+MANY, DRAWN = 1_000, 8  # a mean over more than MANY boards to come uses DRAWN random ones
 
 
 class HandValues(NamedTuple):
-    """A number for each private hand. Hands of a class, such as a bucket, have it in common: sums are over classes."""
+    """A value for each private hand; hands of a class, such as a bucket, share it, so sums are over classes."""
 
-    table: FloatArray  # [class]; one entry where all hands are worth the same
-    column: IntArray | None = None  # [hand] its class; None where each hand is one of its own, or all are one
+    table: FloatArray  # [class]; a single entry if all hands have the same value
+    column: IntArray | None = None  # [hand] its class; None if each hand is a class, or all are one
 
     def times(self, weights: FloatArray) -> float:
         """Sum over all hands of their values times `weights` [hand]."""
@@ -54,9 +53,10 @@ class HandValues(NamedTuple):
         return float(by_class @ self.table)
 
     def mixed(self, policy: PublicPolicy, action: str, weights: FloatArray, by_column: FloatArray) -> float:
-        """Sum over all hands of their values times `weights` [hand] times the probability that they take an action.
+        """Sum over all hands of value times `weights` [hand] times the probability that the hand takes an action.
 
-        `by_column` has the sums of the weights over the columns of the policy: where classes are these, it is enough.
+        `by_column` has the sums of the weights over the columns of the policy: they suffice if the classes are these
+        columns.
         """
         row = policy.table[policy.actions.index(action)]
         if len(self.table) == 1:
@@ -67,36 +67,37 @@ class HandValues(NamedTuple):
 
 
 class StateValues(Protocol):
-    """Estimated values of states that are no ends: any numbers will do, good ones take away more luck [Burch18]."""
+    """Estimated values of non-terminal states: any values are unbiased, good ones reduce more variance [Burch18]."""
 
     def classed(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> HandValues:
-        """Chips that the player in `seat` may expect with each private hand, against the `opponent`'s cards.
+        """Expected chips of the player in `seat` with each private hand, against the `opponent`'s cards.
 
-        Hands that share a card with the board or the opponent get any number.
+        Hands that share a card with the board or the opponent have arbitrary values.
         """
 
     def expected(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> FloatArray:
-        """[hand] Mean of what `classed`, or the end of the hand, is after the public cards that come next: exact."""
+        """Exact mean of `classed`, or of the payoff, after the next public cards, for each hand."""
 
     def start(self, seat: int) -> float:
-        """Mean of `classed` over all deals of private cards, before anybody has acted: exact."""
+        """Exact mean of `classed` over all deals of private cards, before the first action."""
 
 
 class SeenHands:
-    """Hands of a log with the same betting and the judged player in the same seat: they are judged together.
+    """Hands of a log with the same betting and the same seat of the evaluated player, which are evaluated together.
 
-    What follows from their cards for all private hands of the player is in arrays with a row for each hand of the log.
-    Where all rows are equal there may be one for all of them: [1 or row, hand].
+    Arrays over all private hands of the player have a row for each hand of the log, or a single row if all are equal:
+    [1 or row, hand].
 
     Parameters
     ----------
     game : Holdem
+        The rules.
     hands : sequence of Hand
         At least one, all with the same betting.
     seat : int
-        Where the judged player sits.
+        Seat of the evaluated player.
     partial : bool
-        Whether the opponent's cards are seen at a showdown alone.
+        Whether the opponent's cards are known at a showdown only.
     """
 
     def __init__(self, game: Holdem, hands: Sequence[Hand], seat: int, *, partial: bool = False) -> None:
@@ -117,35 +118,35 @@ class SeenHands:
 
     @property
     def hands(self) -> int:
-        """Number of all private hands, those that cannot be held too."""
+        """Number of all private hands, impossible ones included."""
         return len(self.game.holes)
 
     @cached_property
     def own(self) -> IntArray:
-        """[row] The number of the private hand that the player held."""
+        """The index of the private hand that the player held, for each row."""
         return np.array([self.game.deck.hole_index(hole) for hole in self.holes])
 
     @cached_property
     def their_hands(self) -> IntArray:
-        """[row] The number of the opponent's private hand, where it is known."""
+        """The index of the opponent's private hand, for each row; requires known cards."""
         assert self.opponents is not None
         return np.array([self.game.deck.hole_index(hole) for hole in self.opponents])
 
     def moves(self) -> tuple[tuple[Betting, str], ...]:
-        """Each action of the hands with the position before it; chance's ``/`` is among them."""
+        """Each action of the hands with the position before it; chance's ``/`` is included."""
         return self.game.positions.moves(self.position)
 
     def after(self, position: Betting, action: str) -> Betting:
-        """The position after an action."""
+        """Return the position after an action."""
         return self.game.positions.after(position, action)
 
     def boards_of(self, r: int) -> list[tuple[int, ...]]:
-        """[row] The public cards that are dealt up to round `r`."""
+        """The public cards of each row up to round `r`."""
         size = self.game.rules.board_size(r)
         return [board[:size] for board in self.boards]
 
     def policies(self, agent: KnownAgent, position: Betting) -> list[PublicPolicy]:
-        """[1 or row] What an agent does at a position on the way."""
+        """The strategy of an agent at a position of the hands, [1 or row]."""
         boards = self.boards_of(position.round)
         boards = boards if boards[0] else boards[:1]
         if isinstance(agent, BlueprintAgent):
@@ -153,14 +154,14 @@ class SeenHands:
         return [agent.policy(position, board) for board in boards]
 
     def held(self, by_hand: FloatArray) -> FloatArray:
-        """[row] The entries of [1 or row, hand] at the private hand that the player held."""
+        """The entries of an array [1 or row, hand] for the private hand that the player held, [row]."""
         found: FloatArray = by_hand[self._rows if len(by_hand) > 1 else 0, self.own]
         return found
 
     def weights(self, judged: FloatArray, played: FloatArray, r: int, *, all_cards: bool) -> FloatArray:
-        """[row, hand] Weights of private hands at a state of round `r`: `judged` over the sum of `played` (7.20).
+        """Weights of private hands at a state of round `r`, [row, hand]: `judged` over the sum of `played` (7.20).
 
-        Both are [1 or row, hand] probabilities to come there. Without `all_cards` it is their ratio at the hand that
+        Both are [1 or row, hand] reach probabilities. Without `all_cards`, the weight is their ratio for the hand that
         was held.
         """
         if all_cards:
@@ -173,7 +174,7 @@ class SeenHands:
         return weights
 
     def weight(self, judged: FloatArray, played: FloatArray, r: int, *, all_cards: bool) -> FloatArray:
-        """[row] The sum of `weights` over all private hands: 1 where the strategy that played is judged."""
+        """The sum of `weights` over all private hands, [row]: 1 if the strategy that played is the evaluated one."""
         if judged is played:
             return np.ones(len(self))
         if all_cards:
@@ -182,7 +183,7 @@ class SeenHands:
         return self.held(judged) / self.held(played)
 
     def state_value(self, states: StateValues, position: Betting, row: int) -> HandValues:
-        """What a state of one of the hands is worth: what it pays where it is an end, else what `states` say."""
+        """Value of a state of one of the hands: its payoff if it is terminal, otherwise the value in `states`."""
         known = self._values.get((row, position.history))
         if known is None:
             assert self.opponents is not None
@@ -197,7 +198,7 @@ class SeenHands:
         return known
 
     def expected_value(self, states: StateValues, position: Betting, row: int) -> FloatArray:
-        """[hand] Mean of what follows a state of one of the hands, in which public cards come next."""
+        """Mean value after the next public cards, for each private hand, at a state of one of the hands."""
         name = row, position.history + REVEAL
         if name not in self._means:
             assert self.opponents is not None
@@ -206,7 +207,7 @@ class SeenHands:
         return self._means[name]
 
     def free(self, r: int) -> FloatArray:
-        """[row, hand] 1 where the player can hold it; 0 where a card is on the board of round `r` or the opponent's."""
+        """1 if the player can hold a hand, 0 if a card is on the board of round `r` or the opponent's: [row, hand]."""
         if r not in self._free:
             theirs = self.opponents or [()] * len(self)
             seen = [(*board, *hole) for board, hole in zip(self.boards_of(r), theirs, strict=True)]
@@ -216,7 +217,7 @@ class SeenHands:
     def edge(self, r: int, *, all_cards: bool) -> FloatArray:
         """Edges over the opponent's hands, given the boards of round `r`: see `kilt.cards.edges`.
 
-        [row, hand] of every private hand with `all_cards`, else [row] of the one that was held.
+        Returns [row, hand] for every private hand with `all_cards`, otherwise [row] for the hand that was held.
         """
         rules, last = self.game.rules, self.game.rules.rounds - 1
         assert self.opponents is not None
@@ -232,7 +233,7 @@ class SeenHands:
 
 
 def alike(hands: Sequence[Hand], seats: Sequence[int]) -> Iterator[list[int]]:
-    """Numbers of hands that are judged together: those with the same betting and seat, `TOGETHER` at a time."""
+    """Yield index arrays of hands with the same betting and seat, at most `TOGETHER` at a time."""
     groups: dict[tuple[str, int], list[int]] = {}
     for number, (hand, seat) in enumerate(zip(hands, seats, strict=True)):
         groups.setdefault((hand.position.history, seat), []).append(number)
@@ -241,12 +242,12 @@ def alike(hands: Sequence[Hand], seats: Sequence[int]) -> Iterator[list[int]]:
 
 
 def large(rules: GameDef) -> bool:
-    """Whether public cards may come in more than `MANY` ways at once."""
+    """Whether a round can deal its public cards in more than `MANY` ways."""
     return any(comb(rules.deck.size, count) > MANY for count in rules.board_cards)
 
 
 def hands_apart(rules: GameDef, cards: Sequence[Sequence[int]]) -> BoolArray:
-    """[set, hand] Whether a private hand has none of the cards of each of some sets."""
+    """Whether a private hand has none of the cards of each set, [set, hand]."""
     bits, card_bit = _bits(rules)
     sets = np.array([sum([card_bit[card] for card in some]) for some in cards], dtype=bits.dtype)
     return np.asarray(bits & sets[:, None] == 0)
@@ -254,7 +255,7 @@ def hands_apart(rules: GameDef, cards: Sequence[Sequence[int]]) -> BoolArray:
 
 @lru_cache(maxsize=KEPT_EDGES)
 def edges_over(rules: GameDef, opponent: tuple[int, ...], board: tuple[int, ...]) -> FloatArray:
-    """[hand] Edge of every private hand over the opponent's, given the public cards so far; remembered for a while."""
+    """Edge of every private hand over the opponent's, given the public cards so far; cached."""
     size = rules.board_size(rules.rounds - 1)
     if not board and size > 0:
         row: FloatArray = pair_edges(rules.deck, rules.hole_cards, size)[rules.deck.hole_index(opponent)]
@@ -264,7 +265,7 @@ def edges_over(rules: GameDef, opponent: tuple[int, ...], board: tuple[int, ...]
 
 @lru_cache(maxsize=16)
 def _bits(rules: GameDef) -> tuple[IntArray, list[int]]:
-    """[hand] and [card] as sets of cards."""
+    """Cards of each hand, and each card, as bit sets."""
     return (
         hand_list(rules.deck, rules.hole_cards).bits,
         hand_tables(rules.hole_cards, rules.deck).card_bit.tolist(),
@@ -275,16 +276,16 @@ ValueFunction: TypeAlias = Callable[[SeenHands, Betting, bool], FloatArray]
 
 
 def money(seen: SeenHands, end: Betting, all_cards: bool) -> FloatArray:
-    """Chips that the player wins at an end.
+    """Chips that the player wins at an ending.
 
     Parameters
     ----------
     seen : SeenHands
-        Whose boards and opponents' cards count.
+        The hands, with boards and opponents' cards.
     end : Betting
-        Where the hand is over.
+        A terminal position.
     all_cards : bool
-        Whether to tell it for every private hand, or for the one that was held.
+        Whether to evaluate every private hand, or the one that was held.
 
     Returns
     -------
@@ -296,15 +297,15 @@ def money(seen: SeenHands, end: Betting, all_cards: bool) -> FloatArray:
 
 
 def folded_money(seen: SeenHands, end: Betting) -> float:
-    """Chips that the player wins where somebody has folded, whatever the cards."""
+    """Chips that the player wins if a player has folded, whatever the cards."""
     return float(-end.stake if end.folded == seen.seat else end.stake)
 
 
 def bet_call_divat(seen: SeenHands, end: Betting, all_cards: bool) -> FloatArray:
-    """Chips that the player wins, less the luck of the cards if the rest of each hand went bet and call.
+    """Chips that the player wins, minus the luck of the cards if the rest of each hand went bet and call.
 
-    Before any card is dealt both players stand alike: the mean of W is 0. Parameters as of `money`; the opponents'
-    cards must be known.
+    Before the deal, neither player has an advantage: the mean of W is 0. Parameters as in `money`; the opponents' cards
+    must be known.
     """
     value, before = money(seen, end, all_cards), np.zeros(1)
     for r, level in enumerate(opening_levels(end.rules, end.history)):
@@ -315,9 +316,9 @@ def bet_call_divat(seen: SeenHands, end: Betting, all_cards: bool) -> FloatArray
 
 
 def divat(seen: SeenHands, end: Betting, all_cards: bool) -> FloatArray:
-    """Chips that the player wins, less the luck of the cards if each round went as the baseline has it.
+    """Chips that the player wins, minus the luck of the cards if each round followed the baseline.
 
-    Parameters as of `money`; the opponents' cards must be known.
+    Parameters as in `money`; the opponents' cards must be known.
     """
     value = money(seen, end, all_cards)
     assert seen.opponents is not None
@@ -339,24 +340,24 @@ def baseline_luck(
     hole: tuple[int, ...] | None,
     board: tuple[int, ...],
 ) -> FloatArray:
-    """What the cards of round `r` brought by DIVAT's baseline, less the mean of it; remembered for a while.
+    """Change of DIVAT's baseline value by the cards of round `r`, minus its mean; cached.
 
-    The mean is over all public cards that might have come, or over `DRAWN` of them, by a draw for each pair of private
-    hands, where they are more than `MANY`. The draw has to do only with what is bet: the mean of a showdown for what
-    was put in before is known.
+    The mean is over all public cards that might have come, or, if they are more than `MANY`, over `DRAWN` of them, with
+    one draw per pair of private hands. The draw affects only the bets of the round: the mean showdown value of earlier
+    bets is known.
 
     Parameters
     ----------
     rules : GameDef
-        Of the game.
+        Rules of the game.
     seat : int
-        Of the player.
+        Seat of the player.
     r, level : int
-        The round, and the chips that each player has put in when it begins.
+        The round, and the chips of each player in the pot when it begins.
     opponent : tuple of int
         The opponent's private cards.
     hole : tuple of int, or None
-        The player's private cards; None for all that there are.
+        The player's private cards; None for all hands.
     board : tuple of int
         The public cards up to round `r`.
 
@@ -383,7 +384,7 @@ def baseline_luck(
 
 
 def _boards_after(rules: GameDef, held: tuple[int, ...], before: tuple[int, ...], r: int) -> list[tuple[int, ...]]:
-    """Boards of round `r` that may follow one when some cards are held: all, or some that are drawn."""
+    """Boards of round `r` that may follow another if some cards are held: all, or a sample."""
     rest = np.setdiff1d(np.arange(rules.deck.size), [*before, *held])
     count = rules.board_size(r) - len(before)
     if comb(len(rest), count) <= MANY:
@@ -397,7 +398,7 @@ def _boards_after(rules: GameDef, held: tuple[int, ...], before: tuple[int, ...]
 def _edges_on(
     rules: GameDef, opponent: tuple[int, ...], hole: tuple[int, ...] | None, boards: Sequence[tuple[int, ...]]
 ) -> tuple[IntArray, FloatArray, BoolArray]:
-    """Boards as an array; [board, hand] edges over the opponent's hand, and whether a hand can be held there."""
+    """Boards as an array, edges over the opponent's hand, and whether a hand is possible, [board, hand]."""
     rows = np.array(boards, dtype=np.int64).reshape(len(boards), -1)
     if hole is None:
         free = hands_apart(rules, [(*board, *opponent) for board in boards])
@@ -413,7 +414,8 @@ def _edges_on(
 def bet_call_stake(rules: GameDef, level: int, r: int) -> int:
     """Chips at stake at the showdown if each round from `r` on has one bet, which is called.
 
-    `level` is what each player has put in. A bet has the size of the round, in no-limit games that of half the pot.
+    `level` is each player's number of chips in the pot. A bet has the size of the round, in no-limit games half the
+    pot.
 
     >>> from kilt.games.gamedef import ready_made
     >>> bet_call_stake(ready_made("leduc"), 1, 0)  # 1 + 2 + 4
@@ -426,7 +428,7 @@ def bet_call_stake(rules: GameDef, level: int, r: int) -> int:
 
 @lru_cache(maxsize=1 << 16)
 def opening_levels(rules: GameDef, history: str) -> tuple[int, ...]:
-    """[round] Chips that each player has put in when a round begins, the largest blind in the first; up to the last.
+    """Chips of each player in the pot at the beginning of each round of a history; in the first, the largest blind.
 
     >>> from kilt.games.gamedef import ready_made
     >>> opening_levels(ready_made("leduc"), "rc/crc")

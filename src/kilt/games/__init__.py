@@ -21,14 +21,14 @@ _BLUFFS = {f"bluff-{a}-{b}": (a, b) for a, b in ((1, 1), (2, 1), (2, 2))}
 
 
 def ready_made_games() -> dict[str, str]:
-    """The games that ship with kilt: their names and what they are."""
+    """Names of the games that ship with kilt, each with a one-line description."""
     dice = {name: f"Bluff (liar's dice) with {a} and {b} dice" for name, (a, b) in _BLUFFS.items()}
     return {name: describe(name) for name in library()} | dice
 
 
 @file_errors()
 def load_game(name: str | Path) -> Game:
-    """A ready-made game by name, or one from a file in ACPC format.
+    """Return a ready-made game by its name, or read one from a file in ACPC format.
 
     Parameters
     ----------
@@ -38,7 +38,12 @@ def load_game(name: str | Path) -> Game:
     Returns
     -------
     Game
-        The rules: a `Holdem` for games of poker, a `Stud` where players get cards of their own after round 1.
+        The rules: a `Holdem` for games of poker, or a `Stud` if players get private cards after round 1.
+
+    Raises
+    ------
+    GameError
+        The name is unknown, or the definition cannot be read.
     """
     if str(name) in _BLUFFS:
         return Bluff(_BLUFFS[str(name)])
@@ -52,5 +57,5 @@ def load_game(name: str | Path) -> Game:
 
 
 def poker(rules: GameDef, name: str) -> Poker:
-    """The game of poker with these rules."""
+    """Return the game of poker with these rules: `Stud` if they deal private cards after round 1, else `Holdem`."""
     return Stud(rules, name) if rules.stud else Holdem(rules, name)

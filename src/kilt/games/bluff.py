@@ -1,9 +1,10 @@
-"""Bluff(D₁, D₂), also known as liar's dice, as [Johanson16 §3.2.3] plays it.
+"""Bluff(D₁, D₂), also known as liar's dice, with the rules of [Johanson16 §3.2.3].
 
-Each player rolls their dice in secret. A die shows 1 to 5 or a star, and a star counts as any face. Players take turns
-to bid on all dice together, "at least *quantity* dice show *face*", each bid higher than the last: more dice, or as
-many of a higher face. Instead of bidding a player may call bluff: the bid is checked, and whoever was wrong loses a
-die. The winner starts the next round; who has no dice left loses the game.
+Both players roll their dice in secret. A die shows 1 to 5 or a star, and a star counts as any face. Players take turns
+to bid on all dice together, "at least *quantity* dice show *face*", each bid higher than the last: more dice, or the
+same number of a higher face. Instead of bidding, a player may call bluff: the dice decide whether the last bid was
+true, and the player who was wrong loses a die. The winner of a round starts the next one; a player without dice has
+lost the game.
 
 >>> game = Bluff((1, 1))
 >>> game.hands(0)
@@ -33,11 +34,11 @@ FACES = "12345*"
 STAR = len(FACES) - 1
 BLUFF = "bluff"
 
-# What the game is worth to the player who starts a round, by (own dice, opponent's dice): the equilibrium values of
-# the smaller games, which [Johanson16] computes first and uses as payoffs of the larger ones. (1, 1) is exact: the
-# solution of the linear programme, with its best responses taken in fractions. With two dice against one the starter
-# wins the round, and so the game, with the probability below, within 1.2e-5 by CFR+ with best responses as bounds on
-# both sides; a lost round leads to one die each, and the opponent starts.
+# The value of the game to the player who starts a round, by (own dice, opponent's dice): the equilibrium values of the
+# smaller games, which [Johanson16] computes first and uses as payoffs of the larger ones. (1, 1) is exact: the solution
+# of the linear programme, with best responses in fractions. With two dice against one, the starter wins the round, and
+# so the game, with the probability below, within 1.2e-5 by CFR+ with best responses as bounds on both sides; a lost
+# round leads to one die each, and the opponent starts.
 _WIN_TWO_TO_ONE = 0.605814
 VALUES: dict[tuple[int, int], float] = {(1, 1): -7 / 258}
 VALUES[2, 1] = _WIN_TWO_TO_ONE - (1 - _WIN_TWO_TO_ONE) * VALUES[1, 1]
@@ -45,7 +46,7 @@ VALUES[2, 1] = _WIN_TWO_TO_ONE - (1 - _WIN_TWO_TO_ONE) * VALUES[1, 1]
 
 @dataclass(frozen=True)
 class Bidding:
-    """A public position: the bids so far. Bids are numbered in rising order, six faces to a quantity."""
+    """A public position: the bids so far. Bids are numbered in ascending order, six faces to a quantity."""
 
     dice: int  # on the table
     bids: tuple[int, ...]
@@ -56,18 +57,18 @@ class Bidding:
 
     @property
     def history(self) -> str:
-        """The bids so far, and the call."""
+        """The bids so far, and the call if there was one, separated by spaces."""
         return " ".join([self._label(bid) for bid in self.bids] + [BLUFF] * self.called)
 
     def actions(self) -> tuple[str, ...]:
-        """Every higher bid, and calling bluff once there is a bid."""
+        """All higher bids, and the call of a bluff once there is a bid."""
         if self.called:
             return ()
         lowest = self.bids[-1] + 1 if self.bids else 0
         return tuple(self._label(bid) for bid in range(lowest, self.dice * len(FACES))) + (BLUFF,) * bool(self.bids)
 
     def after(self, action: str) -> Bidding:
-        """The position after a bid or a call; GameError where it is not legal."""
+        """Return the position after a bid or a call; raise GameError if the action is not legal."""
         if action not in self.actions():
             raise GameError(f"{action!r} is not legal after {self.history!r}: use one of {', '.join(self.actions())}")
         if action == BLUFF:
@@ -90,20 +91,20 @@ class Bluff:
     def __post_init__(self) -> None:
         if min(self.dice) < 1:
             raise GameError(
-                f"bluff with {self.dice[0]} and {self.dice[1]} dice cannot be: each player needs 1 at least"
+                f"bluff with {self.dice[0]} and {self.dice[1]} dice is impossible: each player needs at least 1"
             )
         for winner in (0, 1):
             following = self._next_round(winner)
             if following is not None and following not in VALUES:
                 known = ", ".join(f"{a}-{b}" for a, b in sorted(VALUES))
                 raise GameError(
-                    f"bluff with {self.dice[0]} and {self.dice[1]} dice leads to a round of {following[0]} against "
-                    f"{following[1]} dice whose value is not known; the known ones are {known}"
+                    f"bluff with {self.dice[0]} and {self.dice[1]} dice leads to a round with {following[0]} against "
+                    f"{following[1]} dice, whose value is unknown; the known ones are {known}"
                 )
 
     @property
     def name(self) -> str:
-        """What the game is called."""
+        """Name of the game, such as ``bluff-2-1``."""
         return f"bluff-{self.dice[0]}-{self.dice[1]}"
 
     @cached_property
@@ -111,11 +112,11 @@ class Bluff:
         return [["".join(roll) for roll in combinations_with_replacement(FACES, dice)] for dice in self.dice]
 
     def hands(self, player: int) -> list[str]:
-        """All rolls of a player's dice, in no order."""
+        """All rolls of a player's dice; the order of the dice does not matter."""
         return self._rolls[player]
 
     def deals(self) -> FloatArray:
-        """The dice of the players are rolled independently."""
+        """Probability of each pair of rolls, [hand of player 0, hand of player 1]: the rolls are independent."""
         chances = []
         for player in (0, 1):
             ways = [
@@ -126,15 +127,15 @@ class Bluff:
         return np.outer(chances[0], chances[1])
 
     def start(self) -> Bidding:
-        """No bid has been made."""
+        """The position before the first bid."""
         return Bidding(sum(self.dice), (), actor=0)
 
     def reveals(self, position: Position, hands: Hands, board: Board) -> list[tuple[Board, float]]:
-        """Nothing is ever revealed before the end."""
+        """Raise GameError: bluff has no public chance events."""
         raise GameError("there are no public chance events in bluff")
 
     def payoffs(self, position: Position, hands: Hands, board: Board) -> tuple[float, float]:
-        """+1 for winning the game and −1 for losing it, or the value of the round that follows."""
+        """+1 for the player who wins the game and −1 for the loser, or the value of the next round."""
         assert isinstance(position, Bidding)
         quantity, face = divmod(position.bids[-1], len(FACES))
         shown = self._rolls[0][hands[0]] + self._rolls[1][hands[1]]
@@ -144,16 +145,16 @@ class Bluff:
         return worth, -worth
 
     def worth(self, winner: int) -> float:
-        """What player 0 gets when `winner` wins the round."""
+        """Payoff of player 0 if `winner` wins the round."""
         following = self._next_round(winner)
         worth = 1.0 if following is None else VALUES[following]
         return worth if winner == 0 else -worth
 
     def board_name(self, board: Board, player: int = 0) -> str:
-        """There is no board."""
+        """Return an empty string: there is no board."""
         return ""
 
     def _next_round(self, winner: int) -> tuple[int, int] | None:
-        """The dice of the next round, its starter's first; None when the loser has none left."""
+        """The dice of the next round, its starter's first; None if the loser has none left."""
         lost = self.dice[1 - winner] - 1
         return (self.dice[winner], lost) if lost else None

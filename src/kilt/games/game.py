@@ -1,14 +1,14 @@
-"""What a game is: the `Game` protocol, and the contract that every game keeps.
+"""The `Game` protocol, and the contract that every game keeps.
 
 A game here has two players. At the start every player gets a private *hand*. Both see the players' actions, which make
-up a `Position`; chance events in between make up the *board*. Which actions are legal never depends on a hand or on the
-board. In most games both players see the board: poker and bluffing games are of this kind ([Johanson16 §3.2.2] names
-the class), and it is what lets one walk treat all hands of a player at once. In stud, cards of the board may be face
-down, for one player to see: such games have a flat tree alone.
+up a `Position`; chance events between them make up the *board*. Legal actions depend neither on hands nor on the board.
+In most games both players see the board: poker and bluffing games are of this kind ([Johanson16 §3.2.2] names the
+class), and this is what lets one walk treat all hands of a player at once. In stud, some cards of the board are face
+down and visible to one player: such games only have a flat tree.
 
-So a game answers five questions: which hands there are (`hands`), how they are dealt (`deals`), where play starts
-(`start`, and from there `Position.after`), what may be revealed (`reveals`) and what it pays (`payoffs`). The flat tree
-and the public tree are both built from these answers, and information sets are named by what a player sees.
+So a game answers five questions: the private hands (`hands`), the probabilities of deals (`deals`), the first position
+(`start`, and from there `Position.after`), the outcomes of chance (`reveals`) and the payoffs (`payoffs`). The flat
+tree and the public tree are both built from these answers, and information sets are named by what a player sees.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ import numpy as np
 from kilt.arrays import FloatArray
 from kilt.errors import GameError
 
-CHANCE = -1  # the actor where the next thing to happen is a chance event
-TERMINAL = -2  # the actor where the game is over
+CHANCE = -1  # the actor if a chance event is next
+TERMINAL = -2  # the actor if the game is over
 REVEAL = "/"  # the label of a chance event in a history
 
 Hands: TypeAlias = tuple[int, int]  # the private hand of each player, by number
-Board: TypeAlias = tuple[int, ...]  # what chance has dealt since the start
+Board: TypeAlias = tuple[int, ...]  # the outcomes of all chance events since the start
 
 
 class Position(Protocol):
-    """What both players know of the actions so far. Positions are values: `after` makes a new one."""
+    """The actions so far, which both players know. Positions are values: `after` returns a new one."""
 
     @property
     def actor(self) -> int:
@@ -39,47 +39,47 @@ class Position(Protocol):
 
     @property
     def round(self) -> int:
-        """How many chance events have happened since the start."""
+        """Number of chance events since the start."""
 
     @property
     def history(self) -> str:
-        """All labels so far: no two positions share it."""
+        """The labels of all actions so far; no two positions share a history."""
 
     def actions(self) -> tuple[str, ...]:
-        """The labels of the legal actions; only REVEAL at chance, and nothing at the end."""
+        """The labels of the legal actions; at a chance event only REVEAL, and at the end none."""
 
     def after(self, action: str) -> Position:
         """The position after a legal action."""
 
 
 class Game(Protocol):
-    """The rules: who acts, what is legal, what is private, what it pays."""
+    """The rules of a two-player game: hands, deals, legal actions, chance events and payoffs."""
 
     @property
     def name(self) -> str:
-        """What the game is called."""
+        """Name of the game."""
 
     def hands(self, player: int) -> Sequence[str]:
         """The names of all private hands that a player can be dealt."""
 
     def deals(self) -> FloatArray:
-        """[hand of player 0, hand of player 1]: the probability of each deal."""
+        """Probability of each deal, shape (hands of player 0, hands of player 1)."""
 
     def start(self) -> Position:
-        """The position before anybody has acted."""
+        """The position before the first action."""
 
     def reveals(self, position: Position, hands: Hands, board: Board) -> list[tuple[Board, float]]:
-        """What the board can become at a chance position, with probabilities, given what has been dealt."""
+        """The possible boards after a chance event, with their probabilities, given the cards dealt so far."""
 
     def payoffs(self, position: Position, hands: Hands, board: Board) -> tuple[float, float]:
-        """What each player wins at the end."""
+        """What each player wins at the end, in chips; the two numbers add up to 0 except for rake."""
 
     def board_name(self, board: Board, player: int) -> str:
-        """The board in print, as a player sees it."""
+        """The board in text, as a player sees it."""
 
 
 def check_game(game: Game, *, walks: int = 200, seed: int = 0, longest: int = 1000) -> None:
-    """Check that a game keeps the contract, on random walks through it.
+    """Check on random walks that a game keeps the contract.
 
     Parameters
     ----------
@@ -88,17 +88,15 @@ def check_game(game: Game, *, walks: int = 200, seed: int = 0, longest: int = 10
     walks : int
         Number of random walks.
     seed : int
-        Of the walks.
+        Seed of the walks.
     longest : int
-        Actions after which a walk must have ended.
+        Maximum number of actions in a walk.
 
     Raises
     ------
     GameError
-        Where the contract is broken; the message says how, and at which position.
+        The game breaks the contract; the message names the rule and the position.
 
-    Examples
-    --------
     >>> from kilt.games import load_game
     >>> check_game(load_game("leduc"))
     """
@@ -124,21 +122,21 @@ def check_game(game: Game, *, walks: int = 200, seed: int = 0, longest: int = 10
             where = f"at {position.history!r}"
             require(position.actor in (0, 1, CHANCE), f"the actor is {position.actor} {where}")
             actions = position.actions()
-            require(len(actions) > 0, f"nobody can act {where}")
-            require(len(set(actions)) == len(actions), f"an action is there twice {where}")
+            require(len(actions) > 0, f"the actor has no legal action {where}")
+            require(len(set(actions)) == len(actions), f"two actions share a label {where}")
             try:
                 position.after("no such action")
             except GameError:
                 pass
             else:
-                require(False, f"an unknown action is taken {where}")
+                require(False, f"an unknown action is accepted {where}")
             if position.actor == CHANCE:
                 require(actions == (REVEAL,), f"the actions of chance are {actions} {where}")
                 outcomes = game.reveals(position, hands, board)
                 total = sum(p for _, p in outcomes)
                 require(abs(total - 1) < 1e-9, f"outcomes add up to {total} {where}")
                 require(all(p > 0 for _, p in outcomes), f"an outcome has no probability {where}")
-                require(len({b for b, _ in outcomes}) == len(outcomes), f"an outcome is there twice {where}")
+                require(len({b for b, _ in outcomes}) == len(outcomes), f"two outcomes are equal {where}")
                 require(all(b[: len(board)] == board for b, _ in outcomes), f"the board is not kept {where}")
                 board = rng.choice(outcomes)[0]
             action = rng.choice(actions)

@@ -12,14 +12,14 @@ limit or nolimit    —            raises of a fixed size, or of any size from t
 ``stack``           per player   chips at the start; a limit game may leave it out (no limit to them)
 ``blind``           per player   chips posted before the cards; antes are equal blinds
 ``raiseSize``       per round    limit only: chips that a raise adds
-``firstPlayer``     per round    who acts first, counted from 1; left out: player 1
-``maxRaises``       per round    raises allowed, blinds not counted; left out: any number
+``firstPlayer``     per round    who acts first, counted from 1; default: player 1
+``maxRaises``       per round    raises allowed, blinds not counted; default: any number
 ``numSuits``        one          1 to 4
 ``numRanks``        one          1 to 13, the highest ones
 ``numHoleCards``    one          private cards of each player
 ``numBoardCards``   per round    new public cards of that round
-``numUpCards``      per round    cards that each player gets face up as the round begins; left out: none
-``numDownCards``    per round    cards that each player gets face down then; left out: none
+``numUpCards``      per round    cards that each player gets face up as the round begins; default: none
+``numDownCards``    per round    cards that each player gets face down then; default: none
 ==================  ===========  =========================================================================
 
 The last two are for stud and not the ACPC's: up-cards belong to one player and are seen by both. In the first round the
@@ -52,14 +52,14 @@ MOST_SEEN = 7  # hole and board cards that a hand's strength is computed from
 
 
 class _Key(NamedTuple):
-    """What a key of the file becomes, and what it may be."""
+    """The field of `GameDef` that a key of the file sets, with its bounds."""
 
     field: str
     per: Literal["game", "player", "round"]
     low: int
     high: int
     default: int | None = None
-    origin: int = 0  # the file counts from here, `GameDef` from 0
+    origin: int = 0  # the file counts from this number, `GameDef` from 0
 
 
 _KEYS = {
@@ -82,7 +82,7 @@ _SPELLING = {name.lower(): name for name in _KEYS}
 
 
 class _EntryError(GameError):
-    """What is wrong with one key; `GameDef.parse` adds where that is."""
+    """An error in one key; `GameDef.parse` adds the line to the message."""
 
     def __init__(self, key: str, what: str) -> None:
         super().__init__(f"{what}: check `{key}`")
@@ -92,16 +92,16 @@ class _EntryError(GameError):
 
 @dataclass(frozen=True)
 class GameDef:
-    """The rules of a poker game as data, checked. Players and rounds are counted from 0."""
+    """The rules of a poker game as data, validated. Players and rounds are counted from 0."""
 
     betting: Literal["limit", "nolimit"]
     players: int
     rounds: int
-    stacks: tuple[int, ...]  # per player; UNLIMITED where a limit game does not say
+    stacks: tuple[int, ...]  # per player; UNLIMITED if a limit game has no stacks
     blinds: tuple[int, ...]  # per player
     raise_sizes: tuple[int, ...]  # per round; empty in no-limit
     first_player: tuple[int, ...]  # per round
-    max_raises: tuple[int, ...]  # per round; UNLIMITED_RAISES where the game does not say
+    max_raises: tuple[int, ...]  # per round; UNLIMITED_RAISES if the file does not limit them
     suits: int
     ranks: int
     hole_cards: int
@@ -118,7 +118,7 @@ class GameDef:
 
     @classmethod
     def parse(cls, text: str, source: str = "the game definition") -> GameDef:
-        """Read a definition; `source` is what error messages call it.
+        """Parse a definition; `source` is its name in error messages. Raises GameError if the definition is invalid.
 
         >>> GameDef.parse(str(ready_made("kuhn")).replace("blind = 1", "blind = one"), source="my.game")
         Traceback (most recent call last):
@@ -137,7 +137,7 @@ class GameDef:
 
     @classmethod
     def read(cls, path: str | Path) -> GameDef:
-        """Read a definition from a file; GameError where it cannot be read or is broken."""
+        """Read a definition from a file; raise GameError if the file cannot be read or is invalid."""
         try:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -151,7 +151,7 @@ class GameDef:
         rows = []
         for name, key in _KEYS.items():
             values = self._values(name)
-            if any(value != key.default for value in values):  # what the reader assumes need not be written
+            if any(value != key.default for value in values):  # default values are not written
                 rows.append(f"{name} = {' '.join(map(str, values))}")
         return "\n".join(["GAMEDEF", self.betting, *rows, "END GAMEDEF", ""])
 
@@ -164,18 +164,19 @@ class GameDef:
 
     @property
     def big_blind(self) -> int:
-        """The largest blind: the unit of win rates and the smallest raise of no-limit."""
+        """The largest blind, in chips: the unit of win rates and the minimum bet of no-limit games."""
         return max(self.blinds)
 
     @property
     def stud(self) -> bool:
-        """Whether players get cards of their own after the first round."""
+        """Whether players get private cards after the first round."""
         return bool(self.up_cards or self.down_cards)
 
     def dealt(self, round: int) -> tuple[int, int, int, int, int]:  # noqa: A002
-        """How many cards a round of a game for two deals after the hole cards, in the order of dealing.
+        """Numbers of cards that a round of a two-player game deals, in the order of dealing, hole cards not included.
 
-        Public ones, up-cards of player 0 and of player 1, then cards that player 0 and player 1 get face down.
+        The five numbers are public cards, up-cards of player 0 and of player 1, and cards face down for player 0 and
+        for player 1.
 
         >>> ready_made("leduc-stud").dealt(1), ready_made("holdem.limit.2p").dealt(1)
         ((0, 1, 1, 0, 0), (3, 0, 0, 0, 0))
@@ -193,7 +194,7 @@ class GameDef:
 
     @cached_property
     def round_names(self) -> tuple[str, ...]:
-        """What the betting rounds are called, in order; those of Texas hold'em have names of their own.
+        """Names of the betting rounds in order; Texas hold'em has preflop, flop, turn and river.
 
         >>> ready_made("holdem.limit.2p").round_names, ready_made("leduc").round_names
         (('preflop', 'flop', 'turn', 'river'), ('round 1', 'round 2'))
@@ -204,7 +205,7 @@ class GameDef:
 
     @cached_property
     def seat_names(self) -> tuple[str, ...]:
-        """What the two seats are called: by their blinds, or by who acts first where both post the same.
+        """Names of the two seats: by their blinds, or by who acts first if both post the same blind.
 
         >>> ready_made("holdem.limit.2p").seat_names, ready_made("leduc").seat_names
         (('big blind', 'small blind'), ('first to act', 'second to act'))
@@ -214,13 +215,13 @@ class GameDef:
         return tuple("first to act" if self.first_player[0] == seat else "second to act" for seat in (0, 1))
 
     def _values(self, name: str) -> tuple[int, ...]:
-        """The values of a key, as a file has them."""
+        """The values of a key, as they appear in a file."""
         key = _KEYS[name]
         value: int | tuple[int, ...] = getattr(self, key.field)
         return tuple(v + key.origin for v in ((value,) if isinstance(value, int) else value))
 
     def _complaints(self) -> Iterator[_EntryError]:
-        """What is wrong, most basic things first: a check relies on those before it."""
+        """Yield the errors in the rules, basic ones first: each check relies on the previous ones."""
         if self.betting not in ("limit", "nolimit"):
             yield _EntryError(_BETTING, f"the betting is {self.betting!r}; it may be limit or nolimit")
         for name, key in _KEYS.items():
@@ -240,7 +241,7 @@ class GameDef:
 
         big_blind, stack = self.big_blind, min(self.stacks)
         if big_blind == 0:
-            yield _EntryError("blind", "blind is 0 for every player; somebody must post at least 1 chip")
+            yield _EntryError("blind", "blind is 0 for every player; at least one player must post 1 chip or more")
         if stack < big_blind:
             what = f"stack is {stack} chips; every player needs at least the big blind ({big_blind})"
             yield _EntryError("stack", what)
@@ -267,7 +268,7 @@ class _Entry(NamedTuple):
 
 
 def _scan(text: str, source: str) -> tuple[dict[str, _Entry], int]:
-    """The entries of a definition by key, and the line of its END GAMEDEF."""
+    """Return the entries of a definition by key, and the line number of its END GAMEDEF."""
     entries: dict[str, _Entry] = {}
     begun = False
     number = 0
@@ -302,7 +303,7 @@ def _scan(text: str, source: str) -> tuple[dict[str, _Entry], int]:
 
 
 def _fields(entries: dict[str, list[str]]) -> dict[str, Any]:
-    """The fields of a `GameDef` from the words of a definition, with defaults for what it may leave out."""
+    """Convert the words of a definition to fields of `GameDef`, with defaults for optional keys."""
     if _BETTING not in entries:
         raise _EntryError(_BETTING, "the kind of betting is missing")
     fields: dict[str, Any] = {"betting": entries[_BETTING][0]}
@@ -315,7 +316,7 @@ def _fields(entries: dict[str, list[str]]) -> dict[str, Any]:
                 raise _EntryError(name, f"{name} is {given!r}; it takes whole numbers") from None
         elif key.default is not None:
             count: int = fields["players" if key.per == "player" else "rounds"]
-            values = [key.default - key.origin] * min(count, 10)  # what is above 10 will be refused
+            values = [key.default - key.origin] * min(count, 10)  # more than 10 players are refused later
         elif key.field == "raise_sizes" and fields["betting"] == "nolimit":
             values = []
         else:
@@ -330,7 +331,7 @@ def _fields(entries: dict[str, list[str]]) -> dict[str, Any]:
 
 
 def library() -> dict[str, str]:
-    """The definitions that come with kilt: name → text.
+    """Texts of the definitions that ship with kilt, by name.
 
     >>> sorted(library())[:3]
     ['holdem.2-1', 'holdem.2-4', 'holdem.3-1']
@@ -344,7 +345,7 @@ def library() -> dict[str, str]:
 
 
 def ready_made(name: str) -> GameDef:
-    """A definition that comes with kilt, by name.
+    """Return a definition that ships with kilt; raise GameError if the name is unknown.
 
     >>> ready_made("kuhn").blinds
     (1, 1)
@@ -353,7 +354,7 @@ def ready_made(name: str) -> GameDef:
 
 
 def describe(name: str) -> str:
-    """A ready-made game in a few words.
+    """Return the one-line description of a ready-made game.
 
     >>> describe("kuhn")
     'Kuhn poker: three cards, one of them each, antes of 1, one bet of 1'

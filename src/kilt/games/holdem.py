@@ -1,6 +1,6 @@
-"""The hold'em family: any two-player game that an ACPC game definition describes, from Kuhn poker to no-limit hold'em.
+"""The hold'em family: any two-player game with an ACPC game definition, from Kuhn poker to no-limit hold'em.
 
-The betting and the cards do not meet before the end: `Betting` is the position, `Holdem` deals and pays.
+Betting and cards are independent until the end of a hand: `Betting` is the public position, `Holdem` deals and pays.
 
 >>> from kilt.games.gamedef import ready_made
 >>> game = Holdem(ready_made("holdem.nolimit.2p"))
@@ -33,35 +33,36 @@ from kilt.games.game import CHANCE, REVEAL, TERMINAL, Board, Hands, Position
 from kilt.games.gamedef import UNLIMITED_RAISES, GameDef
 
 FOLD, CALL, RAISE = "f", "c", "r"
-MOST_ACTIONS = 64  # of a round, as in the ACPC's server: no raise is legal that a call could not follow
-KEPT = 1 << 16  # positions of a game that are remembered: some 30 MB
-KEPT_WAYS = 1 << 14  # positions whose way is remembered: some 15 MB
+MOST_ACTIONS = 64  # per round, as in the ACPC's server: a raise is legal only if a call can follow
+KEPT = 1 << 16  # positions of a game that are cached: some 30 MB
+KEPT_WAYS = 1 << 14  # positions whose path is cached: some 15 MB
 
 _ACTION = re.compile(r"[fc/]|r(?:[1-9][0-9]{0,9})?")
 
 
 @dataclass(frozen=True)
 class Betting:
-    """A public position: the betting so far. It is a value; `after` makes a new one.
+    """A public position: the betting so far. It is a value; `after` returns a new one.
 
     Labels of actions are the ACPC's: ``f``, ``c``, ``r`` in limit games, ``r300`` for a raise *to* 300 chips over the
-    whole hand in no-limit games, and ``/`` where a round begins. Chips are counted over the whole hand.
+    whole hand in no-limit games, and ``/`` for the start of a round. Chips are counted over the whole hand.
     """
 
     rules: GameDef
     history: str
     round: int
     actor: int
-    spent: tuple[int, int]  # chips that each player has put in
-    opened_at: int  # chips that each had put in when the round began: antes are such, blinds are bets of the round
+    spent: tuple[int, int]  # chips that each player has put into the pot
+    # chips of each player in the pot when the round began: antes, but not blinds, which are bets of the round
+    opened_at: int
     raises: int  # in this round
-    last_raise: int  # by how much, at least, the next raise must go up in no-limit
-    to_act: int  # how many players have yet to answer before the round ends
+    last_raise: int  # minimum increase of the next raise in no-limit games
+    to_act: int  # number of players who must still act before the round ends
     folded: int | None = None
 
     @classmethod
     def start(cls, rules: GameDef) -> Betting:
-        """The position before anybody has acted: blinds are posted."""
+        """The position before the first action: blinds are posted."""
         first = rules.first_player[0]
         blinds = (rules.blinds[0], rules.blinds[1])
         ante = blinds[0] if blinds[0] == blinds[1] else 0
@@ -69,30 +70,30 @@ class Betting:
 
     @classmethod
     def opening(cls, rules: GameDef, round: int, spent: int) -> Betting:  # noqa: A002
-        """The position at the beginning of a round, when each player has put in `spent` chips."""
+        """The position at the beginning of a round in which each player has `spent` chips in the pot."""
         first = rules.first_player[round]
         return cls(rules, "", round, first, (spent, spent), spent, 0, rules.big_blind, 2)._turn_to(first)
 
     @property
     def facing(self) -> int:
-        """Chips that the actor has to add to match the other; 0 where checking is free."""
+        """Chips that the actor must add to match the opponent; 0 if checking is free."""
         return max(self.spent) - self.spent[self.actor]
 
     @property
     def to_call(self) -> int:
-        """Chips that a call adds: what there is to match, or all that the actor has left."""
+        """Chips that a call adds: the difference to the opponent's chips, or the rest of the actor's stack if less."""
         return min(max(self.spent), self.rules.stacks[self.actor]) - self.spent[self.actor]
 
     @property
     def stake(self) -> int:
-        """Chips that the loser loses: what the other has not matched goes back."""
+        """Chips that the loser loses: the unmatched part of a bet is returned."""
         return min(self.spent)
 
     def raise_bounds(self) -> tuple[int, int] | None:
-        """The least and the most chips that the actor can raise *to*, or None where no raise is legal.
+        """Minimum and maximum number of chips that the actor can raise *to*; None if no raise is legal.
 
-        Whoever cannot afford the least may still go all-in. Against a player who is all-in there is no raise, and none
-        once a round has 63 actions.
+        A player who cannot afford the minimum may still go all-in. There is no raise against a player who is all-in,
+        nor after 63 actions of a round.
         """
         rules, me = self.rules, self.actor
         stack, level = rules.stacks[me], max(self.spent)
@@ -107,7 +108,7 @@ class Betting:
         return min(least, stack), min(most, stack)
 
     def passive_actions(self) -> tuple[str, ...]:
-        """The legal actions other than raises. Folding is not legal where checking is free."""
+        """The legal actions other than raises. Folding is not legal if checking is free."""
         if self.actor < 0:
             return (REVEAL,) if self.actor == CHANCE else ()
         return (FOLD, CALL) if self.facing else (CALL,)
@@ -122,7 +123,7 @@ class Betting:
         return (*self.passive_actions(), *(f"{RAISE}{to}" for to in range(bounds[0], bounds[1] + 1)))
 
     def after(self, action: str) -> Betting:
-        """The position after an action; GameError where it is not legal."""
+        """Return the position after an action; raise GameError if the action is not legal."""
         me = self.actor
         if me == CHANCE and action == REVEAL:
             first = self.rules.first_player[self.round + 1]
@@ -142,7 +143,7 @@ class Betting:
             called = self.spent[me] + self.to_call
             return self._with(action, spent=self._spend(called), to_act=self.to_act - 1)._turn_to(1 - me)
         bounds = self.raise_bounds()
-        # An agent of a user's own may answer something that is no text.
+        # A user's agent may return something that is not a string.
         if bounds and (
             match := re.fullmatch(RAISE if self.rules.betting == "limit" else rf"{RAISE}(\d+)", str(action))
         ):
@@ -159,7 +160,7 @@ class Betting:
         raise GameError(f"{action!r} is not legal after {self.history!r}: {self._menu()}")
 
     def _menu(self) -> str:
-        """What is legal here, in words."""
+        """Describe the legal actions in words, for error messages."""
         if self.actor == TERMINAL:
             return "the hand is over"
         labels = [*self.passive_actions()]
@@ -169,7 +170,7 @@ class Betting:
 
     @property
     def _acted(self) -> int:
-        """Actions of this round so far: its raises, and a check or call that came first. Players act in turn."""
+        """Number of actions of this round: its raises, and a check or call before them. Players alternate."""
         return self.raises + (self.raises + (self.actor != self.rules.first_player[self.round])) % 2
 
     def _all_in(self, player: int) -> bool:
@@ -182,10 +183,10 @@ class Betting:
         return replace(self, history=self.history + action, **changes)  # type: ignore[arg-type]
 
     def _turn_to(self, player: int) -> Betting:
-        """Hand the turn to `player`, or to the other one, whoever has chips and has yet to answer; or end the round.
+        """Give the turn to `player` or to the opponent, the first who can and must act; or end the round.
 
-        As in the ACPC's server, a round begins only between players who both have chips, but one that has begun asks
-        all who do: the big blind checks even where the small blind is all-in with a call.
+        As in the ACPC's server, a round begins only between players who both have chips, but once it has begun, every
+        player with chips acts: the big blind checks even if the small blind is all-in with a call.
         """
         begun = self.round == 0 or self.to_act < 2
         if begun or not (self._all_in(0) or self._all_in(1)):
@@ -196,30 +197,33 @@ class Betting:
 
 
 class Positions:
-    """The positions of a game by history. The last 65,536 are remembered, so that most of a replay is looking up.
+    """The positions of a game by history, with a cache of the last 65,536, so that a replay is mostly look-ups.
 
-    There is one for each game in a process: see `positions_of` and `positions_after`.
+    A process has one for each game: see `positions_of` and `positions_after`.
     """
 
     def __init__(self, start: Betting) -> None:
         self.rules, self.start = start.rules, start
-        self._known: dict[tuple[str, str], Betting] = {}  # by history and next action; "" stands for none
+        self._known: dict[tuple[str, str], Betting] = {}  # by history and next action; "" stands for no action
         self._moves: dict[str, tuple[tuple[Betting, str], ...]] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
-        return positions_after, (self.start,)  # what is remembered stays in its process
+        return positions_after, (self.start,)  # the cache stays in its process
 
     def after(self, position: Betting, action: str) -> Betting:
-        """The position after an action: `position.after(action)`, remembered. GameError where it is not legal."""
+        """Return `position.after(action)` from the cache; raise GameError if the action is not legal."""
         found = self._known.get((position.history, action))
         return found or self._keep(position.history, action, position.after(action))
 
     def replay(self, history: str) -> Betting:
-        """The position after a history, labels one after another; GameError where it is not legal."""
+        """Return the position after a history; raise GameError if an action is not legal.
+
+        A history is a sequence of ACPC labels without separators.
+        """
         position = self._known.get((history, ""))
         if position is not None:
             return position
-        # In a match each history adds an action to the last one, which is known then.
+        # In a match, a history is the previous one plus an action, and the previous one is in the cache.
         before = history[: max(history.rfind(label) for label in (FOLD, CALL, RAISE))]
         position = self._known.get((before, ""), self.start)
         at = len(position.history)
@@ -227,17 +231,17 @@ class Positions:
             action = _ACTION.match(history, at)
             if not action:
                 raise GameError(
-                    f"the betting {quoted(history)} has {history[at]!r} where f, c, r or / belongs, r with the chips "
-                    "it goes to in no-limit games only: check who wrote it"
+                    f"the betting {quoted(history)} has {history[at]!r} in place of f, c, r or /; in no-limit games, "
+                    "and only in these, the chips follow the r: check the program that wrote it"
                 )
             try:
                 position, at = self.after(position, action[0]), action.end()
             except GameError as error:
-                raise GameError(f"the betting {quoted(history)} cannot be: {error}") from None
+                raise GameError(f"the betting {quoted(history)} is impossible: {error}") from None
         return self._keep(history, "", position)
 
     def moves(self, position: Betting) -> tuple[tuple[Betting, str], ...]:
-        """Each action that led to a position, with the position before it; remembered. Chance's ``/`` is among them."""
+        """Return each action on the path to a position, with the position before it; chance's ``/`` is included."""
         found = self._moves.get(position.history)
         if found is None:
             if len(self._moves) >= KEPT_WAYS:
@@ -256,22 +260,27 @@ class Positions:
 
 @lru_cache(maxsize=16)
 def positions_of(rules: GameDef) -> Positions:
-    """The positions of the game with these rules."""
+    """Return the cached positions of the game with these rules."""
     return positions_after(Betting.start(rules))
 
 
 @lru_cache(maxsize=16)
 def positions_after(start: Betting) -> Positions:
-    """The positions that follow one, which stands for the beginning: its history is empty."""
+    """Return the cached positions that follow `start`, whose history is empty."""
     return Positions(start)
 
 
 @dataclass(frozen=True)
 class Poker(ABC):
-    """A two-player game from its definition: private hands at the start, betting, and what it pays.
+    """A two-player game of poker: private hands at the start, betting, and payoffs.
 
-    How later cards are dealt is for `Holdem` and `Stud` to say. Hands are numbered as in `Deck.holes`, boards are card
+    `Holdem` and `Stud` implement how later cards are dealt. Hands are numbered as in `Deck.holes`, boards are card
     numbers.
+
+    Raises
+    ------
+    GameError
+        The definition has features that kilt does not support, such as more than two players.
     """
 
     rules: GameDef
@@ -301,22 +310,22 @@ class Poker(ABC):
 
     @property
     def numbers(self) -> IntArray:
-        """[hand] numbers in `Deck.holes` of the private hands that players may hold, ascending: here, all of them."""
+        """Indices in `Deck.holes` of the private hands that players may hold, ascending: by default all of them."""
         return np.arange(comb(self.deck.size, self.rules.hole_cards))
 
     @cached_property
     def holes(self) -> ByteArray:
-        """[hand, card] the private hands that players may hold."""
+        """Cards of the private hands that players may hold, shape (hands, cards)."""
         return self.deck.holes(self.rules.hole_cards)[self.numbers]
 
     @property
     def weights(self) -> FloatArray:
-        """[player, hand] how likely hands are before it is known what they have in common: here, all alike."""
+        """Weight of each hand before common cards are considered, shape (2, hands): by default 1."""
         return np.ones((2, len(self.numbers)))
 
     @property
     def definition(self) -> str:
-        """All that the game is, but for its name, as a text: games with the same one are the same."""
+        """Text that defines the game, except its name: games with equal texts are equal."""
         return str(self.rules)
 
     @cached_property
@@ -328,7 +337,7 @@ class Poker(ABC):
         return [self.deck.name(hand) for hand in self._holes]
 
     def deals(self) -> FloatArray:
-        """Pairs of hands without a card in common, as likely as both hands are: here, all alike."""
+        """Probability of each pair of hands, proportional to both weights; pairs with a common card have 0."""
         held = np.zeros((len(self._holes), self.deck.size))
         np.put_along_axis(held, np.array(self._holes), 1.0, axis=1)
         likely = (held @ held.T == 0) * np.outer(*self.weights)
@@ -341,22 +350,26 @@ class Poker(ABC):
         return positions_of(self.rules)
 
     def start(self) -> Betting:
-        """The position before anybody has acted: blinds are posted."""
+        """The position before the first action: blinds are posted."""
         return self.positions.start
 
     def replay(self, history: str) -> Betting:
-        """The position after a history.
+        """Return the position after a history.
 
         Parameters
         ----------
         history : str
-            Labels as the ACPC writes them, one after another: ``f``, ``c``, ``r`` in limit games, ``r300`` for a raise
-            *to* 300 chips over the whole hand in no-limit games, ``/`` where a round begins.
+            ACPC labels without separators: ``f``, ``c``, ``r`` in limit games, ``r300`` for a raise *to* 300 chips over
+            the whole hand in no-limit games, ``/`` for the start of a round.
 
         Returns
         -------
         Betting
-            GameError is raised where an action is not legal.
+
+        Raises
+        ------
+        GameError
+            An action is not legal.
         """
         return self.positions.replay(history)
 
@@ -376,16 +389,22 @@ class Poker(ABC):
 
     @abstractmethod
     def board_name(self, board: Board, player: int) -> str:
-        """The cards dealt since the start that a player sees, rounds split by ``/``."""
+        """The cards dealt since the start that a player sees; ``/`` separates rounds."""
 
     @abstractmethod
     def _shown(self, player: int, hand: int, board: Board) -> tuple[int, ...]:
-        """The cards that count for a player at a showdown."""
+        """The cards that form a player's hand at showdown."""
 
 
 @dataclass(frozen=True)
 class Holdem(Poker):
-    """A game whose later cards are all public."""
+    """A game of poker whose later cards are all public.
+
+    Raises
+    ------
+    GameError
+        The definition is one of stud.
+    """
 
     name: str = "hold'em"
 
@@ -393,36 +412,36 @@ class Holdem(Poker):
         super().__post_init__()
         if self.rules.stud:
             raise GameError(
-                f"{self.name} is stud: after the first round players get cards of their own (`numUpCards`, "
+                f"{self.name} is stud: after the first round, each player gets cards (`numUpCards`, "
                 "`numDownCards`); use a game without them, or `kilt.games.load_game`"
             )
 
     @property
     def known_board(self) -> Board:
-        """The public cards that are there when the game begins."""
+        """The public cards at the beginning of the game: none in a whole game."""
         return ()
 
     @property
     def marks(self) -> FloatArray:
-        """[mark, hand] what else tells hands apart: suits that differ in it are not alike. Here, nothing."""
+        """Further properties of hands, shape (marks, hands), that suit isomorphism must preserve: here, none."""
         return np.zeros((0, len(self.numbers)))
 
     def rake(self, stakes: FloatArray) -> FloatArray:
-        """Chips that the house takes from pots to which both players have put in `stakes` each: here, none."""
+        """Chips that the house takes from a pot to which each player has contributed `stakes`: here, 0."""
         return np.zeros(np.shape(stakes))
 
     @property
     def tilts(self) -> FloatArray:
-        """[player, case] the share by which payoffs differ from the rules', by how a hand ends (`tilt`): here, 0."""
+        """Relative change of payoffs by player and by how a hand ends, shape (2, 4) (see `tilt`): here, 0."""
         return np.zeros((2, 4))
 
     @property
     def real(self) -> Holdem:
-        """The game with the payoffs of its rules, by which strategies are judged: here, itself."""
+        """The game with unmodified payoffs, in which strategies are evaluated: here, the game itself."""
         return self
 
     def reveals(self, position: Position, hands: Hands, board: Board) -> list[tuple[Board, float]]:
-        """All sets of cards for the next round that nobody holds, equally likely."""
+        """All sets of cards for the next round that neither player holds, equally likely."""
         held = {*self._holes[hands[0]], *self._holes[hands[1]], *self.known_board, *board}
         rest = np.array([card for card in range(self.deck.size) if card not in held])
         count = self.rules.board_cards[position.round + 1]
@@ -433,7 +452,7 @@ class Holdem(Poker):
         return (*self._holes[hand], *self.known_board, *board)
 
     def board_name(self, board: Board, player: int = 0) -> str:
-        """The cards of the board, rounds split by ``/`` as in ACPC states; both players see the same."""
+        """The cards of the board; ``/`` separates rounds, as in ACPC states. Both players see the same."""
         board = (*self.known_board, *board)
         parts, start = [], 0
         for count in self.rules.board_cards:
@@ -446,5 +465,5 @@ class Holdem(Poker):
 
 @lru_cache(maxsize=1 << 14)
 def _strength(cards: tuple[int, ...], deck: Deck) -> int:
-    """`strength`, remembered: whoever writes out a small game asks for the same hands again and again."""
+    """`strength` with a cache: building the tree of a small game needs the same hands again and again."""
     return strength(cards, deck)

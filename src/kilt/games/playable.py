@@ -1,4 +1,4 @@
-"""Games that agents play: poker whose later cards are all public."""
+"""Games that agents can play: poker whose later cards are all public."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from kilt.games.stud import Stud
 
 
 def load_holdem(name: str | Path) -> Holdem:
-    """A poker game by name or file: agents and the ACPC know no other kind."""
+    """Load a poker game by name or file; raise PlayError if agents cannot play it."""
     game = load_game(name)
     if isinstance(game, Stud):
         raise PlayError(
-            f"{name} is stud: agents play games whose later cards are all public; solve it and judge what is found, "
+            f"{name} is stud: agents play games whose later cards are all public; solve it and evaluate the strategy "
             f"with `kilt solve {name}`"
         )
     if not isinstance(game, Holdem):
-        raise PlayError(f"{name} is no poker: agents play games with cards and bets, see `kilt game list`")
+        raise PlayError(f"{name} is not poker: agents play games with cards and bets, see `kilt game list`")
     return game

@@ -1,13 +1,13 @@
-"""How large a heads-up game is: exact counts, as whole numbers of any length.
+"""Size of a heads-up game: exact counts, as integers of any length.
 
-Betting does not depend on the cards, so a round has as many information sets as there are betting sequences that leave
-a decision to somebody, times the hands and boards that this player may see.
+Betting does not depend on the cards. So the number of information sets of a round is the number of betting sequences
+that end with a decision, times the number of hands and boards that this player may see.
 
-Limit games have few betting sequences: they are walked, merging those with the same future. No-limit games have too
-many. M. Johanson, "Measuring the size of large no-limit poker games" (2013), counts them by the chips that are left;
-one can go further. Let the shorter stack have R chips behind the level at which a round opens, and B be the big blind.
-In one round no raise is smaller than the one before or than B, so the ways to reach level t < R in k raises are the
-partitions of t into k parts of at least B, which are the partitions of m = t − kB into at most k parts,
+Limit games have few betting sequences: a walk counts them, and merges sequences with the same future. No-limit games
+have too many. M. Johanson, "Measuring the size of large no-limit poker games" (2013), counts them by the remaining
+chips; kilt goes further. Let the shorter stack have R chips behind the level at which a round opens, and B be the big
+blind. In one round no raise is smaller than the previous one or than B, so the ways to reach level t < R in k raises
+are the partitions of t into k parts of at least B, which are the partitions of m = t − kB into at most k parts,
 
     q_k(m) = q_{k−1}(m) + q_k(m − k),
 
@@ -15,13 +15,13 @@ some R² / 2B additions for all of them. The rest follows:
 
 - A round is opened by the first player or, after a check or call, by the second: two decisions at t = 0, and every
   sequence of raises happens twice. Each raise leaves a decision to the other player.
-- Whoever may raise may put the shorter stack all-in. That leaves one decision, and none in later rounds. With equal
-  stacks there is one way to do it. A stack that is deeper by D has D + 1, less those too small for a raise: after a
-  last raise of d to level t, min(t + d − R, D) of them where that is positive. `_too_small` sums this up.
+- A player who may raise may put the shorter stack all-in. This leaves one decision, and none in later rounds. With
+  equal stacks there is one way to do it. A stack that is deeper by D has D + 1 ways, minus those too small for a raise:
+  after a last raise of d to level t, min(t + d − R, D) of them if that is positive. `_too_small` sums this up.
 - A round that ends at level t leaves R − t behind: the ways to begin the next round are a convolution.
 
-As in that paper, stacks and `maxRaises` alone end the raises of a round. The ACPC's server, and with it `games.holdem`,
-allows none after 63 actions.
+As in that paper, only stacks and `maxRaises` limit the raises of a round. The ACPC's server, and with it
+`games.holdem`, allows none after 63 actions.
 
 >>> from kilt.games.gamedef import ready_made
 >>> size = size_of(ready_made("holdem.limit.2p"))
@@ -56,15 +56,15 @@ MOST_SECONDS = 60.0  # games that would take longer to count are refused
 
 
 class Counts(tuple[int, ...]):
-    """One count per round."""
+    """Exact counts, one per betting round."""
 
     @property
     def total(self) -> int:
-        """All rounds together."""
+        """Sum over all rounds."""
         return sum(self)
 
     def times(self, factors: Iterable[int]) -> Counts:
-        """Each round's count, multiplied."""
+        """Multiply the count of each round by a factor."""
         return Counts(map(mul, self, factors))
 
 
@@ -72,17 +72,17 @@ class Counts(tuple[int, ...]):
 class GameSize:
     """The size of a game, round by round."""
 
-    decisions: Counts  # betting sequences after which somebody decides
-    actions: Counts  # the legal actions there, summed up
+    decisions: Counts  # betting sequences that end with a decision
+    actions: Counts  # sum of the legal actions at these decisions
     states: Counts  # decisions × all cards dealt
     information_sets: Counts  # decisions × cards that the player sees
     canonical_information_sets: Counts  # the same, up to a renaming of suits
-    infoset_actions: Counts  # the legal actions at all information sets: numbers in a strategy
+    infoset_actions: Counts  # sum of the legal actions at all information sets: the entries of a strategy
 
 
 @dataclass(frozen=True)
 class BucketedSize:
-    """The size of a game whose cards are put into buckets, round by round."""
+    """The size of a game with buckets in place of cards, round by round."""
 
     buckets: Counts
     information_sets: Counts
@@ -90,7 +90,9 @@ class BucketedSize:
 
 
 def size_of(game: GameDef | Bluff) -> GameSize:
-    """Count a heads-up game.
+    """Count the decisions, states and information sets of a heads-up game.
+
+    Raises GameError if the game has more than two players, or if counting would take too long.
 
     >>> from kilt.games.gamedef import ready_made
     >>> size_of(ready_made("leduc")).canonical_information_sets
@@ -102,7 +104,7 @@ def size_of(game: GameDef | Bluff) -> GameSize:
         return _bluff(game)
     decisions, actions = _betting(game)
     deck, hole = game.deck, game.hole_cards
-    # Groups of cards in the order of dealing: all that are dealt by a round, and those that one player sees.
+    # Groups of cards in the order of dealing: all cards up to a round, and the cards that one player sees.
     whole = [[n for each in range(r + 1) for n in game.dealt(each)] for r in range(game.rounds)]
     boards = [[n for each in range(r + 1) for n in game.dealt(each)[:-1]] for r in range(game.rounds)]
     seen = [_deals(deck.size, (hole, *board)) for board in boards]
@@ -119,10 +121,10 @@ def size_of(game: GameDef | Bluff) -> GameSize:
 
 
 def abstract_size(game: GameDef, buckets: str) -> BucketedSize:
-    """Count a heads-up game with buckets for cards.
+    """Count the information sets of a heads-up game with buckets in place of cards.
 
-    With perfect recall (PR) the numbers say into how many each bucket of the round before splits; with imperfect recall
-    (IR) they are the numbers of buckets of the rounds [Johanson16 table 5.2].
+    With perfect recall (PR), numbers are the buckets into which each bucket of the previous round splits; with
+    imperfect recall (IR), they are the numbers of buckets of the rounds [Johanson16 table 5.2].
 
     >>> from kilt.games.gamedef import ready_made
     >>> holdem = ready_made("holdem.limit.2p")
@@ -133,7 +135,9 @@ def abstract_size(game: GameDef, buckets: str) -> BucketedSize:
     """
     match = re.fullmatch(r"\s*(PR|IR)[\s-]+([1-9]\d*(?:-[1-9]\d*)*)\s*", buckets.replace(",", ""), re.IGNORECASE)
     if match is None:
-        raise GameError(f"{buckets!r} are no buckets: write PR or IR and a number per round, as in 'PR 10-10-10-10'")
+        raise GameError(
+            f"{buckets!r} does not describe buckets: write PR or IR and a number per round, as in 'PR 10-10-10-10'"
+        )
     numbers = [int(number) for number in match[2].split("-")]
     if len(numbers) != game.rounds:
         raise GameError(f"{buckets!r} is for {len(numbers)} rounds; the game has {game.rounds}: give one number each")
@@ -143,13 +147,14 @@ def abstract_size(game: GameDef, buckets: str) -> BucketedSize:
 
 
 def _bluff(game: Bluff) -> GameSize:
-    """Count one round of Bluff. Bids rise, so a history is a set of bids: half of all sets leave a player to act."""
+    """Count one round of Bluff. Bids ascend, so a history is a set of bids; in half of all sets, each player acts."""
     histories = 2 ** (sum(game.dice) * len(FACES))
     rolls = [len(game.hands(player)) for player in (0, 1)]
     seen = Counts([histories // 2 * sum(rolls)])
     return GameSize(
         decisions=Counts([histories]),
-        actions=Counts([2 * (histories - 1)]),  # every history but the empty one is made by a bid, and can be called
+        # a bid leads to every history but the empty one, and a call can follow each
+        actions=Counts([2 * (histories - 1)]),
         states=Counts([histories * prod(rolls)]),
         information_sets=seen,
         canonical_information_sets=seen,
@@ -158,7 +163,7 @@ def _bluff(game: Bluff) -> GameSize:
 
 
 def _deals(cards: int, groups: Iterable[int]) -> int:
-    """The ways to deal groups of cards, one group after another."""
+    """Number of ways to deal groups of cards, one group after another."""
     ways = 1
     for group in groups:
         ways *= comb(cards, group)
@@ -168,7 +173,7 @@ def _deals(cards: int, groups: Iterable[int]) -> int:
 
 @lru_cache
 def _betting(game: GameDef) -> tuple[Counts, Counts]:
-    """Decisions and legal actions of each round, whatever the cards."""
+    """Number of decisions and of legal actions in each round, without regard to cards."""
     if game.players != 2:
         raise GameError(f"the game has {game.players} players; only games of 2 can be counted: check `numPlayers`")
     return _partitions(game) if game.betting == "nolimit" and min(game.stacks) > game.big_blind else _walk(game)
@@ -183,7 +188,7 @@ def _check_time(seconds: float, remedy: str) -> None:
 
 
 def _most_raises(game: GameDef) -> list[int]:
-    """How many raises each round can see, by its rules and by the chips that the shorter stack has for them."""
+    """Maximum number of raises in each round, by its rules and by the shorter stack."""
     behind = min(game.stacks) - game.big_blind
     sizes = game.raise_sizes or [game.big_blind] * game.rounds
     caps = [behind if cap == UNLIMITED_RAISES else cap for cap in game.max_raises]
@@ -205,11 +210,11 @@ def _partitions(game: GameDef) -> tuple[Counts, Counts]:
     @cache
     def reached(most: int) -> list[int]:
         """[level t < behind] the number of sequences of at most `most` raises that reach it."""
-        parts = [1] + [0] * (behind - 1)  # partitions of m into at most k parts, first k = 0
+        parts = [1] + [0] * (behind - 1)  # partitions of m into at most k parts, from k = 0 on
         levels = parts.copy()
         for k in range(1, most + 1):
             del parts[behind - k * blind :]
-            for m in range(k, len(parts), k):  # k at a time, from the k before
+            for m in range(k, len(parts), k):  # k at a time, from the row of k − 1
                 parts[m : m + k] = map(add, parts[m : m + k], parts[m - k : m])
             levels[k * blind :] = map(add, levels[k * blind :], parts)
         return levels
@@ -219,20 +224,20 @@ def _partitions(game: GameDef) -> tuple[Counts, Counts]:
         return _too_small(behind, blind, deeper, most, bound=sum(reached(most)) * deeper + 1)
 
     decisions, actions = [], []
-    ways = [1] + [0] * (behind - 1)  # to begin the round, by the chips bet before
+    ways = [1] + [0] * (behind - 1)  # to begin the round, by the chips bet in earlier rounds
     for r, most in enumerate(rounds):
-        raised = reached(min(most, (behind - 1) // blind))  # the last of most raises may have to be all-in
+        raised = reached(min(most, (behind - 1) // blind))  # the last raise that the rules allow may have to be all-in
         can_raise = reached(most - 1) if most else [0] * behind
         ruled_out = less(most - 1) if most and deeper else [0] * behind
-        # After s chips bet before, every level t < behind − s is two decisions. From each, one player goes all-in in
-        # one way and the other, the deeper if there is one, in one or more.
+        # After s chips in earlier rounds, every level t < behind − s is two decisions. From each, one player goes
+        # all-in in one way and the other, the deeper if there is one, in one or more.
         below = (
             2 * decided + (2 + deeper) * raising - missing
             for decided, raising, missing in zip(accumulate(raised), accumulate(can_raise), ruled_out, strict=True)
         )
         decisions.append(sum(map(mul, ways, reversed(list(below)))))
-        # Decisions other than the two that open a round face a raise, and each raise leads to one of them. So there
-        # are as many raises as folds, besides a call everywhere and a fold to the larger blind.
+        # Decisions other than the two that open a round face a raise, and each raise leads to one of them. So there are
+        # as many raises as folds, in addition to a call everywhere and a fold to the larger blind.
         facing = decisions[r] - 2 * sum(ways)
         actions.append(decisions[r] + 2 * facing + (r == 0 and game.blinds[0] != game.blinds[1]))
         if r + 1 < game.rounds:
@@ -241,9 +246,9 @@ def _partitions(game: GameDef) -> tuple[Counts, Counts]:
 
 
 def _too_small(behind: int, blind: int, deeper: int, most: int, bound: int) -> list[int]:
-    """The sums of `size_kernels.too_small`, all of which are below the bound.
+    """The sums of `size_kernels.too_small`, all of which are below `bound`.
 
-    They are computed modulo as many primes as it takes, and put together by the Chinese remainder theorem.
+    They are computed modulo enough primes, and combined by the Chinese remainder theorem.
 
     >>> _too_small(behind=4, blind=2, deeper=9, most=1, bound=1000)  # d = 2 at t = 0, 2 and d = 3 at t = 3
     [1, 0, 1, 2]
@@ -267,9 +272,9 @@ def _is_prime(n: int) -> bool:
 def _convolve(a: Sequence[int], b: Sequence[int]) -> list[int]:
     """The first coefficients of a product of polynomials, as many as `a` has.
 
-    Kronecker substitution: written one after another with room for the sums, coefficients are the digits of one large
-    number, and one multiplication does it all. Decimals multiply by number-theoretic transform, integers do not: a
-    factor of ten for the game of the competition.
+    Kronecker substitution: the coefficients, written one after another with room for the sums, are the digits of one
+    large number, and one multiplication computes all sums. Decimals multiply by number-theoretic transform, integers do
+    not: a factor of ten for the game of the competition.
 
     >>> _convolve([1, 2, 0], [1, 10, 100])
     [1, 12, 120]
@@ -282,19 +287,19 @@ def _convolve(a: Sequence[int], b: Sequence[int]) -> list[int]:
 
 
 class _State(NamedTuple):
-    """A decision, as far as the future depends on it. In tuple order it comes after all that can lead to it."""
+    """A decision, reduced to the facts that its future depends on. It sorts after all states that can lead to it."""
 
     round: int
-    theirs: int  # chips the other player has put in
-    acted: bool  # has somebody acted in this round?
+    theirs: int  # chips that the other player has put in
+    acted: bool  # whether a player has acted in this round
     player: int
     mine: int
-    raise_by: int  # at least, in limit exactly
+    raise_by: int  # minimum raise; in limit games, the raise
     raises_left: int
 
 
 def _walk(game: GameDef) -> tuple[Counts, Counts]:
-    """Count betting state by state: limit games, and no-limit games in which the blinds use up a stack."""
+    """Count betting state by state: limit games, and no-limit games in which a blind uses up a stack."""
     limit, shortest = game.betting == "limit", min(game.stacks)
     _check_time(2e-6 * _walk_steps(game), "set `maxRaises`")
     decisions, actions = [0] * game.rounds, [0] * game.rounds
@@ -302,7 +307,7 @@ def _walk(game: GameDef) -> tuple[Counts, Counts]:
     queue: list[_State] = []
 
     def reach(state: _State, number: int) -> None:
-        """Let `number` more sequences lead to a state, if its player has chips left to act with."""
+        """Add `number` sequences that lead to a state, if its player has chips left to act with."""
         if state.mine < game.stacks[state.player]:
             if state not in ways:
                 heappush(queue, state)
@@ -323,7 +328,7 @@ def _walk(game: GameDef) -> tuple[Counts, Counts]:
         r, theirs, acted, me, mine, raise_by, left = state
         level, stack, other = max(mine, theirs), game.stacks[me], 1 - me
         decisions[r] += number
-        actions[r] += number * (2 if mine < theirs else 1)  # only a bet can be folded to
+        actions[r] += number * (2 if mine < theirs else 1)  # folding is legal only after a bet
         if not acted:
             reach(_State(r, level, True, other, theirs, raise_by, left), number)
         elif r + 1 < game.rounds and level < shortest:
@@ -337,7 +342,7 @@ def _walk(game: GameDef) -> tuple[Counts, Counts]:
         actions[r] += number * (high - low + 1)
         for to in range(low, min(high + 1, shortest)):
             reach(_State(r, to, True, other, theirs, max(raise_by, to - level), left), number)
-        # All other raises put somebody all-in, whatever their size: fold or call follows, and no more betting.
+        # All other raises put a player all-in, whatever their size: fold or call follows, and no more betting.
         final = number * max(high + 1 - max(low, shortest), 0)
         decisions[r] += final
         actions[r] += 2 * final
@@ -345,7 +350,7 @@ def _walk(game: GameDef) -> tuple[Counts, Counts]:
 
 
 def _walk_steps(game: GameDef) -> float:
-    """About how many raises `_walk` looks at, or more."""
+    """Rough upper bound on the number of raises that `_walk` visits."""
     most = _most_raises(game)
     counted = [n for n, cap in zip(most, game.max_raises, strict=True) if cap != UNLIMITED_RAISES]
     levels = min(min(game.stacks) - game.big_blind + 1, prod(n + 1 for n in most))

@@ -10,16 +10,17 @@ from kilt.jit import kernel
 
 @kernel
 def too_small(behind: int, blind: int, deeper: int, most: int, bounded: bool, prime: int) -> npt.NDArray[np.int64]:
-    """For R = 1, …, behind: min(t + d − R, deeper) where positive, summed over sequences of at most `most` raises.
+    """For R = 1, …, behind: sum of min(t + d − R, deeper), if positive, over sequences of at most `most` raises.
 
-    The last raise d is the largest part of a partition of the level t. Parts are added in ascending order, so when it
-    is d's turn, the partitions of t − d into the parts so far are the sequences that end with d. As R grows beyond t,
-    what one of them adds jumps up and, sooner or later, goes down in steps of one: `jumps` notes the former and `bends`
-    where the steps begin and end. Only where `bounded` are partitions told apart by the number of their parts.
+    The last raise d is the largest part of a partition of the level t. Parts are added in ascending order, so when d is
+    added, the partitions of t − d into the previous parts are the sequences that end with d. As R grows beyond t, the
+    contribution of a sequence jumps up and later decreases in steps of one: `jumps` records the jumps, and `bends`
+    where the steps begin and end. Partitions are distinguished by their number of parts only if `bounded`.
 
-    Sums are taken modulo a prime below 2³⁰. With fewer than 2¹⁷ chips behind, none overflows on the way.
+    Sums are taken modulo a prime below 2³⁰. With fewer than 2¹⁷ chips behind, no intermediate result overflows.
     """
-    layers, step = (most + 1, 1) if bounded else (1, 0)  # one more part leads to the next layer, or to the same
+    # one more part leads to the next layer; without a bound, to the same layer
+    layers, step = (most + 1, 1) if bounded else (1, 0)
     parts = np.zeros((layers, behind), dtype=np.int64)
     parts[0, 0] = 1
     jumps = np.zeros(2 * behind + blind + 2, dtype=np.int64)

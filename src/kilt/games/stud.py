@@ -1,8 +1,8 @@
-"""Stud: after the first round each player gets cards of their own, face up for both to see or face down.
+"""Stud: after the first round each player gets cards, face up for both to see or face down.
 
-The definition says how many of each kind a round deals (`numUpCards`, `numDownCards`, and `numBoardCards` for cards
-that belong to both). A board has the cards of one round after another: public ones, the up-cards of player 0 and of
-player 1, then those that player 0 and player 1 got face down. What a player sees of it, `Stud.board_name` writes.
+The definition says how many of each kind a round deals (`numUpCards`, `numDownCards`, and `numBoardCards` for community
+cards). A board lists the cards round by round: public cards, the up-cards of player 0 and of player 1, then the cards
+that player 0 and player 1 got face down. `Stud.board_name` writes the part that a player sees.
 
 >>> from kilt.games.gamedef import ready_made
 >>> game = Stud(ready_made("leduc-stud"), "leduc-stud")
@@ -24,21 +24,21 @@ from kilt.games.holdem import Poker
 
 
 class DealtCards(NamedTuple):
-    """The cards that a round adds to the board, by whose they are."""
+    """The cards that a round adds to the board, by owner."""
 
-    board: tuple[int, ...]  # everybody's
+    board: tuple[int, ...]  # community cards
     up: tuple[tuple[int, ...], tuple[int, ...]]  # [player] seen by both
     down: tuple[tuple[int, ...], tuple[int, ...]]  # [player] seen by that player alone
 
 
 @dataclass(frozen=True)
 class Stud(Poker):
-    """A game in which players get cards of their own after the first round."""
+    """A game of poker in which each player gets cards after the first round."""
 
     name: str = "stud"
 
     def dealt(self, board: Board) -> list[DealtCards]:
-        """The cards of a board round by round, up to the last round that dealt some of them."""
+        """Split a board into rounds, up to the last round that dealt cards."""
         found, start = [], 0
         for r in range(self.rules.rounds):
             parts = []
@@ -52,27 +52,27 @@ class Stud(Poker):
 
     @cached_property
     def _counting(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """[player] the places on a whole board of the cards that count for that player."""
+        """For each player, the positions on a complete board of the cards that count for this player."""
         rounds = self.dealt(tuple(range(sum(sum(self.rules.dealt(r)) for r in range(self.rules.rounds)))))
         first, second = (tuple(c for r in rounds for c in (*r.board, *r.up[p], *r.down[p])) for p in (0, 1))
         return first, second
 
     def reveals(self, position: Position, hands: Hands, board: Board) -> list[tuple[Board, float]]:
-        """All ways to deal the cards of the next round out of those that nobody holds, equally likely."""
+        """All ways to deal the cards of the next round from those that no player holds, equally likely."""
         held = {*self._holes[hands[0]], *self._holes[hands[1]], *board}
         rest = tuple(card for card in range(self.deck.size) if card not in held)
         ways = list(_ways(rest, self.rules.dealt(position.round + 1)))
         return [((*board, *cards), 1 / len(ways)) for cards in ways]
 
     def _shown(self, player: int, hand: int, board: Board) -> tuple[int, ...]:
-        """The hand, public cards, and the player's own up-cards and cards face down."""
+        """The hand, the public cards, and the player's own cards, face up and face down."""
         return tuple(sorted([*self._holes[hand], *(board[place] for place in self._counting[player])]))
 
     def board_name(self, board: Board, player: int) -> str:
-        """The cards of the board that a player sees, rounds split by ``/``.
+        """The cards of the board that a player sees; ``/`` separates rounds.
 
-        A round has public cards, the up-cards of player 0 and of player 1 with a colon in between, and the player's own
-        cards that are face down, in brackets.
+        A round has public cards, the up-cards of player 0 and of player 1 with a colon between them, and in brackets
+        the player's own cards that are face down.
         """
         name, parts = self.deck.name, []
         for r in self.dealt(board):

@@ -1,8 +1,8 @@
-"""A game of the hold'em family from a public position on: the betting so far, the board and both players' ranges.
+"""A subgame: a game of the hold'em family from a public position on, with a board and both players' ranges.
 
-What came before is summed up by the chips in the pot and by the *ranges*: how likely each player is to hold each hand,
-before it is known which cards the hands have in common. So a subgame is a game like any other. Its histories begin
-where it does; so do its boards, which hold the cards that are dealt from then on.
+Earlier betting is summarised by the chips in the pot and by the *ranges*: the probability that each player holds each
+hand, before common cards are considered. So a subgame is a game like any other. Its histories begin at its first
+position, and its boards hold only cards that are dealt later.
 
 >>> from kilt.games import load_game
 >>> leduc = load_game("leduc")
@@ -31,20 +31,20 @@ from kilt.games.holdem import Betting, Holdem, Positions, positions_after
 
 
 class Continuations(NamedTuple):
-    """What showdowns of a game that ends early are worth: the game goes on there, in one of several ways.
+    """Values of the showdowns of a game that ends early, where the full game would continue in one of several ways.
 
-    One player chooses the way, with each hand by itself [Brown18]. At a showdown for which there is one way only,
-    nobody chooses.
+    At each showdown, one player chooses the continuation, for each hand separately [Brown18]. If there is only one,
+    there is no choice.
 
     Attributes
     ----------
     chooser : int
-        The player who chooses: the opponent of whoever solves the game.
-    values : ndarray of float32, shape (ways of all showdowns, hands, hands)
-        What player 0 wins for each chip of the stake, by hands of player 0 and of player 1 in the order of the game's;
-        0 for hands that share a card.
+        The player who chooses: the opponent of the player who solves the game.
+    values : ndarray of float32, shape (continuations of all showdowns, hands, hands)
+        What player 0 wins per chip of the stake, by hands of player 0 and of player 1 in the order of the game; 0 for
+        hands that share a card.
     places : mapping of str to (int, int)
-        By the history of a showdown: the first of its ways among `values`, and the number of them.
+        By the history of a showdown: the index in `values` of its first continuation, and their number.
     """
 
     chooser: int
@@ -54,24 +54,24 @@ class Continuations(NamedTuple):
 
 @dataclass(frozen=True)
 class Subgame(Holdem):
-    """The rest of a game of the hold'em family after a public position: see `subgame`, which checks what it is given.
+    """The rest of a game of the hold'em family after a public position; the function `subgame` builds and checks it.
 
-    Only hands are numbered that one of the players may hold.
+    Hands that neither player may hold are not numbered.
 
     Attributes
     ----------
     first : Betting
         The position that it begins with; its history is empty.
     board : tuple of int
-        The public cards that are there already.
+        The public cards at that position.
     ranges : ndarray, shape (2, hands of the deck)
         Weights of the players' hands, at least 0.
     rake_share, rake_cap : float
-        The house takes this share of a pot from whoever wins it, and this many chips at most.
+        The house takes this share of a pot from its winner, and at most this many chips.
     told : ndarray, shape (marks, hands of the deck), optional
-        What else tells hands apart: see `Holdem.marks`.
+        Further properties of hands that suit isomorphism must preserve: see `Holdem.marks`.
     continued : Continuations, optional
-        What showdowns are worth in a game that ends early: see `first_round_of`.
+        Values of showdowns in a game that ends early: see `first_round_of`.
     """
 
     first: Betting = field(kw_only=True)
@@ -89,26 +89,26 @@ class Subgame(Holdem):
 
     @property
     def known_board(self) -> Board:
-        """The public cards that are there when the game begins."""
+        """The public cards at the beginning of the subgame."""
         return self.board
 
     @cached_property
     def numbers(self) -> IntArray:
-        """[hand] numbers in `Deck.holes` of the hands that one of the players may hold."""
+        """Indices in `Deck.holes` of the hands that at least one player may hold."""
         return np.flatnonzero((self.ranges > 0).any(axis=0))
 
     @cached_property
     def weights(self) -> FloatArray:
-        """[player, hand] the ranges, without the hands that neither may hold."""
+        """The ranges, shape (2, hands), without the hands that neither player may hold."""
         return np.ascontiguousarray(self.ranges[:, self.numbers])
 
     @property
     def marks(self) -> FloatArray:
-        """[mark, hand] what else tells hands apart."""
+        """Further properties of hands that suit isomorphism must preserve, shape (marks, hands)."""
         return super().marks if self.told is None else self.told[:, self.numbers]
 
     def rake(self, stakes: FloatArray) -> FloatArray:
-        """Chips that the house takes from pots to which both players have put in `stakes` each."""
+        """Chips that the house takes from a pot to which each player has contributed `stakes`."""
         return np.minimum(2 * self.rake_share * stakes, self.rake_cap)
 
     def payoffs(self, position: Position, hands: Hands, board: Board) -> tuple[float, float]:
@@ -120,7 +120,7 @@ class Subgame(Holdem):
 
     @property
     def definition(self) -> str:
-        """All that the subgame is, but for its name: games with the same text are the same."""
+        """Text that defines the subgame, except its name: subgames with equal texts are equal."""
         rake = f"{self.rake_share} {self.rake_cap}" if self.rake_share else ""
         return f"{self.rules}{self.first}{self.board}{self._weighed.hex()}{rake}"
 
@@ -131,52 +131,59 @@ class Subgame(Holdem):
 
 
 def subgame(game: Holdem, position: Betting, board: str | Sequence[int], ranges: npt.ArrayLike) -> Subgame:
-    """The rest of a game after a public position.
+    """Return the rest of a game after a public position.
 
     Parameters
     ----------
     game : Holdem
         The whole game.
     position : Betting
-        Where it begins, with a player to act.
+        The first position, with a player to act.
     board : str or sequence of int
         The public cards of that round.
     ranges : array_like, shape (2, hands)
-        Weights of both players' hands, in the order of `Deck.holes`. Hands with a card of the board count for nothing.
+        Weights of both players' hands, in the order of `Deck.holes`. Hands with a card of the board are ignored.
 
     Returns
     -------
     Subgame
-        GameError is raised where there is nothing to decide, or no deal that the ranges allow.
+
+    Raises
+    ------
+    GameError
+        No player acts at the position, or the ranges allow no deal.
     """
     deck, rules = game.deck, game.rules
     needed = rules.board_size(position.round)
     cards = deck.cards(board if isinstance(board, str) else deck.name(board), needed)
     if position.actor < 0:
-        raise GameError(f"nobody acts after {position.history!r}: begin where a player has a decision")
+        raise GameError(f"no player acts after {position.history!r}: begin at a player's decision")
     holes = deck.holes(rules.hole_cards)
     weights = np.array(ranges, dtype=np.float64)
     if weights.shape != (2, len(holes)):
         raise GameError(f"the ranges have shape {weights.shape}; {game.name} needs {(2, len(holes))}")
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
-        raise GameError("a range has weights that are no numbers or below 0: give 0 or more")
+        raise GameError("a range has weights that are negative or not numbers: use 0 or more")
     weights[:, np.isin(holes, cards).any(axis=1)] = 0.0
     for player, own in enumerate(weights):
         if not own.any():
             raise GameError(
-                f"the range of player {player + 1} has no hand that the board {deck.name(cards)} leaves: add hands"
+                f"the range of player {player + 1} has no hand that is possible on the board {deck.name(cards)}: "
+                "add hands"
             )
     first = replace(position, history="")
     found = Subgame(rules, game.name, first=first, board=cards, ranges=weights)
     if deals(found.weights, found.holes, deck.size) <= 0:
-        raise GameError("the ranges share no deal: each hand of one has a card of each hand of the other; add hands")
+        raise GameError(
+            "the ranges allow no deal: each hand of one range shares a card with each hand of the other; add hands"
+        )
     return found
 
 
 def first_round_of(game: Subgame) -> Subgame:
-    """A subgame that ends with its first round, where players who have not folded show their hands.
+    """Return a subgame that ends with its first round: players who have not folded go to showdown.
 
-    What these showdowns are worth is for `Continuations` to say.
+    `Continuations` give the values of these showdowns.
 
     >>> from kilt.games import load_game
     >>> leduc = load_game("leduc")
@@ -190,9 +197,10 @@ def first_round_of(game: Subgame) -> Subgame:
 
 
 def rivals(weights: FloatArray, holes: ByteArray, cards: int) -> FloatArray:
-    """[hand] the weight of all hands of the opponent that share no card with each hand.
+    """Total weight of the opponent's hands that share no card with each hand, shape (hands,).
 
-    Of all hands, take away those that hold one of its cards; what holds both was then taken away twice.
+    By inclusion and exclusion: from the total, subtract the hands with one of its cards; hands with both cards have
+    then been subtracted twice.
 
     >>> rivals(np.ones(6), np.array([[0, 1], [0, 2], [1, 2], [0, 3], [1, 3], [2, 3]]), 4)
     array([1., 1., 1., 1., 1., 1.])
@@ -200,9 +208,9 @@ def rivals(weights: FloatArray, holes: ByteArray, cards: int) -> FloatArray:
     by_card = np.bincount(holes.ravel(), np.repeat(weights, holes.shape[1]), cards)
     whole = weights.sum()
     left: FloatArray = whole - by_card[holes].sum(axis=1) + (holes.shape[1] - 1) * weights
-    return np.where(left > 1e-12 * whole, left, 0.0)  # rounding may leave a trace
+    return np.where(left > 1e-12 * whole, left, 0.0)  # rounding may leave a tiny weight
 
 
 def deals(weights: FloatArray, holes: ByteArray, cards: int) -> float:
-    """The weight of all pairs of hands without a card in common; `weights` are [player, hand]."""
+    """Total weight of all pairs of hands without a common card; `weights` are [player, hand]."""
     return float(weights[0] @ rivals(weights[1], holes, cards))

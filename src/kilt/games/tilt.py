@@ -1,8 +1,8 @@
-"""Tilted games: payoffs that differ by player and by how a hand ends [Johanson16 table 2.3].
+"""Tilted games: payoffs that depend on the player and on how a hand ends [Johanson16 table 2.3].
 
-A tilt is four percentages, by which a player's payoff grows where they win a showdown, lose one, fold, and where the
-opponent folds: 7, 0, 0, 7 pays whoever wins 7% more, and 0, −7, 0, 0 makes lost showdowns cheaper. A strategy that was
-learnt with a tilt is played, and judged, with the real payoffs.
+A tilt is four percentages, by which a player's payoff grows if they win a showdown, lose one, fold, or make the
+opponent fold: 7, 0, 0, 7 pays a winner 7% more, and 0, −7, 0, 0 makes lost showdowns cheaper. A strategy that was
+solved with a tilt is played and evaluated with the real payoffs.
 
 >>> from kilt.games import load_game
 >>> game = tilted(load_game("kuhn"), (7, 0, 0, 7))
@@ -36,7 +36,7 @@ REMEDY = (
 
 @dataclass(frozen=True)
 class TiltedGame(Holdem):
-    """A game of the hold'em family with tilted payoffs; `tilted` makes it.
+    """A game of the hold'em family with tilted payoffs; the function `tilted` makes it.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class TiltedGame(Holdem):
 
     @property
     def tilts(self) -> FloatArray:
-        """[player, case] what payoffs are multiplied by, less 1."""
+        """Relative change of payoffs, shape (2, 4): the factor minus 1, by player and case."""
         return np.array(self.tilt) / 100
 
     @property
@@ -58,11 +58,11 @@ class TiltedGame(Holdem):
 
     @property
     def definition(self) -> str:
-        """The rules and the tilts: games with the same text are the same."""
+        """The rules and the tilts as text: games with equal texts are equal."""
         return f"{self.rules}tilt = {self.tilt}"
 
     def payoffs(self, position: Position, hands: Hands, board: Board) -> tuple[float, float]:
-        """Chips that each player wins at the end of a hand, tilted."""
+        """Chips that each player wins at the end of a hand, with the tilt applied."""
         assert isinstance(position, Betting)
         cases = (LOSES, WINS) if position.folded is None else (FOLDS, TAKES)
         first, second = (
@@ -73,20 +73,25 @@ class TiltedGame(Holdem):
 
 
 def tilted(game: Game, tilt: Sequence[float]) -> Game:
-    """A game with tilted payoffs.
+    """Return a game with tilted payoffs.
 
     Parameters
     ----------
     game : Game
-        Of the hold'em family.
+        A game of the hold'em family.
     tilt : sequence of float
         Percentages for a player who wins a showdown, loses one, folds, and whose opponent folds. Eight numbers: those
-        of player 0, then those of player 1. None at all: no tilt.
+        of player 0, then those of player 1. Empty: no tilt.
 
     Returns
     -------
     Game
-        The game itself where all percentages are 0.
+        The game itself if all percentages are 0.
+
+    Raises
+    ------
+    GameError
+        The percentages are invalid, or the game is a subgame or not of the hold'em family.
     """
     numbers = tuple(float(percent) for percent in tilt) or (0.0,) * len(CASES)
     sound = all(isfinite(percent) and percent > LEAST for percent in numbers)
@@ -95,12 +100,12 @@ def tilted(game: Game, tilt: Sequence[float]) -> Game:
     if not any(numbers):
         return game
     if type(game) is not Holdem:
-        raise GameError(f"tilts are for whole games of poker, and not for {game.name}: leave out the tilt")
+        raise GameError(f"tilts apply to whole games of poker, not to {game.name}: remove the tilt")
     return TiltedGame(game.rules, game.name, tilt=(numbers[:4], numbers[-4:]))
 
 
 def tilt_of(text: str) -> tuple[float, ...]:
-    """A tilt as commands take it: percentages, split by commas.
+    """Parse a tilt from a command line: percentages separated by commas.
 
     >>> tilt_of("7,0,0,7")
     (7.0, 0.0, 0.0, 7.0)

@@ -179,7 +179,7 @@ def _solved_agent(name: str, stored: Path, rest: Sequence[str]) -> StrategyAgent
     problem = stored_problem(stored)
     assert isinstance(problem, VectorProblem)
     if not isinstance(problem.game.game, Holdem):
-        raise PlayError(f"{name} is for {problem.name}, which is no poker: agents play games with cards and bets")
+        raise PlayError(f"{name} is for {problem.name}, which is not poker: agents play games with cards and bets")
     table, figures = problem.load(stored)
     return TreeAgent(name, PlacedTree(problem.game), table, figures)
 

@@ -131,7 +131,7 @@ class Player:
 
     @property
     def agent(self) -> Agent:
-        """The agent that plays in matches, at tables and in local best responses; PlayError if the game is no poker."""
+        """The agent that plays in matches and against people; raise PlayError if the game is not poker."""
         if self.spec is not None:
             return loaded(self.spec)
         if self._agent is None:
@@ -329,5 +329,5 @@ def _rules(game: str | Game) -> Holdem:
     """A game as rules that agents play."""
     rules = load_game(game) if isinstance(game, str) else game
     if not isinstance(rules, Holdem):
-        raise PlayError(f"{rules.name} is no poker: agents play games with cards and bets")
+        raise PlayError(f"{rules.name} is not poker: agents play games with cards and bets")
     return rules

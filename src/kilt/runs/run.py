@@ -145,7 +145,7 @@ class Run(RunFigures):
 
     @property
     def agent(self) -> StrategyAgent | TreeAgent:
-        """The agent that plays the strategy in matches; PlayError if the game is no poker, or an abstract game."""
+        """The agent that plays the strategy in matches; PlayError if the game is not poker, or an abstract game."""
         return agent_in(self.problem, self.table, self.game)
 
     def __getitem__(self, infoset: str) -> dict[str, float]:

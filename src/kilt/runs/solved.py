@@ -25,10 +25,10 @@ def strategy_in(problem: Problem, table: Array) -> Strategy | VectorStrategy:
 
 
 def agent_in(problem: Problem, table: Array, game: str | Game | None = None) -> StrategyAgent | TreeAgent:
-    """The agent that plays a strategy in matches; PlayError if the game is no poker."""
+    """The agent that plays a strategy in matches; PlayError if the game is not poker."""
     if isinstance(problem, VectorProblem):
         if not isinstance(problem.game.game, Holdem):
-            raise PlayError(f"{problem.name} is no poker: agents play games with cards and bets")
+            raise PlayError(f"{problem.name} is not poker: agents play games with cards and bets")
         return TreeAgent("solution", PlacedTree(problem.game), table)
     if not isinstance(problem, FlatProblem):
         raise PlayError(f"the run on {problem.name} plays from its folder: give it a folder, and finish it")

@@ -1,1 +1,1 @@
-"""Agents that solve the subgame they are in while they play."""
+"""Agents that re-solve the current subgame while they play."""

@@ -1,28 +1,28 @@
-"""An agent that follows a blueprint at first, and then solves the subgame it is in with all hands.
+"""An agent that follows a blueprint in the first rounds, and then re-solves the current subgame with all hands.
 
-At the start of each round that it re-solves, the agent makes a subgame of what is left: the board, the pot, and both
-players' *ranges*. These follow hand by hand, by Bayes' rule, from the actions of both: by the blueprint in the rounds
-before, with its translation, and by the solved subgames since. An opponent's bet that the blueprint does not have tells
-as much about their hand as the bets nearest to it in size.
+At the start of each round that it re-solves, the agent builds the remaining subgame: the board, the pot, and both
+players' *ranges*. Bayes' rule updates the ranges hand by hand after each action of either player: by the blueprint in
+earlier rounds, with its translation, and by the solved subgames since. A bet of the opponent that the blueprint lacks
+counts as the bets nearest to it in size.
 
-What the opponent's hands are worth against the blueprint makes re-solving safe (see `solve.resolve`). It is found by a
-walk of the blueprint's own tree from there on, with all hands on all boards.
+The values of the opponent's hands against the blueprint make re-solving safe (see `solve.resolve`). A walk of the
+blueprint's own tree from the position on computes them, with all hands on all boards.
 
-Ranges and values come from the blueprint as it was solved. Post-processing applies only to actions that the agent
-finally plays by its blueprint: a rule that folds more than the blueprint would make the opponent's hands look too
-strong, and the re-solved strategy would inherit the fault.
+Ranges and values come from the blueprint before post-processing. Post-processing applies only to actions that the agent
+plays by its blueprint: a rule that folds more than the blueprint would make the opponent's hands look too strong, and
+the re-solved strategy would inherit the error.
 
-Nothing is translated in a subgame. A bet that its tree does not have, or never makes, begins a new subgame after the
-bet: *nested* re-solving (Brown and Sandholm 2017). What hands of the opponent are worth before the bet is what they
-may not win more than by it.
+Subgames need no translation. A bet that the subgame's tree lacks, or never makes, starts a new subgame after the bet:
+*nested* re-solving (Brown and Sandholm 2017). The values of the opponent's hands before the bet limit what they may
+gain by it.
 
-The flop has too many boards to come for that. A round that is *limited* is solved by itself, with the blueprint's
-values where it ends (`continuations`); then the next subgame begins, or the blueprint goes on.
+The flop has too many possible boards for this. A *limited* round is solved alone, with the blueprint's values at its
+end (`continuations`); afterwards the next subgame begins, or the agent returns to the blueprint.
 
-With a number of iterations, all of it is a function of the public state: the agent tells its strategy, and estimators
-and local best response take it as they take a blueprint. By the clock it is not. Then an answer comes in time, whatever
-happens: where nothing has been solved yet, that of the blueprint. What is found later is dropped, and play goes on from
-the ranges: a subgame after which the agent has already acted is not solved any more.
+With a number of iterations, the agent's strategy is a function of the public state: the agent can report it, and
+estimators and local best response treat it like a blueprint. With a time limit, it is not. Then an answer always
+arrives in time: if nothing has been solved yet, it is the blueprint's. A later result is discarded, and play continues
+from the ranges: a subgame in which the agent has already acted is not solved any more.
 """
 
 from __future__ import annotations
@@ -56,43 +56,43 @@ from kilt.search.settings import menu_of, require_settings
 from kilt.solve.resolve import LeafValues, Resolved, heeded, resolve
 from kilt.tree.place import PlacedTree
 
-SECONDS = 2.0  # of a decision, where neither these nor iterations are given
-SPARE = 0.1  # share of the seconds that is left after solving: half of it for the answer, half for the blueprint's
-LEAST_SPARE = 0.2  # seconds of it, but no more than half of all: busy machines answer late
-LEAST = 8  # iterations by the clock: with fewer, the blueprint is better (docs/guides/agents.md has what was seen)
-HAND_SECONDS = 6.0  # of all decisions of a hand together: the ACPC allows 7 in the mean
-KEPT_HANDS = 1024  # whose seconds are remembered
-RARE = 1e-3  # of the opponent's range: an action of less than this was never looked at closely
+SECONDS = 2.0  # per decision, if neither seconds nor iterations are given
+SPARE = 0.1  # share of the seconds that is reserved: half of it for the answer, half for the blueprint's
+LEAST_SPARE = 0.2  # minimum of these seconds, but at most half of all: busy machines answer late
+LEAST = 8  # iterations by the clock: with fewer, the blueprint is better (see docs/guides/agents.md)
+HAND_SECONDS = 6.0  # for all decisions of a hand together: the ACPC allows 7 on average
+KEPT_HANDS = 1024  # hands whose used seconds are remembered
+RARE = 1e-3  # share of the opponent's range: rarer actions have had too few iterations to be trusted
 KEPT_BYTES = 512 << 20  # of solved subgames
-FOR_ENDS = 0.35  # share of the time that is left for the values of a limited round's ends
-PREPARED = 20.0  # seconds at most to look at what comes after limited rounds, before the first hand
+FOR_ENDS = 0.35  # share of the remaining time for the values at the end of a limited round
+PREPARED = 20.0  # maximum seconds to prepare the continuations of limited rounds, before the first hand
 KEPT_POLICIES = 4096  # 40 kB each in hold'em
 
 
 class Decided(NamedTuple):
-    """What the agent does at a public state."""
+    """The agent's strategy at a public state."""
 
-    policy: PublicPolicy  # of the blueprint without post-processing, or of a subgame: ranges follow from it
-    played: PublicPolicy  # after the post-processing that the agent plays by
+    policy: PublicPolicy  # of the blueprint without post-processing, or of a subgame: it updates the ranges
+    played: PublicPolicy  # after the post-processing that the agent applies
 
 
 @dataclass(frozen=True)
 class ResolvingAgent:
-    """The agent that follows a blueprint, and re-solves some rounds.
+    """An agent that follows a blueprint, and re-solves some rounds.
 
     Parameters
     ----------
     name : str
-        What it is called in tables and logs.
+        Its name in tables and logs.
     blueprint : BlueprintAgent
-        What it follows before.
+        The strategy of the rounds before.
     settings : ResolveConfig
         Rounds, method, bets and budget.
 
     Raises
     ------
     PlayError
-        There are no such rounds, bets or method, or a subgame would not fit into memory.
+        A round, bet size or method is invalid, or a subgame would not fit into memory.
     """
 
     name: str
@@ -104,7 +104,7 @@ class ResolvingAgent:
     _decided: dict[tuple[str, tuple[int, ...]], Decided] = field(default_factory=dict, repr=False, compare=False)
     _rests: Rests = field(default_factory=Rests, repr=False, compare=False)
     _worker: list[ThreadPoolExecutor] = field(default_factory=list, repr=False, compare=False)
-    _spent: dict[int, float] = field(default_factory=dict, repr=False, compare=False)  # seconds by the hand's key
+    _spent: dict[int, float] = field(default_factory=dict, repr=False, compare=False)  # used seconds by the hand's key
 
     _thinking: list[Thinking] = field(default_factory=lambda: [Thinking()], repr=False, compare=False)
 
@@ -112,7 +112,7 @@ class ResolvingAgent:
         require_settings(self.settings, self.game)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ResolvingAgent, (self.name, self.blueprint, self.settings)  # what is solved stays in its process
+        return ResolvingAgent, (self.name, self.blueprint, self.settings)  # solved subgames stay in their process
 
     @property
     def game(self) -> Holdem:
@@ -127,7 +127,7 @@ class ResolvingAgent:
 
     @property
     def thinking(self) -> Thinking:
-        """The decisions that were solved or looked up, each once, and their CPU time."""
+        """Number and CPU time of the decisions that were solved or looked up, each counted once."""
         return self._thinking[0]
 
     @property
@@ -144,9 +144,9 @@ class ResolvingAgent:
         return [self.game.rules.round_names.index(name) for name in self.settings.limited]
 
     def prepare(self) -> None:
-        """Compile what decisions by the clock need, which may take longer than one of them.
+        """Compile the kernels that decisions with a time limit need, which may take longer than a decision.
 
-        The first subgame that may come is solved for an instant and forgotten.
+        The first possible subgame is solved for an instant and discarded.
         """
         if not self.settings.clock or self._worker:
             return
@@ -163,7 +163,7 @@ class ResolvingAgent:
         self._prepare_limits()
 
     def _prepare_limits(self) -> None:
-        """Look at what comes after limited rounds to which the blueprint's own bets lead: it depends on no board."""
+        """Prepare the continuations after limited rounds along the blueprint's own bets, which no board changes."""
         below, begun = [self.game.start()] if self._limited else [], monotonic()
         while below and monotonic() - begun < PREPARED:
             position = below.pop(0)
@@ -179,7 +179,7 @@ class ResolvingAgent:
                     limit.prepare(rest, menu, own_menu(self.raw, position))
 
     def act(self, observation: Observation) -> str:
-        """A legal action: the blueprint's, or one drawn from what was solved."""
+        """Return a legal action: the blueprint's, or one drawn from a solved subgame."""
         position, board = observation.position, observation.board
         if position.round < self.first_round:
             return self.blueprint.act(observation)
@@ -192,10 +192,14 @@ class ResolvingAgent:
         return pick(policy.actions, shares, observation.draw(action_draw(position)))
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Probabilities of the actions at a public state, with every hand; PlayError where it plays by the clock."""
+        """Return the probabilities of the actions at a public state, with every hand.
+
+        Raises PlayError if the agent plays with a time limit.
+        """
         if self.settings.clock:
             raise PlayError(
-                f"{self.name} solves for {self.settings.clock:g} seconds, and not twice the same: give iterations, as "
+                f"{self.name} solves for {self.settings.clock:g} seconds, so its strategy is not reproducible: give "
+                "iterations, as "
                 "in RUN@resolve:iterations=100"
             )
         if position.round < self.first_round:
@@ -203,9 +207,9 @@ class ResolvingAgent:
         return self._decide(position, board, Allowance()).played
 
     def _in_time(self, position: Betting, board: tuple[int, ...], key: int) -> Decided:
-        """What was found until the time is up: the blueprint's answer where that is nothing.
+        """Return the strategy that is solved when the time is up, or the blueprint's if there is none.
 
-        A decision takes no more than half of what is left to the hand, so that something is left to each.
+        A decision takes at most half of the time that is left to the hand, so that later decisions have some.
         """
         began, spent = monotonic(), self._spent.get(key, 0.0)
         clock = self.settings.clock
@@ -215,13 +219,13 @@ class ResolvingAgent:
         spare = max(SPARE * seconds, min(LEAST_SPARE, seconds / 2))
         time = Allowance(began + seconds - spare, LEAST)
         asked = self._worker[0].submit(self._decide, position, board, time)
-        otherwise = self._followed(position, board)  # before it is late
+        otherwise = self._followed(position, board)  # computed before the time is up
         try:
             return asked.result(max(began + seconds - spare / 2 - monotonic(), 0.0))
         except (LateError, KiltError, MemoryError):
             asked.cancel()
             time.drop()
-            # What was answered here is what later ranges come from.
+            # Later ranges must follow from the answer that was given here.
             return self._keep(position, board, otherwise)
         finally:
             if len(self._spent) >= KEPT_HANDS:
@@ -229,7 +233,7 @@ class ResolvingAgent:
             self._spent[key] = spent + monotonic() - began
 
     def _decide(self, position: Betting, board: tuple[int, ...], time: Allowance) -> Decided:
-        """The strategy at a decision in rounds that are re-solved."""
+        """Return the strategy at a decision in a re-solved round."""
         if (known := self._decided.get((position.history, board))) is not None:
             return known
         began = process_time()
@@ -243,7 +247,7 @@ class ResolvingAgent:
         return self._keep(position, board, decided)
 
     def _followed(self, position: Betting, board: tuple[int, ...]) -> Decided:
-        """The strategy at a decision where the agent follows its blueprint."""
+        """Return the strategy at a decision where the agent follows its blueprint."""
         return Decided(self.raw.policy(position, board), self.blueprint.policy(position, board))
 
     def _keep(self, position: Betting, board: tuple[int, ...], decided: Decided) -> Decided:
@@ -254,23 +258,27 @@ class ResolvingAgent:
     # Ranges ----------------------------------------------------------------------------------------------------------
 
     def standing(self, position: Betting, board: tuple[int, ...], me: int, until: float | None = None) -> Standing:
-        """Where a hand stands for the agent in seat `me`: both ranges, and the subgame that it is in.
+        """Return the state of a hand for the agent in seat `me`: both ranges, and the current subgame.
 
         Parameters
         ----------
         position : Betting
-            The betting so far, in a round that is re-solved or a later one.
+            The betting so far, in a re-solved round or a later one.
         board : tuple of int
             The public cards so far.
         me : int
             The agent's seat.
         until : float, optional
-            When to stop, by `time.monotonic`; subgames that have to be solved on the way share the time.
+            Time to stop, by `time.monotonic`; subgames that must be solved first share the time.
 
         Returns
         -------
         Standing
-            PlayError is raised where the agent follows its blueprint.
+
+        Raises
+        ------
+        PlayError
+            The agent follows its blueprint at this position.
         """
         at = self._stands(position, board, me, Allowance(until))
         if not isinstance(at, Standing):
@@ -280,7 +288,7 @@ class ResolvingAgent:
     def _stands(
         self, position: Betting, board: tuple[int, ...], me: int, time: Allowance
     ) -> Standing | Following | None:
-        """`standing`, or the ranges where the blueprint goes on; None before the first round that is re-solved."""
+        """`standing`, or the ranges if the agent follows its blueprint again; None before the first re-solved round."""
         at: Standing | Following | None = None
         moves = list(self._moves(position))
         for number, (before, action, after) in enumerate(moves):
@@ -304,14 +312,15 @@ class ResolvingAgent:
         player : BlueprintAgent
             The agent's blueprint, with or without post-processing.
         position : Betting
-            Not after the start of the first round that is re-solved.
+            At most the start of the first re-solved round.
         board : tuple of int
             The public cards so far.
 
         Returns
         -------
         ndarray, shape (2, hands of the deck)
-            0 for hands with a card of the board. What a player never does with any hand tells nothing.
+            0 for hands with a card of the board. An action that a player never takes with any hand leaves the range
+            unchanged.
         """
         reach = np.stack([self._free(board)] * 2)
         for before, action, _ in self._moves(position):
@@ -321,7 +330,7 @@ class ResolvingAgent:
         return reach
 
     def _moves(self, position: Betting) -> Iterator[tuple[Betting, str, Betting]]:
-        """Each action of a hand, with the positions before and after it."""
+        """Yield each action of a hand, with the positions before and after it."""
         positions = self.game.positions
         for before, action in positions.moves(position):
             yield before, action, positions.after(before, action)
@@ -329,7 +338,7 @@ class ResolvingAgent:
     def _deal(
         self, at: Standing | Following, after: Betting, board: tuple[int, ...], me: int, time: Allowance
     ) -> Standing | Following:
-        """Public cards were dealt: a subgame goes on or ends, and another begins where the round is re-solved."""
+        """Update the state after public cards: a subgame continues, ends, or begins in a re-solved round."""
         reach, now = at.reach * self._free(board), None
         if isinstance(at, Standing) and after.round - 1 not in self._limited:
             now = Standing(
@@ -349,9 +358,9 @@ class ResolvingAgent:
         me: int,
         time: Allowance,
     ) -> Standing | Following:
-        """A player has acted: their range follows. Another subgame begins if the tree lacks the action.
+        """Update the actor's range after an action; begin another subgame if the tree lacks the action.
 
-        So it does where the agent is to act, and the subgame before was not solved in time.
+        A subgame also begins if the agent is to act, and the previous subgame was not solved in time.
         """
         player, reach = before.actor, at.reach.copy()
         answered = self._decided.get((before.history, board)) if player == me else None
@@ -369,10 +378,10 @@ class ResolvingAgent:
         return Standing(reach, at.solved, at.tree.act(at.place, action))
 
     def _told(self, at: Standing) -> PublicPolicy:
-        """What the player to act does with every hand in a subgame."""
+        """Return the strategy of the player to act in a subgame, for every hand."""
         actions = at.tree.actions(at.place)
         table = np.zeros((len(actions), len(self.game.holes)))
-        table[actions.index(CALL)] = 1.0  # hands that nobody holds
+        table[actions.index(CALL)] = 1.0  # for hands that neither player holds
         table[:, at.tree.holdem.numbers] = at.tree.strategy(at.solved.table, at.place)
         return PublicPolicy(actions, table, np.arange(table.shape[1]))
 
@@ -387,9 +396,10 @@ class ResolvingAgent:
         me: int,
         time: Allowance,
     ) -> Standing | Following:
-        """The subgame that begins at a position, solved; the ranges alone where it is too late for that.
+        """Begin and solve the subgame at a position; return the ranges alone if it is too late for that.
 
-        `before` is where the hand stands in an earlier one: there, or at the decision before a bet that it lacks.
+        `before` is the state in a previous subgame, at the position or at the decision before a bet that its tree
+        lacks.
         """
         key = me, position.history, board
         found = self._solved.get(key)
@@ -404,7 +414,7 @@ class ResolvingAgent:
                 self._solved.popitem(last=False)
         self._solved.move_to_end(key)
         tree = PlacedTree(found.game)
-        held = np.zeros(reach.shape[1])  # what is neglected stays so: later subgames know no value of it
+        held = np.zeros(reach.shape[1])  # hands that were ignored stay ignored: later subgames have no values for them
         held[tree.holdem.numbers] = 1.0
         return Standing(reach * held, found, tree.start)
 
@@ -445,7 +455,7 @@ class ResolvingAgent:
         )
 
     def _limit(self, position: Betting, me: int, time: Allowance) -> BlueprintContinuations:
-        """What tells the values at the end of a limited round that begins at a position."""
+        """Return the values at the end of a limited round that begins at a position."""
         return BlueprintContinuations(
             self.game,
             position.history,
@@ -459,7 +469,7 @@ class ResolvingAgent:
         )
 
     def _possible(self, reach: FloatArray, board: tuple[int, ...]) -> FloatArray:
-        """Ranges that leave a deal: all hands, for a player who has done what they never do."""
+        """Ranges that allow a deal; a player whose actions have probability 0 gets all hands."""
         free = self._free(board)
         ranges = np.stack([own * free if (own * free).any() else free for own in reach])
         if deals(ranges, self.game.holes, self.game.deck.size) <= 0:
@@ -468,11 +478,11 @@ class ResolvingAgent:
         return scaled
 
     def _free(self, board: tuple[int, ...]) -> FloatArray:
-        """[hand of the deck] 1 for hands that share no card with the board, 0 for others."""
+        """1 for hands that share no card with the board, otherwise 0: [hand of the deck]."""
         return np.asarray(~np.isin(self.game.holes, board).any(axis=1), dtype=np.float64)
 
     def _values(self, at: Standing, me: int) -> FloatArray:
-        """[hand of the deck] chips that hands of the opponent win where play stands in a subgame."""
+        """Chips that each hand of the opponent wins from the current state of a subgame, [hand of the deck]."""
         values = np.zeros(len(self.game.holes))
         look = at.solved.game.look(at.solved.table, at.place.path)[1 - me]
         values[at.tree.holdem.numbers] = np.nan_to_num(at.tree.hand_values(look, at.place))
@@ -481,7 +491,7 @@ class ResolvingAgent:
     def _blueprint_values(
         self, position: Betting, board: tuple[int, ...], me: int, ranges: FloatArray, limit: LeafValues | None
     ) -> FloatArray:
-        """[hand of the deck] chips that hands of the opponent win if both follow the blueprint from a position on."""
+        """Chips that each of the opponent's hands wins from a position on, if both players follow the blueprint."""
         ranges = ranges.copy()
         ranges[1 - me] = heeded(self.game, board, me, ranges, self.settings.neglect)
         rest = subgame(self.game, position, board, ranges)
@@ -489,5 +499,5 @@ class ResolvingAgent:
 
 
 def _bytes(solved: Resolved) -> int:
-    """Memory that a solved subgame keeps."""
+    """Memory in bytes that a solved subgame keeps."""
     return solved.table.nbytes + solved.game.tree.pair_values.nbytes

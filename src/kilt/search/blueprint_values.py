@@ -1,9 +1,9 @@
-"""What the opponent's hands win from a public state on if both players follow a blueprint.
+"""Values of the opponent's hands from a public state on, if both players follow a blueprint.
 
-Re-solving takes these values as what the opponent may choose in place of the subgame: see `solve.resolve`. A walk of
-the blueprint's own tree finds them, with all hands on all boards. A player's strategy is a table over row × bucket
-wherever the blueprint plays hands of a bucket alike. It is a table over all hands, which takes six times as long, where
-bets of the hand so far were translated in a way that depends on the hand.
+Re-solving offers the opponent these values in place of the subgame: see `solve.resolve`. A walk of the blueprint's own
+tree computes them, with all hands on all boards. A player's strategy is a table over row × bucket if the blueprint
+treats hands of a bucket as equal. It is a table over all hands, which takes six times as long, if earlier bets of the
+hand were translated in a way that depends on the hand.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kilt.tree.vector_arrays import FOLLOW, Table, TableLayout
 
 
 class SubgameDecision(NamedTuple):
-    """A decision of one player in a subgame, as the blueprint has it."""
+    """A decision of one player in a subgame, with its position in the blueprint's game."""
 
     round: int
     row: int  # its first row among those of a board
@@ -34,27 +34,27 @@ class SubgameDecision(NamedTuple):
 def blueprint_values(
     blueprint: BlueprintAgent, root: Betting, rest: Subgame, player: int, threads: int, limit: LeafValues | None = None
 ) -> FloatArray:
-    """Chips that each hand of a player wins if both follow a blueprint, by hands of the deck.
+    """Chips that each hand of a player wins if both players follow a blueprint, by hands of the deck.
 
     Parameters
     ----------
     blueprint : BlueprintAgent
         Without post-processing.
     root : Betting
-        Where the subgame begins, in the whole game.
+        The first position of the subgame, in the whole game.
     rest : Subgame
-        With the ranges of both players.
+        The subgame, with the ranges of both players.
     player : int
-        Whose hands.
+        The player whose hands are evaluated.
     threads : int
-        That share the boards to come.
+        Number of threads that share the boards.
     limit : callable, optional
-        Tells what the ends of the first round are worth, where the subgame is to end with it.
+        Returns the values at the end of the first round, if the subgame ends there.
 
     Returns
     -------
     ndarray, shape (hands of the deck,)
-        0 for hands that nobody holds or that meet no hand.
+        0 for hands that neither player holds or that meet no hand.
     """
     menu = own_menu(blueprint, root)
     if limit:
@@ -74,7 +74,7 @@ def blueprint_values(
 
 
 def own_menu(blueprint: BlueprintAgent, root: Betting) -> Menu:
-    """The raises that a blueprint makes in the subgame after a position."""
+    """Return the raises that a blueprint makes in the subgame after a position, as a menu."""
 
     def menu(at: Betting) -> set[int]:
         actions = blueprint.actions(blueprint.game.replay(root.history + at.history))
@@ -92,7 +92,8 @@ def _strategy(
         return _by_hand(game, blueprint, decisions), game.layouts[0]
     tree, widths = game.tree, [table[1].shape[1] for table in tables if table]
     start = np.concatenate([[0], np.cumsum(tree.rows, dtype=np.int64)])
-    found = np.zeros((int(start[-1]), max(widths, default=0) + 1))  # the last column is for hands that nobody has
+    # the last column is for hands that neither player has
+    found = np.zeros((int(start[-1]), max(widths, default=0) + 1))
     bucket = np.full((int(tree.board_start[-1]), game.shape[1]), found.shape[1] - 1, dtype=np.int32)
     seen: dict[int, Betting] = {}
     for decision, table in zip(decisions, tables, strict=True):
@@ -125,7 +126,7 @@ def _by_hand(game: VectorGame, blueprint: BlueprintAgent, decisions: list[Subgam
 
 
 def _numbers(game: VectorGame) -> IntArray:
-    """[hand] the numbers in the deck of a subgame's hands."""
+    """Indices of a subgame's hands in the deck."""
     assert isinstance(game.game, Holdem)
     return game.game.numbers
 

@@ -1,14 +1,14 @@
-"""Where a subgame ends early: what each pair of hands wins if play goes on by a blueprint, or nearly so [Brown18].
+"""Depth limits: values of pairs of hands where a subgame ends, if play continues by a blueprint [Brown18].
 
-A subgame with a depth limit ends with its first round. From there on the player who solves it follows the blueprint.
-The opponent chooses, with each hand, among *continuations*: the blueprint, and the blueprint biased towards folding,
-towards calling and towards raising, the probability of such actions times ten and scaled again (`BIAS`). The player's
-strategy before the limit has to be good against all of them. Were there one continuation alone, it could rely on what
-the opponent does after the limit, as if the opponent could not adapt.
+A subgame with a depth limit ends with its first round. From there on, the player who solves it follows the blueprint.
+The opponent chooses, for each hand, among *continuations*: the blueprint, and the blueprint biased towards folding,
+calling or raising, with the probability of such actions multiplied by ten and normalised (`BIAS`). The player's
+strategy before the limit must be good against all of them. With a single continuation, it could exploit the opponent's
+fixed play after the limit, as if the opponent could not adapt.
 
 Values depend on both hands, not on one hand and a range: so they hold whatever both players do before the limit. They
-are means over boards to come; over all of them, or over some that are drawn. Then the luck of these boards is taken
-away by what is known of all: how often each hand wins a showdown.
+are means over the boards to come, all or a sample. With a sample, a control variate removes the luck of these boards:
+the showdown frequencies of each pair of hands, whose mean over all boards is known.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ BIASES = (
     CALL,
     RAISE,
 )  # how the actions begin that continuations are biased towards; the first is the blueprint
-BIAS = 10.0  # that their probabilities are multiplied by, before they are scaled again [Brown18 §5]
-EDGE = 0  # among values: those of ends where nobody can bet any more
-BATCH = 4  # boards that are looked at together, and between two looks at the clock
+BIAS = 10.0  # factor of their probabilities, before they are normalised [Brown18 §5]
+EDGE = 0  # index among values: ends after which no player can bet
+BATCH = 4  # boards that are processed together, between two checks of the time
 
 
 class Luck(NamedTuple):
-    """What turns sums over some boards into means over all of them: see `finish_pairs`."""
+    """Factors that turn sums over some boards into means over all of them: see `finish_pairs`."""
 
     scale: Singles  # [hand, hand] 0 for hands that share a card
     luck: Singles  # [hand, hand]
@@ -59,29 +59,28 @@ class Luck(NamedTuple):
 
 @dataclass(frozen=True)
 class BlueprintContinuations:
-    """Tells what the ends of a depth-limited subgame are worth: the `continued` of `solve.resolve.resolve`.
+    """Computes the values at the ends of a depth-limited subgame: the `continued` of `solve.resolve.resolve`.
 
     Parameters
     ----------
     game : Holdem
         The whole game.
     history : str
-        Of the position where the subgame begins.
+        History of the position where the subgame begins.
     chooser : int
         The player who chooses among continuations.
     blueprint : PublicStrategy
-        That both follow after the limit.
+        The strategy of both players after the limit.
     ways : int
         Number of continuations: the first ones of `BIASES`.
     boards : int
-        Number of boards that values are means over; 0 for all of them. Which ones are drawn depends on the public cards
-        alone.
+        Number of sampled boards; 0 for all of them. The sample depends on the public cards alone.
     threads : int
-        That share the ends.
+        Number of threads that share the ends.
     time : Allowance
-        Until when to look at more boards: `BATCH` of them count in any case, unless nobody waits any more.
+        Time limit for more boards: at least `BATCH` of them are processed, unless the answer is no longer wanted.
     rests : Rests
-        Remembers the rest of the game after each end, which does not depend on boards.
+        Cache of the rest of the game after each end, which does not depend on boards.
     """
 
     game: Holdem
@@ -93,16 +92,17 @@ class BlueprintContinuations:
     threads: int = 1
     time: Allowance = field(default_factory=Allowance)
     rests: Rests = field(default_factory=Rests, repr=False)
-    _told: dict[bytes, Continuations] = field(default_factory=dict, repr=False)  # the last, by the subgame's hands
+    # the result of the last call, by the subgame's hands
+    _told: dict[bytes, Continuations] = field(default_factory=dict, repr=False)
 
     def __call__(self, rest: Subgame, ends: Sequence[Betting]) -> Continuations:
-        """What the positions are worth where a subgame ends, by pairs of its hands."""
+        """Return the values of the positions where a subgame ends, by pairs of its hands."""
         return self._known(rest, {end.history: self.ways for end in ends})
 
     def followed(self, menu: Menu | None) -> LeafValues:
-        """What tells the values where the chooser has no choice, and follows the blueprint.
+        """Return a function that gives the values if the chooser has no choice, and follows the blueprint.
 
-        Where it is called, the ends that `menu` leads to are looked at too: a call for these comes next.
+        A call of that function also computes the ends that `menu` leads to, because a call for these comes next.
         """
 
         def told(rest: Subgame, ends: Sequence[Betting]) -> Continuations:
@@ -113,9 +113,9 @@ class BlueprintContinuations:
         return told
 
     def prepare(self, rest: Subgame, menu: Menu | None, own: Menu) -> None:
-        """Look at the rest of the game after the ends that menus lead to, from which calls on any board begin.
+        """Build the rest of the game after the ends that menus lead to, which later calls on any board need.
 
-        The ends of `own`, the blueprint's menu, are those that `followed` asks for.
+        `followed` needs the ends of `own`, the blueprint's menu.
         """
         (board, *_), cut = drawn_boards(self.game.rules, rest.known_board, 1), first_round_of(rest)
         wanted = {end.history: 1 for end in ends_of_round(cut, own)}
@@ -126,7 +126,10 @@ class BlueprintContinuations:
                 self.rest(position, board, ways)
 
     def _known(self, rest: Subgame, wanted: Mapping[str, int]) -> Continuations:
-        """What the ends with these histories are worth, each in so many ways; remembered for the last hands."""
+        """Return the values of the ends with these histories; the result of the last call is cached.
+
+        `wanted` maps histories to numbers of continuations.
+        """
         hands = rest.numbers.tobytes()
         known = self._told.get(hands)
         if known is None or not all(_tells(known, history, ways) for history, ways in wanted.items()):
@@ -144,7 +147,7 @@ class BlueprintContinuations:
             count += wanted[history]
         values = np.zeros((count, len(holes), len(holes)), dtype=np.float32)
         apart = ~(holes[:, None, :, None] == holes[None, :, None, :]).any(axis=(2, 3))
-        edge = values[EDGE]  # all there is to know where nobody can bet any more
+        edge = values[EDGE]  # showdown values are sufficient if no player can bet any more
         edge[:] = apart * all_edges(self.game.rules, known, holes)
         boards = drawn_boards(self.game.rules, known, self.boards)
 
@@ -167,14 +170,17 @@ class BlueprintContinuations:
 
     @staticmethod
     def _luck(boards: IntArray, rest: Subgame, apart: BoolArray, edge: Singles) -> Luck:
-        """How far the showdowns of some boards are from those of all."""
+        """Difference between the showdowns on some boards and those on all boards."""
         live = np.array([~np.isin(rest.holes, board).any(axis=1) for board in boards.tolist()], dtype=np.float32)
         scale: Singles = apart / np.maximum(live.T @ live, np.float32(1))
         luck: Singles = edge - sum_edges(boards, rest.holes, rest.deck).astype(np.float32) * scale
         return Luck(scale, luck)
 
     def _add(self, position: Betting, boards: DrawnBoards, values: Singles) -> None:
-        """Add what player 0 wins after a position, over complete boards, for each chip at stake: [way, hand, hand]."""
+        """Add player 0's winnings after a position, per chip at stake: [continuation, hand, hand].
+
+        They are summed over complete boards.
+        """
         ways = len(values)
         rest = self.rest(position, boards.cards[0], ways)
         sides = [[self._columns(rest, player, boards, b, ways) for b in range(len(boards.cards))] for player in (0, 1)]
@@ -190,24 +196,24 @@ class BlueprintContinuations:
         add_pair_values(won, first, second, boards.strength, rows, values)
 
     def rest(self, position: Betting, board: IntArray, ways: int) -> Rest:
-        """The rest of the game after a position; see `rest_after` for the board."""
+        """Return the rest of the game after a position; see `rest_after` for `board`."""
         chosen = self._choices(0, ways), self._choices(1, ways)
         key = position.history, self.chooser, ways
         return self.rests.get(key, lambda: rest_after(self.game, position, self.blueprint, chosen, board))
 
     def _choices(self, player: int, ways: int) -> Chosen:
-        """What a player makes of the blueprint's probabilities, who has all `ways` to choose from or follows them."""
+        """Return the function from the blueprint's probabilities to a player's: all `ways`, or the blueprint alone."""
         return self._chosen if player == self.chooser and ways > 1 else _followed
 
     def _chosen(self, at: Betting, actions: Sequence[str], shares: Singles, board: IntArray | None) -> Singles:
-        """[way, action, column] probabilities at a decision of the chooser; `shares` are the blueprint's.
+        """Probabilities [continuation, action, column] at a decision of the chooser; `shares` are the blueprint's.
 
-        They are those of hands of the deck on a board, or of columns on any.
+        Columns are hands of the deck on a board, or columns that do not depend on the board.
         """
         return biased(actions, shares, self.ways)
 
     def _columns(self, rest: Rest, player: int, boards: DrawnBoards, b: int, ways: int) -> tuple[Singles, IntArray]:
-        """[way, sequence, column] a player's reach on a board, and the column of each hand: buckets make them few."""
+        """A player's reach on a board, [continuation, sequence, column], and the column of each hand."""
         own = rest.players[player]
         index, column = boards.columns(own, player, b)
         shares = own.shares
@@ -226,7 +232,7 @@ class BlueprintContinuations:
 
 
 class DrawnBoards:
-    """Some complete boards, the strength of a subgame's hands on them, and which hands play alike there."""
+    """Some complete boards, with the strength of a subgame's hands, and classes of hands with the same strategy."""
 
     def __init__(self, cards: IntArray, rest: Subgame, game: Holdem, blueprint: PublicStrategy) -> None:
         self.cards, self.numbers, self._rounds, self._blueprint = cards, rest.numbers, game.rules.rounds, blueprint
@@ -238,14 +244,14 @@ class DrawnBoards:
         self._known: dict[tuple[int, int, tuple[int, ...]], tuple[IntArray, IntArray]] = {}
 
     def on(self, b: int, position: Betting) -> PublicPolicy:
-        """What the player to act does at a position, on the part of a board that is there."""
+        """Return the strategy of the player to act at a position, on the cards of board `b` dealt by then."""
         size = position.rules.board_size(position.round)
         return self._blueprint.policies(position, [tuple(self.cards[b, :size].tolist())])[0]
 
     def columns(self, own: RestPlayer, player: int, b: int) -> tuple[IntArray, IntArray]:
-        """[round, column] the columns that a player's hands have in each round, all different; [hand] which a hand has.
+        """Return the distinct columns of a player's hands in each round, [round, column], and the column of each hand.
 
-        After all rounds: the number in the deck, for decisions that depend on the board in another way.
+        The row after the last round has the index in the deck, for decisions that depend on the board in another way.
         """
         rounds = (*sorted(own.seen), *([self._rounds] if own.depending else []))
         if (player, b, rounds) not in self._known:
@@ -265,12 +271,12 @@ class DrawnBoards:
 
 
 def _followed(at: Betting, actions: Sequence[str], shares: Singles, board: IntArray | None) -> Singles:
-    """The one way of the player who follows the blueprint."""
+    """The single continuation of the player who follows the blueprint."""
     return shares[None]
 
 
 def biased(actions: Sequence[str], shares: Singles, ways: int) -> Singles:
-    """[way, action, …] probabilities of actions [action, …] as each continuation has them."""
+    """Probabilities of actions under each continuation, [continuation, action, …], from the blueprint's [action, …]."""
     begins = np.array([[bool(bias) and action.startswith(bias) for action in actions] for bias in BIASES[:ways]])
     times = np.where(begins, BIAS, 1.0).astype(shares.dtype)
     weighed: Singles = times.reshape(*times.shape, *[1] * (shares.ndim - 1)) * shares
@@ -280,7 +286,7 @@ def biased(actions: Sequence[str], shares: Singles, ways: int) -> Singles:
 
 
 def all_edges(rules: GameDef, board: Sequence[int], holes: ByteArray) -> FloatArray:
-    """[hand, hand] edge of the first hand over the second, over all ways to complete a board; see `cards.edges`."""
+    """Edge of the first hand over the second, over all completions of a board, [hand, hand]; see `cards.edges`."""
     left, more = np.setdiff1d(np.arange(rules.deck.size), board), sum(rules.board_cards) - len(board)
     ways = np.array(list(combinations(left.tolist(), more)), dtype=np.int64).reshape(-1, more)
     boards = np.hstack([np.tile(np.array(board, dtype=np.int64), (len(ways), 1)), ways])
@@ -288,9 +294,9 @@ def all_edges(rules: GameDef, board: Sequence[int], holes: ByteArray) -> FloatAr
 
 
 def drawn_boards(rules: GameDef, board: Sequence[int], count: int) -> IntArray:
-    """[board, card] complete boards in the order of their rounds: all, or `count` of them where that is fewer.
+    """Complete boards in the order of their rounds, [board, card]: all, or `count` random ones if that is fewer.
 
-    Of those that are drawn, the first cards to come are all different until each has been there once.
+    Random boards use each possible next card once before any card repeats.
     """
     sizes = [size for size in rules.board_cards[_rounds_dealt(rules, len(board)) :] if size]
     left = np.setdiff1d(np.arange(rules.deck.size), board)
@@ -309,18 +315,18 @@ def drawn_boards(rules: GameDef, board: Sequence[int], count: int) -> IntArray:
 
 
 def _rounds_dealt(rules: GameDef, cards: int) -> int:
-    """The number of rounds whose public cards are among the first `cards`."""
+    """Number of rounds whose public cards are among the first `cards`."""
     return next(r for r in range(rules.rounds, -1, -1) if sum(rules.board_cards[:r]) <= cards)
 
 
 def _tells(known: Continuations, history: str, ways: int) -> bool:
-    """Whether an end is known in so many ways, or is one where nobody can bet any more."""
+    """Whether the values of an end are known for that many continuations, or no player can bet after it."""
     first, count = known.places.get(history, (EDGE, 0))
     return count >= ways or (first == EDGE and count > 0)
 
 
 def _goes_on(position: Betting) -> bool:
-    """Whether somebody acts after the public cards to come."""
+    """Whether a player acts after the next public cards."""
     while position.actor == CHANCE:
         position = position.after(REVEAL)
     return position.actor >= 0

@@ -22,11 +22,11 @@ def follow_sequences(
     reach: Singles,
     keys: FloatArray,
 ) -> None:
-    """Write to `reach` [way, sequence, column] how likely a player is to have done all of each sequence.
+    """Write to `reach` [way, sequence, column] the probability that a player takes all actions of each sequence.
 
     The last action of a sequence has the probabilities `shares` [way, …] from `offset` on, one for each entry of
     ``columns[kind]`` [kind, column]; the rest of it is the sequence `parent`. The first sequence is empty. `keys`
-    [column] become sums of reaches by `draws` [way · sequence], which tell columns apart.
+    [column] receives sums of reaches weighted by `draws` [way · sequence]: columns with equal reach have equal keys.
     """
     ways, sequences, count = reach.shape
     for k in range(count):
@@ -53,11 +53,11 @@ def meet(
     sums: Singles,
     won: Singles,
 ) -> None:
-    """Add up what columns of player 0 and of player 1 win from each other over the ends of a game.
+    """Sum the winnings of columns of player 0 against columns of player 1 over the ends of a game.
 
-    `first` and `second` [end] are both players' sequences, ascending for player 0; `mine` and `theirs`
-    [way or 1, sequence, column] their reach. To `won` [2, way, column, column] is added what player 0 wins where
-    somebody folds, and what the better hand wins where hands are `shown`. `sums` [2, way or 1, column] is scratch.
+    `first` and `second` [end] are both players' sequences, ascending for player 0; `mine` and `theirs` [way or 1,
+    sequence, column] their reach. `won` [2, way, column, column] receives what player 0 wins if a player folds, and
+    what the better hand wins if hands are `shown`. `sums` [2, way or 1, column] is scratch.
     """
     ways, end = won.shape[1], 0
     while end < len(first):
@@ -89,12 +89,13 @@ def meet(
 def add_pair_values(
     won: Singles, first: IntArray, second: IntArray, strength: Singles, rows: Singles, values: Singles
 ) -> None:
-    """Add to `values` [way, hand, hand] what player 0 wins on some boards, by hands of player 0 and of player 1.
+    """Add to `values` [way, hand, hand] the winnings of player 0 on some boards, by hands of player 0 and player 1.
 
-    `won` [board, 2, way, column, column + 1] is what columns win where somebody folds, and what the better hand wins
-    at showdowns; the last column has zeros. `first` and `second` [board, hand] are the columns of both players' hands;
-    the last one for hands of player 1 with a card of the board. `strength` [board, hand] is −1 for such hands, and a
-    whole number otherwise. `rows` [board, column, 2, hand] is scratch: what a column wins from each hand.
+    `won` [board, 2, way, column, column + 1] has the winnings of columns if a player folds, and those of the better
+    hand at showdowns; the last column has zeros. `first` and `second` [board, hand] are the columns of both players'
+    hands, with the last one for hands of player 1 with a card of the board. `strength` [board, hand] is −1 for such
+    hands, and an integer otherwise. `rows` [board, column, 2, hand] is scratch: the winnings of a column against each
+    hand.
     """
     boards, hands = strength.shape
     for way in range(len(values)):

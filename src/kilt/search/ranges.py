@@ -1,4 +1,4 @@
-"""Where a hand stands for an agent that re-solves: both players' ranges, by Bayes' rule from what they have done."""
+"""State of a hand for an agent that re-solves: both players' ranges, updated by Bayes' rule after each action."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from kilt.tree.place import PlacedTree, TreePlace
 
 
 class Standing(NamedTuple):
-    """Where a hand stands for the agent in one seat."""
+    """State of a hand in a solved subgame, for the agent in one seat."""
 
-    reach: FloatArray  # [player, hand of the deck] probability of all that each has done with a hand
-    solved: Resolved  # the subgame that play is in
-    place: TreePlace  # in its tree
+    reach: FloatArray  # [player, hand of the deck] probability of all actions that each player took with a hand
+    solved: Resolved  # the current subgame
+    place: TreePlace  # the node in its tree
 
     @property
     def tree(self) -> PlacedTree:
@@ -28,15 +28,15 @@ class Standing(NamedTuple):
 
 
 class Following(NamedTuple):
-    """Where a hand stands where the blueprint goes on: after a limited round, or where nothing was solved in time."""
+    """State of a hand after falling back to the blueprint: no subgame is being played."""
 
     reach: FloatArray  # as in `Standing`
 
 
 def follow(reach: FloatArray, before: Betting, share: FloatArray) -> float:
-    """Take an action of probabilities `share` [hand] into the actor's range; how often the range comes to it.
+    """Update the actor's range after an action with probabilities `share` [hand]; return its probability.
 
-    What no hand of the range does leaves it as it is.
+    An action that no hand of the range takes leaves the range unchanged.
     """
     came, whole = reach[before.actor] * share, float(reach[before.actor].sum())
     if came.any():
@@ -45,9 +45,9 @@ def follow(reach: FloatArray, before: Betting, share: FloatArray) -> float:
 
 
 def translated(policy: PublicPolicy, position: Betting, action: str, mapping: Mapping = pseudo_harmonic) -> FloatArray:
-    """[hand] probability of an action; a raise that is never made counts as those nearest to it in size.
+    """Probability of an action for each hand; a raise that is never made counts as those nearest to it in size.
 
-    A check or call stands for a raise of no chips.
+    A check or call counts as a raise of no chips.
     """
     if policy.ever(action) or not action.startswith(RAISE) or action == RAISE:
         return policy.share(action)

@@ -1,9 +1,9 @@
-"""The rest of a game after a position, where both players follow known strategies: its sequences and its ends.
+"""Sequence form of the rest of a game after a position, if both players follow known strategies.
 
-A *sequence* is what one player has done since the position. How likely a hand is to do so is a product of
-probabilities of its own; what two hands win is a sum over the ends of the game of the chips there times a probability
-for each player: the sequence form of a game. None of that depends on the board where strategies are tables over
-buckets. So it is made once, and boards are looked at with it by the dozen.
+A *sequence* is the list of one player's actions since the position. The probability of a sequence with a hand is a
+product of that hand's action probabilities. The winnings of two hands are a sum, over the ends of the game, of the
+chips there times one probability per player. None of this depends on the board if strategies are tables over buckets.
+So the sequence form is built once, and used for many boards.
 """
 
 from __future__ import annotations
@@ -20,39 +20,39 @@ from kilt.games.holdem import Betting, Holdem
 from kilt.play.agent import PublicPolicy
 from kilt.search.continuations_kernels import Singles
 
-KEPT_BYTES = 256 << 20  # of rests that are remembered
+KEPT_BYTES = 256 << 20  # bytes of cached sequence forms
 
 
 class PublicStrategy(Protocol):
-    """A strategy that is known on many boards at once, such as a blueprint's agent."""
+    """A strategy that can be queried on many boards at once, such as a blueprint's agent."""
 
     def table(self, position: Betting) -> tuple[tuple[str, ...], FloatArray] | None:
-        """The actions at a position, and [action, column] their probabilities, where all boards have them in common.
+        """Return the actions at a position and their probabilities [action, column]; None if they depend on the board.
 
-        Which column a hand has is for `policies` to say.
+        `policies` gives the column of each hand.
         """
 
     def policies(self, position: Betting, boards: Sequence[tuple[int, ...]]) -> list[PublicPolicy]:
-        """[board] What the player to act does with every hand."""
+        """Return the strategy of the player to act on each board, for every hand."""
 
 
 Chosen = Callable[[Betting, Sequence[str], Singles, IntArray | None], Singles]
-"""[way, action, column] probabilities at a position, from its actions, those of the strategy, and the board."""
+"""Maps a position, its actions, the strategy's probabilities and the board to probabilities [way, action, column]."""
 
 
 class RestPlayer(NamedTuple):
-    """What one player may do in the rest of a game: a sequence is the one of its parent, and an action."""
+    """The sequences of one player in the rest of a game: each is its parent sequence and one more action."""
 
-    parent: IntArray  # [sequence], below it; the first is that of having done nothing
-    round: IntArray  # [sequence] of its last action, whose columns its hands have; after all rounds: hands of the deck
-    offset: IntArray  # [sequence] where the probabilities of its last action begin among `shares`
+    parent: IntArray  # [sequence], with a lower index; the first sequence is empty
+    round: IntArray  # [sequence] round of the last action, whose columns apply; after all rounds: hands of the deck
+    offset: IntArray  # [sequence] index in `shares` of the probabilities of its last action
     shares: Singles  # [way, probability] by columns
-    depending: list[Betting]  # decisions that depend on the board: their probabilities come after `shares`, by hands
-    seen: dict[int, Betting]  # by round: a decision whose columns are those of all others
+    depending: list[Betting]  # decisions that depend on the board: their probabilities follow `shares`, by hands
+    seen: dict[int, Betting]  # by round: a decision whose columns all others share
 
 
 class Ends(NamedTuple):
-    """The ends of the rest of a game, in the order of player 0's sequences."""
+    """The ends of the rest of a game, ordered by player 0's sequences."""
 
     sequence: tuple[IntArray, IntArray]  # [end] of each player
     gain: Singles  # [end] chips to player 0 after a fold, to the better hand at a showdown
@@ -60,26 +60,26 @@ class Ends(NamedTuple):
 
 
 class Rest(NamedTuple):
-    """The rest of a game after a position."""
+    """Sequence form of the rest of a game after a position."""
 
     players: tuple[RestPlayer, RestPlayer]
     ends: Ends
 
     @property
     def nbytes(self) -> int:
-        """Memory that it takes, but for small things."""
+        """Memory of the large arrays, in bytes."""
         return sum(own.shares.nbytes + 3 * own.parent.nbytes for own in self.players) + 4 * self.ends.shown.nbytes
 
 
 class Rests:
-    """Remembers the rests of a game after positions, by whatever tells them apart."""
+    """Cache of sequence forms by key."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, Rest] = {}
         self._bytes = 0
 
     def get(self, key: Hashable, make: Callable[[], Rest]) -> Rest:
-        """What is known, or is made now and remembered for a while."""
+        """Return the cached sequence form of a key, or make and cache it."""
         if (found := self._known.get(key)) is None:
             found = make()
             if self._bytes + found.nbytes > KEPT_BYTES:
@@ -97,25 +97,25 @@ def rest_after(
     chosen: tuple[Chosen, Chosen],
     board: IntArray,
 ) -> Rest:
-    """The rest of a game after a position in which both players follow a strategy.
+    """Build the sequence form of a game after a position in which both players follow a strategy.
 
     Parameters
     ----------
     game : Holdem
         The whole game.
     position : Betting
-        Where the rest begins.
+        The first position.
     strategy : PublicStrategy
-        That both follow.
+        The strategy of both players.
     chosen : tuple of callable
-        What each player makes of the strategy's probabilities: one way or several.
+        For each player, a function from the strategy's probabilities to one or several continuations.
     board : ndarray, shape (cards,)
-        Any complete board after the position, where actions that depend on boards are looked up.
+        Any complete board after the position: the actions of decisions that depend on boards are looked up there.
 
     Returns
     -------
     Rest
-        Without what is never done on any board.
+        Without sequences that have probability 0 on every board.
     """
     makers = _Maker(chosen[0]), _Maker(chosen[1])
     ends = list[tuple[int, int, float, bool]]()
@@ -140,21 +140,21 @@ def rest_after(
 
 @dataclass
 class _Maker:
-    """Gathers what one player may do."""
+    """Collects the sequences of one player."""
 
     chosen: Chosen
     parent: list[int] = field(default_factory=lambda: [0])
     round: list[int] = field(default_factory=lambda: [0])
     offset: list[int] = field(default_factory=lambda: [0])
     shares: list[Singles] = field(default_factory=list)
-    length: int = 0  # of all probabilities so far, for one way
+    length: int = 0  # number of probabilities so far, for one continuation
     depending: list[tuple[Betting, int, int]] = field(
         default_factory=list
-    )  # with the first sequence and the number of them
+    )  # with the first sequence and the number of sequences
     seen: dict[int, Betting] = field(default_factory=dict)
 
     def decide(self, at: Betting, strategy: PublicStrategy, board: IntArray, before: int) -> list[tuple[str, int]]:
-        """The actions of a decision that are ever taken after the sequence `before`, with their new sequences."""
+        """Return the actions with positive probability after the sequence `before`, each with its new sequence."""
         known = strategy.table(at)
         if known is None:
             cards = tuple(board[: at.rules.board_size(at.round)].tolist())
@@ -177,7 +177,7 @@ class _Maker:
         return len(self.parent) - 1
 
     def player(self, hands: int) -> RestPlayer:
-        """All that was gathered, for a game in which a player has `hands` private hands."""
+        """Return the collected sequences, for a game in which a player has `hands` private hands."""
         offset, length = np.array(self.offset), self.length
         for _, first, actions in self.depending:
             offset[first : first + actions] = length + hands * np.arange(actions)

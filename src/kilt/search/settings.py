@@ -1,4 +1,4 @@
-"""What an agent that re-solves is told: whether a game can be re-solved so, with which bets and in which memory."""
+"""Checks of the settings of an agent that re-solves: rounds, bets and memory."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from kilt.tree.betting import betting_size, betting_tree
 
 
 def menu_of(settings: ResolveConfig, first_round: int, game: Holdem) -> ActionAbstraction | None:
-    """The raises of a subgame that begins in a round; None in limit games, which have their own."""
+    """Return the raises of a subgame that begins in a round; None in limit games, whose rules give the raises."""
     if game.rules.betting == "limit":
         return None
     return actions_of("/" * first_round + settings.bets, settings.near)
 
 
 def require_settings(settings: ResolveConfig, game: Holdem) -> None:
-    """Raise PlayError where a game cannot be re-solved so: rounds, bets, memory."""
+    """Raise PlayError if a game cannot be re-solved with these settings: rounds, bets, memory."""
     rules = game.rules
     later = rules.round_names[1:]
     if not later:
-        raise PlayError(f"{game.name} has one round: there is no later one to re-solve; leave `resolve` out")
+        raise PlayError(f"{game.name} has one round: there is no later one to re-solve; remove `resolve`")
     for name in settings.rounds:
         if name not in later:
             raise PlayError(f"unknown round {name!r} to re-solve: {game.name} has {', '.join(later)}")
@@ -39,7 +39,7 @@ def require_settings(settings: ResolveConfig, game: Holdem) -> None:
                 f"{', '.join(able) or 'none'} can"
             )
     if not settings.rounds:
-        raise PlayError(f"no round is given to re-solve: use one of {', '.join(later)}, or several")
+        raise PlayError(f"`resolve` names no round: use one of {', '.join(later)}, or several")
     for r in sorted(map(rules.round_names.index, settings.rounds)):
         needed, there = memory_of(settings, game, r), machine.available_memory()
         if needed > there:
@@ -50,9 +50,9 @@ def require_settings(settings: ResolveConfig, game: Holdem) -> None:
 
 
 def memory_of(settings: ResolveConfig, game: Holdem, first_round: int) -> int:
-    """Bytes that the largest subgame takes which begins in a round: regrets and averages, single precision.
+    """Memory in bytes of the largest subgame that begins in a round: regrets and averages in single precision.
 
-    Of a limited round, the values of all pairs of hands.
+    For a limited round, the memory includes the values of all pairs of hands.
     """
     rules, hands = game.rules, len(game.holes)
     board = tuple(range(rules.board_size(first_round)))

@@ -200,7 +200,7 @@ class Spot(Record):
         """The game as it is defined, with its own blinds and stacks."""
         found = load_game(self.game)
         if not isinstance(found, Holdem):
-            raise GameError(f"{self.game} is no poker: a spot is from a game of the hold'em family")
+            raise GameError(f"{self.game} is not poker: a spot is from a game of the hold'em family")
         return found
 
     @cached_property

@@ -1,1 +1,1 @@
-"""Strategies: tables of probabilities, and their ways in and out of kilt."""
+"""Strategies: tables of probabilities, their files, conversion and post-processing."""

@@ -1,9 +1,9 @@
-"""A blueprint: the strategy of an abstract game, with all that is needed to play it, on disk.
+"""A blueprint: the strategy of an abstract game on disk, with everything that is needed to play it.
 
-Probabilities are whole numbers of one or two bytes, one for each slot of the abstract game, and mapped from their file:
-a strategy of many gigabytes opens at once, and what is never reached is never read. Beside them is the tree of bets.
-The card abstraction is where the manifest says; `export` puts it beside the strategy, so that the folder can move.
-A small one can be packed into a file, as the agents are that come with kilt.
+Probabilities are integers of one or two bytes, one for each slot of the abstract game, mapped from their file: a
+strategy of many gigabytes opens at once, and entries that are never used are never read. The betting tree is in the
+same folder. The manifest names the folder of the card abstraction; `export` copies it next to the strategy, so that the
+folder can be moved. A small blueprint can be packed into one file, like the agents that ship with kilt.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ from kilt.strategy.table import REMEDY
 from kilt.tree.betting import FOLDS, BettingNodes, acted_before, call_place, label_of, require_tree
 
 KIND, PACKED = "blueprint", "packed blueprint"
-SHIPPED = {file.stem: file for file in sorted((Path(__file__).parent / "shipped").glob("*.agent"))}  # come with kilt
-STRATEGY, CARDS = "strategy", "cards"  # folders of a run, and of what is exported
+# agents that ship with kilt
+SHIPPED = {file.stem: file for file in sorted((Path(__file__).parent / "shipped").glob("*.agent"))}
+STRATEGY, CARDS = "strategy", "cards"  # folders of a run, and of an exported agent
 START = "startme.sh"  # the competition calls it with the dealer's host and port
 SCRIPT = """\
 #!/bin/sh
@@ -48,24 +49,24 @@ startme.sh HOST PORT plays for a dealer of the Annual Computer Poker Competition
 {contents} `kilt play .` plays against it.
 """
 WITH_CARDS, ALONE = "strategy has its probabilities, cards its buckets of hands.", "strategy has its probabilities."
-REMEMBERED = 4096  # buckets of hands
-KEPT_ROWS = 256  # buckets of all hands on a board
+REMEMBERED = 4096  # cached buckets of hands
+KEPT_ROWS = 256  # cached buckets of all hands on a board
 
 
 @dataclass(frozen=True)
 class Blueprint:
-    """The strategy of an abstract game, with the game, the buckets and the betting tree that it is for.
+    """The strategy of an abstract game, with its game, buckets and betting tree.
 
     Attributes
     ----------
     game : Holdem
         The real game.
     actions : ActionAbstraction or None
-        The menu of bet sizes; None: all that are legal.
+        The menu of bet sizes; None: all legal bets.
     cards : PlayerAbstractions
         The card abstraction of each player.
     fingerprint : str
-        Of the abstract game.
+        Fingerprint of the abstract game.
     nodes : BettingNodes
         The betting tree.
     level : ndarray of int32, shape (nodes,)
@@ -73,9 +74,9 @@ class Blueprint:
     first : ndarray of int64, shape (nodes + 1,)
         The first slot of each decision. Slots are ordered by decision, then bucket, then action.
     shares : ndarray of uint8 or uint16, shape (slots,)
-        Weights of the actions; those of an information set are normalised. All 0 where the solver has not been.
+        Weights of the actions; those of an information set are normalised. All 0 if the solver never visited it.
     figures : dict
-        What the solver says about it: algorithm, iterations, seconds, how it is to be played.
+        Facts that the solver recorded: algorithm, iterations, seconds, post-processing.
     """
 
     game: Holdem
@@ -94,22 +95,22 @@ class Blueprint:
 
     @classmethod
     def of(cls, abstract: AbstractGame, shares: Array, **figures: Any) -> Blueprint:
-        """A blueprint from a table over the slots of an abstract game: see `shares`."""
+        """Create a blueprint from a table over the slots of an abstract game: see `shares`."""
         said = abstract.game.real, abstract.actions, abstract.cards, abstract.fingerprint
         return cls(*said, abstract.betting.nodes, abstract.betting.level, abstract.first, shares, figures)
 
     @cached_property
     def limit(self) -> bool:
-        """Whether it is a limit game, where raises have one size."""
+        """Whether the game is a limit game, with one raise size."""
         return self.game.rules.betting == "limit"
 
     @cached_property
     def acted(self) -> BoolArray:
-        """[node] Whether the player who acts there has acted before in the hand."""
+        """Whether the player who acts at a node has acted before in the hand, [node]."""
         return acted_before(self.nodes)
 
     def labels(self, node: int) -> list[str]:
-        """The actions of a decision, as the ACPC writes them."""
+        """The actions of a decision, in ACPC notation."""
         child, count = int(self.nodes.first_child[node]), int(self.nodes.children[node])
         return [label_of(level, limit=self.limit) for level in self.level[child : child + count].tolist()]
 
@@ -124,15 +125,15 @@ class Blueprint:
         return self.game.replay("".join(reversed(actions)))
 
     def faces_bet(self, node: int | IntArray) -> Any:
-        """Whether the player at a decision, or at each of an array of them, faces a bet: action 0 is a fold then."""
+        """Whether the player at a decision, or at each of an array of them, faces a bet: action 0 is then a fold."""
         return call_place(self.nodes, self.level, node)
 
     def after_call(self, node: int) -> int:
-        """The node after the call at a decision."""
+        """Return the node after the call at a decision."""
         return int(self.nodes.first_child[node]) + int(call_place(self.nodes, self.level, node))
 
     def row(self, node: int, bucket: int) -> list[float]:
-        """[action] Probabilities of a bucket at a decision; all 0 where the solver has not been."""
+        """Probabilities of the actions of a bucket at a decision; all 0 if the solver never visited it."""
         count = int(self.nodes.children[node])
         first = int(self.first[node]) + bucket * count
         shares: list[int] = self.shares[first : first + count].tolist()
@@ -140,9 +141,9 @@ class Blueprint:
         return [share / whole for share in shares] if whole else [0.0] * count
 
     def bucket(self, player: int, r: int, hand: str | Sequence[int], board: str | Sequence[int]) -> int:
-        """The bucket of a player's hand in round `r`. Cards are text such as ``"AsKh"``, or numbers.
+        """Return the bucket of a player's hand in round `r`. Cards are text such as ``"AsKh"``, or numbers.
 
-        It is remembered for a while, since players act more than once.
+        Results are cached, since players act more than once.
         """
         if isinstance(hand, str) or isinstance(board, str):
             deck, rules = self.game.deck, self.game.rules
@@ -160,15 +161,15 @@ class Blueprint:
         return known
 
     def hand_buckets(self, player: int, r: int, board: tuple[int, ...]) -> IntArray:
-        """[hand] The bucket of each of a player's hands in round `r`; remembered for a while.
+        """Return the bucket of each of a player's hands in round `r`; cached.
 
-        For hands that share a card with the board it means nothing.
+        Entries of hands that share a card with the board are undefined.
         """
         row = self._rows.get((self._viewer(player), board))
         return row if row is not None else self.hand_buckets_on(player, r, [board])[0]
 
     def hand_buckets_on(self, player: int, r: int, boards: Sequence[tuple[int, ...]]) -> list[IntArray]:
-        """[board][hand] `hand_buckets` on many boards: those that are not remembered are looked up together."""
+        """`hand_buckets` on many boards, [board][hand]: those that are not cached are looked up together."""
         viewer = self._viewer(player)
         rows = [self._rows.get((viewer, board)) for board in boards]
         if new := [number for number, row in enumerate(rows) if row is None]:
@@ -180,15 +181,15 @@ class Blueprint:
         return [row for row in rows if row is not None]
 
     def _viewer(self, player: int) -> int:
-        """The first player who sees the same buckets as `player`."""
+        """Return the first player who sees the same buckets as `player`."""
         first, second = self.cards.each
         return player if first is not second else 0
 
     def save(self, path: Path, *cards: Path, fill: Callable[[Array], None] | None = None) -> None:
-        """Write to a folder, with a note of where the card abstraction is, or that of each player.
+        """Write to a folder, with the paths of the card abstraction, or of each player's.
 
-        With `fill`, `shares` has no more than the type of probabilities: `fill` writes those of all slots to the table
-        that it is given, which is mapped from the file.
+        With `fill`, only the type of `shares` is used: `fill` writes the probabilities of all slots to the table that
+        it receives, which is mapped from the file.
         """
         parameters = self._said() | {"cards": [os.path.relpath(folder, path) for folder in cards]}
         inputs = {"game": self.fingerprint, "cards": self.cards.fingerprint}
@@ -204,20 +205,23 @@ class Blueprint:
             new.figures.update(self.figures)
 
     def pack(self, file: Path) -> None:
-        """Write all that is needed to play it, buckets included, to one compressed file, which `load` reads."""
+        """Write everything that is needed to play, buckets included, to one compressed file, which `load` reads.
+
+        Raises ArtifactError if the players have different card abstractions.
+        """
         if not isinstance(self.cards, CardAbstraction):
-            raise ArtifactError("an agent whose players see other buckets cannot be packed: export a folder")
+            raise ArtifactError("an agent whose players have different buckets cannot be packed: export a folder")
         tables, cards = self.cards.packed()
         said = self._said() | {"cards": cards, "fingerprint": self.fingerprint, "figures": self.figures}
         archive.write(file, PACKED, self._arrays() | tables, said)
 
     def _arrays(self) -> dict[str, Array]:
-        """The betting tree and the probabilities, by the names that they have on disk."""
+        """The betting tree and the probabilities, by their names on disk."""
         arrays: dict[str, Array] = {name: getattr(self.nodes, name) for name in BettingNodes._fields}
         return arrays | {"level": self.level, "first": self.first, "shares": self.shares}
 
     def _said(self) -> dict[str, Any]:
-        """The game and the menu of bets, as JSON can hold them."""
+        """The game and the menu of bets as JSON data."""
         return {
             "game": str(self.game.rules),
             "name": self.game.name,
@@ -235,7 +239,7 @@ class Blueprint:
         fingerprint: str,
         figures: dict[str, Any],
     ) -> Blueprint:
-        """From what is on disk; what it raises where that cannot be is for `artifact.understood`."""
+        """Build from file contents; `artifact.understood` converts errors."""
         blueprint = cls(
             Holdem(GameDef.parse(said["game"], source=str(path)), said["name"]),
             _menu(said),
@@ -252,9 +256,9 @@ class Blueprint:
 
     @classmethod
     def _unpacked(cls, file: Path) -> Blueprint:
-        """What `pack` wrote."""
+        """Read a file that `pack` wrote."""
         arrays, said = archive.read(file, PACKED)
-        with artifact.understood(file, "take it from where it is whole"):
+        with artifact.understood(file, "replace it by an intact copy"):
             cards = CardAbstraction.unpacked(arrays, said["cards"], file)
             return cls._of(file, arrays, said, cards, said["fingerprint"], said["figures"])
 
@@ -265,15 +269,19 @@ class Blueprint:
         Parameters
         ----------
         path : str or Path
-            A folder that `save` or `export` has written, the folder of a run that has ended, a file that `pack` has
-            written, or the name of an agent that comes with kilt: see `SHIPPED`.
+            A folder that `save` or `export` wrote, the folder of a finished run, a file that `pack` wrote, or the name
+            of an agent that ships with kilt: see `SHIPPED`.
         check : bool
-            Read all of it and compare checksums, also of what was found to be right before.
+            Read all files and compare checksums, including files that were checked before.
 
         Returns
         -------
         Blueprint
-            ArtifactError is raised where the strategy or its card abstraction is missing or damaged.
+
+        Raises
+        ------
+        ArtifactError
+            The strategy or its card abstraction is missing or damaged.
         """
         path = located(path)
         if path.is_file():
@@ -281,7 +289,7 @@ class Blueprint:
         if artifact.exists(path / STRATEGY):
             path = path / STRATEGY
         elif path.is_dir() and not artifact.exists(path):
-            raise ArtifactError(f"{path} has no strategy: solve it to the end, or go on with kilt solve --resume")
+            raise ArtifactError(f"{path} has no strategy yet: finish the run with kilt solve --resume")
         found = artifact.read(path, KIND, check=check, remedy=REMEDY)
         said, arrays = found.parameters, found.arrays
         with artifact.understood(path, REMEDY):
@@ -292,24 +300,24 @@ class Blueprint:
             if all(folder.exists() for folder in places):
                 raise ArtifactError(str(error)) from None
             raise ArtifactError(
-                f"the buckets of {path} are missing ({error}): put them there, or take what `kilt export` made"
+                f"the buckets of {path} are missing ({error}): copy them there, or use a folder that `kilt export` made"
             ) from None
         if cards.fingerprint != made_with:
             raise ArtifactError(
                 f"{path} was made with buckets {made_with}, and {' and '.join(map(str, places))} has "
-                f"{cards.fingerprint}: put the right ones there, or solve again"
+                f"{cards.fingerprint}: copy the right buckets there, or solve again"
             )
         with artifact.understood(path, REMEDY):
             return cls._of(path, arrays, said, cards, found.inputs["game"], found.figures)
 
     def _require_sound(self) -> None:
-        """Raise ValueError where arrays from a file do not fit each other: nobody leaves them who follows them."""
+        """Raise ValueError if arrays from a file do not fit each other, so that every index is in bounds later."""
         rules, nodes = self.game.rules, self.nodes
         require_tree(nodes, rules.rounds)
         numbers = np.array([cards.numbers for cards in self.cards.each])
         buckets = np.where(nodes.actor >= 0, numbers[nodes.actor.clip(0), nodes.round], 0)
         if self.first.shape != (len(buckets) + 1,) or self.first[0] != 0 or self.first[-1] != len(self.shares):
-            raise ValueError(f"there are {len(self.shares):,} slots, and first tells of {self.first[-1:]}")
+            raise ValueError(f"there are {len(self.shares):,} slots, but `first` ends with {self.first[-1:]}")
         if not np.array_equal(np.diff(self.first), buckets * nodes.children):
             raise ValueError("first does not fit buckets and bets")
         if self.level.shape != nodes.actor.shape or self.level.min() < FOLDS:
@@ -319,36 +327,39 @@ class Blueprint:
 
 
 def located(path: str | Path) -> Path:
-    """Where a blueprint is: an agent that comes with kilt by its name, unless there is something of that name here."""
+    """Return the path of a blueprint: the name of a shipped agent means that agent, unless such a path exists."""
     path = Path(path)
     return SHIPPED.get(str(path), path) if not path.exists() else path
 
 
 def card_folders(run: Path, number: int) -> list[Path]:
-    """The folder of a run's card abstraction, or one per player where `number` is 2."""
+    """Return the folder of a run's card abstraction, or one per player if `number` is 2."""
     return [run / CARDS] if number == 1 else [run / CARDS / str(player + 1) for player in range(number)]
 
 
 def _card_folders(path: Path, said: Mapping[str, Any]) -> list[Path]:
-    """The folder of a strategy's card abstraction, or one per player, as its manifest says."""
-    folders = [said["cards"]] if isinstance(said["cards"], str) else said["cards"]  # there was but one at first
+    """Return the folder of a strategy's card abstraction, or one per player, from its manifest."""
+    # the first releases wrote a single path
+    folders = [said["cards"]] if isinstance(said["cards"], str) else said["cards"]
     if len(folders) not in (1, 2):
         raise ValueError(f"it has the cards of {len(folders)} players")
     return [Path(os.path.normpath(path / folder)) for folder in folders]
 
 
 def export(run: Path, out: Path) -> None:
-    """Copy the strategy of a run, and the card abstraction that it may need, to a folder, with a script that starts it.
+    """Copy the strategy of a run and its card abstraction to a folder, with a script that starts the agent.
 
-    The script and a README are what the competition's validator asks for. The strategy of a game as it is needs no
-    cards: its files are copied, whole.
+    The competition's validator requires the script and a README. An unabstracted strategy needs no cards: its files are
+    copied.
+
+    Raises ArtifactError if the folder exists.
     """
     strategy = run / STRATEGY if artifact.exists(run / STRATEGY) else run
     if out.exists():
-        raise ArtifactError(f"{out} is there already: choose another folder")
+        raise ArtifactError(f"{out} exists: choose another folder")
     kind, cards = artifact.kind_of(strategy) if artifact.exists(strategy) else KIND, list[Path]()
     if kind not in (table.KIND, vector.KIND, vector.IN_SUBGAMES):
-        blueprint = Blueprint.load(strategy, check=True)  # what is copied gets checksums of its own
+        blueprint = Blueprint.load(strategy, check=True)  # copies get checksums of their own
         cards = _card_folders(strategy, artifact.read(strategy, KIND).parameters)
         game, figures = blueprint.game.name, blueprint.figures
     else:
@@ -376,7 +387,7 @@ def export(run: Path, out: Path) -> None:
 
 
 def _menu(said: Mapping[str, Any]) -> ActionAbstraction | None:
-    """The menu of bets that `Blueprint._said` wrote; earlier versions have no `of_chips_left`."""
+    """Return the menu of bets that `Blueprint._said` wrote; earlier versions have no `of_chips_left`."""
     if said["actions"] is None:
         return None
     kind = ActionsByChipsLeft if said.get("of_chips_left") else ActionAbstraction

@@ -1,4 +1,4 @@
-"""Poker agents that look at no cards [Johanson16 table 2.1]. What they do is data: `AGENTS`.
+"""Poker agents that ignore their cards [Johanson16 table 2.1]. The table `AGENTS` defines them.
 
 >>> chances("call-or-raise", ("f", "c", "r")).tolist()
 [0.0, 0.5, 0.5]
@@ -32,14 +32,14 @@ AGENTS: dict[str, tuple[str, ...]] = {
 
 
 def habits_of(agent: str) -> tuple[str, ...]:
-    """The habits of an agent by its name; GameError where there is none."""
+    """Return the habits of an agent by its name; raise GameError if the name is unknown."""
     if agent not in AGENTS:
         raise GameError(f"unknown agent {agent!r}: use one of {', '.join(AGENTS)}")
     return AGENTS[agent]
 
 
 def chances(agent: str, actions: tuple[str, ...]) -> FloatArray:
-    """[action] Probability that an agent takes each of the legal `actions`; in no-limit games it raises by the least.
+    """Probability of each of the legal `actions`, for an agent; in no-limit games its raises are minimum raises.
 
     >>> chances("always-raise", ("f", "c", "r200", "r201")).tolist()
     [0.0, 0.0, 1.0, 0.0]
@@ -49,7 +49,7 @@ def chances(agent: str, actions: tuple[str, ...]) -> FloatArray:
     for habit in habits:
         legal = [kind for kind in habit if kind in kinds]
         if not legal:
-            raise GameError(f"{agent} plays poker, and does not know what to do with {', '.join(actions)}")
+            raise GameError(f"{agent} plays poker, and cannot choose among {', '.join(actions)}")
         share[kinds.index(legal[0])] += 1 / len(habits)
     return share
 
@@ -60,20 +60,20 @@ def raises(agent: str) -> bool:
 
 
 def flat_table(tree: FlatTree, agent: str) -> FloatArray:
-    """[slot] The strategy of an agent on a flat tree: probabilities."""
+    """Strategy of an agent on a flat tree: probabilities, [slot]."""
     return np.concatenate([chances(agent, actions) for actions in tree.actions])
 
 
 def public_table(game: VectorGame, agent: str, dtype: npt.DTypeLike = np.float64) -> Table:
-    """The strategy of an agent on a public tree: [(board, row), hand] probabilities, laid out as `VectorGame.table`."""
+    """Strategy of an agent on a public tree, [(board, row), hand], in the layout of `VectorGame.table`."""
     if not isinstance(game.game.start(), Betting):
-        raise GameError(f"{agent} plays poker, and {game.game.name} has no bets")
+        raise GameError(f"{agent} plays poker, but {game.game.name} has no bets")
     start, table = game.tree.table_start, game.table(dtype)
     for r, row, position in game.decisions():
         share = chances(agent, position.actions())
         table[start[r] + row : start[r] + row + len(share)] = share[:, None]
     for r, rows in enumerate(game.tree.rows):
-        if rows:  # what was written for the first board goes for all
+        if rows:  # copy the rows of the first board to all others
             boards = table[start[r] : start[r + 1]].reshape(-1, rows, table.shape[1])
             boards[1:] = boards[0]
     return table

@@ -1,8 +1,9 @@
-"""Models of opponents: how often a player was seen to take each action of each information set [Johanson16 §6.3.3].
+"""Opponent models: how often a player took each action at each information set [Johanson16 §6.3.3].
 
-A model is a table of counts that is laid out as a strategy of the same game is: over slots for flat trees and abstract
-games, over (board, row) × hand for public trees. Its policy is the frequency of actions; where the player was never
-seen, it calls. How far to trust it is a function of the number of observations of an information set, `seen`.
+A model is a table of counts in the layout of a strategy of the same game: over slots for flat trees and abstract games,
+over (board, row) × hand for public trees. Its policy is the frequency of actions; at information sets without
+observations, it calls. The confidence in a model is a function of the number of observations of an information set,
+`seen`.
 
 >>> from kilt.games import load_game
 >>> from kilt.tree.flat import flat_tree
@@ -37,36 +38,36 @@ from kilt.tree.flat import FlatTree
 from kilt.tree.vector import VectorGame
 
 KIND = "opponent model"
-REMEDY = "make the model again, or copy it from where it is whole"
-NO_CALL = -1  # in place of the number of the call among actions, where there is none
+REMEDY = "build the model again, or copy an intact one"
+NO_CALL = -1  # in place of the index of the call, if there is no call
 
 
 class DecisionLayout(NamedTuple):
     """The information sets of a strategy table in order: each takes the next `actions` entries of its first axis.
 
-    In tables over (board, row) × hand an entry here is a decision on a board, which all hands share.
+    In tables over (board, row) × hand, an entry here is a decision on a board, which all hands share.
     """
 
     actions: npt.NDArray[np.int32]  # number of actions
-    call: npt.NDArray[np.int32]  # which of them is the call or check; NO_CALL in games without one
+    call: npt.NDArray[np.int32]  # index of the call or check; NO_CALL in games without one
     round: ByteArray  # from 0
     actor: ByteArray  # 0 or 1
 
     @property
     def start(self) -> IntArray:
-        """The first entry of each information set, and the number of entries at the end."""
+        """First entry of each information set, and the total number of entries at the end."""
         return np.concatenate([[0], np.cumsum(self.actions, dtype=np.int64)])
 
     @classmethod
     def of_tree(cls, tree: FlatTree) -> DecisionLayout:
-        """The layout of tables over the slots of a flat tree."""
+        """Return the layout of tables over the slots of a flat tree."""
         calls = [labels.index(CALL) if CALL in labels else NO_CALL for labels in tree.actions]
         rounds = [name.rpartition("|")[2].count(REVEAL) for name in tree.infosets]
         return cls._of([len(labels) for labels in tree.actions], calls, rounds, tree.nodes.infoset_player)
 
     @classmethod
     def of_abstract(cls, game: SlotLayout) -> DecisionLayout:
-        """The layout of tables over the slots of an abstract game."""
+        """Return the layout of tables over the slots of an abstract game."""
         betting = game.betting
         nodes, buckets = betting.nodes, game.buckets_at
         calls = call_places(nodes, betting.level)
@@ -74,7 +75,7 @@ class DecisionLayout(NamedTuple):
 
     @classmethod
     def of_vectors(cls, game: VectorGame) -> DecisionLayout:
-        """The layout of tables over (board, row) × hand."""
+        """Return the layout of tables over (board, row) × hand."""
         found: list[list[tuple[int, int, int, int, int]]] = [[] for _ in game.tree.rows]
         for r, row, position in game.decisions():
             labels = on_menu(position, game.menu)
@@ -91,37 +92,37 @@ class DecisionLayout(NamedTuple):
 
 
 class RoundSeen(NamedTuple):
-    """What a model has seen of the information sets of one round: those of both seats."""
+    """Coverage of one round by a model, for the information sets of both seats."""
 
     infosets: int
-    seen: int  # information sets with an observation at least
-    decisions: float  # observations
+    seen: int  # information sets with at least one observation
+    decisions: float  # number of observations
 
     @property
     def share(self) -> float:
-        """Share of the information sets that were seen."""
+        """Share of the information sets with at least one observation."""
         return self.seen / self.infosets if self.infosets else 0.0
 
 
 @dataclass(frozen=True)
 class OpponentModel:
-    """Observations of a player, laid out as a strategy of a game.
+    """Counts of a player's actions, in the layout of a strategy of a game.
 
     Attributes
     ----------
     game : str
         The name of the game.
     fingerprint : str
-        Of what the table is for: the flat tree, the rules of a public tree, or the abstract game.
+        Fingerprint of the flat tree, the rules of a public tree, or the abstract game.
     player : str
-        Whose actions were counted.
+        The player whose actions were counted.
     layout : DecisionLayout
-        Where the information sets are in the table.
+        The information sets of the table.
     counts : ndarray of float, shape (slots,) or (rows, hands)
-        Number of times that each action was taken. Parts of one occur where a bet may have been one or another of the
-        menu, or a hand one or another.
+        Number of times that each action was taken. Fractions occur if a bet may correspond to several of the menu, or
+        the hand is not known.
     figures : dict
-        What else is known: hands read, decisions, what was left out.
+        Further facts: hands read, decisions, skipped hands.
     """
 
     game: str
@@ -135,40 +136,40 @@ class OpponentModel:
         rows = int(self.layout.actions.sum(dtype=np.int64))
         if len(self.counts) != rows:
             raise GameError(
-                f"the model of {self.player} has counts of {len(self.counts):,} actions, and {self.game} has {rows:,}: "
-                "count again"
+                f"the model of {self.player} has counts of {len(self.counts):,} actions, but {self.game} has {rows:,}: "
+                "build the model again"
             )
 
     @classmethod
     def of_tree(cls, tree: FlatTree, player: str, counts: FloatArray, **figures: Any) -> OpponentModel:
-        """A model from counts [slot] for a flat tree."""
+        """Create a model from counts [slot] for a flat tree."""
         return cls(tree.name, tree_fingerprint(tree), player, DecisionLayout.of_tree(tree), counts, figures)
 
     @classmethod
     def of_abstract(cls, game: AbstractGame, player: str, counts: FloatArray, **figures: Any) -> OpponentModel:
-        """A model from counts [slot] for an abstract game."""
+        """Create a model from counts [slot] for an abstract game."""
         return cls(game.game.name, game.fingerprint, player, DecisionLayout.of_abstract(game), counts, figures)
 
     @classmethod
     def of_vectors(cls, game: VectorGame, player: str, counts: FloatArray, **figures: Any) -> OpponentModel:
-        """A model from counts [(board, row), hand] for a public tree."""
+        """Create a model from counts [(board, row), hand] for a public tree."""
         fingerprint = game_fingerprint(game.game, game.menu)
         return cls(game.game.name, fingerprint, player, DecisionLayout.of_vectors(game), counts, figures)
 
     @property
     def seen(self) -> FloatArray:
-        """[information set] or [decision, hand] number of observations: n(I) of [Johanson16 §6.5.2]."""
+        """Number of observations, [information set] or [decision, hand]: n(I) of [Johanson16 §6.5.2]."""
         observed: FloatArray = np.add.reduceat(self.counts, self.layout.start[:-1], axis=0)
         return observed
 
     def spread(self, values: Array) -> Array:
-        """Values by information set, as `seen` has them, for each action of a table."""
+        """Repeat values per information set, in the order of `seen`, for each action of a table."""
         return np.repeat(values, self.layout.actions, axis=0)
 
     def policy(self) -> FloatArray:
-        """The frequency of each action, as a strategy table; where nothing was seen, a call with certainty.
+        """Frequency of each action, as a strategy table; a certain call at information sets without observations.
 
-        Games without calls have all actions alike there.
+        In games without calls, such information sets have a uniform distribution.
         """
         layout, seen = self.layout, self.seen
         times = self.spread(seen)
@@ -180,7 +181,7 @@ class OpponentModel:
         return shares + self.spread((alike * never.T).T)
 
     def rounds(self) -> list[RoundSeen]:
-        """[round] how many information sets were seen, and how often."""
+        """Return the number of observed information sets and of observations, for each round."""
         seen, found = self.seen, []
         for r in range(int(self.layout.round.max(initial=-1)) + 1):
             there = seen[self.layout.round == r]
@@ -188,11 +189,11 @@ class OpponentModel:
         return found
 
     def on(self, game: str, fingerprint: str, shape: Sequence[int]) -> FloatArray:
-        """The counts as a table of a game; GameError where the model is of another game, abstraction or form."""
+        """Return the counts as a table of a game; raise GameError if the model does not belong to the game."""
         if self.fingerprint != fingerprint or self.counts.shape != tuple(shape):
             raise GameError(
                 f"the model of {self.player} is for {self.game} with fingerprint {self.fingerprint} and a table of "
-                f"{self.counts.shape}; this is {game} with {fingerprint} and {tuple(shape)}: make the model for "
+                f"{self.counts.shape}; this is {game} with {fingerprint} and {tuple(shape)}: build the model for "
                 "the same game, cards, bets and form"
             )
         return self.counts
@@ -205,14 +206,23 @@ class OpponentModel:
 
     @classmethod
     def load(cls, path: str | Path, *, check: bool = False) -> OpponentModel:
-        """Open a model that `save` has written; its arrays are mapped from disk.
+        """Open a model that `save` wrote; its arrays are mapped from disk.
 
         Parameters
         ----------
         path : str or Path
             The folder.
         check : bool
-            Read all of it and compare checksums, also of what was found to be right before.
+            Read all files and compare checksums, including files that were checked before.
+
+        Returns
+        -------
+        OpponentModel
+
+        Raises
+        ------
+        ArtifactError
+            The model is missing or damaged.
         """
         found = artifact.read(path, KIND, check=check, private=True, remedy=REMEDY)
         with artifact.understood(Path(path), REMEDY):

@@ -1,8 +1,8 @@
-"""Strategies to and from open_spiel, where a tabular policy is {information state: [(action, probability), …]}.
+"""Conversion of strategies to and from open_spiel's tabular policies: {information state: [(action, probability), …]}.
 
-Everything there takes such a dictionary or what is made from it: `pyspiel.nash_conv(game, policy)`,
-`pyspiel.TabularPolicy(policy)`. A policy comes back by `policy_table()` of a `pyspiel.TabularPolicy`, or by `to_dict()`
-of a Python one.
+Functions of open_spiel accept such a dictionary or an object made from it: `pyspiel.nash_conv(game, policy)`,
+`pyspiel.TabularPolicy(policy)`. To convert a policy back, use `policy_table()` of a `pyspiel.TabularPolicy`, or
+`to_dict()` of a Python policy.
 
 >>> from kilt.tree.best_response import uniform
 >>> from kilt.tree.openspiel import openspiel_game, openspiel_tree
@@ -28,11 +28,11 @@ from kilt.errors import GameError
 from kilt.tree.flat import FlatTree
 from kilt.tree.openspiel import action_numbers
 
-CLOSE = 1e-6  # how near to 1 the probabilities of an information state must add up: they may come from single precision
+CLOSE = 1e-6  # tolerance of the sum of probabilities of an information state: they may be in single precision
 
 
 def to_openspiel(tree: FlatTree, strategy: FloatArray) -> dict[str, list[tuple[int, float]]]:
-    """The tabular policy of open_spiel for a strategy of a tree.
+    """Convert a strategy of a tree to a tabular policy of open_spiel.
 
     Parameters
     ----------
@@ -45,6 +45,11 @@ def to_openspiel(tree: FlatTree, strategy: FloatArray) -> dict[str, list[tuple[i
     -------
     dict of str to list of (int, float)
         Actions and probabilities by information state.
+
+    Raises
+    ------
+    GameError
+        The strategy is for another game.
     """
     numbers = action_numbers(tree)
     if len(strategy) != len(numbers):
@@ -56,30 +61,37 @@ def to_openspiel(tree: FlatTree, strategy: FloatArray) -> dict[str, list[tuple[i
 
 
 def from_openspiel(tree: FlatTree, policy: Mapping[str, Sequence[tuple[int, float]]]) -> FloatArray:
-    """The strategy of a tree for a tabular policy of open_spiel.
+    """Convert a tabular policy of open_spiel to a strategy of a tree.
 
     Parameters
     ----------
     tree : FlatTree
         As in `to_openspiel`.
     policy : mapping of str to sequence of (int, float)
-        Actions and probabilities by information state, in any order; one that is left out is never taken.
+        Actions and probabilities by information state, in any order; a missing action has probability 0.
 
     Returns
     -------
     ndarray, shape (slots,)
         Probabilities.
+
+    Raises
+    ------
+    GameError
+        The policy lacks an information state, or its probabilities are invalid.
     """
     numbers = action_numbers(tree)
     strategy = np.empty(len(numbers))
     for name, (start, end) in zip(tree.infosets, _spans(tree), strict=True):
         if name not in policy:
-            raise GameError(f"the policy says nothing about {name!r} of {tree.name}: it is for another game, or a part")
+            raise GameError(
+                f"the policy lacks the information state {name!r} of {tree.name}: it is for another game, or incomplete"
+            )
         chance = {action: p for action, p in policy[name] if p != 0}
         row = [chance.pop(number, 0.0) for number in numbers[start:end]]
         if chance or min(row) < 0 or not abs(sum(row) - 1) <= CLOSE:
             raise GameError(
-                f"the policy at {name!r} of {tree.name} is {list(policy[name])}: it must give the legal actions, "
+                f"the policy at {name!r} of {tree.name} is {list(policy[name])}: it must assign to the legal actions, "
                 f"{', '.join(map(str, numbers[start:end]))}, probabilities that add up to 1"
             )
         strategy[start:end] = row
@@ -87,5 +99,5 @@ def from_openspiel(tree: FlatTree, policy: Mapping[str, Sequence[tuple[int, floa
 
 
 def _spans(tree: FlatTree) -> list[tuple[int, int]]:
-    """[information set] Its first slot, and the one after its last."""
+    """First and last slot (exclusive) of each information set."""
     return list(pairwise(tree.nodes.infoset_start.tolist()))

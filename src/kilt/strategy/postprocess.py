@@ -1,14 +1,14 @@
-"""Post-processing: what an agent does to the probabilities of its strategy before it draws an action [Brown15 §4].
+"""Post-processing: how an agent changes the probabilities of its strategy before it draws an action [Brown15 §4].
 
-A strategy that was solved in an abstraction fits that abstraction too well, and a solver that was stopped leaves some
-probability on poor actions. A `Rule` takes such actions away. Three ways are published; all are rows of one type:
+A strategy that was solved in an abstraction overfits the abstraction, and a solver that was stopped leaves some
+probability on poor actions. A `Rule` removes such actions. Three methods are published; all are rows of one type:
 
 - thresholding drops actions that are less likely than a threshold;
-- purification plays the most likely action. It is a threshold of 1: where all are dropped the most likely ones stay;
-- the new family first folds for sure where folding is likely enough, then does the same among classes of actions
-  (fold, call and bet), so that bets count together however finely their sizes are cut, then inside the class.
+- purification plays the most likely action. It is a threshold of 1: if all actions fall below it, the most likely stay;
+- the new family first folds with certainty if folding is likely enough, then purifies among classes of actions
+  (fold, call and bet), so that bets count together however finely their sizes are divided, then inside the class.
 
-The example of section 4: most of the mass is on bets, but calling is the most likely single action.
+The example of section 4: most of the probability is on bets, but calling is the most likely single action.
 
 >>> labels = ("f", "c", "r150", "r175", "r200", "r250", "r300", "r600", "r20000")
 >>> probabilities = (0.1, 0.25, 0.15, 0.15, 0.2, 0.15, 0, 0, 0)
@@ -36,17 +36,17 @@ from kilt.errors import PlayError
 from kilt.games.holdem import FOLD
 from kilt.strategy.postprocess_kernels import RuleNumbers
 
-PURIFY = 1.0  # a threshold that keeps the most likely only
+PURIFY = 1.0  # a threshold that keeps only the most likely action
 AFTER_FIRST = "-after-first"
 
 
 def itself(label: str) -> str:
-    """Every action is a class of its own."""
+    """Return the label: every action is a class of its own."""
     return label
 
 
 def kind(label: str) -> str:
-    """Three classes: fold, call and bet, whatever its size."""
+    """Return the class of an action: fold, call or bet, whatever its size."""
     return label[:1]
 
 
@@ -54,11 +54,11 @@ def kind(label: str) -> str:
 class Rule:
     """A post-processing rule for the probabilities of one decision. Without arguments it changes nothing."""
 
-    fold: float = 1.0  # fold for sure where folding is more likely than this
+    fold: float = 1.0  # fold with certainty if folding is more likely than this
     among: float = 0.0  # the threshold among classes of actions
     inside: float = 0.0  # the threshold inside a class, where its actions add up to 1
     classes: Callable[[str], str] = itself  # the class of an action, from its label
-    after_first: bool = False  # leave a player's first action of a hand as it is (footnote 5)
+    after_first: bool = False  # leave a player's first action of a hand unchanged (footnote 5)
 
     def __post_init__(self) -> None:
         for what in ("fold", "among", "inside"):
@@ -69,12 +69,12 @@ class Rule:
 
     @property
     def idle(self) -> bool:
-        """Whether it changes nothing."""
+        """Whether the rule changes nothing."""
         return self.fold == 1 and self.among == self.inside == 0
 
     @property
     def name(self) -> str:
-        """A name by which `rule_named` finds it again; ``own`` where its classes are some of a user's own.
+        """The name by which `rule_named` finds the rule; ``own`` if its classes are user-defined.
 
         >>> Rule(among=PURIFY).name, Rule(0.2, PURIFY, PURIFY, kind, after_first=True).name
         ('purification', 'new-0.2-after-first')
@@ -94,13 +94,13 @@ class Rule:
 
     @property
     def numbers(self) -> RuleNumbers | None:
-        """The rule for kernels; None where its classes are some of a user's own."""
+        """The rule for kernels; None if its classes are user-defined."""
         if self.classes not in (itself, kind):
             return None
         return RuleNumbers(float(self.fold), float(self.among), float(self.inside), self.classes is kind)
 
 
-FAMILIES: dict[str, Callable[..., Rule]] = {  # by as many numbers as their names end with
+FAMILIES: dict[str, Callable[..., Rule]] = {  # each takes as many numbers as its names end with
     "threshold": lambda t: Rule(among=t),
     "new": lambda t: Rule(fold=t, among=PURIFY, inside=PURIFY, classes=kind),
     "each": lambda fold, among: Rule(fold, among),
@@ -115,11 +115,13 @@ RULES: dict[str, Rule] = {  # the rows of [Brown15 table 2]
 
 
 def rule_named(name: str) -> Rule:
-    """A rule by its name: one of `RULES`, or of a family with other numbers.
+    """Return a rule by its name: one of `RULES`, or of a family with other numbers.
 
-    ``bets-F-A-I`` gathers bets: it folds for sure above F, has the threshold A among fold, call and bet, and I among
-    bets. ``each-F-A`` gathers nothing. So ``new-T`` is ``bets-T-1-1``, and ``threshold-T`` is ``each-1-T``.
-    ``-after-first`` at the end spares first actions.
+    ``bets-F-A-I`` treats bets as one class: it folds with certainty above F, has the threshold A among fold, call and
+    bet, and I among bets. In ``each-F-A``, every action is a class. So ``new-T`` is ``bets-T-1-1``, and ``threshold-T``
+    is ``each-1-T``. The suffix ``-after-first`` leaves first actions unchanged.
+
+    Raises PlayError if the name is unknown.
 
     >>> rule_named("threshold-0.3").among, rule_named("bets-0.2-1-1") == rule_named("new-0.2")
     (0.3, True)
@@ -135,7 +137,7 @@ def rule_named(name: str) -> Rule:
             raise PlayError(
                 f"unknown post-processing {name!r}: use none, purification, threshold-T or new-T with T from 0 to 1, "
                 f"such as {', '.join(list(RULES)[2:])}, or bets-F-A-I or each-F-A; "
-                f"{AFTER_FIRST} at the end spares a player's first action"
+                f"the suffix {AFTER_FIRST} leaves a player's first action unchanged"
             )
         for number in numbers:
             if not 0 <= float(number) <= 1:
@@ -147,28 +149,31 @@ def rule_named(name: str) -> Rule:
 
 
 def apply(rule: Rule, labels: Sequence[str], probabilities: Iterable[float], *, first: bool = False) -> list[float]:
-    """The probabilities of a decision after post-processing [Brown15 §4].
+    """Apply a post-processing rule to the probabilities of a decision [Brown15 §4].
 
-    Actions that are equally likely stay so, in purification too: ties are broken when an action is drawn.
+    Equally likely actions stay equally likely, in purification too: ties are broken when an action is drawn.
 
     Parameters
     ----------
     rule : Rule
-        One of `RULES`, or what `rule_named` makes.
+        One of `RULES`, or a result of `rule_named`.
     labels : sequence of str
-        The actions of the decision, as the ACPC writes them.
+        The actions of the decision, in ACPC notation.
     probabilities : iterable of float
         One per action, adding up to 1.
     first : bool
-        Whether it is the player's first action of the hand, which some rules spare.
+        Whether it is the player's first action of the hand, which some rules leave unchanged.
 
     Returns
     -------
     list of float
         One per action, adding up to 1.
 
-    Examples
-    --------
+    Raises
+    ------
+    PlayError
+        The number of probabilities is wrong, or their sum is not positive.
+
     >>> apply(rule_named("threshold-0.15"), ("f", "c", "r"), (0.1, 0.45, 0.45))
     [0.0, 0.5, 0.5]
     >>> apply(rule_named("new-0.2"), ("f", "c", "r"), (0.25, 0.75, 0))  # folding exceeds its threshold
@@ -183,7 +188,7 @@ def apply(rule: Rule, labels: Sequence[str], probabilities: Iterable[float], *, 
         return row
     if rule.fold < 1 and FOLD in labels and row[labels.index(FOLD)] > rule.fold:
         return [1.0 if label == FOLD else 0.0 for label in labels]
-    if rule.classes is itself:  # a class of one action has nothing inside to choose from
+    if rule.classes is itself:  # a class of one action needs no threshold inside
         return _keep(row, rule.among)
     members = _members(rule.classes, tuple(labels))
     shares = _keep([_total([row[place] for place in places]) for places in members], rule.among)
@@ -197,7 +202,7 @@ def apply(rule: Rule, labels: Sequence[str], probabilities: Iterable[float], *, 
 
 
 def apply_rows(rule: Rule, labels: Sequence[str], rows: FloatArray, *, first: bool = False) -> FloatArray:
-    """[row, action] `apply` to each row of a table [row, action], digit for digit; rows of zeros are nan.
+    """Apply `apply` to each row of a table [row, action], with identical digits; rows of zeros become nan.
 
     >>> apply_rows(rule_named("new-0.2"), ("f", "c", "r"), np.array([[0.1, 0.45, 0.45], [0.25, 0.75, 0]])).tolist()
     [[0.0, 0.5, 0.5], [1.0, 0.0, 0.0]]
@@ -219,13 +224,13 @@ def apply_rows(rule: Rule, labels: Sequence[str], rows: FloatArray, *, first: bo
 
 
 def _total_of_rows(rows: FloatArray) -> FloatArray:
-    """[row, 1] `_total` of each row."""
+    """`_total` of each row, [row, 1]."""
     total: FloatArray = reduce(add, rows.T, np.zeros(len(rows)))[:, None]
     return total
 
 
 def _keep_rows(rows: FloatArray, threshold: float | FloatArray) -> FloatArray:
-    """[row, action] `_keep` of each row."""
+    """`_keep` of each row, [row, action]."""
     kept = np.where(rows >= np.minimum(threshold, rows.max(axis=1, keepdims=True)), rows, 0.0)
     scaled: FloatArray = kept / _total_of_rows(kept)
     return scaled
@@ -233,7 +238,7 @@ def _keep_rows(rows: FloatArray, threshold: float | FloatArray) -> FloatArray:
 
 @lru_cache(maxsize=1024)
 def _members(classes: Callable[[str], str], labels: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
-    """[class] the places of its actions."""
+    """Indices of the actions in each class."""
     members: dict[str, list[int]] = {}
     for place, label in enumerate(labels):
         members.setdefault(classes(label), []).append(place)
@@ -246,7 +251,7 @@ def _total(row: Iterable[float]) -> float:
 
 
 def _keep(row: list[float], threshold: float) -> list[float]:
-    """Drop what is below the threshold and scale the rest to 1; where nothing would be left, keep the most likely."""
+    """Drop probabilities below the threshold and scale the rest to 1; if none would remain, keep the most likely."""
     least = min(threshold, max(row))
     kept = [p if p >= least else 0.0 for p in row]
     total = _total(kept)

@@ -1,4 +1,4 @@
-"""Post-processing for kernels: the rules of `postprocess` on rows of arrays, digit for digit as `apply` has them."""
+"""Post-processing in kernels: the rules of `postprocess` on rows of arrays, with the same digits as `apply`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy.typing as npt
 from kilt.arrays import BoolArray, FloatArray, IntArray
 from kilt.jit import kernel, subkernel
 
-CLASSES = 3  # fold, call and bet: places that `post_process` needs after the actions of a row
+CLASSES = 3  # fold, call and bet: scratch entries that `post_process` needs after the actions of a row
 
 
 class RuleNumbers(NamedTuple):
-    """A `Rule` as numbers."""
+    """A `Rule` as numbers for kernels."""
 
-    fold: float  # fold for sure where folding is more likely than this
+    fold: float  # fold with certainty if folding is more likely than this
     among: float  # the threshold among classes of actions
     inside: float  # the threshold inside a class
     by_kind: bool  # whether all bets are one class; otherwise every action is
@@ -24,7 +24,7 @@ class RuleNumbers(NamedTuple):
 
 @subkernel
 def keep(row: FloatArray, begin: int, end: int, threshold: float) -> None:
-    """Drop what is below the threshold in a part of a row and scale the rest to 1; the most likely always stay."""
+    """Drop entries below the threshold in part of a row and scale the rest to 1; the most likely always stay."""
     least = row[begin]
     for place in range(begin + 1, end):
         least = max(least, row[place])
@@ -40,9 +40,9 @@ def keep(row: FloatArray, begin: int, end: int, threshold: float) -> None:
 
 @subkernel
 def post_process(rule: RuleNumbers, call: int, row: FloatArray, count: int) -> None:
-    """Apply a rule to the first `count` places of a row: probabilities of a decision, fold before call before bets.
+    """Apply a rule to the first `count` entries of a row: probabilities of a decision, fold before call before bets.
 
-    `call` is the place of the call: 1 where a fold comes before it, otherwise 0. `CLASSES` places after `count` are
+    `call` is the index of the call: 1 if a fold comes before it, otherwise 0. The `CLASSES` entries after `count` are
     scratch.
     """
     bets = call + 1
@@ -80,11 +80,11 @@ def post_process_table(
     scratch: FloatArray,
     after: npt.NDArray[np.float32],
 ) -> None:
-    """Write to `after` [slot] the probabilities of all decisions after a rule; where all weights are 0 they stay so.
+    """Write to `after` [slot] the probabilities of all decisions after a rule; decisions with zero weights stay zero.
 
     `first` [decision + 1] are the first slots of decisions in `shares` [slot] and in `after`, `count` [decision] their
-    numbers of actions, `call` the places of their calls, and `ruled` tells where the rule is applied. `scratch` has
-    `CLASSES` places more than any decision has actions.
+    numbers of actions, `call` the indices of their calls; the rule applies where `ruled` is true. `scratch` has
+    `CLASSES` entries more than the maximum number of actions.
     """
     for decision in range(len(count)):
         n = count[decision]

@@ -1,4 +1,4 @@
-"""A strategy for a flat tree, with the names that make sense of it, in memory and on disk.
+"""A strategy for a flat tree, with the names of its information sets and actions, in memory and on disk.
 
 >>> from kilt.games import load_game
 >>> from kilt.tree.best_response import uniform
@@ -29,8 +29,8 @@ from kilt.strategy.postprocess import Rule, apply
 from kilt.tree.flat import FlatTree
 
 KIND = "strategy"
-REMEDY = "solve again, or copy it from where it is whole"  # where one is damaged
-_END = "\0"  # of a name: those of open_spiel may have line breaks in them
+REMEDY = "solve again, or copy an intact one"  # where one is damaged
+_END = "\0"  # end of a name: those of open_spiel may contain line breaks
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Strategy:
     game : str
         The name of the game.
     fingerprint : str
-        Of the tree it is for.
+        Fingerprint of the tree.
     infosets : tuple of str
         Names of the information sets.
     actions : tuple of tuple of str
@@ -50,7 +50,7 @@ class Strategy:
     probabilities : ndarray, shape (slots,)
         A slot for each action of each information set, in order.
     figures : dict
-        What the solver says about it.
+        Facts that the solver recorded.
     """
 
     game: str
@@ -62,21 +62,30 @@ class Strategy:
 
     @classmethod
     def of(cls, tree: FlatTree, probabilities: FloatArray, **figures: Any) -> Strategy:
-        """A strategy for a tree from its table of probabilities [slot]."""
+        """Create a strategy for a tree from its table of probabilities [slot]."""
         return cls(tree.name, tree_fingerprint(tree), tree.infosets, tree.actions, probabilities, figures)
 
     @classmethod
     def from_rows(cls, tree: FlatTree, rows: Mapping[str, Mapping[str, float]], **figures: Any) -> Strategy:
-        """A strategy from probabilities by information set and action; actions that are left out have 0.
+        """Create a strategy from probabilities by information set and action; missing actions have probability 0.
 
         Parameters
         ----------
         tree : FlatTree
-            The game that it is for.
+            The tree of the game.
         rows : mapping
-            By the name of an information set, then by the label of an action. They are scaled to add up to 1.
+            By the name of an information set, then by the label of an action. Probabilities are scaled to add up to 1.
         **figures
-            What is to be said about it.
+            Facts to record with the strategy.
+
+        Returns
+        -------
+        Strategy
+
+        Raises
+        ------
+        GameError
+            An information set or an action is unknown, or a row has no positive entry.
         """
         table = np.zeros(int(tree.nodes.infoset_start[-1]))
         for name, labels, start in zip(tree.infosets, tree.actions, tree.nodes.infoset_start.tolist(), strict=False):
@@ -89,7 +98,7 @@ class Strategy:
         return cls.of(tree, table, **figures)
 
     def __getitem__(self, infoset: str) -> dict[str, float]:
-        """Probabilities by action at an information set, given by name."""
+        """Return the probabilities by action at an information set; raise GameError if its name is unknown."""
         if infoset not in self._number:
             raise GameError(f"{self.game} has no information set {infoset!r}: they look like {self.infosets[0]!r}")
         where = self._number[infoset]
@@ -105,7 +114,7 @@ class Strategy:
         return list(accumulate(map(len, self.actions), initial=0))
 
     def on(self, tree: FlatTree) -> FloatArray:
-        """[slot] The probabilities; GameError where the strategy is for another tree."""
+        """Return the probabilities [slot]; raise GameError if the strategy is for another tree."""
         require_same((self.game, self.fingerprint), (tree.name, tree_fingerprint(tree)))
         require_shape(self.game, self.probabilities, (int(tree.nodes.infoset_start[-1]),))
         return self.probabilities
@@ -124,7 +133,7 @@ class Strategy:
     @classmethod
     @file_errors()
     def load(cls, path: str | Path) -> Strategy:
-        """Read a strategy from a folder that `save` has written."""
+        """Read a strategy from a folder that `save` wrote; raise ArtifactError if it is missing or damaged."""
         found = artifact.read(path, KIND, remedy=REMEDY)
         with artifact.understood(Path(path), REMEDY):
             labels = iter(_unpack(found.arrays["actions"]))
@@ -139,16 +148,16 @@ class Strategy:
 
 
 def process_slots(tree: FlatTree, game: Holdem, rule: Rule, table: FloatArray) -> None:
-    """Write to a table [slot] what post-processing makes of its probabilities.
+    """Apply post-processing to a table of probabilities [slot] in place.
 
     Parameters
     ----------
     tree : FlatTree
-        Of `game`, with its names of information sets.
+        The tree of `game`, with its names of information sets.
     game : Holdem
-        What the tree is of.
+        The game of the tree.
     rule : Rule
-        What is done to the probabilities of each information set: see `strategy.postprocess`.
+        The rule for the probabilities of each information set: see `strategy.postprocess`.
     table : ndarray, shape (slots,)
         Probabilities.
     """
@@ -160,7 +169,7 @@ def process_slots(tree: FlatTree, game: Holdem, rule: Rule, table: FloatArray) -
 
 
 def require_same(made_for: tuple[str, str], this: tuple[str, str]) -> None:
-    """Raise GameError where a strategy was made for another game: both are given by name and fingerprint."""
+    """Raise GameError if a strategy was made for another game; both are (name, fingerprint) pairs."""
     if made_for[1] != this[1]:
         raise GameError(
             f"the strategy is for {made_for[0]} with fingerprint {made_for[1]}; this is {this[0]} with {this[1]}: "
@@ -169,15 +178,15 @@ def require_same(made_for: tuple[str, str], this: tuple[str, str]) -> None:
 
 
 def require_shape(game: str, table: Array, shape: tuple[int, ...]) -> None:
-    """Raise GameError where the table of a strategy has another shape than the tables of its game."""
+    """Raise GameError if the table of a strategy has another shape than the tables of its game."""
     if table.shape != shape:
         raise GameError(
-            f"the strategy for {game} has a table of {table.shape}, and the game has {shape}: solve it again"
+            f"the strategy for {game} has a table of shape {table.shape}, but the game needs {shape}: solve it again"
         )
 
 
 def tree_fingerprint(tree: FlatTree) -> str:
-    """A hash of a tree: of its nodes and all names in it, but not of the name of the game."""
+    """Hash of a tree: of its nodes and all names in it, but not of the name of the game."""
     nodes = tree.nodes if tree.uneven else tree.nodes[:-1]  # `surplus` is the last
     return artifact.fingerprint(*nodes, *map(_pack, (tree.infosets, map(str, tree.actions))))
 

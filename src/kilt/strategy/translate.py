@@ -1,7 +1,7 @@
-"""Translation: which size of an abstraction an opponent's bet is taken for ([Brown15 §4], first paragraph).
+"""Translation: which size of an abstraction stands for an opponent's bet ([Brown15 §4], first paragraph).
 
-A bet of x pots lies between two abstract sizes, A < x < B. A mapping says with which probability it is taken for A.
-Those here are collected in S. Ganzfried and T. Sandholm, Action translation in extensive-form games with large action
+A bet of x pots lies between two abstract sizes, A < x < B. A mapping is the probability with which it is translated to
+A. The mappings here are from S. Ganzfried and T. Sandholm, Action translation in extensive-form games with large action
 spaces (IJCAI 2013), GS13 below; `MAPPINGS` has all, by name. [Brown15] uses the pseudo-harmonic one.
 
 >>> sizes = (0.5, 1.0, 2.0)
@@ -26,7 +26,7 @@ Mapping: TypeAlias = Callable[[float, float, float], float]  # A, B and x, A ≤
 
 
 def pseudo_harmonic(a: float, b: float, x: float) -> float:
-    """GS13, section 6 (Rand-psHar): it keeps the chance 1/(1+x) of a call that a bet of x pots should meet.
+    """GS13, section 6 (Rand-psHar): it keeps the calling frequency 1/(1+x) that a bet of x pots should meet.
 
     >>> round(pseudo_harmonic(0, 1, 1 / 3), 12)
     0.5
@@ -35,14 +35,14 @@ def pseudo_harmonic(a: float, b: float, x: float) -> float:
 
 
 def arithmetic(a: float, b: float, x: float) -> float:
-    """GS13, section 5.2 (Rand-Arith): by differences; even half-way."""
+    """GS13, section 5.2 (Rand-Arith): by differences; ½ at the midpoint."""
     return (b - x) / (b - a)
 
 
 def geometric(a: float, b: float, x: float) -> float:
-    """GS13, section 5.5 (Rand-Geo-2, of Tartanian4): by ratios; even at √(AB).
+    """GS13, section 5.5 (Rand-Geo-2, of Tartanian4): by ratios; ½ at √(AB).
 
-    With A = 0, a check, every bet is taken for B. That is what ratios say; another mapping is better there.
+    If A = 0, a check, every bet is translated to B, as ratios imply; another mapping is better there.
 
     >>> round(geometric(1, 4, 2), 12), geometric(0, 1, 0.001)
     (0.5, 0.0)
@@ -51,18 +51,18 @@ def geometric(a: float, b: float, x: float) -> float:
 
 
 def geometric_1(a: float, b: float, x: float) -> float:
-    """GS13, section 5.4 (Rand-Geo-1, of Sartre and Hyperborean): even at √(AB) too, and a little steeper there."""
+    """GS13, section 5.4 (Rand-Geo-1, of Sartre and Hyperborean): also ½ at √(AB), and a little steeper there."""
     return 1.0 if x <= a else a * (b - x) / (a * (b - x) + x * (x - a))
 
 
 @dataclass(frozen=True)
 class Deterministic:
-    """The more likely size under another mapping, always; the larger one where both are equally likely, as in GS13."""
+    """Always the more likely size under another mapping; the larger one for a tie, as in GS13."""
 
     mapping: Mapping
 
     def __call__(self, a: float, b: float, x: float) -> float:
-        """1 where the bet is taken for A, 0 where it is taken for B."""
+        """Return 1 if the bet is translated to A, 0 if to B."""
         return float(self.mapping(a, b, x) > 0.5)
 
 
@@ -78,34 +78,39 @@ MAPPINGS: dict[str, Mapping] = _RANDOM | {
 
 
 def mapping_named(name: str) -> Mapping:
-    """One of `MAPPINGS`, by name; PlayError where there is none."""
+    """Return one of `MAPPINGS`, by name; raise PlayError if the name is unknown."""
     if name not in MAPPINGS:
         raise PlayError(f"unknown translation {name!r}: use one of {', '.join(MAPPINGS)}")
     return MAPPINGS[name]
 
 
 def translations(sizes: Sequence[float], x: float, mapping: Mapping) -> list[tuple[int, float]]:
-    """The abstract sizes that a bet may be taken for, with probabilities.
+    """Abstract sizes to which a bet may be translated, with probabilities.
 
     Parameters
     ----------
     sizes : sequence of float
         The sizes of the abstraction in pots, ascending; at least one.
     x : float
-        The bet, in pots. One below the smallest size is taken for it, one above the largest likewise.
+        The bet, in pots. A bet below the smallest size is translated to it, one above the largest size to that.
     mapping : Mapping
-        With which probability a bet between two sizes is taken for the smaller one.
+        Probability with which a bet between two sizes is translated to the smaller one.
 
     Returns
     -------
     list of (int, float)
-        One or two places in `sizes`, ascending, each with its probability, which is above 0.
+        One or two indices of `sizes`, ascending, each with its probability, which is above 0.
+
+    Raises
+    ------
+    PlayError
+        There are no sizes.
 
     >>> [(place, round(share, 4)) for place, share in translations((0.5, 1.0, 2.0), 0.75, pseudo_harmonic)]
     [(0, 0.4286), (1, 0.5714)]
     """
     if not sizes:
-        raise PlayError(f"a bet of {x} pots has no size to be taken for: give one abstract size at least")
+        raise PlayError(f"a bet of {x} pots cannot be translated: give at least one abstract size")
     above = bisect_left(sizes, x)
     if above in (0, len(sizes)) or sizes[above] == x:
         return [(min(above, len(sizes) - 1), 1.0)]
@@ -114,7 +119,7 @@ def translations(sizes: Sequence[float], x: float, mapping: Mapping) -> list[tup
 
 
 def translate(sizes: Sequence[float], x: float, mapping: Mapping, draw: float) -> int:
-    """The abstract size that a bet is taken for, by its place: one of its `translations`.
+    """Draw the index of the abstract size to which a bet is translated, from its `translations`.
 
     `draw` is a uniform random number in [0, 1).
     """

@@ -1,7 +1,7 @@
 """A strategy for a public tree: a table over (board, row) × hand, in memory and on disk.
 
-Probabilities are in proportion to what the table holds: see `tree.vector`. It is kept as the solver had it, and read by
-mapping the file into memory, so that large ones need no copy.
+Probabilities are proportional to the entries: see `tree.vector`. The file has the solver's own table, and is mapped
+into memory, so that a large one needs no copy.
 
 >>> from kilt.games import load_game
 >>> leduc = VectorGame(load_game("leduc"))
@@ -28,7 +28,8 @@ from kilt.tree.betting import Menu, on_menu
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import Table
 
-KIND, IN_SUBGAMES = "vector strategy", "strategy in subgames"  # in one table, or by `kilt.solve.tables.disk_strategy`
+# as one table, or written by `kilt.solve.tables.disk_strategy`
+KIND, IN_SUBGAMES = "vector strategy", "strategy in subgames"
 
 
 @dataclass(frozen=True)
@@ -40,14 +41,14 @@ class VectorStrategy:
     game : str
         The name of the game.
     fingerprint : str
-        Of the rules it is for.
+        Fingerprint of the rules.
     table : ndarray, shape (rows, hands)
         Non-negative weights, a row for each action of each decision on each board; the actions of a decision are
         normalised.
     figures : dict
-        What the solver says about it.
+        Facts that the solver recorded.
     rules : str
-        The definition of a poker game, by which it is played where the file of the game is not there.
+        The definition of a poker game, so that the strategy can be played without the game's file.
     """
 
     game: str
@@ -58,12 +59,12 @@ class VectorStrategy:
 
     @classmethod
     def of(cls, game: VectorGame, table: Table, **figures: Any) -> VectorStrategy:
-        """A strategy for a game from its table of weights."""
+        """Create a strategy for a game from its table of weights."""
         said = game.game.name, game_fingerprint(game.game, game.menu)
         return cls(*said, table, figures, rules_of(game.game))
 
     def on(self, game: VectorGame) -> Table:
-        """The table; GameError where the strategy is for another game."""
+        """Return the table; raise GameError if the strategy is for another game."""
         require_same((self.game, self.fingerprint), (game.game.name, game_fingerprint(game.game, game.menu)))
         require_shape(self.game, self.table, game.shape)
         return self.table
@@ -75,7 +76,7 @@ class VectorStrategy:
 
     @classmethod
     def load(cls, path: str | Path) -> VectorStrategy:
-        """Map a strategy from a folder that `save` has written."""
+        """Map a strategy from a folder that `save` wrote; raise ArtifactError if it is missing or damaged."""
         found = artifact.read(path, KIND, private=True, remedy=REMEDY)
         with artifact.understood(Path(path), REMEDY):
             said = found.parameters["game"], found.inputs["game"]
@@ -86,20 +87,20 @@ class VectorStrategy:
 def process_table(
     game: VectorGame, rule: Rule, table: Table, start: IntArray, boards: IntArray, kept: IntArray | None = None
 ) -> None:
-    """Write to a table over (board, row) × hand what post-processing makes of its probabilities.
+    """Apply post-processing to a table over (board, row) × hand in place.
 
     Parameters
     ----------
     game : VectorGame
-        Of poker.
+        A game of poker.
     rule : Rule
-        What is done to the probabilities of each decision: see `strategy.postprocess`.
+        The rule for the probabilities of each decision: see `strategy.postprocess`.
     table : ndarray, shape (rows, hands)
-        Weights; those of a decision are in proportion to its probabilities.
+        Weights; those of a decision are proportional to its probabilities.
     start, boards : ndarray of int
-        [round] where the rows of the first board are in the table, and how many boards it has.
+        For each round, the index of the first board's rows in the table, and the number of boards.
     kept : ndarray of int, optional
-        [round, 2] the rows of a board, from … to …, that the table has. Left out: all.
+        [round, 2] the range of a board's rows that the table has. By default, all.
     """
     assert isinstance(game.game, Holdem)
     moves, hands = game.game.positions.moves, table.shape[1]
@@ -120,12 +121,12 @@ def process_table(
 
 
 def rules_of(game: Game) -> str:
-    """The definition of a poker game, to be kept beside a strategy; empty for other games and for parts of one."""
+    """Return the definition of a poker game, to be stored with a strategy; empty for other games and for subgames."""
     return str(game.rules) if type(game) is Holdem else ""
 
 
 def game_fingerprint(game: Game, menu: Menu | None = None) -> str:
-    """A hash of the rules of a game and of a menu of raises, but not of its name.
+    """Hash of the rules of a game and of a menu of raises, but not of its name.
 
     >>> from kilt.games import load_game
     >>> game_fingerprint(load_game("kuhn")) != game_fingerprint(load_game("leduc"))
