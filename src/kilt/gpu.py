@@ -86,9 +86,14 @@ def copy_out(source: Any, target: Array, *, pinned: bool = False) -> None:
 
 
 def copy_in(source: Array, target: Any, *, pinned: bool = False) -> None:
-    """Copy an array to the device, through memory that the device reads by itself; `pinned`: the source is that."""
+    """Copy an array to the device, through pinned host memory; `pinned`: the source is pinned itself.
+
+    CuPy returns before the device has read pinned memory. This function waits, so that the memory may be overwritten.
+    """
+    stream = require_gpu().cuda.get_current_stream()
     if pinned:
         target.set(source)
+        stream.synchronize()
         return
     flat, room = source.reshape(-1), _pinned()
     step = len(room) // source.itemsize
@@ -97,6 +102,7 @@ def copy_in(source: Array, target: Any, *, pinned: bool = False) -> None:
         there = room[: piece.nbytes].view(source.dtype)
         there[:] = piece
         target[start : start + step].set(there)
+        stream.synchronize()
 
 
 def pinned_array(words: int) -> Array:
