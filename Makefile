@@ -69,7 +69,7 @@ test-lowest:
 	NUMBA_CACHE_DIR=$(LOWEST)/kernels $(LOWEST)/bin/pytest -n 2 -m 'not slow and not long' -W ignore::DeprecationWarning @tests/portable.txt
 
 docs: env
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir .site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir .site
 
 # Pages and tables that are rendered from the result files in lab/results; a test demands that nothing would change.
 lab: env

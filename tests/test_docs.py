@@ -9,6 +9,7 @@ A block with a title is a file that the reader writes.
 
 import ast
 import doctest
+import json
 import re
 import shlex
 import tomllib
@@ -17,8 +18,10 @@ from pkgutil import resolve_name
 from typing import NamedTuple
 
 import formulae
+import make_notebooks
 import make_pictures
 import pytest
+from make_notebooks import FENCE
 from typer.testing import CliRunner
 
 import kilt
@@ -30,9 +33,6 @@ from test_layers import LAYERS
 ROOT = Path(__file__).parents[1]
 SOURCE = Path(kilt.__file__).parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-FENCE = re.compile(
-    r'(?:^<!-- (not run|run)(?:: [^\n]*)? -->\n)?^```(\w*)(?: title="([^"\n]*)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL
-)
 KINDS = {"", "console", "pycon", "python", "text", "toml"}
 
 # Programs that are not ours and not on every machine: what is typed there is not looked at.
@@ -212,6 +212,23 @@ def test_formulae():
     )
     made = formulae.on_page_content(page)
     assert made.count("<math") == 2 and 'display="block"' in made and "<mfrac>" in made and "arithmatex" not in made
+
+
+def test_notebooks():
+    """They are those of the pages, whose blocks are run above; each command and each line of Python is there."""
+    for path, text in make_notebooks.made().items():
+        assert path.read_text() == text, f"python docs/make_notebooks.py would change {path.name}"
+        page = ROOT / "docs" / "guides" / f"{path.stem}.md"
+        cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
+        code = "\n".join(cell["source"] for cell in cells)
+        for block in blocks_of(page):
+            if block.kind == "python" or block.title:
+                assert block.text.strip() in code
+            elif block.kind == "console" and block.shown:
+                assert code.count("!kilt") >= len(block.commands) > 0
+        for cell in cells:
+            if not cell["source"].startswith(("!", "%%")):
+                ast.parse(cell["source"])
 
 
 def test_what_agrees():
