@@ -404,10 +404,6 @@ def open_run(folder: str | Path) -> StoredRun:
 def games() -> dict[str, str]:
     """Names of ready-made games, and what each is.
 
-    Parameters
-    ----------
-    None
-
     Returns
     -------
     dict of str to str

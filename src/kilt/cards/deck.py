@@ -42,6 +42,8 @@ class Deck:
     suits : int
         1 to 4.
 
+    Examples
+    --------
     >>> Deck(ranks=5).size
     20
     """

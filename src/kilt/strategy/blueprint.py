@@ -169,7 +169,7 @@ class Blueprint:
         return row if row is not None else self.hand_buckets_on(player, r, [board])[0]
 
     def hand_buckets_on(self, player: int, r: int, boards: Sequence[tuple[int, ...]]) -> list[IntArray]:
-        """`hand_buckets` on many boards, [board][hand]: those that are not cached are looked up together."""
+        """Return the `hand_buckets` of each of many boards. Boards that are not cached are looked up together."""
         viewer = self._viewer(player)
         rows = [self._rows.get((viewer, board)) for board in boards]
         if new := [number for number, row in enumerate(rows) if row is None]:
