@@ -555,14 +555,23 @@ def in_chips(step: Step) -> Step:
 
 @file_errors()
 def open_spot(folder: str | Path, threads: int = 1) -> tuple[Spot, SpotSolution]:
-    """A spot that was solved and kept, and its solution.
+    """Open a solved spot from its folder.
 
     Parameters
     ----------
     folder : str or Path
-        As `Spot.solve` or ``kilt spot solve --out`` made it.
+        A folder that `Spot.solve` or ``kilt spot solve --out`` wrote.
     threads : int
-        That share walks over boards.
+        Number of threads for walks over boards.
+
+    Returns
+    -------
+    tuple of Spot and SpotSolution
+
+    Raises
+    ------
+    RunError
+        The folder has no spot, or the spot has no strategy yet.
     """
     folder = Path(folder)
     require_kept(folder)
