@@ -261,11 +261,12 @@ class TestAddresses:
         """Nobody has to show anything there; where Ray is told that it may be so, kilt goes on."""
         monkeypatch.delenv("RAY_AUTH_MODE")
         for name, answer in (
-            ("services.canonicalize_bootstrap_address", "192.0.2.7:6379"),
-            ("_is_cluster", True),
-            ("maybe_enable_token_auth_if_token_available", False),  # there is no file with one either
+            ("ray_private.services.canonicalize_bootstrap_address", "192.0.2.7:6379"),
+            ("ray_engine._is_cluster", True),
+            # there is no file with one either
+            ("ray_private.maybe_enable_token_auth_if_token_available", False),
         ):
-            monkeypatch.setattr(f"kilt.engines.ray_engine.{name}", lambda *_, answer=answer, **__: answer)
+            monkeypatch.setattr(f"kilt.engines.{name}", lambda *_, answer=answer, **__: answer)
         monkeypatch.setattr("kilt.engines.ray_engine.ray.init", refuse)
         with pytest.raises(EngineError, match="there is no token for the Ray cluster at"):
             engine_named("ray", address)
@@ -290,7 +291,7 @@ class TestMachines:
         found.close()
         assert cluster[0].poll() is None  # it is not ours
 
-    def test_workers_are_spread_and_can_be_hired_again(self, start, cluster, engine):
+    def test_workers_are_spread_and_can_be_hired_again(self, start, cluster, engine, capfd):
         head, address = cluster
         other = start("--address", address)
         wait_until(lambda: len(nodes()) == 2, 20)
@@ -299,6 +300,10 @@ class TestMachines:
         processes = [worker.ask("process").get() for worker in workers]
         ((lost, _),) = [found for found in enumerate(processes) if found[1] in descendants(other.pid)]
         assert processes[1 - lost] in descendants(head.pid)
+        beside = [Job(Notebook, place=worker.place) for worker in workers]  # a core is left on each machine
+        for jobs_beside in (beside[:1], beside[1:], [beside[1], beside[0]]):
+            assert engine._places(jobs_beside) == [job.place for job in jobs_beside]
+        assert sorted(engine._places([beside[0]] * 2)) == sorted(worker.place for worker in workers)
         with pytest.raises(EngineError, match=r"worker 0 of 1, which needs 3 cores and 0\.0 GB of memory"):
             engine.hire([Job(Notebook, threads=3)])
 
@@ -313,6 +318,7 @@ class TestMachines:
         workers = engine.hire(jobs)
         assert all(worker.ask("process").get() in descendants(head.pid) for worker in workers)
         assert time.monotonic() - began < 120  # Ray itself would wait for the machine to come back
+        assert capfd.readouterr().out == ""  # Ray says nothing among what commands print
 
     def test_another_kilt(self, start, cluster, engine, tmp_path):
         """A machine with a kilt that is a little different."""

@@ -34,7 +34,7 @@ IMPORTED = {
     "numba.core.lowering": {"Lower"},
     "numba.core.runtime": {"rtsys"},
     "numba.core.typed_passes": {"NativeLowering", "NopythonRewrites"},
-    "ray._private": {"ray_constants", "services", "state", "worker"},
+    "ray._private": {"ray_constants", "services", "worker"},
     "ray._private.authentication.authentication_token_setup": {"maybe_enable_token_auth_if_token_available"},
 }
 # module: what is used of it without an underscore of its own.
@@ -55,7 +55,6 @@ USED = {
     "numba.core.base.BaseContext": {"get_dummy_value", "make_array"},
     "ray._private.ray_constants": {"ENABLE_RAY_CLUSTER"},
     "ray._private.services": {"canonicalize_bootstrap_address"},
-    "ray._private.state": {"available_resources_per_node", "total_resources_per_node"},
     "ray._private.worker": {"print_to_stdstream"},
 }
 # Of a dispatcher of numba and of the files of its cache, and of what makes machine code.
@@ -97,11 +96,21 @@ def test_all_that_is_imported_is_named():
     assert found == IMPORTED
 
 
+def test_those_of_ray_are_in_one_file():
+    using = [
+        path.name
+        for path, tree in modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ray._")
+    ]
+    assert set(using) == {"ray_private.py"}
+
+
 def test_all_attributes_and_arguments_are_named():
     """Ours are looked at through `self`, or in the module that has them."""
     attributes, arguments = set(), set()
     for path, tree in modules():
-        if path.name not in ("jit.py", "lanes.py", "ray_engine.py"):
+        if path.name not in ("jit.py", "lanes.py", "ray_engine.py", "ray_private.py"):
             continue
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and re.match("_[a-z]", node.attr):

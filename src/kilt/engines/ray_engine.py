@@ -39,9 +39,6 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray reads these when it
 os.environ.setdefault("RAY_ENABLE_AUTO_CONNECT", "0")  # whoever asks after `close` shall not start another Ray
 try:
     import ray as package
-    from ray._private import ray_constants, services, state
-    from ray._private import worker as driver
-    from ray._private.authentication.authentication_token_setup import maybe_enable_token_auth_if_token_available
     from ray.exceptions import (
         ActorUnavailableError,
         GetTimeoutError,
@@ -52,22 +49,23 @@ try:
         RayError,
         RayTaskError,
     )
+    from ray.util import placement_group, placement_group_table, remove_placement_group
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    from kilt.engines import ray_private
 except ImportError as error:
     raise EngineError(f"the engine `ray` needs Ray, which is missing ({error}): pip install 'kilt[ray]'") from None
 
 ray: Any = package  # half of it has types
-CLUSTER: Any = state
-logging.getLogger("ray").setLevel(logging.ERROR)
-# What Ray has to say about machines that it loses would go to where our figures are printed.
-driver.print_to_stdstream = lambda data, ignore_prefix: logging.getLogger(__name__).info("%s", data["lines"])
 
+NODE = "ray.io/node-id"  # the label by which Ray knows a machine
 PREFIX, LOCK = "kilt-ray-own-", ".lock"  # of folders of Rays that we start; whoever holds the lock is alive
 STORE = 256 << 20  # bytes of shared memory for what travels, where we start Ray; what is more goes to disk
 INLINE = 1 << 20  # bytes that travel with a question or an answer, without shared memory: twice as fast for 200 kB
 PATIENCE = 3.0  # seconds for a cluster to say that it is one
 PROBING, PROBES = 10.0, 3  # seconds without an answer after which a machine is called, and how often, until it is lost
 SETTLING = 10.0  # seconds until what was let go is known to be free again
+NEAR = 3.0  # seconds to wait for room beside others, while there may be some elsewhere
 STARTING = 120.0  # seconds for the processes of workers to start
 DIED, MISSING = "its process died", "kilt or something that it needs is missing there"
 INSTALL = "install the same version on every machine"
@@ -128,25 +126,11 @@ class RayEngine:
         _sweep()
         self._folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir="/tmp"))  # sockets have to have short names
         self._held.enter_context(locked(self._folder / LOCK))
-        clusters = ray_constants.ENABLE_RAY_CLUSTER
-        ray_constants.ENABLE_RAY_CLUSTER = False  # the way to keep Ray on the loopback device
         try:
             with _path_of_this_process():
-                ray.init(
-                    address="local",
-                    num_cpus=self.threads,
-                    object_store_memory=STORE,
-                    include_dashboard=False,
-                    _node_ip_address="127.0.0.1",
-                    _temp_dir=str(self._folder / "r"),  # Ray opens it to everyone; what is around it is ours alone
-                    _system_config={"max_direct_call_object_size": INLINE},
-                    log_to_driver=False,
-                    logging_level=logging.ERROR,
-                )
+                ray_private.start(self.threads, self._folder / "r", store=STORE, inline=INLINE)
         except (OSError, RuntimeError, ValueError, RayError) as error:
             raise EngineError(f"Ray does not start here: {_first_line(error)}") from error
-        finally:
-            ray_constants.ENABLE_RAY_CLUSTER = clusters
 
     def _connect(self) -> None:
         if "://" in self.address:
@@ -154,9 +138,7 @@ class RayEngine:
         try:
             if self.address != "auto" and not self.address.rpartition(":")[2].isdecimal():
                 raise ValueError
-            found = services.canonicalize_bootstrap_address(self.address)
-        except ConnectionError:
-            found = None
+            found = ray_private.resolve(self.address)
         except ValueError:
             raise EngineError(f"{self.address!r} is no address of a Ray cluster: give HOST:PORT, or auto") from None
         if found is None or not _is_cluster(found):  # Ray itself would try for minutes
@@ -164,7 +146,7 @@ class RayEngine:
             raise EngineError(
                 f"there is no Ray cluster {place}: start one with `ray start --head`, or leave the address out"
             )
-        maybe_enable_token_auth_if_token_available(warn_if_disabled=False)  # whoever has a token shows it
+        ray_private.show_token()
         if not os.environ.get("RAY_AUTH_MODE") and not _is_loopback(found if self.address == "auto" else self.address):
             raise EngineError(
                 f"there is no token for the Ray cluster at {self.address}, and whoever reaches it could run anything "
@@ -244,80 +226,52 @@ class RayEngine:
         return job.threads if self.address else 0  # at home, workers may outnumber cores
 
     def _places(self, jobs: Sequence[Job]) -> list[str]:
-        """A node for each job."""
-        needs = [_Resources(self._cores(job), job.memory) for job in jobs]
-        latest = time.monotonic() + SETTLING
-        while True:
-            nodes = {node["NodeID"]: node["NodeManagerAddress"] for node in ray.nodes() if _is_alive(node)}
-            free, whole = (
-                {node: _Resources.of(found[node]) for node in nodes if node in found}
-                for found in (CLUSTER.available_resources_per_node(), CLUSTER.total_resources_per_node())
+        """A node for each job: beside whom it asks for if all such wishes have room, and anywhere if not.
+
+        Ray reserves the room of all jobs at once, spread over the machines, in a placement group. The group goes before
+        workers come: it would keep the room of a worker that is dismissed until all others are.
+        """
+        alive = {node["NodeID"] for node in ray.nodes() if _is_alive(node)}
+        if not alive:
+            raise EngineError("no machine of the cluster is left: start Ray again, and resume the run")
+        needs = [{"memory": max(1, job.memory), "CPU": self._cores(job)} for job in jobs]
+        anywhere = f"in({','.join(sorted(alive))})"  # Ray itself may not know yet who is not
+        wishes = [job.place if job.place in alive else anywhere for job in jobs]
+        found = _reserved(needs, wishes, NEAR) if {anywhere} != {*wishes} else None
+        found = found or _reserved(needs, [anywhere] * len(jobs), SETTLING)
+        if found is None:
+            large = max(range(len(jobs)), key=lambda number: (needs[number]["memory"], needs[number]["CPU"]))
+            machines = [node for node in ray.nodes() if node["NodeID"] in alive]
+            rooms = "; ".join(f"{node['NodeManagerAddress']} has {_room(node['Resources'])}" for node in machines)
+            raise EngineError(
+                f"there is no room for worker {large} of {len(jobs)}, which needs {_room(needs[large])}, beside the "
+                f"others: {rooms} in all; use fewer or smaller workers, or "
+                + ("add a machine with `ray start --address`" if self.address else "a cluster of machines")
             )
-            places, homeless = _fit(needs, free, [job.place for job in jobs])
-            if homeless is None:
-                return places
-            if _fit(needs, whole)[1] is not None or time.monotonic() > latest:
-                if not free:
-                    raise EngineError("no machine of the cluster is left: start Ray again, and resume the run")
-                rooms = "; ".join(f"{nodes[node]} has {room}" for node, room in free.items())
-                raise EngineError(
-                    f"there is no room for worker {homeless} of {len(jobs)}, which needs {needs[homeless]}, "
-                    f"beside the others: {rooms}; use fewer or smaller workers, or "
-                    + ("add a machine with `ray start --address`" if self.address else "a cluster of machines")
-                )
-            time.sleep(0.2)  # what was let go a moment ago is not free yet
+        return found
 
 
-class _Resources(NamedTuple):
-    """What a worker needs, or a machine has."""
+def _reserved(needs: Sequence[Mapping[str, float]], places: Sequence[str], patience: float) -> list[str] | None:
+    """A node for each need, of those that a label selector allows it; None if there is no room within some seconds."""
+    bundles = [{name: amount for name, amount in need.items() if amount} for need in needs]
+    group = placement_group(bundles, "SPREAD", bundle_label_selector=[{NODE: place} for place in places])
+    latest = time.monotonic() + patience
+    try:
+        while True:
+            table = placement_group_table(group)
+            if table["state"] == "CREATED":
+                return [table["bundles_to_node_id"][number] for number in range(len(needs))]
+            if table["stats"]["scheduling_state"] == "INFEASIBLE" or time.monotonic() > latest:
+                return None
+            time.sleep(0.02)
+    finally:
+        remove_placement_group(group)
 
-    cores: float
-    memory: float
 
-    @staticmethod
-    def of(resources: Mapping[str, float]) -> _Resources:
-        return _Resources(resources.get("CPU", 0), resources.get("memory", 0))
-
-    def __str__(self) -> str:
-        memory = f"{self.memory / 1e9:.1f} GB of memory"
-        return f"{self.cores:g} cores and {memory}" if self.cores else memory
-
-
-def _fit(
-    needs: Sequence[_Resources], rooms: Mapping[str, _Resources], wishes: Sequence[str] = ()
-) -> tuple[list[str], int | None]:
-    """A node for each need, or which one finds none. Spread over the nodes if that goes, and packed tight if not.
-
-    Where `wishes` names a node with room, it is that one.
-
-    >>> rooms = {"a": _Resources(8, 100), "b": _Resources(8, 50)}
-    >>> _fit([_Resources(1, 40), _Resources(1, 40)], rooms)
-    (['a', 'b'], None)
-    >>> _fit([_Resources(1, 50), _Resources(1, 50), _Resources(1, 50)], rooms)
-    (['a', 'b', 'a'], None)
-    >>> _fit([_Resources(1, 40), _Resources(1, 40)], rooms, ["b", "b"])
-    (['b', 'a'], None)
-    >>> _fit([_Resources(1, 10), _Resources(1, 101)], rooms)
-    ([], 1)
-    """
-    homeless = None
-    for spread in (True, False):
-        left, guests, places = dict(rooms), dict.fromkeys(rooms, 0), dict[int, str]()
-        for number in sorted(range(len(needs)), key=lambda number: (-needs[number].memory, -needs[number].cores)):
-            need = needs[number]
-            fitting = [node for node, room in left.items() if room.cores >= need.cores and room.memory >= need.memory]
-            if not fitting:
-                homeless = number
-                break
-            wish = wishes[number] if wishes else ""
-            free = min(fitting, key=lambda node: (guests[node], -left[node].memory)) if spread else fitting[0]
-            node = wish if wish in fitting else free
-            left[node] = _Resources(left[node].cores - need.cores, left[node].memory - need.memory)
-            guests[node] += 1
-            places[number] = node
-        else:
-            return [places[number] for number in range(len(needs))], None
-    return [], homeless
+def _room(resources: Mapping[str, float]) -> str:
+    """What a worker needs, or a machine has, in words."""
+    memory = f"{resources.get('memory', 0) / 1e9:.1f} GB of memory"
+    return f"{resources['CPU']:g} cores and {memory}" if resources.get("CPU") else memory
 
 
 class _Host:
