@@ -223,7 +223,7 @@ def solution(tmp_path_factory):
         rake=5,
         rake_cap=0.4,
     )
-    found = spot.solve(iterations=30, save=folder / "kept")
+    found = spot.solve(iterations=30, folder=folder / "kept")
     return spot, found, folder / "kept"
 
 
@@ -340,7 +340,7 @@ def test_compact_tables(solution, tmp_path):
     tree = spot.tree()
     assert estimate_of(tree, compact=True).memory < estimate_of(tree, compact=True, kept=True).memory
     assert estimate_of(tree, compact=True).memory < estimate_of(tree).memory
-    spot.solve(iterations=5, save=tmp_path / "kept")
+    spot.solve(iterations=5, folder=tmp_path / "kept")
     more = spot.begin(SpotBudget(iterations=9), begun=RunFolder.open(tmp_path / "kept"))
     more.finish()
     table = spot.solve(iterations=9, threads=2).table

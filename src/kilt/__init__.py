@@ -34,9 +34,10 @@ if TYPE_CHECKING:
     from kilt.config import Config
     from kilt.errors import GameError, KiltError
     from kilt.evaluate.crosstable import Crosstable
+    from kilt.evaluate.exploitability import Exploitability
     from kilt.evaluate.lbr import LowerBound
     from kilt.evaluate.stats import Estimate, win_rate
-    from kilt.evaluation import Exploitability, PlayedMatch, crosstable, exploitability, lower_bound, play_match, sanity
+    from kilt.evaluation import PlayedMatch, crosstable, exploitability, lower_bound, play_match, sanity
     from kilt.games import load_game
     from kilt.games.game import Game, check_game
     from kilt.play.agent import Agent, Observation, PlayedHand, RememberingAgent
@@ -69,7 +70,7 @@ _HOMES = {
     "Deck": "cards.deck",
     "Equity": "cards.equity",
     "Estimate": "evaluate.stats",
-    "Exploitability": "evaluation",
+    "Exploitability": "evaluate.exploitability",
     "FULL": "cards.deck",
     "Game": "games.game",
     "GameError": "errors",

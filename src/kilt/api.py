@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast, overload
 
 from kilt import artifact
 from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction
@@ -33,9 +33,11 @@ from kilt.runs.run import Run, StoredRun, configured_run, continued_run, new_run
 from kilt.runs.run import open_run as open_stored
 from kilt.solve.counter import Against
 from kilt.solve.forms import OPENSPIEL
-from kilt.solve.problem import big_blind_of
+from kilt.solve.problem import CPU, big_blind_of
 from kilt.solve.registry import Algorithm
 from kilt.solve.variants import Variant
+from kilt.spots.solution import SpotSolution
+from kilt.spots.spot import Spot
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.model import OpponentModel
 
@@ -46,6 +48,24 @@ def _nothing(*_: object) -> None:
     """A callback that does nothing."""
 
 
+@overload
+def solve(
+    what: Spot,
+    algorithm: None = None,
+    *,
+    iterations: int | None = None,
+    seconds: float | None = None,
+    target: float | str | None = None,
+    seed: None = None,
+    threads: int | None = None,
+    device: str | None = None,
+    against: None = None,
+    folder: str | Path | None = None,
+    on_step: Callable[[Step], object] = _nothing,
+) -> SpotSolution: ...
+
+
+@overload
 def solve(
     what: What,
     algorithm: str | Variant | Algorithm | None = None,
@@ -59,22 +79,40 @@ def solve(
     against: Against | None = None,
     folder: str | Path | None = None,
     on_step: Callable[[Step], object] = _nothing,
-) -> Run:
-    """Solve a game or a configuration to the end of its budget.
+) -> Run: ...
+
+
+def solve(
+    what: What | Spot,
+    algorithm: str | Variant | Algorithm | None = None,
+    *,
+    iterations: int | None = None,
+    seconds: float | None = None,
+    target: float | str | None = None,
+    seed: int | None = None,
+    threads: int | None = None,
+    device: str | None = None,
+    against: Against | None = None,
+    folder: str | Path | None = None,
+    on_step: Callable[[Step], object] = _nothing,
+) -> Run | SpotSolution:
+    """Solve a game, a configuration or a spot to the end of its budget.
 
     Finds a strategy that no opponent can exploit, or, `against` a model of an opponent, one that answers it.
 
     Parameters
     ----------
-    what, algorithm, iterations, seconds, target, seed, threads, device, against, folder
+    what : str, Path, Game, Config, mapping or Spot
+        As in `start_run`; or a spot, whose `target` is in per cent of the pot.
+    algorithm, iterations, seconds, target, seed, threads, device, against, folder
         As in `start_run`.
     on_step : callable
         Called with a `Step` at each point of the measuring schedule.
 
     Returns
     -------
-    Run
-        It is finished: `exploitability`, `value`, `strategy` and `agent` tell what was found.
+    Run or SpotSolution
+        A finished run, with `exploitability`, `value`, `strategy` and `agent`; for a spot, its solution.
 
     Examples
     --------
@@ -84,6 +122,18 @@ def solve(
     >>> sorted(run["Ks||cr"])
     ['c', 'f']
     """
+    if isinstance(what, Spot):
+        if algorithm is not None or seed is not None or against is not None:
+            raise RunError("a spot has its own algorithm: leave out `algorithm`, `seed` and `against`")
+        return what.solve(
+            target,
+            iterations=iterations,
+            seconds=seconds,
+            threads=threads or 1,
+            folder=folder,
+            on_step=on_step,
+            device=device or CPU,
+        )
     run = start_run(
         what,
         folder,
@@ -252,6 +302,8 @@ def start_run(
     >>> [step.iterations for step in run][-1], (folder / "strategy").exists()
     (2000, True)
     """
+    if isinstance(what, Spot):
+        raise RunError("a spot is solved to its end: call `kilt.solve(spot)` or `spot.solve()`, with `on_step`")
     place = Path(folder) if folder else None
     config = _config(what)
     if config is None:

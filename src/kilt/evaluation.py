@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from kilt.errors import GameError, PlayError, RunError, file_errors
 from kilt.evaluate.crosstable import Crosstable
 from kilt.evaluate.crosstable import crosstable as meet_all
+from kilt.evaluate.exploitability import Exploitability
 from kilt.evaluate.judge import AbstractJudge
 from kilt.evaluate.lbr import BETS, LowerBound
 from kilt.evaluate.lbr import lower_bound as local_best_response
@@ -22,63 +24,15 @@ from kilt.evaluate.stats import Estimate, win_rate
 from kilt.games import load_game, ready_made_games
 from kilt.games.game import Game
 from kilt.games.holdem import Holdem
-from kilt.notebook import html_table
+from kilt.notebook import Drawable, html_table
 from kilt.play.agent import Agent
+from kilt.play.logs import MatchLog
 from kilt.play.match import Match
 from kilt.players.agents import game_for, loaded, own_game
 from kilt.players.reference import Who, player
 from kilt.players.reports import reports_of_run
 from kilt.solve.forms import OPENSPIEL
-from kilt.solve.problem import CPU, Problem
-
-
-class Exploitability(float):
-    """What best responses win from a strategy, averaged over both seats: a number of chips per game.
-
-    Attributes
-    ----------
-    mbb : float or None
-        The same in thousandths of a big blind; None if the game has no big blind.
-    seats : tuple of float, or None
-        Chips that a best response wins in seat 0 and in seat 1; None for an estimate.
-    interval : tuple of float, or None
-        The 95% interval in chips, if flops were sampled.
-    strategy : str
-        The strategy of the run that was evaluated, in words.
-    """
-
-    mbb: float | None
-    seats: tuple[float, float] | None
-    interval: tuple[float, float] | None
-    strategy: str
-
-    def __new__(
-        cls,
-        chips: float,
-        problem: Problem,
-        seats: tuple[float, float] | None = None,
-        interval: tuple[float, float] | None = None,
-        strategy: str = "",
-    ) -> Exploitability:
-        """Create the number from chips in the game of a problem."""
-        made = super().__new__(cls, chips)
-        made.mbb, made.seats, made.interval, made.strategy = problem.mbb(chips), seats, interval, strategy
-        return made
-
-    @property
-    def chips(self) -> float:
-        """The exploitability in chips per game, as a plain float."""
-        return float(self)
-
-    def _repr_html_(self) -> str:
-        rows = {"chips per game": f"{self.chips:.6g}"}
-        if self.mbb is not None:
-            rows["mbb/g"] = f"{self.mbb:.6g}"
-        if self.interval:
-            rows["95% interval, chips"] = " to ".join(f"{end:.6g}" for end in self.interval)
-        for seat, won in enumerate(self.seats or ()):
-            rows[f"best response in seat {seat}, chips"] = f"{won:.6g}"
-        return html_table(f"Exploitability {self.strategy}".strip(), rows)
+from kilt.solve.problem import CPU
 
 
 class _SilentWatcher:
@@ -161,17 +115,18 @@ def exploitability(
             found.go_on(_SilentWatcher())
         if found.draws is not None:
             rate = found.estimate()
-            return Exploitability(rate.mean, judge.problem, None, rate.interval, ref.strategy)
+            return Exploitability(rate.mean, judge.problem.mbb(rate.mean), None, rate.interval, ref.strategy)
         won = found.won()
-        return Exploitability(max(sum(won) / 2, 0.0), judge.problem, won, None, ref.strategy)
+        mean = max(sum(won) / 2, 0.0)
+        return Exploitability(mean, judge.problem.mbb(mean), won, None, ref.strategy)
     if flops is not None:
         raise RunError(f"`flops` is {flops}, but {ref.game} is walked as a whole: remove `flops`")
     if not judge.exact:
         raise RunError(
             f"best responses in {judge.problem.name} do not fit into memory: play matches against the strategy"
         )
-    won = judge.response_values(table)
-    return Exploitability(float(judge.exploitability(table)), judge.problem, won, None, ref.strategy)
+    won, mean = judge.response_values(table), float(judge.exploitability(table))
+    return Exploitability(mean, judge.problem.mbb(mean), won, None, ref.strategy)
 
 
 def _is_game(who: object) -> bool:
@@ -181,7 +136,7 @@ def _is_game(who: object) -> bool:
     return callable(getattr(who, "start", None)) and not callable(getattr(who, "act", None))
 
 
-class PlayedMatch(Match):
+class PlayedMatch(Drawable, Match):
     """A match with its win rate, as `play_match` returns it."""
 
     @property
@@ -227,6 +182,7 @@ def play_match(
     duplicate: bool = True,
     seed: int = 0,
     workers: int | None = None,
+    log: str | Path | None = None,
     processes: int | None = None,
 ) -> PlayedMatch:
     """Play a match between two players, and return its results and win rate.
@@ -248,6 +204,8 @@ def play_match(
         Seed of the deals and of all random choices of agents: the same seed plays the same match.
     workers : int, optional
         Number of processes. If it is more than one, they load the players from their folders, or unpickle them.
+    log : str or Path, optional
+        A new file for the hands, in the format of the ACPC's dealer. All hands are then played, whatever the method.
     processes : int, optional
         The name of `workers` in kilt 0.1. Deprecated; removed in kilt 0.3.
 
@@ -269,7 +227,10 @@ def play_match(
         warnings.warn("play_match(processes=…) is now play_match(workers=…)", DeprecationWarning, 3)
     rules, (one, other) = _together((first, second), game)
     number = workers or processes or 1
-    match = meet(rules, (one, other), hands, seed, way=way, duplicate=duplicate, load=loaded, processes=number)
+    with MatchLog(Path(log) if log else None, f"{rules.name} {hands} {seed}") as lines:
+        how: dict[str, Any] = {"way": way, "duplicate": duplicate, "load": loaded, "processes": number}
+        match = meet(rules, (one, other), hands, seed, sink=lines.write if log else None, **how)
+        lines.end(match, hands)
     return PlayedMatch(**vars(match))
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,45 +19,6 @@ if TYPE_CHECKING:
 
 UNIT = "mbb/h"
 SHOWN = 5  # lines that cannot be read
-
-
-class NewLog:
-    """A new file for a log, made when its first line is written: what never begins leaves none behind.
-
-    It has what `kilt.play.net.serve` needs of a text file. PlayError is raised at once where it cannot be made.
-    """
-
-    def __init__(self, path: Path) -> None:
-        from kilt.errors import PlayError
-
-        self.path = path
-        self._file: IO[str] | None = None
-        if path.exists() or not path.absolute().parent.is_dir():
-            what = "is there already" if path.exists() else "has no folder to be in"
-            raise PlayError(f"the log {path} {what}: choose another --log")
-
-    @property
-    def begun(self) -> bool:
-        """Whether the file is there."""
-        return self._file is not None
-
-    def write(self, text: str) -> None:
-        """Add some lines."""
-        from kilt.artifact import os_errors
-
-        with os_errors(f"{self.path} cannot be written"):
-            self._file = self._file or self.path.open("x", encoding="utf-8", errors="replace")
-            self._file.write(text)
-
-    def flush(self) -> None:
-        """See that what was written is in the file."""
-        if self._file:
-            self._file.flush()
-
-    def close(self) -> None:
-        """End the log."""
-        if self._file:
-            self._file.close()
 
 
 def log(

@@ -14,14 +14,12 @@ import typer
 
 from kilt.cli import options
 from kilt.cli.engines import AddressOption, EngineOption, opened
-from kilt.cli.log import NewLog
 from kilt.cli.show import AsJson, ProgressBars, duration, interrupts, print_json, print_table, say
 
 if TYPE_CHECKING:
     from kilt.engines import Engine
     from kilt.evaluate.stats import Estimate
     from kilt.games.holdem import Holdem
-    from kilt.play.dealer import Hand
     from kilt.play.match import Match
 
 UNIT = "mbb/h"
@@ -183,6 +181,7 @@ def first_meets_others(
     from kilt.evaluate.matchup import meet
     from kilt.evaluate.sequential import until_decided
     from kilt.jit import cores
+    from kilt.play.logs import MatchLog
     from kilt.players.agents import loaded
 
     rules = _common_game(players, game)
@@ -193,7 +192,7 @@ def first_meets_others(
             if stopped:
                 break
             pair = (players[0], opponent)
-            with _Log(log, f"{rules.name} {hands} {seed}") as sink:
+            with MatchLog(log, f"{rules.name} {hands} {seed}") as sink:
                 part = partial(
                     meet,
                     rules,
@@ -377,40 +376,6 @@ def _end(stopped: list[int]) -> None:
     if stopped:
         say("stopped early: the figures are of the hands that were played")
         raise typer.Exit(128 + stopped[0])
-
-
-class _Log:
-    """A log of a match, where one is wanted."""
-
-    def __init__(self, path: Path | None, settings: str) -> None:
-        self.file, self.settings = NewLog(path) if path else None, settings
-
-    def __enter__(self) -> _Log:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.file:
-            self.file.close()
-
-    def write(self, hand: Hand) -> None:
-        """Add a hand, and before the first one what the match is."""
-        from kilt.play.acpc import different_names, log_entry
-
-        if self.file and not self.file.begun:
-            names = different_names(hand.players)
-            self.file.write(f"# name/game/hands/seed {'.'.join(names)} {self.settings}\n")
-        if self.file:
-            self.file.write(log_entry(hand))
-
-    def end(self, match: Match, hands: int) -> None:
-        """Add the score, if all hands of the match were played."""
-        from kilt.play.acpc import Score
-
-        results = match.results if match.played is None else match.played
-        per_unit = match.hands // len(match.results)
-        if self.file and per_unit * len(results) == hands:
-            chips = round(float(results.sum()) * per_unit, 6)
-            self.file.write(f"{Score((chips, -chips), match.players)}\n")
 
 
 @contextmanager

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from kilt.cli import options
-from kilt.cli.log import NewLog
 from kilt.cli.show import say
 
 
@@ -43,6 +42,7 @@ def dealer(
 ) -> None:
     """Deal a match to two players who connect. Prints the ports first, and the score at the end."""
     from kilt.games.playable import load_holdem
+    from kilt.play.logs import NewLog
     from kilt.play.net import Limits, serve
 
     def announce(ports: tuple[int, int]) -> None:
@@ -96,6 +96,7 @@ def agent(
     from secrets import randbits
 
     from kilt.games.playable import load_holdem
+    from kilt.play.logs import NewLog
     from kilt.play.net import play_agent
     from kilt.players.agents import load_player
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable
 from dataclasses import asdict
-from math import isnan
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -118,7 +117,7 @@ def solve(
     from kilt.errors import RunError
     from kilt.records import record_of
     from kilt.runs.folder import RunFolder
-    from kilt.spots.spot import Spot, SpotBudget, estimate_of_run, read_spot, require_kept, solution_of
+    from kilt.spots.spot import Spot, SpotBudget, estimate_of_run, per_cent, read_spot, require_kept, solution_of
 
     said = {
         "board": board,
@@ -145,7 +144,7 @@ def solve(
         whole.pop("near", None)
     spot = read_spot(resume / SPOT, kept=True) if resume else record_of(Spot, whole | said)
     begun = RunFolder.open(resume) if resume else None
-    budget = SpotBudget(_per_cent(target), iterations, seconds)
+    budget = SpotBudget(per_cent(target), iterations, seconds)
     with waiting("writing out the tree …"):
         run = spot.begin(budget, threads=threads, save=save, begun=begun, device=device)
     estimate = estimate_of_run(run)
@@ -158,18 +157,6 @@ def solve(
     _print_solution(spot, solution, run, estimate, as_json=as_json)
     if stopped:
         raise typer.Exit(128 + stopped)
-
-
-def _per_cent(target: str | None) -> float | None:
-    """A target such as "0.5%" or "0.5", in per cent of the pot."""
-    from kilt.errors import RunError
-
-    if target is None:
-        return None
-    try:
-        return float(target.strip().removesuffix("%"))
-    except ValueError:
-        raise RunError(f"the target is {target!r}: give per cent of the pot, such as 0.5%") from None
 
 
 def _words(spot: Spot, estimate: SpotEstimate, threads: int) -> str:
@@ -341,56 +328,20 @@ def _wanted(node: SpotNode, hands: str) -> set[str]:
 
 
 def _print_node(node: SpotNode, wanted: set[str] | None) -> None:
+    from kilt.spots.solution import chips_text
+
     ev, equity = node.mean(node.ev), node.mean(node.equity)
     print_line(f" · {_title(node)} · pot {node.pot:g}", bold=node.board)
     for player in (0, 1):
-        print_line(f"player {player + 1}: equity {equity[player]:.1%}, EV {_chips(ev[player])} chips")
-    actor, own = node.actor, node.reach[node.actor]
-    columns = ["hand", "weight", "eq %", "EV", *(f"{word} %" for word in node.actions)]
-    columns += [f"EV {word}" for word in node.actions]
-    rows = [["all", f"{own.sum():.3g}", _share(equity[actor]), _chips(ev[actor])]]
-    rows[0] += [*map(_share, node.frequencies.tolist()), *[""] * len(node.actions)]
-    for name, places in node.classes(actor).items():
-        if wanted is None:
-            rows.append(_row(node, name, places.tolist()))
-        else:
-            rows += [_row(node, node.hands[place], [place]) for place in places.tolist() if node.hands[place] in wanted]
-    print_table("", columns, rows, numbers=True)
-
-
-def _row(node: SpotNode, name: str, places: list[int]) -> list[str]:
-    """The mean over some hands, by how likely they are."""
-    import numpy as np
-
-    actor = node.actor
-    weight = node.chance[actor, places]
-    if not weight.any():
-        weight = np.ones(len(places))
-    weight = weight / weight.sum()
-
-    def mean(values: Any) -> float:
-        return float(weight @ np.nan_to_num(values))
-
-    return [
-        name,
-        f"{node.reach[actor, places].sum():.3g}",
-        _share(mean(node.equity[actor, places])),
-        _chips(mean(node.ev[actor, places])),
-        *(_share(mean(node.strategy[places, a])) for a in range(len(node.actions))),
-        *(_chips(mean(node.action_ev[places, a])) for a in range(len(node.actions))),
-    ]
-
-
-def _share(value: float) -> str:
-    return "" if isnan(value) else f"{100 * value:.1f}"
-
-
-def _chips(value: float) -> str:
-    return "" if isnan(value) else f"{round(value, 2) + 0.0:.2f}"  # and no -0.00
+        print_line(f"player {player + 1}: equity {equity[player]:.1%}, EV {chips_text(ev[player])} chips")
+    table = node.table(wanted)
+    print_table("", table.columns, table.rows, numbers=True)
 
 
 def _report(solution: SpotSolution, line: str, to_csv: Path | None, *, as_json: bool) -> None:
     """What is done after each card that may come."""
+    from kilt.spots.solution import chips_text, percent_text
+
     with waiting("looking at all cards …"):
         found = solution.next_cards(line)
     rows: list[dict[str, Any]] = []
@@ -417,9 +368,9 @@ def _report(solution: SpotSolution, line: str, to_csv: Path | None, *, as_json: 
             [
                 row["cards"],
                 str(row["alike"]),
-                *(_share(row[word]) for word in actions),
-                *(_chips(row[name]) for name in ("ev_1", "ev_2")),
-                *(_share(row[name]) for name in ("equity_1", "equity_2")),
+                *(percent_text(row[word]) for word in actions),
+                *(chips_text(row[name]) for name in ("ev_1", "ev_2")),
+                *(percent_text(row[name]) for name in ("equity_1", "equity_2")),
             ]
             for row in (whole, *rows)
         ],

@@ -14,7 +14,6 @@ from rich.rule import Rule
 from rich.text import Text
 
 from kilt.cli import options
-from kilt.cli.log import NewLog
 from kilt.cli.show import out, waiting
 
 if TYPE_CHECKING:
@@ -82,6 +81,7 @@ def play(
     from kilt.errors import PlayError
     from kilt.games.playable import load_holdem
     from kilt.play.acpc import Score, log_entry, read_names
+    from kilt.play.logs import NewLog
     from kilt.play.person import Adviser, Session, duplicate_deals
     from kilt.players.agents import load_player
 

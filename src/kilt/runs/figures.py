@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from importlib import import_module
 
 from kilt.errors import RunError
-from kilt.notebook import html_table
+from kilt.evaluate.exploitability import Exploitability
+from kilt.notebook import Drawable, Picture, html_table
 from kilt.runs.budget import Step
 
 
-class RunFigures(ABC):
+class RunFigures(Drawable, ABC):
     """The figures of a run, read from its steps."""
 
     @property
@@ -27,10 +29,15 @@ class RunFigures(ABC):
     def steps(self) -> tuple[Step, ...]:
         """Where the solver stood, by the measuring schedule; the last one is that of the end."""
 
+    @abstractmethod
+    def mbb(self, chips: float) -> float | None:
+        """Chips in thousandths of a big blind; None if the game has no big blind."""
+
     @property
-    def exploitability(self) -> float:
+    def exploitability(self) -> Exploitability:
         """What best responses win from the strategy on average over both seats, in chips per game."""
-        return self._last.exploitability
+        chips = self._last.exploitability
+        return Exploitability(chips, self.mbb(chips), strategy=self.solved)
 
     @property
     def value(self) -> float:
@@ -47,6 +54,20 @@ class RunFigures(ABC):
         if not self.steps:
             raise RunError(f"{self.title} has measured nothing yet: iterate over the run, or finish it")
         return self.steps[-1]
+
+    def grid(self, history: str = "") -> Picture:
+        """Draw what the strategy does with each private hand at a decision of the first round.
+
+        Parameters
+        ----------
+        history : str
+            The betting before the decision, as in logs of the ACPC, such as ``"r300"``: "" is the first decision.
+
+        Returns
+        -------
+        Picture
+        """
+        return Picture(import_module("kilt.viz.shown").decision_figure(self, history))
 
     def _repr_html_(self) -> str:
         rows = {"strategy": self.solved}

@@ -13,7 +13,7 @@ There are two ways to begin one: on a game as it is (`new_run`), and on an abstr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shlex import quote
@@ -26,6 +26,7 @@ from kilt.config import DEFAULT_ALGORITHM, DEFAULT_MINUTES, Config, read_config
 from kilt.engines import Engine
 from kilt.errors import GameError, RunError
 from kilt.evaluate.judge import Judge, judge_of
+from kilt.games import load_game
 from kilt.games.game import Game
 from kilt.games.tilt import tilt_of
 from kilt.play.strategy_agent import StrategyAgent
@@ -38,8 +39,18 @@ from kilt.runs.plan import RunEstimate, RunPlan, Tick, resolve
 from kilt.runs.solved import agent_in, strategy_in
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.counter import Against
-from kilt.solve.forms import load_problem, stored_form
-from kilt.solve.problem import ABSTRACT, CPU, FLAT, VECTOR, FlatProblem, Problem, VectorProblem, precision_of
+from kilt.solve.forms import OPENSPIEL, load_problem, stored_form
+from kilt.solve.problem import (
+    ABSTRACT,
+    CPU,
+    FLAT,
+    VECTOR,
+    FlatProblem,
+    Problem,
+    VectorProblem,
+    big_blind_of,
+    precision_of,
+)
 from kilt.solve.registry import Algorithm, algorithm_named, make_solver
 from kilt.solve.solver import Solver, scheduled, with_workers
 from kilt.solve.tables.disk_strategy import DiskProblem
@@ -123,7 +134,11 @@ class Run(RunFigures):
     @property
     def exploitability_mbb(self) -> float | None:
         """The exploitability in thousandths of a big blind per game; None if the game has no big blind."""
-        return self.problem.mbb(self.exploitability)
+        return self.exploitability.mbb
+
+    def mbb(self, chips: float) -> float | None:
+        """Chips in thousandths of a big blind; None if the game has no big blind."""
+        return self.problem.mbb(chips)
 
     @property
     def infosets(self) -> tuple[str, ...]:
@@ -470,6 +485,14 @@ class StoredRun(RunFigures):
     def solved(self) -> str:
         """Which strategy it is, in words."""
         return solved_name({"algorithm": self.algorithm})
+
+    def mbb(self, chips: float) -> float | None:
+        """Chips in thousandths of a big blind; None if the game has no big blind, or its file is gone."""
+        game = self.config.game if self.config else self.game
+        with suppress(GameError):
+            blind = None if game.startswith(OPENSPIEL) else big_blind_of(load_game(game))
+            return None if blind is None else 1000 * chips / blind
+        return None
 
     @property
     def steps(self) -> tuple[Step, ...]:

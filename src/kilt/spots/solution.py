@@ -7,8 +7,10 @@ what is still put in; a fold is worth 0.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import isnan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +20,7 @@ from kilt.cards.equity import hand_strength
 from kilt.errors import RunError, quoted
 from kilt.games.game import CHANCE, REVEAL
 from kilt.games.subgame import Subgame, rivals
+from kilt.notebook import Drawable, TextTable, html_table
 from kilt.runs.budget import Step
 from kilt.spots.line import UNIT, described, line_words, word_of
 from kilt.spots.place import SpotTree
@@ -27,7 +30,7 @@ from kilt.tree.vector_arrays import Table
 
 
 @dataclass(frozen=True, eq=False)
-class SpotNode:
+class SpotNode(Drawable):
     """What a solution does at a decision. Arrays over hands are in the order of `hands`.
 
     Attributes
@@ -68,6 +71,9 @@ class SpotNode:
     action_ev: FloatArray
     game: Subgame
     numbers: IntArray  # [hand] in `Deck.holes`
+
+    def __repr__(self) -> str:
+        return f"SpotNode({self.line!r}, board={self.board!r}, pot={self.pot:g}, actions={self.actions})"
 
     @cached_property
     def equity(self) -> FloatArray:
@@ -159,6 +165,53 @@ class SpotNode:
             found.setdefault("".join(deck.rank_names[rank] for rank in ranks) + suits, []).append(place)
         return {name: np.array(places) for name, places in found.items()}
 
+    def table(self, hands: Collection[str] | None = None) -> TextTable:
+        """What the actor does, by starting hands such as ``AKs``: weight, equity, EV, and each action with its EV.
+
+        Parameters
+        ----------
+        hands : collection of str, optional
+            Show these hands one by one, such as ``AsKh``. By default, hands of the same ranks and suitedness share a
+            row.
+
+        Returns
+        -------
+        TextTable
+            Its first row is the mean over all hands. Shares are percentages, EVs chips.
+        """
+        actor, own = self.actor, self.reach[self.actor]
+        columns = ["hand", "weight", "eq %", "EV", *(f"{word} %" for word in self.actions)]
+        columns += [f"EV {word}" for word in self.actions]
+        ev, equity = self.mean(self.ev), self.mean(self.equity)
+        rows = [["all", f"{own.sum():.3g}", percent_text(equity[actor]), chips_text(ev[actor])]]
+        rows[0] += [*map(percent_text, self.frequencies.tolist()), *[""] * len(self.actions)]
+        for name, places in self.classes(actor).items():
+            if hands is None:
+                rows.append(self._row(name, places.tolist()))
+            else:
+                rows += [self._row(self.hands[at], [at]) for at in places.tolist() if self.hands[at] in hands]
+        return TextTable("", tuple(columns), tuple(map(tuple, rows)))
+
+    def _row(self, name: str, places: list[int]) -> list[str]:
+        """Return a row of `table`: the mean over some hands, by how likely they are."""
+        weight = self.chance[self.actor, places]
+        weight = weight / weight.sum() if weight.any() else np.full(len(places), 1 / len(places))
+
+        def mean(values: FloatArray) -> float:
+            return float(weight @ np.nan_to_num(values))
+
+        return [
+            name,
+            f"{self.reach[self.actor, places].sum():.3g}",
+            percent_text(mean(self.equity[self.actor, places])),
+            chips_text(mean(self.ev[self.actor, places])),
+            *(percent_text(mean(self.strategy[places, a])) for a in range(len(self.actions))),
+            *(chips_text(mean(self.action_ev[places, a])) for a in range(len(self.actions))),
+        ]
+
+    def _repr_html_(self) -> str:
+        return self.table()._replace(title=f"{self.board} {self.line}".strip())._repr_html_()
+
     def __getitem__(self, hand: str) -> dict[str, float]:
         """The probability of each action with a hand, such as ``AsKh``."""
         deck = self.game.deck
@@ -166,6 +219,16 @@ class SpotNode:
         if name not in self.hands:
             raise RunError(f"nobody holds {name} on {self.board}: it is in neither range, or has a card of the board")
         return dict(zip(self.actions, self.strategy[self.hands.index(name)].tolist(), strict=True))
+
+
+def percent_text(share: float) -> str:
+    """Return a share as a percentage with one digit; nothing for nan."""
+    return "" if isnan(share) else f"{100 * share:.1f}"
+
+
+def chips_text(chips: float) -> str:
+    """Return chips with two digits and without -0.00; nothing for nan."""
+    return "" if isnan(chips) else f"{round(chips, 2) + 0.0:.2f}"
 
 
 class NextCards(NamedTuple):
@@ -178,7 +241,7 @@ class NextCards(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class SpotSolution:
+class SpotSolution(Drawable):
     """What was found for a spot.
 
     Attributes
@@ -208,6 +271,16 @@ class SpotSolution:
     def pot(self) -> float:
         """Chips in the pot when the spot's first round began."""
         return 2 * self.subgame.first.opened_at / UNIT
+
+    def _repr_html_(self) -> str:
+        first, second = self.values
+        rows = {
+            "exploitability, % of the pot": f"{self.exploitability_percent:.4g}",
+            "value out of position, chips": f"{first:.5g}",
+            "value in position, chips": f"{second:.5g}",
+            "iterations": f"{self.iterations:,}",
+        }
+        return html_table(f"spot {self.subgame.deck.name(self.subgame.board)}".strip(), rows)
 
     @property
     def iterations(self) -> int:

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -30,6 +31,7 @@ from kilt.games.gamedef import UNLIMITED
 from kilt.games.holdem import Betting, Holdem
 from kilt.games.subgame import Subgame, subgame
 from kilt.gpu import require_gpu
+from kilt.notebook import Drawable, html_table
 from kilt.paces import pace
 from kilt.records import Record, read_toml, record_of
 from kilt.runs.budget import Budget, Step
@@ -58,7 +60,7 @@ _KEPT = ContextVar("kept", default=False)  # whether a spot is read that was sav
 
 
 @dataclass(frozen=True)
-class Spot(Record):
+class Spot(Record, Drawable):
     """A subgame of hold'em to be solved: from a public state on, with all hands.
 
     Parameters
@@ -375,40 +377,52 @@ class Spot(Record):
         """Write the spot beside its run."""
         artifact.write_text(folder / SPOT, self.toml())
 
+    def _repr_html_(self) -> str:
+        rows = {"board": self.board or "none", "pot": f"{self.pot:g}", "stacks": f"{self.stacks:g}"}
+        rows |= {f"hands {seat}": f"{number:,}" for seat, number in zip(SEATS, self.hands, strict=True)}
+        rows |= {"bets": " | ".join(self.bets)} if self.bets else {}
+        return html_table(self.name, rows | ({"locks": " | ".join(self.locks)} if self.locks else {}))
+
     def solve(
         self,
-        target: float | None = None,
+        target: float | str | None = None,
         *,
         iterations: int | None = None,
         seconds: float | None = None,
         threads: int = 1,
-        save: str | Path | None = None,
+        folder: str | Path | None = None,
         on_step: Callable[[Step], object] = lambda step: None,
         device: str = CPU,
+        save: str | Path | None = None,
     ) -> SpotSolution:
         """Solve the spot: find strategies of both players that neither can improve on.
 
         Parameters
         ----------
-        target : float, optional
-            Exploitability to stop at, in per cent of the pot. Without any limit: 0.5.
+        target : float or str, optional
+            Exploitability to stop at, in per cent of the pot: 0.5 or "0.5%". Without any limit: 0.5.
         iterations, seconds : optional
             Other limits; whichever comes first.
         threads : int
             That share the boards to come.
-        save : str or Path, optional
+        folder : str or Path, optional
             A new folder for the solution, which `open_spot` opens again.
         on_step : callable
             Hears of each measurement.
         device : str
             Where the spot is solved: "cpu", or "gpu" for an NVIDIA graphics card.
+        save : str or Path, optional
+            The name of `folder` in kilt 0.1. Deprecated; removed in kilt 0.3.
 
         Returns
         -------
         SpotSolution
         """
-        budget = SpotBudget(target, iterations, seconds)
-        run = self.begin(budget, threads=threads, save=Path(save) if save else None, device=device)
+        if save is not None:
+            warnings.warn("Spot.solve(save=…) is now Spot.solve(folder=…)", DeprecationWarning, 2)
+        kept = folder or save
+        budget = SpotBudget(per_cent(target), iterations, seconds)
+        run = self.begin(budget, threads=threads, save=Path(kept) if kept else None, device=device)
         steps = []
         for step in run:
             steps.append(step)
@@ -425,6 +439,20 @@ class Spot(Record):
 def _several(said: object) -> object:
     """A text as a tuple of one, a list as a tuple."""
     return (said,) if isinstance(said, str) else tuple(said) if isinstance(said, list) else said
+
+
+def per_cent(target: float | str | None) -> float | None:
+    """Return a target such as "0.5%", "0.5" or 0.5 in per cent of the pot.
+
+    >>> per_cent("0.5%"), per_cent(0.25)
+    (0.5, 0.25)
+    """
+    if not isinstance(target, str):
+        return target
+    try:
+        return float(target.strip().removesuffix("%"))
+    except ValueError:
+        raise RunError(f"the target is {target!r}: give per cent of the pot, such as 0.5%") from None
 
 
 class SpotBudget(NamedTuple):

@@ -25,16 +25,18 @@ from kilt import artifact
 from kilt.arrays import Array, FloatArray
 from kilt.errors import GameError, file_errors
 from kilt.games.holdem import Holdem
+from kilt.notebook import Drawable, html_table
 from kilt.strategy.postprocess import Rule, apply
 from kilt.tree.flat import FlatTree
 
 KIND = "strategy"
 REMEDY = "solve again, or copy an intact one"  # where one is damaged
+SHOWN = 32  # information sets that a notebook shows
 _END = "\0"  # end of a name: those of open_spiel may contain line breaks
 
 
 @dataclass(frozen=True)
-class Strategy:
+class Strategy(Drawable):
     """A behavioural strategy of both players for a flat tree: probabilities at every information set.
 
     Attributes
@@ -104,6 +106,17 @@ class Strategy:
         where = self._number[infoset]
         labels, start = self.actions[where], self._start[where]
         return dict(zip(labels, self.probabilities[start : start + len(labels)].tolist(), strict=True))
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, ", ".join(f"{action} {share:.3f}" for action, share in self[name].items()))
+            for name in self.infosets[:SHOWN]
+        ]
+        more = f", first {SHOWN} of {len(self.infosets):,} information sets" if len(self.infosets) > SHOWN else ""
+        return html_table(f"{self.game}{more}", dict(rows))
+
+    def __repr__(self) -> str:
+        return f"Strategy({self.game!r}, {len(self.infosets):,} information sets)"
 
     @cached_property
     def _number(self) -> dict[str, int]:

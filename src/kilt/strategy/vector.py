@@ -22,6 +22,7 @@ from kilt import artifact
 from kilt.arrays import IntArray
 from kilt.games.game import Game
 from kilt.games.holdem import Betting, Holdem
+from kilt.notebook import Drawable, html_table
 from kilt.strategy.postprocess import Rule, apply_rows
 from kilt.strategy.table import REMEDY, require_same, require_shape
 from kilt.tree.betting import Menu, on_menu
@@ -33,7 +34,7 @@ KIND, IN_SUBGAMES = "vector strategy", "strategy in subgames"
 
 
 @dataclass(frozen=True)
-class VectorStrategy:
+class VectorStrategy(Drawable):
     """A strategy of both players for a public tree: weights on every board with every hand.
 
     Attributes
@@ -62,6 +63,14 @@ class VectorStrategy:
         """Create a strategy for a game from its table of weights."""
         said = game.game.name, game_fingerprint(game.game, game.menu)
         return cls(*said, table, figures, rules_of(game.game))
+
+    def __repr__(self) -> str:
+        rows, hands = self.table.shape
+        return f"VectorStrategy({self.game!r}, {rows:,} rows × {hands:,} hands)"
+
+    def _repr_html_(self) -> str:
+        rows, hands = self.table.shape
+        return html_table(self.game, {"rows": f"{rows:,}", "hands": f"{hands:,}"})
 
     def on(self, game: VectorGame) -> Table:
         """Return the table; raise GameError if the strategy is for another game."""

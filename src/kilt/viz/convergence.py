@@ -45,6 +45,16 @@ def plot_convergence(
     margins : mapping of str to sequence of float, optional
         How far intervals around exploitability reach to each side, for each step of some runs: drawn as bands.
     """
+    save(convergence_figure(runs, title, unit, margins), path)
+
+
+def convergence_figure(
+    runs: Mapping[str, Sequence[Step]],
+    title: str,
+    unit: str = UNIT,
+    margins: Mapping[str, Sequence[float]] | None = None,
+) -> Figure:
+    """Return the figure that `plot_convergence` writes to a file."""
     figure = Figure(figsize=(9, 4), dpi=150)
     figure.suptitle(title, fontweight="bold", parse_math=False)
     panels = figure.subplots(1, 2, sharey=True, gridspec_kw=MARGINS)
@@ -62,7 +72,7 @@ def plot_convergence(
         _draw_fine_grid(axes)
     panels[0].set_ylabel(f"exploitability [{unit}]")
     panels[0].legend(frameon=False)
-    save(figure, path)
+    return figure
 
 
 def _curves(runs: Mapping[str, Sequence[Step]]) -> list[tuple[str, str, str, Sequence[Step]]]:

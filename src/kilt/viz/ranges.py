@@ -111,6 +111,11 @@ def plot_ranges(panels: Sequence[Grid], title: str, path: str | Path) -> None:
     path : str or Path
         The ending says the format: ``.png``, ``.svg``, ``.pdf``.
     """
+    save(range_figure(panels, title), path)
+
+
+def range_figure(panels: Sequence[Grid], title: str) -> Figure:
+    """Return the figure that `plot_ranges` writes to a file."""
     columns = min(COLUMNS, len(panels))
     lines = -(-len(panels) // columns)
     size = max(len(grid.ranks) for grid in panels)
@@ -124,7 +129,7 @@ def plot_ranges(panels: Sequence[Grid], title: str, path: str | Path) -> None:
             _draw(panel, panels[place])
         else:
             panel.set_visible(False)
-    save(figure, path)
+    return figure
 
 
 def describe(position: Betting) -> str:

@@ -6,6 +6,7 @@ import numpy as np
 
 from kilt.errors import GameError
 from kilt.spots.solution import SpotNode
+from kilt.spots.spot import SEATS, Spot
 from kilt.viz.ranges import Grid
 
 
@@ -38,3 +39,34 @@ def spot_grid(node: SpotNode, title: str) -> Grid:
         share[cell] = weight @ node.strategy[places] / weight.sum()
         reach[cell] = weight.max()
     return Grid(title, ranks, node.words, share, reach / max(reach.max(), 1e-300), node.frequencies)
+
+
+def held_grid(spot: Spot, seat: int) -> Grid:
+    """Return the range of a player at the beginning of a spot, in the square of starting hands.
+
+    Parameters
+    ----------
+    spot : Spot
+        From a game with two private cards.
+    seat : int
+        0 is out of position, 1 in position.
+
+    Returns
+    -------
+    Grid
+        Bars are as high as the mean weight of the hands in a cell.
+    """
+    deck, held = spot.subgame.deck, spot.subgame.rules.hole_cards
+    if held != 2:
+        raise GameError(f"{spot.game} deals 1 private card: hand grids are for games that deal 2")
+    weights = deck.range(spot.ranges[seat], held, strict=False)
+    high, low = deck.ranks - 1 - (deck.holes(held)[:, ::-1] // deck.suits).T  # in the order of the square
+    suited = np.equal(*(deck.holes(held) % deck.suits).T)
+    cells = np.where(suited, high, low), np.where(suited, low, high)
+    total, count = np.zeros((2, deck.ranks, deck.ranks))
+    np.add.at(total, cells, weights)
+    np.add.at(count, cells, 1.0)
+    reach = total / np.maximum(count, 1.0)
+    share = (reach > 0).astype(np.float64)[:, :, None]
+    title, words = f"{SEATS[seat]}, {weights.sum():g} hands", ("in the range",)
+    return Grid(title, deck.rank_names[::-1], words, share, reach, np.ones(1))

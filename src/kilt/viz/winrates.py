@@ -35,6 +35,11 @@ def plot_win_rates(steps: Sequence[Step], title: str, path: str | Path) -> None:
     path : str or Path
         The ending says the format: ``.png``, ``.svg``, ``.pdf``.
     """
+    save(win_rate_figure(steps, title), path)
+
+
+def win_rate_figure(steps: Sequence[Step], title: str) -> Figure:
+    """Return the figure that `plot_win_rates` writes to a file."""
     names = opponents(steps)
     if not names:
         raise RunError(
@@ -56,4 +61,4 @@ def plot_win_rates(steps: Sequence[Step], title: str, path: str | Path) -> None:
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel("wins [mbb/h]")
-    save(figure, path)
+    return figure

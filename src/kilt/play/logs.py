@@ -1,0 +1,86 @@
+"""Logs of hands that are played here, as the dealer of the ACPC writes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import IO
+
+from kilt.artifact import os_errors
+from kilt.errors import PlayError
+from kilt.play.acpc import Score, different_names, log_entry
+from kilt.play.dealer import Hand
+from kilt.play.match import Match
+
+
+class NewLog:
+    """A new file for a log. The first line that is written creates the file, so a match that never begins leaves none.
+
+    It has what `kilt.play.net.serve` needs of a text file. The constructor raises PlayError if the file exists already,
+    or if its folder does not exist.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: IO[str] | None = None
+        if path.exists() or not path.absolute().parent.is_dir():
+            what = "is there already" if path.exists() else "has no folder to be in"
+            raise PlayError(f"the log {path} {what}: choose another `log`")
+
+    @property
+    def begun(self) -> bool:
+        """Whether the file exists."""
+        return self._file is not None
+
+    def write(self, text: str) -> None:
+        """Add some lines."""
+        with os_errors(f"{self.path} cannot be written"):
+            self._file = self._file or self.path.open("x", encoding="utf-8", errors="replace")
+            self._file.write(text)
+
+    def flush(self) -> None:
+        """Write what is buffered to the file."""
+        if self._file:
+            self._file.flush()
+
+    def close(self) -> None:
+        """End the log."""
+        if self._file:
+            self._file.close()
+
+
+class MatchLog:
+    """The log of a match: a comment with its settings, its hands, and the score. Without a path nothing is written.
+
+    Parameters
+    ----------
+    path : Path or None
+        A new file.
+    settings : str
+        Game, number of hands and seed of the match.
+    """
+
+    def __init__(self, path: Path | None, settings: str) -> None:
+        self.file, self.settings = NewLog(path) if path else None, settings
+
+    def __enter__(self) -> MatchLog:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.file:
+            self.file.close()
+
+    def write(self, hand: Hand) -> None:
+        """Add a hand; before the first one, the settings of the match."""
+        if self.file and not self.file.begun:
+            names = different_names(hand.players)
+            self.file.write(f"# name/game/hands/seed {'.'.join(names)} {self.settings}\n")
+        if self.file:
+            self.file.write(log_entry(hand))
+
+    def end(self, match: Match, hands: int) -> None:
+        """Add the score, if all hands of the match were played."""
+        results = match.results if match.played is None else match.played
+        per_unit = match.hands // len(match.results)
+        if self.file and per_unit * len(results) == hands:
+            chips = round(float(results.sum()) * per_unit, 6)
+            self.file.write(f"{Score((chips, -chips), match.players)}\n")
