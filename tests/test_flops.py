@@ -164,7 +164,7 @@ def test_the_command(run, judged, monkeypatch):
     assert "95% interval" in kilt("evaluate", "exploitability", run, "--flops", 3, "--seed", 4).stdout
     assert "use 1 to 1" in refused("evaluate", "exploitability", run, "--flops", 0)
     line = refused("evaluate", "exploitability", run, "--responses", run.parent / "no")
-    assert "cannot be written" in line
+    assert "are not abstract strategies" in line
     monkeypatch.setattr("kilt.machine.available_memory", lambda: 0.0)
     assert "a lower bound of exploitability" in refused("evaluate", "exploitability", run)
 

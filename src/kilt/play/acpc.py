@@ -23,7 +23,7 @@ Heads-up, position 0 has the big blind; players swap positions after every hand.
 >>> read_state("MATCHSTATE:0:30:ccc/:9s8h|/8c8d5c", game)
 Traceback (most recent call last):
     ...
-kilt.errors.PlayError: the betting 'ccc/' cannot be: 'c' is not legal after 'cc': use one of /
+kilt.errors.PlayError: the betting 'ccc/' is impossible: 'c' is not legal after 'cc': use one of /
 """
 
 from __future__ import annotations
