@@ -152,7 +152,7 @@ def test_whole_hands_there_and_back(name):
         (NO_LIMIT, "MATCHSTATE:0:0:r0300:AsAh|", "'r' is not legal"),
         (NO_LIMIT, "MATCHSTATE:0:0:r1" + "9" * 5000 + ":AsAh|", "'r1999999999' is not legal"),
         (NO_LIMIT, "MATCHSTATE:0:0:r٣٠٠:AsAh|", "'r' is not legal"),
-        (NO_LIMIT, "MATCHSTATE:0:0:c٣:AsAh|", "has '٣' where f, c, r or / belongs"),
+        (NO_LIMIT, "MATCHSTATE:0:0:c٣:AsAh|", "has '٣' in place of f, c, r or /"),
         (NO_LIMIT, "MATCHSTATE:0:0:cc:AsAh|", "begins with /"),
         (NO_LIMIT, "MATCHSTATE:0:0:cc/:AsAh|/2c3c", "2 cards, but 3 are needed"),
         (NO_LIMIT, "MATCHSTATE:0:0:cc/:AsAh|", "do not fit round 2"),
@@ -892,7 +892,7 @@ def test_an_agent_answers_at_its_turn_only():
         (b"hello\r\n", "no match state"),
         (b"\r\n", "no match state"),
         (b"\xff\xfe\x00\n", "no match state"),
-        (b"MATCHSTATE:1:7:r150:|JdTc\r\n", "cannot be"),
+        (b"MATCHSTATE:1:7:r150:|JdTc\r\n", "is impossible"),
     ],
 )
 def test_dealers_that_break_off_or_talk_garbage(data, words):
@@ -992,7 +992,7 @@ def test_a_dealer_whom_nobody_meets_leaves_no_log(tmp_path):
     stopped.communicate(timeout=60)
     assert not log.exists()
     log.write_text("precious")
-    assert "choose another --log" in refused("dealer", "leduc", "--log", log)
+    assert "choose another `log`" in refused("dealer", "leduc", "--log", log)
     assert log.read_text() == "precious"
 
 

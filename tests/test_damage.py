@@ -59,7 +59,7 @@ def rewrite(folder, kind, **arrays):
 
 def test_a_strategy_with_another_byte_is_not_played_judged_or_exported(run, tmp_path):
     flip(run / "strategy" / "shares.npy")
-    said = r"shares.npy is not what manifest.json says it is: solve again, or copy it"
+    said = r"shares.npy is not what manifest.json says it is: solve again, or copy an intact one"
     for command in (
         ("evaluate", "sanity", run),
         ("match", run, "always-call", "--hands", 10),
@@ -473,4 +473,4 @@ def test_folders_without_a_name(tmp_path, monkeypatch):
     kilt("abstraction", "build", "IR-KE-KE 2-3", "-g", "leduc", "--out", "")
     assert CardAbstraction.load(tmp_path / "here").numbers == (2, 3)
     for names in (("", "/"), (OLD / "abstract", "")):
-        assert "is there already: choose another folder" in refused("export", *names)
+        assert "exists: choose another folder" in refused("export", *names)

@@ -132,7 +132,7 @@ def test_policies_that_are_refused():
     policy = to_openspiel(tree, uniform(tree))
     with pytest.raises(GameError, match="has 23 entries; kuhn_poker needs 24"):
         to_openspiel(tree, uniform(tree)[1:])
-    with pytest.raises(GameError, match="nothing about '0'"):
+    with pytest.raises(GameError, match="lacks the information state '0'"):
         from_openspiel(tree, {k: v for k, v in policy.items() if k != "0"})
     for row in ([(0, 0.5)], [(0, 0.5), (2, 0.5)], [(0, 1.5), (1, -0.5)], [(0, float("nan")), (1, 0.5)]):
         with pytest.raises(GameError, match=r"policy at '0' of kuhn_poker is .* legal actions, 0, 1,"):

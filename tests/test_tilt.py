@@ -153,5 +153,5 @@ def test_commands(tmp_path):
     assert "seven" in refused("solve", "--game", "kuhn", "--tilt", "seven")
     assert "four percentages above -100" in refused("solve", "--game", "kuhn", "--tilt", "1,2,3")
     assert "-100" in refused("solve", "--game", "kuhn", "--tilt=-100,0,0,0")
-    assert "leave out the tilt" in refused("solve", "--game", "bluff-1-1", "--tilt", "1,2,3,4")
+    assert "remove the tilt" in refused("solve", "--game", "bluff-1-1", "--tilt", "1,2,3,4")
     assert tilt_of("") == ()

@@ -66,7 +66,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("web") / "runs"
     solve("leduc", "cfr+", iterations=100, folder=folder / "leduc")
     Spot("Ks7h2d4c9s", pot=10, stacks=20, ranges=("AA,KQs", "QQ,AKo"), bets="1x").solve(
-        iterations=50, save=folder / "river"
+        iterations=50, folder=folder / "river"
     )
     broken = folder / "broken"
     broken.mkdir()
