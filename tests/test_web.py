@@ -315,7 +315,7 @@ def test_expected_values_of_spots_are_not_rounded_by_the_server(client, folder):
         ("/api/values?player=house&cell=XYs", "no hand"),
         ("/api/tables/nobody/judged", "not open any more"),
         ("/api/strategy?player=../../etc", "there is no player"),
-        ("/api/strategy?player=runs/leduc&history=rrrr", "cannot be"),
+        ("/api/strategy?player=runs/leduc&history=rrrr", "is impossible"),
         ("/api/strategy?player=runs/leduc&history=cc/&board=Ks,Ks", "twice"),
         ("/api/strategy?player=runs/leduc&history=cc/", "choose the others"),
         ("/api/strategy?player=runs/leduc&history=cc/&board=KsQs", "leave some out"),
