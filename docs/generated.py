@@ -1,15 +1,19 @@
 """A hook of the documentation's build: reference pages get what the code knows best.
 
 A page has a marker such as ``<!-- generated: commands -->``. Every command with every argument and option takes its
-place; likewise every key of a configuration, and so on.
+place; likewise every key of a configuration, and so on. ``python docs/generated.py NAME`` prints one of them.
+``python docs/generated.py --write`` renders the table of packages in CONTRIBUTING.md, which is read without a build.
 """
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -20,6 +24,9 @@ from kilt.games import ready_made_games
 from kilt.records import Record
 from kilt.spots.spot import Spot
 
+SOURCE = Path(inspect.getfile(Config)).parent
+CONTRIBUTING = Path(__file__).parents[1] / "CONTRIBUTING.md"
+PACKAGES = re.compile(r"(?<=<!-- generated: packages -->\n).*?(?=<!-- /generated -->)", re.DOTALL)
 MARKER = re.compile(r"<!-- generated: (\w+) -->")
 PANELS = ("play", "solve", "build", "evaluate", "study", "lab")  # in the order of `kilt --help`
 
@@ -99,6 +106,46 @@ def reference_of_spots() -> str:
     return "\n".join(lines)
 
 
+def purpose(path: Path) -> str:
+    """Return the first paragraph of a module's docstring."""
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return " ".join(text.partition("\n\n")[0].split()).replace("``", "`")
+
+
+def layers() -> list[set[str]]:
+    """Return the names in each layer, the lowest first, as ``tests/test_layers.py`` has them."""
+    text = (CONTRIBUTING.parent / "tests" / "test_layers.py").read_text(encoding="utf-8")
+    assigned = (each for each in ast.parse(text).body if isinstance(each, ast.Assign))
+    (value,) = [each.value for each in assigned if ast.unparse(each.targets[0]) == "LAYERS"]
+    found: list[set[str]] = ast.literal_eval(value)
+    return found
+
+
+def packages() -> list[tuple[str, Path]]:
+    """Return the name and the file of each package and module at the top of kilt, the lowest layer first."""
+    found = {path.stem: path for path in SOURCE.glob("*.py")} | {
+        path.parent.name: path for path in SOURCE.glob("*/__init__.py")
+    }
+    return [(name, found[name]) for layer in layers() for name in sorted(layer)]
+
+
+def table_of_packages() -> str:
+    """Return the table of CONTRIBUTING.md: what each package is for."""
+    rows = [f"| `{name}` | {_cell(purpose(path))} |" for name, path in packages()]
+    return "\n".join(["| package or module | what it is for |", "|---|---|", *rows, ""])
+
+
+def reference_of_modules() -> str:
+    """Return a section for each package, with a row for each of its modules."""
+    lines = []
+    for name, path in packages():
+        lines += [f"## `{name}`", "", purpose(path), ""]
+        inside = sorted(path.parent.rglob("*.py")) if path.name == "__init__.py" and name != "__init__" else []
+        rows = [(str(each.relative_to(path.parent).with_suffix("")), purpose(each)) for each in inside if each != path]
+        lines += _table("module", rows) if rows else []
+    return "\n".join(lines)
+
+
 def _shown(value: object) -> str:
     """Return a default as TOML has it."""
     if isinstance(value, tuple):
@@ -124,5 +171,13 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "commands": reference_of_commands,
     "games": reference_of_games,
     "keys": reference_of_keys,
+    "modules": reference_of_modules,
     "spots": reference_of_spots,
 }
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--write"]:
+        CONTRIBUTING.write_text(PACKAGES.sub(table_of_packages(), CONTRIBUTING.read_text(encoding="utf-8")))
+    else:
+        sys.stdout.write(GENERATED[sys.argv[1]]() + "\n")

@@ -48,6 +48,15 @@ def test_keys(kind):
         assert text or name in SECTIONS, f"{kind.__name__}.{name} is not described"
 
 
+def test_modules():
+    """Every module says what it is for; the page lists them all, and the table in CONTRIBUTING.md is that of today."""
+    page = generated.on_page_markdown((DOCS / "reference" / "modules.md").read_text())
+    for path in generated.SOURCE.rglob("*.py"):
+        assert generated.purpose(path) and generated.purpose(path) in page, path
+    shown = generated.PACKAGES.search(generated.CONTRIBUTING.read_text(encoding="utf-8"))[0]
+    assert shown == generated.table_of_packages(), "python docs/generated.py --write"
+
+
 def test_pages_of_keys():
     page = generated.on_page_markdown((DOCS / "reference" / "configuration.md").read_text())
     for name, kind in SECTIONS.items():
@@ -66,7 +75,7 @@ def test_pages_of_keys():
         ({*RULES, *FAMILIES}, "reference/configuration.md"),
         ({name.removeprefix("deterministic-") for name in MAPPINGS}, "reference/configuration.md"),
         (CONFIDENCES, "guides/counter.md"),
-        ({*VALUES, *ENDINGS}, "guides/evaluation.md"),
+        ({*VALUES, *ENDINGS}, "guides/logs.md"),
         (METHODS, "guides/boards.md"),
         (BASELINES, "guides/matches.md"),
     ],

@@ -1,0 +1,1 @@
+"""Abstractions: hands to buckets, boards to classes, and bets to menus."""

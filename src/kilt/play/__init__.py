@@ -1,0 +1,1 @@
+"""Play: agents, dealers, matches, and the protocols and logs of other programs."""

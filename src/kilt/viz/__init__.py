@@ -1,4 +1,4 @@
-"""Figures from data: convergence curves. The plotting package is imported here alone."""
+"""Figures from data: curves, hand grids, boards and reports. Only this package imports matplotlib."""
 
 import os
 import sys
