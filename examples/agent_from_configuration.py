@@ -23,8 +23,7 @@ CONFIG = {
 def main(folder: Path) -> None:
     """Do all of it in a folder, which is an agent in the end."""
     plan = kilt.plan_run(CONFIG)
-    estimate = plan.estimate()
-    print(f"{sum(estimate.size.slots):,} infoset-actions, {estimate.memory / 1e6:.0f} MB of memory")
+    print(f"{sum(plan.size.slots):,} infoset-actions, {plan.cost()}")
 
     run = kilt.start_run(CONFIG, folder)
     for step in run:  # leaving this loop, or killing the program, loses nothing that a checkpoint has

@@ -4,6 +4,7 @@ Run this file to write the table anew, and look at what has changed.
 """
 
 import json
+from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
@@ -13,7 +14,7 @@ from kilt.config import config_of
 from kilt.runs.plan import resolve
 from kilt.solve.problem import ABSTRACT
 from kilt.solve.registry import ALGORITHMS
-from kilt.spots.spot import Spot, estimate_of
+from kilt.spots.spot import USUAL, Spot, cost_of
 
 TABLE = Path(__file__).parent / "data" / "estimates.json"
 MEMORY = 16 * 10**9  # bytes that the machine of the table has available
@@ -47,13 +48,13 @@ SPOTS = [
 
 def estimated(config):
     """The bytes and seconds of a run."""
-    found = resolve(config_of(config)).estimate()
+    cost = resolve(config_of(config)).cost().part("solving")
     return {
-        "tables": found.tables,
-        "memory": found.memory - machine.PROCESS,
-        "mapped": found.mapped,
-        "disk": found.disk,
-        "seconds": None if found.seconds is None else float(f"{found.seconds:.6g}"),
+        "tables": cost.part("tables").memory,
+        "memory": cost.memory,
+        "mapped": cost.mapped,
+        "disk": cost.disk,
+        "seconds": None if cost.iteration is None else float(f"{cost.iteration:.6g}"),
     }
 
 
@@ -72,9 +73,11 @@ def estimates():
                 disk = {"engine": engine, "solver": {"algorithm": "cfr+disk"}}
                 found[f"{name}: cfr+disk on {json.dumps(engine)}"] = estimated(game | disk)
         for number, spot in enumerate(SPOTS):
-            found[f"spot {number}"] = {
-                k: float(f"{v:.6g}") for k, v in estimate_of(Spot(**spot).tree())._asdict().items()
-            }
+            tree = Spot(**spot).tree()
+            cost = cost_of(tree)
+            sizes = {"nodes": len(tree.tree.nodes.kind), "boards": len(tree.tree.weight), "cells": prod(tree.shape)}
+            sizes |= {"memory": cost.memory, "seconds": USUAL * cost.iteration, "device": cost.device}
+            found[f"spot {number}"] = {name: float(f"{size:.6g}") for name, size in sizes.items()}
     return found
 
 

@@ -884,12 +884,12 @@ def test_parts_leave_no_tables_behind(tmp_path, monkeypatch):
 def test_estimates_know_the_sizes_of_tables(built, tmp_path, name):
     identity = AbstractionSpec(name, SHORT, PLANS[name])
     before = estimate(identity, tmp_path)
-    assert before.tables == sum(this.table.nbytes for this in built[name].rounds)
+    assert before.disk == sum(this.table.nbytes for this in built[name].rounds)
     build(identity, tmp_path / "out", cache=tmp_path / "cache")
     made = sum(np.load(place).nbytes for place in (tmp_path / "cache").glob("*/*/values.npy"))
-    assert before.features == made
+    assert before.cache == made
     after = estimate(identity, tmp_path / "cache")
-    assert after.features == 0
+    assert after.cache == 0
     assert after.seconds <= before.seconds
     assert estimate(identity, tmp_path, threads=2).seconds == pytest.approx(before.seconds / 2)
 

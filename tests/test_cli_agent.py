@@ -185,7 +185,7 @@ def test_the_memory_of_a_plan_is_what_solving_takes(average):
     """Without the process itself: arrays of the tree, the tables and what walks and strategies need, within 15%."""
     said = {"game": "royal.limit.2p", "cards": "IR-KE-KE 5-300-300-300", "solver": {"average": average, "threads": 2}}
     plan = resolve(config_of(said))
-    found = plan.estimate()
+    cost = plan.cost().part("solving")
     synthetic = SyntheticGame(plan.game, plan.size.buckets, plan.menu)
     small = External(SyntheticGame(plan.game, ((5, 5, 5, 5),) * 2, plan.menu), 0, plan.options)
     small.step(2)  # kernels are loaded or compiled, which takes memory by itself
@@ -199,7 +199,7 @@ def test_the_memory_of_a_plan_is_what_solving_takes(average):
     finally:
         tracemalloc.stop()
     assert len(kept[0]) == sum(plan.size.slots)
-    assert found.memory - found.mapped - machine.PROCESS == pytest.approx(peak, rel=0.15)
+    assert cost.needed == pytest.approx(peak, rel=0.15)
 
 
 def test_no_limit_games_need_a_menu(config):
@@ -220,10 +220,10 @@ def test_too_little_memory_is_said_first(config, monkeypatch, tmp_path):
 def test_cards_that_memory_has_no_room_for_are_not_begun(config, monkeypatch, tmp_path):
     """The run itself would fit: a few slots, and buckets of which the build draws many points."""
     config.write_text('game = "royal.limit.2p"\ncards = "IR-KE-KO 2-2-2-2"\n')
-    found = resolve(read_config(config)).estimate()
-    takes = found.cards.memory - found.cards.mapped
-    assert takes > found.memory - found.mapped
-    monkeypatch.setattr("kilt.machine.available_memory", lambda: takes - machine.PROCESS - 1.0)
+    cost = resolve(read_config(config)).cost()
+    takes = cost.part("cards").needed
+    assert takes > cost.part("solving").needed
+    monkeypatch.setattr("kilt.machine.available_memory", lambda: takes - 1.0)
     for command in (("solve", config), ("abstraction", "build", "IR-KE-KO 2-2-2-2", "--game", "royal.limit.2p")):
         assert "building the cards takes" in refused(*command, "--out", tmp_path / "run")
     assert not (tmp_path / "run").exists()

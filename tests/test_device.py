@@ -211,7 +211,7 @@ def test_what_does_not_go_on_a_gpu(monkeypatch):
         load_problem("leduc", "opcs", device="gpu")
     with pytest.raises(RunError, match="the device is 'tpu': use one of cpu, gpu"):
         load_problem("leduc", "cfr+", device="tpu")
-    monkeypatch.setattr(module, "free_memory", lambda: 1000)
+    monkeypatch.setattr(gpu, "free_memory", lambda: 1000)
     with pytest.raises(RunError, match=r"leduc takes 0\.0 GB of the GPU's memory, and 0\.0 GB are free: leave out"):
         DeviceGame(VectorGame(load_game("leduc")))
 
@@ -272,9 +272,9 @@ def test_a_table_on_the_device(tmp_path, monkeypatch):
         assert row["ours"] == pytest.approx(wanted, rel=1e-5)
     assert [row["name"] for row in rows] == list(chapter_2.PAPER_2_1)
     assert "use one of cpu, gpu" in refused(*table, "--device", "tpu", "--out", tmp_path / "no")
-    monkeypatch.setattr(flops_there, "free_memory", lambda: 1000)
+    monkeypatch.setattr(gpu, "free_memory", lambda: 1000)
     line = refused(*table, "--device", "gpu", "--out", tmp_path / "no")
-    assert "of the GPU's memory flop by flop, and 0.0 GB are free" in line
+    assert "flop by flop, takes 0.0 GB of the GPU's memory, and 0.0 GB are free" in line
 
 
 def test_joint_tables_on_the_device(tmp_path):
@@ -340,9 +340,9 @@ def test_cfr_br_on_the_device(tmp_path, monkeypatch):
     assert answer("solve", config, "--out", run, "--device", "gpu")["iterations"] == 1
     assert answer("solve", "--resume", run, "--iterations", 2)["iterations"] == 2
     with monkeypatch.context() as patch:
-        patch.setattr(drawn_device, "free_memory", lambda: 1000)
+        patch.setattr(gpu, "free_memory", lambda: 1000)
         line = refused("solve", "--resume", run, "--iterations", 3, "--device", "gpu")
-        assert "of the GPU's memory with a trunk of 2 rounds, and 0.0 GB are free" in line
+        assert "with a trunk of 2 rounds takes 0.0 GB of the GPU's memory, and 0.0 GB are free" in line
     line = refused("solve", config, "--out", tmp_path / "no", "--device", "gpu", "--algorithm", "cfr+")
     assert "cfr+ on an abstract game runs on the CPU alone: leave out `--device gpu`, or use external" in line
 
@@ -405,6 +405,6 @@ def test_compact_tables_that_do_not_fit(tmp_path, monkeypatch):
         CompactGame(VectorGame(load_game(str(path))))
     with pytest.raises(GameError, match="kuhn has one round"):
         CompactGame(VectorGame(load_game("kuhn")))
-    monkeypatch.setattr(compact, "free_memory", lambda: 1000)
+    monkeypatch.setattr(gpu, "free_memory", lambda: 1000)
     with pytest.raises(RunError, match=r"leduc takes 0\.0 GB of the GPU's memory, and 0\.0 GB are free"):
         CompactGame(VectorGame(load_game("leduc")))

@@ -21,7 +21,6 @@ from kilt.solve.tables.memory import TreeTables
 from kilt.spots import spot as spots
 from kilt.spots.line import UNIT
 from kilt.spots.spot import Spot, SpotBudget, open_spot
-from kilt.tree.gpu import device as module
 from kilt.tree.gpu.compact import CompactGame
 from kilt.tree.gpu.device import DeviceGame
 from kilt.tree.gpu.flops import DeviceFlops
@@ -98,7 +97,7 @@ def test_spots_that_a_gpu_refuses(tmp_path, monkeypatch):
     assert "the device is 'tpu': use one of cpu, gpu" in refused(*given, "tpu")
     line = refused(*given, "gpu", "--no-compact", "--target", 1e-5)
     assert "cannot be measured: on spot Ks7h2d4c, exploitability is known to" in line
-    monkeypatch.setattr(module, "free_memory", lambda: 1000)
+    monkeypatch.setattr("kilt.gpu.free_memory", lambda: 1000)
     line = refused(*given, "gpu", "--no-compact")
     assert line.startswith(
         "spot Ks7h2d4c takes 0.0 GB of the GPU's memory, and 0.0 GB are free: leave out `--device gpu`"

@@ -822,8 +822,8 @@ def test_the_memory_of_a_plan_is_what_head_and_blades_hold(small, tmp_path):
             tracemalloc.stop()
     assert partition.part(0).slots * 2 * 8 == held.blades[0].tables > 2e7
     assert partition.head.slots * 8 == held.head.tables
-    assert held.head.held == pytest.approx(peaks[0], rel=0.15)
-    assert held.blades[0].held == pytest.approx(peaks[1], rel=0.15)
+    assert held.head.memory == pytest.approx(peaks[0], rel=0.15)
+    assert held.blades[0].memory == pytest.approx(peaks[1], rel=0.15)
 
 
 def head_of(game):

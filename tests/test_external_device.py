@@ -39,7 +39,7 @@ def one_lane(patch):
     if MISSING:
         for where in (gpu, external_device, external_device_cards, plan):
             patch(where, "require_gpu", lambda: cuda_on_cpu)
-        for where in (gpu, plan, external_device, external_device_classes):
+        for where in (gpu, external_device, external_device_classes):
             patch(where, "free_memory", lambda: MEMORY)
         patch(external_device, "LANES", 1)
         for where in (external_device, external_device_cards, external_device_classes):
@@ -373,9 +373,9 @@ def test_what_it_takes_is_said_before_any_work(config, monkeypatch):
     assert found["device_bytes"] > found["tables_bytes"] + external_device.RESERVE
     assert "MB of the GPU" in kilt("plan", config, "--device", "gpu", "--no-probe").stderr
     assert answer("plan", config, "--device", "gpu")["visits_per_second"] > 0
-    monkeypatch.setattr(plan, "free_memory", lambda: 1000)
+    monkeypatch.setattr(gpu, "free_memory", lambda: 1000)
     line = refused("solve", config, "--device", "gpu", "--out", "run")
-    assert "of the GPU, and 0.0 GB of it are free" in line and not Path("run", "config.toml").exists()
+    assert "of the GPU's memory, and 0.0 GB are free" in line and not Path("run", "config.toml").exists()
 
 
 @pytest.mark.parametrize(

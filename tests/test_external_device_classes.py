@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from commands import answer, refused
+from kilt import gpu
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import actions_of
 from kilt.abstraction.buckets import AsymmetricAbstraction
 from kilt.abstraction.plan import Plan, PublicPlan, plan_named
-from kilt.runs import plan
 from kilt.solve import external, external_device, external_device_classes
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.distributed.partition import Partition
@@ -163,7 +163,7 @@ def test_a_run_by_command(tmp_path, monkeypatch, short_passes):
     Path("small.toml").write_text(CONFIG)
     whole = answer("plan", "small.toml", "--device", "gpu", "--no-probe")
     little = whole["device_bytes"] - whole["tables_bytes"] // 3
-    for where in (plan, external_device, external_device_classes):
+    for where in (gpu, external_device, external_device_classes):
         monkeypatch.setattr(where, "free_memory", lambda: little)
     found = answer("plan", "small.toml", "--device", "gpu")
     assert found["device_bytes"] <= little and found["memory_bytes"] >= whole["memory_bytes"]
@@ -172,6 +172,6 @@ def test_a_run_by_command(tmp_path, monkeypatch, short_passes):
     assert there["iterations"] >= 800
     longer = answer("solve", "--resume", "run", "-n", there["iterations"] + 500)
     assert longer["exploitability"] < there["exploitability"] + 0.2
-    for where in (plan, external_device, external_device_classes):
+    for where in (gpu, external_device, external_device_classes):
         monkeypatch.setattr(where, "free_memory", lambda: 1000)
     assert "classes of boards" in refused("solve", "small.toml", "--device", "gpu", "--out", "other")

@@ -49,11 +49,11 @@ def test_a_row_makes_an_abstraction(tmp_path):
     spec = AbstractionSpec.named("IR-KX-KX 4-5-3", DEAL)
     assert [r.steps[0].feature for r in spec.plan.rounds] == ["ends"] * 3
     takes = estimate(spec, tmp_path / "cache")
-    assert takes.features > estimate(AbstractionSpec.named("lossless", DEAL)).features
+    assert takes.cache > estimate(AbstractionSpec.named("lossless", DEAL)).cache
     built = build(spec, tmp_path / "cards", cache=tmp_path / "cache")
-    assert estimate(spec, tmp_path / "cache").features == 0
+    assert estimate(spec, tmp_path / "cache").cache == 0
     assert sum(file.stat().st_size for file in (tmp_path / "cache").rglob("values.npy")) == pytest.approx(
-        takes.features, abs=128 * 10
+        takes.cache, abs=128 * 10
     )
     found = CardAbstraction.load(tmp_path / "cards", check=True)
     assert found.numbers == built.numbers == (4, 5, 3)

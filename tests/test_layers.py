@@ -25,6 +25,7 @@ LAYERS = [
         "draws",
         "lanes",
         "machine",
+        "cost",
         "paces",
         "gpu",
         "artifact",

@@ -564,7 +564,7 @@ def test_a_base_of_other_cards_is_refused(features, tmp_path):
 
 def test_estimates_know_of_classes():
     coded, direct = (estimate(AbstractionSpec("", SHORT, CASES[name])) for name in ("codes", "each hand by itself"))
-    assert 0 < coded.tables < direct.tables
+    assert 0 < coded.disk < direct.disk
     less, *none = (
         estimate_in_codes(AbstractionSpec("", SHORT, CASES[name]))
         for name in ("each hand by itself", "codes", "looking ahead", "inside what was before")

@@ -409,7 +409,7 @@ def test_forms():
 
 def test_forms_that_only_one_algorithm_has(monkeypatch):
     monkeypatch.setitem(
-        ALGORITHMS, "boards", ALGORITHMS["cfr"]._replace(make={VECTOR: ALGORITHMS["cfr"].make[VECTOR]}, threads=False)
+        ALGORITHMS, "boards", ALGORITHMS["cfr"]._replace(make={VECTOR: ALGORITHMS["cfr"].make[VECTOR].make})
     )
     assert load_problem("leduc", "boards").form == VECTOR
     assert make_solver(load_problem("leduc", "boards"), "boards").average().ndim == 2

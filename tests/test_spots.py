@@ -21,7 +21,7 @@ from kilt.solve.tables.memory import TreeTables
 from kilt.solve.tables.two_bytes_kernels import read_entries, write_entries
 from kilt.spots.line import UNIT, word_of
 from kilt.spots.place import SpotTree
-from kilt.spots.spot import Spot, SpotBudget, estimate_of, open_spot, read_spot, solution_of
+from kilt.spots.spot import Spot, SpotBudget, cost_of, open_spot, read_spot, solution_of
 from kilt.tree import vector
 from kilt.tree.apart import rows_of_players
 from kilt.tree.flat import flat_tree
@@ -338,8 +338,8 @@ def test_compact_tables(solution, tmp_path):
     assert done.exploitability_percent <= 0.2
     assert done.values == pytest.approx(plain.solve(0.2).values, abs=0.004 * spot.pot)
     tree = spot.tree()
-    assert estimate_of(tree, compact=True).memory < estimate_of(tree, compact=True, kept=True).memory
-    assert estimate_of(tree, compact=True).memory < estimate_of(tree).memory
+    assert cost_of(tree, compact=True).memory < cost_of(tree, compact=True, kept=True).memory
+    assert cost_of(tree, compact=True).memory < cost_of(tree).memory
     spot.solve(iterations=5, folder=tmp_path / "kept")
     more = spot.begin(SpotBudget(iterations=9), begun=RunFolder.open(tmp_path / "kept"))
     more.finish()

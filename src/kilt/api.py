@@ -236,13 +236,13 @@ def plan_run(config: Config | Mapping[str, Any] | str | Path) -> RunPlan:
     Returns
     -------
     RunPlan
-        ``estimate()`` says what memory, disk and time it takes; ``size`` how large the abstract game is.
+        ``cost()`` says what memory, disk and time it takes; ``size`` how large the abstract game is.
 
     Examples
     --------
-    >>> estimate = plan_run({"game": "leduc", "cards": "lossless"}).estimate()
-    >>> sum(estimate.size.slots), estimate.tables  # infoset-actions, bytes
-    (1092, 8736)
+    >>> plan = plan_run({"game": "leduc", "cards": "lossless"})
+    >>> sum(plan.size.slots), plan.cost().fits  # infoset-actions, and whether memory suffices
+    (1092, True)
     """
     return resolve(_require_config(config))
 

@@ -109,7 +109,7 @@ def exploitability(
     refs = player(who, game).strategies(game)
     ref = max(refs, key=lambda one: one.played) if as_played else refs[0]
     judge, table, _ = ref.load(threads, device=device)
-    if isinstance(judge, AbstractJudge) and ref.run and (flops or device != CPU or not judge.problem.cost.fits):
+    if isinstance(judge, AbstractJudge) and ref.run and (flops or device != CPU or not judge.problem.walk.whole.fits):
         found = ref.flop_responses(judge.problem, table, flops, seed, device)
         if not found.complete:
             found.go_on(_SilentWatcher())

@@ -261,7 +261,7 @@ def _plan(folder: Path) -> None:
     from kilt.solve.external import probe
 
     plan = kilt.plan_run(config_of(tomllib.loads(example_named(""))))
-    plan.estimate()
+    plan.cost()
     probe(SyntheticGame(plan.game, plan.size.buckets, plan.menu), plan.options, 2, seconds=0.05)
 
 

@@ -11,15 +11,14 @@ from dataclasses import replace
 from math import comb
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
 
 import numpy as np
 
-from kilt import artifact, machine
+from kilt import artifact
 from kilt.abstraction import potential
 from kilt.abstraction.buckets import AbstractionSpec, layout, round_folder
 from kilt.abstraction.cluster import METRICS
-from kilt.abstraction.features import FEATURES, NEXT, NONE, STRENGTHS, VALUE, Features, TableCosts
+from kilt.abstraction.features import FEATURES, NEXT, NONE, STRENGTHS, VALUE, Features
 from kilt.abstraction.pipeline import (
     base_folder,
     base_spec,
@@ -32,38 +31,17 @@ from kilt.abstraction.pipeline import (
 )
 from kilt.abstraction.plan import CODES, BucketStep, Plan
 from kilt.abstraction.steps import LEVELS, MANY
+from kilt.cost import Cost
 from kilt.errors import AbstractionError
 from kilt.paces import pace
 
 TRIED = 0.05  # seconds: a round that takes less is built
 
 
-class BuildEstimate(NamedTuple):
-    """Estimated time, memory and disk space of a build."""
-
-    seconds: float
-    memory: int  # bytes: peak resident size of the process
-    mapped: int  # bytes of `memory` that are mapped from files, and need not fit
-    tables: int  # bytes of the abstraction on disk
-    features: int  # bytes of feature tables that are not in the cache yet
-
-    def after(self, other: BuildEstimate) -> BuildEstimate:
-        """Upper bound for this build after `other`: features that both share are counted twice."""
-        larger = max(self, other, key=lambda one: one.memory)
-        sums = self.tables + other.tables, self.features + other.features
-        return BuildEstimate(self.seconds + other.seconds, larger.memory, larger.mapped, *sums)
-
-    def require_memory(self) -> None:
-        """Raise AbstractionError if the build does not fit in memory."""
-        if not machine.fits_memory(self.memory - self.mapped):
-            raise AbstractionError(
-                f"building the cards takes {(self.memory - self.mapped) / 1e9:,.1f} GB of memory, and "
-                f"{machine.available_memory() / 1e9:,.1f} GB are available: use fewer buckets, or a smaller `sample` "
-                "in a plan as a .toml file"
-            )
+REMEDY = "use fewer buckets, or a smaller `sample` in a plan as a .toml file"
 
 
-def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1) -> BuildEstimate:
+def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1) -> Cost:
     """Estimate what it takes to build an abstraction.
 
     Parameters
@@ -77,7 +55,8 @@ def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1)
 
     Returns
     -------
-    BuildEstimate
+    Cost
+        `disk` for the abstraction, and `cache` for the feature tables that are not there yet.
 
     Raises
     ------
@@ -86,7 +65,7 @@ def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1)
     """
     check(spec)
     plan, deal = spec.plan, spec.deal
-    features, missing, used = Features(deal, cache), TableCosts(), TableCosts()
+    features, missing, used = Features(deal, cache), dict[str, Cost](), dict[str, Cost]()
     sorting = []  # (plan, round, steps, groups of hands that they begin with)
     for public in plan.public:
         base, r = base_spec(public, deal), public.round - 1
@@ -122,19 +101,22 @@ def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1)
             used |= features.rests_on(step.feature, r, own.settings)
             if not missing and FEATURES[step.feature].metric != VALUE:
                 used.pop(STRENGTHS)  # no table is made from it
-            seconds += cost.seconds
-            room, made = max(room, cost.memory), max(made, sum(table.size for table in needed.values()))
+            seconds += cost.seconds or 0.0
+            room, made = max(room, cost.memory), max(made, sum(table.cache for table in needed.values()))
             groups *= step.buckets
-    seconds += sum(table.seconds for table in missing.values())
-    mapped = max(sum(table.size for table in used.values()) - made, 0) + tables
-    new = sum(table.size for table in missing.values())
+    seconds += sum(table.seconds or 0.0 for table in missing.values())
+    mapped = max(sum(table.cache for table in used.values()) - made, 0) + tables
+    new = sum(table.cache for table in missing.values())
     if seconds < TRIED:
         with TemporaryDirectory() as folder:
             build(spec, Path(folder) / "cards")
-    return BuildEstimate(seconds / threads, machine.PROCESS + room + made + mapped, mapped, tables, new)
+    held = room + made + mapped
+    return Cost(
+        held, mapped, disk=tables, cache=new, seconds=seconds / threads, what="building the cards", remedy=REMEDY
+    )
 
 
-def estimate_in_codes(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1) -> BuildEstimate | None:
+def estimate_in_codes(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1) -> Cost | None:
     """Estimate a build that sorts `CODES` codes in each class of boards, in place of hands one by one.
 
     Returns None if the plan has no round to which this applies, or if its rounds cannot have codes because buckets are
@@ -171,20 +153,16 @@ def _require_points(spec: AbstractionSpec, plan: Plan, r: int, step: BucketStep)
         )
 
 
-class _StepCost(NamedTuple):
-    """Time and memory to fit a step, and to sort all hands of a round by it."""
-
-    seconds: float
-    memory: int  # bytes in addition to the feature tables
-
-
 def _of(part: str) -> float:
     """Seconds that one part of sorting hands takes, from the table of paces."""
     return pace("buckets", part)
 
 
-def _step_cost(spec: AbstractionSpec, plan: Plan, r: int, step: BucketStep, groups: int) -> _StepCost:
-    """Cost of a step inside each of `groups` groups; `plan` is that of the abstraction or of a base."""
+def _step_cost(spec: AbstractionSpec, plan: Plan, r: int, step: BucketStep, groups: int) -> Cost:
+    """Cost of a step inside each of `groups` groups, without feature tables: to fit it, and to sort all hands by it.
+
+    `plan` is that of the abstraction or of a base.
+    """
     deal, feature, own = spec.deal, FEATURES[step.feature], replace(spec, plan=plan)
     hands = len(deal.holdings(layout(plan, deal, r)))
     drawn = min(hands, max(plan.sample, MANY * (groups - 1)))
@@ -209,4 +187,4 @@ def _step_cost(spec: AbstractionSpec, plan: Plan, r: int, step: BucketStep, grou
         room = 12 * groups * (deal.top + 1 if last else LEVELS) + sets * (2 if last else 34)  # their values in order
     looked_through = 0 if feature.metric == NONE else 2 if groups > 1 and iterations else 1  # to fit it
     seconds += hands * (_of("hand") + _of("look") * looked_through + sorted_in) + drawn * iterations * fitted_in
-    return _StepCost(seconds, room)
+    return Cost(room, seconds=seconds)

@@ -39,6 +39,7 @@ from kilt.arrays import Array, FloatArray
 from kilt.cards.deck import FULL, Deck, subsets
 from kilt.cards.equity import hand_list, room_to_rank
 from kilt.cards.hands import hand_tables
+from kilt.cost import Cost
 from kilt.engines import Engine, LocalEngine
 from kilt.errors import AbstractionError, ArtifactError
 from kilt.games.holdem import Holdem
@@ -112,14 +113,7 @@ RoundTables: TypeAlias = list[tuple[int, FeatureTable]]  # each table with its r
 STRENGTHS = "strengths"  # table of hands on complete boards, from which all others are computed
 
 
-class TableCost(NamedTuple):
-    """Disk space and time of a table in the cache."""
-
-    size: int  # bytes, on disk and in memory
-    seconds: float  # estimated seconds to compute it on one core
-
-
-TableCosts: TypeAlias = dict[str, TableCost]  # by the tables' names
+TableCosts: TypeAlias = dict[str, Cost]  # of tables in the cache, by their names: bytes there, and seconds of one core
 
 
 class Features:
@@ -289,7 +283,7 @@ class Features:
     def rests_on(self, feature: str, r: int, settings: FeatureSettings) -> TableCosts:
         """All tables that a feature of a round is computed from, whether the folder has them or not."""
         last = self._holdings(self.deal.sizes[-1])
-        tables = {STRENGTHS: TableCost(2 * len(last), pace("features", "strength_board") * len(last.boards))}
+        tables = {STRENGTHS: Cost(cache=2 * len(last), seconds=pace("features", "strength_board") * len(last.boards))}
         return tables | FEATURES[feature].costs(self, settings, r)
 
     def means_costs(self, name: str, dimensions: int, most: int, r: int | None = None) -> TableCosts:
@@ -304,7 +298,7 @@ class Features:
             width = np.min_scalar_type(most * self.deal.roll_outs(size)).itemsize
             deals = len(here) * comb(self.deal.deck.size - size, then - size)
             seconds = deals * (pace("features", "deal") + pace("features", "deal_dimension") * dimensions)
-            costs[f"{name}-{size}"] = TableCost(len(here) * dimensions * width, seconds)
+            costs[f"{name}-{size}"] = Cost(cache=len(here) * dimensions * width, seconds=seconds)
         return costs
 
     def ochs_costs(self, opponents: int, r: int) -> TableCosts:
@@ -314,8 +308,8 @@ class Features:
         seconds = each * len(last.boards)
         return {
             **self.means_costs(f"histograms-{BINS}", BINS, 1),
-            f"opponents-{opponents}": TableCost(len(self._holdings(0)), pace("features", "opponents")),
-            f"{name}-{self.deal.sizes[-1]}": TableCost(2 * opponents * len(last), seconds),
+            f"opponents-{opponents}": Cost(cache=len(self._holdings(0)), seconds=pace("features", "opponents")),
+            f"{name}-{self.deal.sizes[-1]}": Cost(cache=2 * opponents * len(last), seconds=seconds),
             **self.means_costs(name, opponents, WHOLE, r),
         }
 

@@ -16,7 +16,6 @@ from kilt.cli.show import (
     AsJson,
     count,
     duration,
-    in_bytes,
     print_json,
     print_line,
     print_table,
@@ -80,7 +79,7 @@ def build(
     from kilt.abstraction.estimate import estimate, estimate_in_codes
     from kilt.abstraction.pipeline import build as build_abstraction
     from kilt.abstraction.plan import CODES
-    from kilt.artifact import cache_folder, require_room
+    from kilt.artifact import cache_folder
     from kilt.errors import AbstractionError
 
     threads = threads or cpu_count() or 1
@@ -94,20 +93,11 @@ def build(
     folder = to or Path(identity.name.replace(" ", "_"))
     with waiting("counting hands …"):
         takes = estimate(identity, cache_folder(), threads)
-        less = estimate_in_codes(identity, cache_folder(), threads) if takes.seconds > PATIENCE else None
-    say(
-        f"{identity.name}: about {duration(takes.seconds)} on {threads} threads, {in_bytes(takes.memory)} of memory, "
-        f"{in_bytes(takes.tables)} on disk in {folder} "
-        f"and {in_bytes(takes.features)} more in the cache {cache_folder()}"
-    )
+        less = estimate_in_codes(identity, cache_folder(), threads) if (takes.seconds or 0) > PATIENCE else None
+    say(f"{identity.name}, on {threads} threads: {takes}; the disk is that of {folder}, the cache is {cache_folder()}")
     if less:
-        say(
-            f"codes = {CODES} in [[public]] of a plan as a .toml file would take about {duration(less.seconds)} and "
-            f"{in_bytes(less.tables)} on disk, for coarser buckets"
-        )
-    takes.require_memory()
-    require_room(cache_folder(), takes.features)
-    require_room(folder, takes.tables)
+        say(f"with codes = {CODES} in [[public]] of a plan as a .toml file, for coarser buckets: {less}")
+    takes.require(folder)
     began = perf_counter()
     try:
         with opened(engine, address, threads) as found, ticking() as tick:

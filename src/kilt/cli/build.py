@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kilt.cli import options
-from kilt.cli.show import AsJson, duration, in_bytes, print_json, say, waiting
+from kilt.cli.show import AsJson, print_json, say, waiting
 from kilt.cli.solve import is_configured, solve
+from kilt.cost import in_bytes, in_time
 
 if TYPE_CHECKING:
     from kilt.runs.machine_fit import Fit
@@ -106,15 +107,9 @@ def _fit(kind: str, name: str, hours: float | None, threads: int | None, folder:
 
 def _show(fit: Fit, folder: Path) -> None:
     """Say what a run is and what it takes."""
-    cards = fit.estimate.cards
     say(f"{folder}: {fit.plan.game.name}, cards {fit.plan.config.cards[0]}, bets {' '.join(fit.plan.config.actions)}")
     say(
         f"takes {in_bytes(fit.memory)} of memory and {in_bytes(fit.disk)} on disk; "
-        f"{_time(cards.seconds if cards else 0)} for the cards and {_time(fit.seconds)} for solving, in "
-        f"which each of {sum(fit.estimate.size.infosets):,} information sets is met {fit.visits:,.1f} times on average"
+        f"{in_time(fit.cost.seconds or 0)} for the cards and {in_time(fit.seconds)} for solving, in "
+        f"which each of {sum(fit.plan.size.infosets):,} information sets is met {fit.visits:,.1f} times on average"
     )
-
-
-def _time(seconds: float) -> str:
-    """A time with its unit."""
-    return duration(seconds) + ("" if seconds >= 7200 else " min")

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from kilt.cli.show import AsJson, complain, errors, in_bytes, print_json, say
+from kilt.cli.show import AsJson, complain, errors, print_json, say
+from kilt.cost import in_bytes
 
 
 def check(

@@ -153,10 +153,10 @@ def _judged(
         judge, table, solved = subject.load(threads, shared=engine is not None, device=device)
     iterations = solved.get("iterations")
     if isinstance(judge, AbstractJudge):
-        cost = judge.problem.cost
+        walk = judge.problem.walk
         if responses:
             judge.responses(table)
-        if flops is not None or device != "cpu" or not cost.fits or cost.seconds > LONG:
+        if flops is not None or device != "cpu" or not walk.whole.fits or walk.seconds > LONG:
             with waiting(f"writing out {name} …"):
                 found = subject.flop_responses(judge.problem, table, flops, seed, device)
             with opened(engine, address, threads) as workers, ExitStack() as stack:

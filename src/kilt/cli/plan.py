@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kilt.cli import options
-from kilt.cli.show import AsJson, count, duration, in_bytes, out, print_json, print_table, say, waiting
+from kilt.cli.show import AsJson, count, out, print_json, print_table, say, waiting
+from kilt.cost import in_bytes, in_time
 
 if TYPE_CHECKING:
     from kilt.config import Config
+    from kilt.cost import Cost
     from kilt.runs.cluster import ClusterForecast
-    from kilt.runs.plan import RunEstimate, RunPlan
+    from kilt.runs.plan import RunPlan
     from kilt.solve.distributed.memory import PartsMemory
 
 MEASURED = 3.0  # seconds, for what a batch costs
@@ -96,13 +98,12 @@ def estimate(
     with waiting("counting …"):
         plan = resolve(said)
         plan = plan.planned_on(device or plan.device)
-        found = plan.estimate()
-    parts = _Parts(plan.parts(shares), found.mapped) if shares else None
-    there = machine.available_memory()
-    fits = found.fits and (not found.cards or machine.fits_memory(found.cards.memory - found.cards.mapped))
+        cost = plan.cost()
+    parts = _Parts(plan.parts(shares), cost.mapped) if shares else None
+    there, fits = machine.available_memory(), cost.fits
     walked = None
-    there_too = plan.device == "cpu" or has_room(found.device)
-    if probe and fits and there_too and not simulate and not plan.algorithm.walks and not plan.algorithm.joint:
+    there_too = plan.device == "cpu" or has_room(cost.device)
+    if probe and fits and there_too and not simulate and cost.iteration is None:
         with waiting("walking the game for some seconds …"):
             walked = plan.pace()
     simulated = None
@@ -111,19 +112,16 @@ def estimate(
             simulated = _Simulated.of(plan, shares, cores or said.solver.threads, network, bandwidth, machine_cores)
     if as_json:
         print_json(
-            found.size._asdict()
-            | {"algorithm": said.solver.algorithm, "tables_bytes": found.tables, "memory_bytes": found.memory}
-            | {"peak_bytes": found.peak, "fits": fits, "disk_bytes": found.disk}
-            | ({"device_bytes": found.device} if found.device else {})
-            | ({} if found.seconds is None else {"iteration_seconds": found.seconds})
-            | ({} if found.cards is None else {f"cards_{name}": value for name, value in found.cards._asdict().items()})
+            plan.size._asdict()
+            | {"algorithm": said.solver.algorithm, "fits": fits}
+            | run_data(cost)
             | ({} if walked is None else {f"{name}_per_second": value for name, value in walked._asdict().items()})
             | ({} if parts is None else parts.data())
             | ({} if simulated is None else simulated.data())
         )
         _end(fits=fits or bool(shares))
         return
-    size, rounds = found.size, range(len(found.size.slots))
+    size, rounds = plan.size, range(len(plan.size.slots))
     buckets = [" and ".join(map(count, dict.fromkeys(both))) for both in zip(*size.buckets, strict=True)]
     titles = ["round", "decisions", "buckets", "information sets", "infoset-actions"]
     rows = [
@@ -132,7 +130,7 @@ def estimate(
     ]
     total = ["all", count(sum(size.decisions)), "", count(sum(size.infosets)), count(sum(size.slots))]
     print_table(f"{config}: {count(size.nodes)} nodes of betting", titles, [*rows, total], numbers=True)
-    say(estimate_words(plan, found))
+    say(cost_words(plan, cost))
     if not fits:
         say(
             f"that is more memory than the {in_bytes(there)} that are available, and `kilt solve` would refuse it: use "
@@ -145,7 +143,7 @@ def estimate(
         walkers = f"{said.solver.threads} threads walk" if plan.device == "cpu" else "the GPU walks"
         say(
             f"{walkers} {walked.visits / 1e6:,.1f} million nodes and "
-            f"{walked.iterations:,.0f} iterations a second: {_time(each)} for as many decisions as there are "
+            f"{walked.iterations:,.0f} iterations a second: {in_time(each)} for as many decisions as there are "
             "information sets; a good strategy has seen each of them a hundred times"
         )
     if simulated:
@@ -217,10 +215,7 @@ def _plan_disk(
     found = [plan.on(number, line) for number in dict.fromkeys((1, machines))]
     if as_json:
         each = [
-            one._asdict()
-            | {"disk_bytes_per_second": one.disk_pace}
-            | ({"total_seconds": [goal * one.seconds for goal in goals]} if goals else {})
-            for one in found
+            one.data() | ({"total_seconds": [goal * one.seconds for goal in goals]} if goals else {}) for one in found
         ]
         counts = {"game": game, "algorithm": algorithm, "subgames": plan.cut.count, "numbers": count_of}
         speeds = {"measured": measured} | {f"{what}_seconds": value for what, value in plan.pace._asdict().items()}
@@ -231,8 +226,8 @@ def _plan_disk(
         rows = [
             [
                 *map(count, (one.machines, one.cores, one.subgames)),
-                *(_small(size) for size in (one.memory, one.disk)),
-                *(_lasting(seconds * one.seconds) for seconds in (1, *goals)),
+                *(in_bytes(size) for size in (one.cost.memory, one.cost.disk)),
+                *(in_time(seconds * one.seconds) for seconds in (1, *goals)),
             ]
             for one in found
         ]
@@ -242,7 +237,8 @@ def _plan_disk(
         pace, where = plan.pace, "measured here" if measured else "as on the machine of docs/guides/disk.md"
         say(
             f"{where}: a core takes {pace.walk * 1e9:.1f} ns to walk a number of the tables, {pace.read * 1e9:.1f} to "
-            f"read and {pace.write * 1e9:.1f} to write it; a disk moves {_small(found[-1].disk_pace)} a second at most"
+            f"read and {pace.write * 1e9:.1f} to write it; a disk moves {in_bytes(found[-1].disk_pace)} a second at "
+            "most"
         )
         if len(goals) > 1:
             say(
@@ -250,7 +246,7 @@ def _plan_disk(
                 "hold'em it was the third"
             )
         say(
-            f"where memory is less, fewer subgames are worked on at a time: {_small(found[-1].least_memory)} hold one"
+            f"where memory is less, fewer subgames are worked on at a time: {in_bytes(found[-1].least_memory)} hold one"
             + ("" if fits else ", which is more than is available here")
         )
     _end(fits=fits or machines > 1)
@@ -268,11 +264,11 @@ class _Parts:
 
         head, blades = self.held.head, self.held.blades
         return {
-            "head_bytes": head.process,
-            "head_tables_bytes": head.tables,
+            "head_bytes": head.resident,
+            "head_tables_bytes": _tables(head),
             "blades": [level.blades for level in self.held.levels[1:]],  # of each level
-            "blade_bytes": [blade.process for blade in blades],
-            "blade_tables_bytes": [blade.tables for blade in blades],
+            "blade_bytes": [blade.resident for blade in blades],
+            "blade_tables_bytes": [_tables(blade) for blade in blades],
             "card_tables_bytes": self.tables,
             "tartanian7_slots": TARTANIAN7.blades * TARTANIAN7.slots,
             "tartanian7_blades": TARTANIAN7.blades,
@@ -286,20 +282,25 @@ class _Parts:
         said, held = self.data(), self.held
         kinds = ["blades", "blades below them", *(f"blades of level {n}" for n in range(3, len(said["blades"]) + 1))]
         each = [
-            f"each of {count(n)} {kind} {_small(blade.process)} ({_small(blade.tables)} of tables)"
+            f"each of {count(n)} {kind} {in_bytes(blade.resident)} ({in_bytes(_tables(blade))} of tables)"
             for n, blade, kind in zip(said["blades"], held.blades, kinds, strict=False)
         ]
         most, there = max(said["blade_bytes"]) + self.tables, machine.available_memory()
         fits = "a blade fits" if most < there else "a blade does not fit"
         there_blade, there_memory = in_bytes(said["tartanian7_blade_bytes"]), said["tartanian7_blade_memory_bytes"]
         return (
-            f"the head takes up to {_small(held.head.process)} of memory ({_small(held.head.tables)} of tables), "
-            f"{', '.join(each)}, and each maps {_small(self.tables)} of cards from disk: {fits} into the "
+            f"the head takes up to {in_bytes(held.head.resident)} of memory ({in_bytes(_tables(held.head))} of "
+            f"tables), {', '.join(each)}, and each maps {in_bytes(self.tables)} of cards from disk: {fits} into the "
             f"{in_bytes(there)} that are available here\n"
             f"for comparison, Tartanian7 ([Brown15 §5]; 60 classes of 500 buckets): "
             f"{count(said['tartanian7_slots'])} infoset-actions on {said['tartanian7_blades']} blades, {there_blade} "
             f"each, of the {in_bytes(there_memory)} that each had"
         )
+
+
+def _tables(part: Cost) -> int:
+    """Bytes of the tables of a process."""
+    return dict(part.parts)["tables"].memory
 
 
 def _blades(config: Config, asked: str | None) -> tuple[int, ...]:
@@ -405,50 +406,16 @@ class _Simulated:
         print_table("simulated: more and more blades", titles, rows, numbers=True)
 
 
-def _small(size: float) -> str:
-    """Bytes as `in_bytes` writes them, and kilobytes where there are few.
-
-    >>> _small(2048), _small(3e6)
-    ('2 kB', '3 MB')
-    """
-    return in_bytes(size) if size >= 1e6 else f"{size / 1e3:,.0f} kB"
-
-
-def estimate_words(plan: RunPlan, found: RunEstimate) -> str:
-    """What a run takes, in a line or two."""
-    words = (
-        f"{count(sum(found.size.slots))} infoset-actions, {plan.config.solver.algorithm}: {in_bytes(found.memory)} of "
-        f"memory, {in_bytes(found.disk)} on disk"
-    )
-    if found.device:
-        words += f", {in_bytes(found.device)} of the GPU"
-    if found.seconds is not None:
-        words += f", about {found.seconds:.2g} s an iteration"
-    if found.cards:
-        cards = found.cards
-        words += (
-            f"; the cards take about {_time(cards.seconds)}, {in_bytes(cards.memory)} of memory, "
-            f"{in_bytes(cards.tables)} on disk and {in_bytes(cards.features)} more in the cache"
-        )
-    return words
+def run_data(cost: Cost) -> dict[str, Any]:
+    """What a run on an abstract game takes, for programs: its parts by the names that they have had since kilt 0.1."""
+    solving, cards = cost.part("solving") or cost, cost.part("cards")
+    tables, built = solving.part("tables"), {}
+    if cards:
+        sizes = {"memory": cards.resident, "mapped": cards.mapped, "tables": cards.disk, "features": cards.cache}
+        built = {f"cards_{name}": value for name, value in ({"seconds": cards.seconds} | sizes).items()}
+    return solving.data() | {"tables_bytes": tables.memory if tables else 0, "peak_bytes": cost.resident} | built
 
 
-def _lasting(seconds: float) -> str:
-    """A time with its unit, from milliseconds to days.
-
-    >>> _lasting(0.0213), _lasting(83), _lasting(20000), _lasting(1.6e6)
-    ('21 ms', '1:23 min', '6 h', '19 days')
-    """
-    if seconds < 1:
-        return f"{seconds * 1000:,.0f} ms"
-    return _time(seconds) if seconds < 2 * 86_400 else f"{seconds / 86_400:,.0f} days"
-
-
-def _time(seconds: float) -> str:
-    """A time in minutes or hours, with its unit.
-
-    >>> _time(83), _time(20000)
-    ('1:23 min', '6 h')
-    """
-    said = duration(seconds)
-    return said if said.endswith("h") else f"{said} min"
+def cost_words(plan: RunPlan, cost: Cost) -> str:
+    """What a run takes, in a line."""
+    return f"{count(sum(plan.size.slots))} infoset-actions, {plan.config.solver.algorithm}: {cost}"

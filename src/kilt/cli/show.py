@@ -128,15 +128,6 @@ def compilation_told() -> Iterator[None]:
             say(f"compiled kernels for {compiled_seconds():.1f} s, once per installation: not part of any time above")
 
 
-def in_bytes(size: float) -> str:
-    """Megabytes, or gigabytes where there are many.
-
-    >>> in_bytes(2.5e6), in_bytes(12.34e9)
-    ('2 MB', '12.3 GB')
-    """
-    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.0f} MB"
-
-
 class ProgressBars(Progress):
     """Bars on a terminal; where there is none, as in the log of a batch job, a line of the first bar now and then.
 

@@ -16,7 +16,7 @@ import typer
 from rich.progress import TaskID
 
 from kilt.cli import options
-from kilt.cli.plan import estimate_words
+from kilt.cli.plan import cost_words
 from kilt.cli.show import (
     AsJson,
     ProgressBars,
@@ -288,7 +288,7 @@ def configured(said: Config, folder: Path, budget: Budget | None, *, going_on: b
                 budget=budget,
                 going_on=going_on,
                 tick=tick,
-                ready=lambda plan, found: say(estimate_words(plan, found)),
+                ready=lambda plan, found: say(cost_words(plan, found)),
             )
     except KeyboardInterrupt:
         say(f"stopped; what is built of the cards is kept: kilt solve {quote(str(folder))} goes on")

@@ -16,7 +16,6 @@ from kilt.cli.show import (
     AsJson,
     ProgressBars,
     duration,
-    in_bytes,
     interrupts,
     print_json,
     print_line,
@@ -27,10 +26,11 @@ from kilt.cli.show import (
 from kilt.config import SPOT
 
 if TYPE_CHECKING:
+    from kilt.cost import Cost
     from kilt.runs.budget import Step
     from kilt.runs.run import Run
     from kilt.spots.solution import SpotNode, SpotSolution
-    from kilt.spots.spot import Spot, SpotEstimate
+    from kilt.spots.spot import Spot
 
 app = typer.Typer(help="Spots: solve a subgame of hold'em with all hands, and look at it.", no_args_is_help=True)
 
@@ -117,7 +117,7 @@ def solve(
     from kilt.errors import RunError
     from kilt.records import record_of
     from kilt.runs.folder import RunFolder
-    from kilt.spots.spot import Spot, SpotBudget, estimate_of_run, per_cent, read_spot, require_kept, solution_of
+    from kilt.spots.spot import Spot, SpotBudget, cost_of_run, per_cent, read_spot, require_kept, solution_of
 
     said = {
         "board": board,
@@ -147,35 +147,28 @@ def solve(
     budget = SpotBudget(per_cent(target), iterations, seconds)
     with waiting("writing out the tree …"):
         run = spot.begin(budget, threads=threads, save=save, begun=begun, device=device)
-    estimate = estimate_of_run(run)
-    say(_words(spot, estimate, threads))
+    cost = cost_of_run(run)
+    say(cost_words(spot, run, cost))
     steps, stopped = _solve(spot, run)
     folder = _keep(spot, run, steps) if stopped and not run.folder else run.folder and run.folder.path
     solution = solution_of(run, steps)
     if stopped:
         say(f"stopped; to go on: kilt spot solve --resume {quote(str(folder))}")
-    _print_solution(spot, solution, run, estimate, as_json=as_json)
+    _print_solution(spot, solution, run, cost, as_json=as_json)
     if stopped:
         raise typer.Exit(128 + stopped)
 
 
-def _words(spot: Spot, estimate: SpotEstimate, threads: int) -> str:
+def cost_words(spot: Spot, run: Run, cost: Cost) -> str:
     """What a spot takes, in a line."""
-    first, second = spot.hands
-    needs = f"{in_bytes(estimate.memory)}, {_time(estimate.seconds / threads)}"
-    if estimate.device:
-        needs = f"{in_bytes(estimate.memory)}, {in_bytes(estimate.device)} of the GPU"
+    from kilt.solve.problem import VectorProblem
+
+    assert isinstance(run.problem, VectorProblem)
+    (first, second), game = spot.hands, run.problem.game
     return (
-        f"{first} and {second} hands, {estimate.nodes:,} nodes, {estimate.boards:,} boards up to suits: "
-        f"{estimate.cells:,} infoset-actions, {needs}"
+        f"{first} and {second} hands, {len(game.tree.nodes.kind):,} nodes, {len(game.tree.weight):,} boards up to "
+        f"suits: {game.shape[0] * game.shape[1]:,} infoset-actions, {cost}"
     )
-
-
-def _time(seconds: float) -> str:
-    """A guess at a time, in words."""
-    if seconds >= 60:
-        return f"about {duration(seconds)} min"
-    return f"about {seconds:.0f} s" if seconds >= 1 else "less than a second"
 
 
 def _solve(spot: Spot, run: Run) -> tuple[list[Step], int]:
@@ -212,7 +205,7 @@ def _keep(spot: Spot, run: Run, steps: list[Step]) -> Path:
     return folder
 
 
-def _print_solution(spot: Spot, solution: SpotSolution, run: Run, estimate: SpotEstimate, *, as_json: bool) -> None:
+def _print_solution(spot: Spot, solution: SpotSolution, run: Run, cost: Cost, *, as_json: bool) -> None:
     node = solution.at()
     values, folder = solution.values, run.folder
     frequencies = dict(zip(node.actions, node.frequencies.tolist(), strict=True))
@@ -229,9 +222,9 @@ def _print_solution(spot: Spot, solution: SpotSolution, run: Run, estimate: Spot
                 "seconds": solution.steps[-1].seconds,
                 "actor": node.actor + 1,
                 "actions": frequencies,
-                "memory": estimate.memory,
+                "memory": cost.memory,
             }
-            | ({"device_bytes": estimate.device} if estimate.device else {})
+            | ({"device_bytes": cost.device} if cost.device else {})
             | ({} if folder is None else {"folder": str(folder.path)})
         )
         return

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from kilt import __version__, artifact, machine
+from kilt import __version__, artifact
 from kilt.arrays import Array, FloatArray, IntArray
 from kilt.engines import Crew
 from kilt.errors import RunError
@@ -192,13 +192,10 @@ def flop_walks(problem: AbstractProblem, strategy: Array, device: str = CPU) -> 
     RunError
         The rest does not fit into memory, or the game has no boards.
     """
-    abstract, cost = problem.abstract, problem.cost
-    if not cost.fits_by_flop:
-        wanted, there = cost.memory_by_flop, machine.available_memory()
-        raise RunError(
-            f"{problem.name} is too large to look for best responses: they take {wanted / 1e9:,.1f} GB of memory, and "
-            f"{there / 1e9:,.1f} GB are available; `kilt evaluate lbr` finds a lower bound of exploitability"
-        )
+    abstract, walk = problem.abstract, problem.walk
+    if len(walk.boards) < 2:
+        raise RunError(f"{problem.name} has no flop, and is walked as a whole: leave out the flops")
+    walk.by_flop.require()
     game = VectorGame(abstract.game, abstract.actions, threads=problem.threads, by_board=False)
     bucketed = BucketedGame.by(game, abstract.cards, flop_tree(game.tree, 0))
     table = bucketed.table_of(abstract, strategy)

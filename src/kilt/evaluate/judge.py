@@ -222,7 +222,7 @@ class AbstractJudge(Judge[AbstractProblem]):
     @cached_property
     def exact(self) -> bool:
         """Whether the whole game fits into memory, and a walk takes only seconds."""
-        return self.problem.cost.fits and self.problem.cost.seconds <= self.patience
+        return self.problem.walk.whole.fits and self.problem.walk.seconds <= self.patience
 
     def expected_value(self, strategy: Array) -> float:
         """Expected winnings of player 0 in chips per game, if both players follow a strategy; nan if not `exact`."""
@@ -260,7 +260,7 @@ class AbstractJudge(Judge[AbstractProblem]):
         if self._has_joint:
             with suppress(AbstractionError):  # too many sequences of buckets
                 return problem.joint.exploitability(strategy)
-        if self.exact and walks_of(problem.bucketed) * problem.cost.seconds <= self.patience:
+        if self.exact and walks_of(problem.bucketed) * problem.walk.seconds <= self.patience:
             table = problem.bucketed.table_of(problem.abstract, strategy)
             return excess(abstract_responses(problem.bucketed, table)[1])
         return nan
@@ -277,7 +277,7 @@ class AbstractJudge(Judge[AbstractProblem]):
 
     @property
     def _has_joint(self) -> bool:
-        return at_hand(self.problem.abstract.cards, self.problem.cost.boards[-1])
+        return at_hand(self.problem.abstract.cards, self.problem.walk.boards[-1])
 
     @cached_property
     def _opponents(self) -> FixedOpponents:

@@ -21,9 +21,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kilt import artifact, machine
+from kilt import artifact
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.arrays import Array
+from kilt.cost import Cost
 from kilt.engines import Crew, Engine, Job
 from kilt.errors import RunError
 from kilt.evaluate.flops import FlopResponses, FlopWalks, draw_flops, flop_walks, flop_weights
@@ -179,7 +180,7 @@ class StrategyRef:
 
     def flop_crew(self, problem: AbstractProblem, engine: Engine, workers: int) -> Crew:
         """Workers of an engine who walk flops for `FlopResponses.crew`; each needs the memory of one thread."""
-        return Crew(engine, Job(_flop_walks, (self._anywhere,), problem.cost.memory_by_flop), workers)
+        return Crew(engine, Job(_flop_walks, (self._anywhere,), problem.walk.by_flop.memory), workers)
 
     @property
     def _anywhere(self) -> StrategyRef:
@@ -194,13 +195,10 @@ def _is_whole_game(exported: Path) -> bool:
 
 def _lacks_memory(agent: BlueprintAgent) -> str:
     """What is wrong if memory does not hold the table of an agent's strategy after its rule; empty if it does."""
-    size, there = len(agent.blueprint.shares) * np.dtype(np.float32).itemsize, machine.available_memory()
-    if agent.rule.idle or size < there:
-        return ""
-    return (
-        f"post-processing takes {size / 1e9:,.1f} GB of memory for a table, and {there / 1e9:,.1f} GB are available: "
-        "use a machine with more memory, or find a lower bound with kilt evaluate lbr"
-    )
+    table = Cost(len(agent.blueprint.shares) * np.dtype(np.float32).itemsize)
+    lack = None if agent.rule.idle else table.lack("a table")
+    remedy = "use a machine with more memory, or find a lower bound with kilt evaluate lbr"
+    return f"post-processing takes {lack}: {remedy}" if lack else ""
 
 
 def _rule(rest: Sequence[str]) -> Rule:

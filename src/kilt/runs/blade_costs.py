@@ -16,13 +16,13 @@ from typing import NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from kilt import machine
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import ActionAbstraction
 from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction, RoundBuckets, load_abstractions
 from kilt.abstraction.pipeline import bucket_numbers
 from kilt.arrays import FloatArray, IntArray
 from kilt.cards.deck import subsets
+from kilt.cost import Cost
 from kilt.errors import RunError
 from kilt.games.holdem import Holdem
 from kilt.solve.distributed.blades import Child, Head
@@ -114,11 +114,8 @@ def measure_costs(game: SharedGame, together: int = 1, seconds: float = 3.0) -> 
     slots, classes = partition.part(0).slots, partition.classes
     together = min(together, classes)
     walked = min(classes, max(together, PROBED // max(slots, 1)))  # the others will cost as much as these
-    if 8 * slots * walked > machine.available_memory():
-        raise RunError(
-            f"{walked} classes of boards take {8 * slots * walked / 1e9:.1f} GB of memory, more than there is, and are "
-            "measured together: use fewer buckets or bets"
-        )
+    what = f"measuring {walked} classes of boards together"
+    Cost(8 * slots * walked, what=what, remedy="use fewer buckets or bets").require()
     head, children = Head(game, partition), [Child(game, range(k, walked, together)) for k in range(together)]
     looks: dict[int, list[_BatchSample]] = {deals: [] for deals in TRIED}
     number, began = 0, perf_counter()

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kilt import machine
+from kilt.cost import Cost
 from kilt.errors import RunError
 from kilt.paces import curve
 from kilt.solve.distributed.partition import shared_out
@@ -36,16 +36,22 @@ class DiskForecast(NamedTuple):
     machines: int
     cores: int  # of each
     subgames: int  # of the machine that has most to do
-    memory: int  # bytes of each, so that all cores are at work
+    cost: Cost  # of each, so that all cores are at work; the disk of the machine that has most
     least_memory: int  # bytes of each, with one subgame at a time
-    disk: int  # bytes at most, of the machine that has most
     seconds: float  # of an iteration
     sent: int  # bytes between the head and all others in an iteration; 0 on one machine
 
     @property
     def disk_pace(self) -> float:
         """Bytes per second that each disk reads and writes: all files twice in an iteration, and once."""
-        return 3 * self.disk / self.seconds
+        return 3 * self.cost.disk / self.seconds
+
+    def data(self) -> dict[str, float]:
+        """The numbers, for programs."""
+        found = self._asdict() | {"memory": self.cost.memory, "disk": self.cost.disk}
+        return {name: value for name, value in found.items() if name != "cost"} | {
+            "disk_bytes_per_second": self.disk_pace
+        }
 
 
 @dataclass(frozen=True)
@@ -83,7 +89,7 @@ class DiskPlan:
     @property
     def fits(self) -> bool:
         """Whether this machine has the memory for a subgame at a time."""
-        return self.memory(1) <= machine.available_memory()
+        return Cost(self.memory(1)).fits
 
     def measured(self, seconds: float) -> DiskPace:
         """What a core of this machine does, by working on some subgames for some seconds."""
@@ -105,8 +111,9 @@ class DiskPlan:
         message = (machines * cut.trunk_rows * cut.width + values) * cut.dtype.itemsize
         sent = 2 * message if machines > 1 else 0
         disk = ceil(4 * self.numbers / PACKED * share)
-        memory = self.memory(subgames_abreast(threads)), self.memory(1)
-        return DiskForecast(machines, threads, len(own), *memory, disk, 2 * work + sent / bandwidth, sent)
+        seconds = 2 * work + sent / bandwidth
+        cost = Cost(self.memory(subgames_abreast(threads)), disk=disk, iteration=seconds)
+        return DiskForecast(machines, threads, len(own), cost, self.memory(1), seconds, sent)
 
     def iterations_for(self, target: float) -> tuple[int, int, int]:
         """Iterations to an exploitability in chips per game: as in [2-4] hold'em, and as in smaller and larger games.

@@ -20,11 +20,12 @@ from typing import NamedTuple
 from kilt import artifact, machine
 from kilt.abstraction.features import Deal
 from kilt.config import Config, SolverConfig, read_config
+from kilt.cost import Cost
 from kilt.errors import AbstractionError, RunError
 from kilt.games.gamedef import library
 from kilt.games.holdem import Holdem
 from kilt.runs.examples import HOUSE
-from kilt.runs.plan import RunEstimate, RunPlan, resolve
+from kilt.runs.plan import RunPlan, resolve
 from kilt.solve.external import Pace
 
 
@@ -61,26 +62,25 @@ class Fit:
     """A run that fits a machine, and what it takes there."""
 
     plan: RunPlan
-    estimate: RunEstimate
+    cost: Cost
     pace: Pace  # of the solver
     seconds: float  # of solving
 
     @property
     def visits(self) -> float:
         """How often the solver comes to an information set, on average."""
-        return self.pace.decisions * self.seconds / sum(self.estimate.size.infosets)
+        return self.pace.decisions * self.seconds / sum(self.plan.size.infosets)
 
     def data(self) -> dict[str, object]:
         """The plan in numbers: sizes in bytes, times in seconds."""
-        cards = self.estimate.cards
         return {
             "game": self.plan.game.name,
             "cards": list(self.plan.config.cards),
             "actions": list(self.plan.config.actions),
-            "infosets": sum(self.estimate.size.infosets),
+            "infosets": sum(self.plan.size.infosets),
             "memory_bytes": self.memory,
             "disk_bytes": self.disk,
-            "cards_seconds": cards.seconds if cards else 0.0,
+            "cards_seconds": self.cost.seconds or 0.0,
             "solve_seconds": self.seconds,
             "visits": self.visits,
         }
@@ -88,12 +88,12 @@ class Fit:
     @property
     def memory(self) -> int:
         """Bytes at the peak, of building the cards or of solving."""
-        return memory_of(self.estimate)
+        return _memory(self.cost)
 
     @property
     def disk(self) -> int:
         """Bytes of the finished run, with the feature tables that are kept for later runs."""
-        return disk_of(self.estimate)
+        return _disk(self.cost)
 
 
 def depths() -> dict[int, str]:
@@ -159,31 +159,33 @@ def _fitted(
     if not 0 < hours < inf:
         raise RunError(f"the time is {hours:g} hours: give more than 0")
     seconds, disk = 3600 * hours, SHARE * artifact.free_space(folder)
-    plans, estimates = list[RunPlan](), list[RunEstimate]()
+    plans, costs = list[RunPlan](), list[Cost]()
     for rung in rungs:
         plan = _plan(rung, game, name, hours, threads)
         try:
-            estimates.append(plan.estimate())
+            costs.append(plan.cost())
         except AbstractionError:  # a small deck has fewer values of hands than a high rung has buckets
             if not plans:
                 raise
             break
         plans.append(plan)
-    _require(estimates[0], hours, room, disk)
+    _require(costs[0], hours, room, disk)
     able = [
         at
-        for at, one in enumerate(estimates)
-        if memory_of(one) <= room and disk_of(one) <= disk and _for_cards(one) <= FOR_CARDS * seconds
+        for at, one in enumerate(costs)
+        if _memory(one) <= room and _disk(one) <= disk and (one.seconds or 0.0) <= FOR_CARDS * seconds
     ]
 
     def fit(at: int) -> Fit:
-        left = seconds - _for_cards(estimates[at])
+        left = seconds - (costs[at].seconds or 0.0)
         config = replace(plans[at].config, solver=replace(plans[at].config.solver, minutes=left / 60))
-        return Fit(replace(plans[at], config=config), estimates[at], plans[at].pace(), left)
+        pace = plans[at].pace()
+        assert pace
+        return Fit(replace(plans[at], config=config), costs[at], pace, left)
 
     found = fit(able[-1])
     if found.visits < VISITS and len(able) > 1:
-        often = [found.pace.decisions * seconds / sum(estimates[at].size.infosets) for at in able]
+        often = [found.pace.decisions * seconds / sum(plans[at].size.infosets) for at in able]
         found = fit(max((at for at, visits in zip(able, often, strict=True) if visits >= VISITS), default=able[0]))
     if found.pace.iterations * found.seconds < 1:
         raise RunError(
@@ -201,33 +203,28 @@ def _plan(rung: Rung, game: Holdem, name: str, hours: float, threads: int) -> Ru
     return resolve(Config(name, (cards,), () if limit else (rung.actions,), solver=solver))
 
 
-def _require(least: RunEstimate, hours: float, room: float, disk: float) -> None:
+def _require(least: Cost, hours: float, room: float, disk: float) -> None:
     """Raise RunError where the smallest agent does not fit."""
-    for what, needed, there in (("memory", memory_of(least), room), ("disk", disk_of(least), disk)):
+    for what, needed, there in (("memory", _memory(least), room), ("disk", _disk(least), disk)):
         if needed > there:
             raise RunError(
                 f"the smallest agent takes {needed / 1e9:.2f} GB of {what}, and {there / 1e9:.2f} GB may be used: "
                 "free some, or use another machine"
             )
-    if _for_cards(least) > FOR_CARDS * 3600 * hours:
-        enough = ceil(1000 * _for_cards(least) / FOR_CARDS / 3600) / 1000
+    building = least.seconds or 0.0
+    if building > FOR_CARDS * 3600 * hours:
+        enough = ceil(1000 * building / FOR_CARDS / 3600) / 1000
         raise RunError(
-            f"the cards of the smallest agent take about {_for_cards(least):.2g} s to build, and {hours:g} hours are "
+            f"the cards of the smallest agent take about {building:.2g} s to build, and {hours:g} hours are "
             f"{3600 * hours:.2g} s: give at least {enough:g} hours"
         )
 
 
-def memory_of(found: RunEstimate) -> int:
-    """Bytes that have to fit into memory, at the peak of building the cards or of solving."""
-    cards = found.cards.memory - found.cards.mapped if found.cards else 0
-    return max(found.memory - found.mapped, cards)
+def _memory(cost: Cost) -> int:
+    """Bytes that have to fit into memory, the process included."""
+    return cost.resident - cost.mapped
 
 
-def disk_of(found: RunEstimate) -> int:
+def _disk(cost: Cost) -> int:
     """Bytes on disk: checkpoints, strategy, cards and feature tables."""
-    return found.disk + (found.cards.tables + found.cards.features if found.cards else 0)
-
-
-def _for_cards(found: RunEstimate) -> float:
-    """Seconds in which the cards are built."""
-    return found.cards.seconds if found.cards else 0.0
+    return cost.disk + cost.cache

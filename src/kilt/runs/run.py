@@ -20,9 +20,9 @@ from shlex import quote
 from typing import Any
 
 from kilt import artifact
-from kilt.abstraction.joint import joint_tables
 from kilt.arrays import Array
 from kilt.config import DEFAULT_ALGORITHM, DEFAULT_MINUTES, Config, read_config
+from kilt.cost import Cost
 from kilt.engines import Engine
 from kilt.errors import GameError, RunError
 from kilt.evaluate.judge import Judge, judge_of
@@ -35,7 +35,7 @@ from kilt.runs.budget import Budget, Step
 from kilt.runs.figures import RunFigures
 from kilt.runs.folder import CONFIG, MODEL, RunFolder, RunIdentity, lasting_name, room_for
 from kilt.runs.loop import run as run_solver
-from kilt.runs.plan import RunEstimate, RunPlan, Tick, resolve
+from kilt.runs.plan import RunPlan, Tick, resolve
 from kilt.runs.solved import agent_in, strategy_in
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.counter import Against
@@ -326,7 +326,7 @@ def configured_run(
     budget: Budget | None = None,
     going_on: bool = False,
     tick: Tick = _silent,
-    ready: Callable[[RunPlan, RunEstimate], None] = _silent,
+    ready: Callable[[RunPlan, Cost], None] = _silent,
 ) -> Run:
     """Begin a run on the abstract game of a configuration, or go on with it.
 
@@ -360,8 +360,7 @@ def configured_run(
             if not (folder / CONFIG).is_file():
                 plan.keep(folder)
             problem = plan.build(folder, tick, place=place)
-            if plan.algorithm.joint:  # large tables are kept, and found there by the solver
-                joint_tables(problem.abstract.cards, problem.threads, tick)
+            plan.method.prepare(problem, tick)
     except BaseException:
         if place:
             place.close()

@@ -6,9 +6,9 @@ from math import comb
 
 import numpy as np
 
-from kilt import machine
 from kilt.abstraction.actions import ActionAbstraction, actions_of
 from kilt.config import ResolveConfig
+from kilt.cost import Cost
 from kilt.errors import PlayError
 from kilt.games.holdem import Betting, Holdem
 from kilt.games.subgame import first_round_of, subgame
@@ -23,7 +23,7 @@ def menu_of(settings: ResolveConfig, first_round: int, game: Holdem) -> ActionAb
 
 
 def require_settings(settings: ResolveConfig, game: Holdem) -> None:
-    """Raise PlayError if a game cannot be re-solved with these settings: rounds, bets, memory."""
+    """Raise PlayError if a game cannot be re-solved with these settings, and RunError if memory does not hold that."""
     rules = game.rules
     later = rules.round_names[1:]
     if not later:
@@ -41,27 +41,28 @@ def require_settings(settings: ResolveConfig, game: Holdem) -> None:
     if not settings.rounds:
         raise PlayError(f"`resolve` names no round: use one of {', '.join(later)}, or several")
     for r in sorted(map(rules.round_names.index, settings.rounds)):
-        needed, there = memory_of(settings, game, r), machine.available_memory()
-        if needed > there:
-            raise PlayError(
-                f"re-solving from the {rules.round_names[r]} on takes up to {needed / 1e9:,.1f} GB of memory, and "
-                f"{there / 1e9:,.1f} GB are available: use fewer bets, later rounds, or a limited round"
-            )
+        cost_of(settings, game, r).require()
 
 
-def memory_of(settings: ResolveConfig, game: Holdem, first_round: int) -> int:
-    """Memory in bytes of the largest subgame that begins in a round: regrets and averages in single precision.
+def cost_of(settings: ResolveConfig, game: Holdem, first_round: int) -> Cost:
+    """Memory of the largest subgame that begins in a round: regrets and averages in single precision.
 
     For a limited round, the memory includes the values of all pairs of hands.
     """
     rules, hands = game.rules, len(game.holes)
     board = tuple(range(rules.board_size(first_round)))
     opening = Betting.opening(rules, first_round, rules.big_blind)
+
+    def whole(tables: int, entries: int) -> Cost:
+        what = f"re-solving from the {rules.round_names[first_round]} on"
+        size = tables * entries * np.dtype(np.float32).itemsize
+        return Cost(size, what=what, remedy="use fewer bets, later rounds, or a limited round")
+
     rest, menu = subgame(game, opening, board, np.ones((2, hands))), menu_of(settings, first_round, game)
     if rules.round_names[first_round] in settings.limited:
         ends = [leaf for leaf in betting_tree(first_round_of(rest), menu).leaves if leaf.folded is None]
         going = sum(leaf.stake < min(rules.stacks) for leaf in ends)
-        return (1 + settings.continuations * going) * hands**2 * np.dtype(np.float32).itemsize
+        return whole(1 + settings.continuations * going, hands**2)
     size = betting_size(rest, menu)
     left, boards, cells = game.deck.size - len(board), 1, 0
     for r in range(first_round, rules.rounds):
@@ -69,4 +70,4 @@ def memory_of(settings: ResolveConfig, game: Holdem, first_round: int) -> int:
             boards *= comb(left, rules.board_cards[r])
             left -= rules.board_cards[r]
         cells += boards * hands * sum(actions[r] for actions in size.actions)
-    return 2 * cells * np.dtype(np.float32).itemsize
+    return whole(2, cells)

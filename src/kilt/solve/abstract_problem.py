@@ -2,7 +2,7 @@
 
 Strategies are over the slots of the abstract game, as whole numbers: see `strategy.blueprint`. Where memory holds it,
 the whole game can be walked too, with all boards and hands and players who see buckets of them (`bucketed`): the CFR
-family learns there, and exploitability is exact. `WalkCost` says beforehand what that takes.
+family learns there, and exploitability is exact. `WalkSize` says beforehand what that takes.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kilt import artifact, machine
+from kilt import artifact
 from kilt.abstraction.abstract_game import AbstractGame, AbstractSize
 from kilt.abstraction.actions import ActionAbstraction
 from kilt.abstraction.joint import joint_tables
 from kilt.arrays import Array
 from kilt.cards.isomorphism import Isomorphism
 from kilt.config import EngineConfig
+from kilt.cost import Cost
 from kilt.engines import Engine
-from kilt.errors import ArtifactError, RunError
+from kilt.errors import ArtifactError
 from kilt.games.holdem import Holdem
 from kilt.games.tilt import TiltedGame
 from kilt.paces import pace
@@ -51,8 +52,10 @@ def dtype_of(slots: int) -> npt.DTypeLike:
     return np.uint16 if slots <= FINE else np.uint8
 
 
-class WalkCost(NamedTuple):
-    """What it takes to walk a whole game with vectors of hands and players who see buckets, before it is built."""
+class WalkSize(NamedTuple):
+    """How large walks of a whole game are, with vectors of hands and players who see buckets: counted beforehand."""
+
+    name: str  # of the game
 
     hands: int  # private hands
     rows: tuple[int, ...]  # [round] actions of all decisions of betting
@@ -65,7 +68,7 @@ class WalkCost(NamedTuple):
     dealt: tuple[int, ...]  # [round] public cards
 
     @classmethod
-    def of(cls, game: Holdem, menu: ActionAbstraction | None, size: AbstractSize, threads: int = 1) -> WalkCost:
+    def of(cls, game: Holdem, menu: ActionAbstraction | None, size: AbstractSize, threads: int = 1) -> WalkSize:
         """Count betting and boards; nothing is built."""
         rules = game.rules
         hands = comb(game.deck.size, rules.hole_cards)
@@ -75,9 +78,8 @@ class WalkCost(NamedTuple):
         maps = sum(boards) * 4 * hands * len(set(size.buckets))
         scratch = sum(boards) * PER_BOARD + 16 * size.nodes * hands * threads
         buckets = max(map(max, size.buckets)) + 1
-        return cls(
-            hands, rows, boards, maps, scratch, 8 * sum(rows) * buckets, threads, game.deck.size, rules.board_cards
-        )
+        table, deck = 8 * sum(rows) * buckets, game.deck.size
+        return cls(game.name, hands, rows, boards, maps, scratch, table, threads, deck, rules.board_cards)
 
     @property
     def entries(self) -> int:
@@ -85,15 +87,19 @@ class WalkCost(NamedTuple):
         return self.hands * sum(rows * boards for rows, boards in zip(self.rows, self.boards, strict=True))
 
     @property
-    def memory(self) -> int:
-        """Bytes that judging a strategy takes."""
-        return self.maps + self.scratch + self.table
+    def whole(self) -> Cost:
+        """What judging a strategy takes, by one walk of all boards."""
+        what, memory = f"walking all boards and hands of {self.name}", self.maps + self.scratch + self.table
+        return Cost(memory, iteration=self.seconds, what=what, remedy="use external")
 
     @property
-    def memory_by_flop(self) -> int:
-        """Bytes that judging a strategy takes where boards are walked flop by flop; those of some flops are kept."""
+    def by_flop(self) -> Cost:
+        """What judging a strategy takes where boards are walked flop by flop; those of some flops are kept."""
         flops = self.boards[1] if len(self.boards) > 1 else 1
-        return min(self.maps, 2 * self.maps // flops * (2 * self.threads + 2)) + self.scratch + self.table
+        maps = min(self.maps, 2 * self.maps // flops * (2 * self.threads + 2))
+        what = f"looking for best responses in {self.name}"
+        remedy = "find a lower bound of exploitability with `kilt evaluate lbr`"
+        return Cost(maps + self.scratch + self.table, iteration=self.seconds, what=what, remedy=remedy)
 
     @property
     def seconds(self) -> float:
@@ -101,19 +107,9 @@ class WalkCost(NamedTuple):
         return PER_ENTRY * self.entries / self.threads
 
     @property
-    def fits(self) -> bool:
-        """Whether memory holds what judging a strategy takes."""
-        return self.memory < machine.available_memory()
-
-    @property
-    def fits_by_flop(self) -> bool:
-        """Whether the game has flops, and memory holds what judging a strategy takes flop by flop."""
-        return len(self.boards) > 1 and self.memory_by_flop < machine.available_memory()
-
-    @property
     def samples_drawn(self) -> bool:
         """Whether public chance sampling looks up the boards that it draws alone: memory does not hold all of them."""
-        return self.memory + 3 * self.table >= machine.available_memory()
+        return not Cost(self.whole.memory + 3 * self.table).fits
 
     def draws(self, trunk: int) -> bool:
         """Whether CFR-BR with a trunk keeps what it draws alone, since the boards of the whole game are too many."""
@@ -192,18 +188,14 @@ class AbstractProblem(Problem):
         return dtype_of(self.abstract.slots)
 
     @cached_property
-    def cost(self) -> WalkCost:
-        """What it takes to walk the whole game."""
-        return WalkCost.of(self.abstract.game, self.abstract.actions, self.abstract.size, self.threads)
+    def walk(self) -> WalkSize:
+        """How large walks of the whole game are."""
+        return WalkSize.of(self.abstract.game, self.abstract.actions, self.abstract.size, self.threads)
 
     @cached_property
     def bucketed(self) -> BucketedGame:
         """The whole game, with players who see buckets; RunError where memory does not hold it."""
-        if not self.cost.fits:
-            raise RunError(
-                f"walking all boards and hands of {self.name} takes {self.cost.memory / 1e9:,.1f} GB of memory, and "
-                f"{machine.available_memory() / 1e9:,.1f} GB are available: use external"
-            )
+        self.walk.whole.require()
         return BucketedGame.by(
             VectorGame(self.abstract.game, self.abstract.actions, threads=self.threads), self.abstract.cards
         )

@@ -16,9 +16,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from kilt import artifact, machine
+from kilt import artifact
 from kilt.arrays import data_type
 from kilt.config import MOST_THREADS
+from kilt.cost import Cost
 from kilt.errors import ArtifactError, RunError, shortened
 from kilt.games import load_game
 from kilt.games.bluff import Bluff
@@ -28,6 +29,7 @@ from kilt.games.holdem import Holdem, Poker
 from kilt.games.size import GameSize, size_of
 from kilt.games.stud import Stud
 from kilt.games.tilt import TiltedGame, tilted
+from kilt.solve.methods import JUDGING, DiskMethod, WholeMethod, judged_only, walk_cost
 from kilt.solve.problem import (
     ABSTRACT,
     CPU,
@@ -42,6 +44,7 @@ from kilt.solve.problem import (
     require_device,
 )
 from kilt.solve.registry import ALGORITHMS, Algorithm, algorithm_named
+from kilt.solve.tables.disk import PACKED
 from kilt.solve.tables.disk_strategy import DiskProblem
 from kilt.solve.tables.two_bytes import TwoByteProblem
 from kilt.solve.variants import Variant
@@ -52,6 +55,7 @@ from kilt.tree import betting, flat
 from kilt.tree.flat import flat_tree
 from kilt.tree.vector import VectorGame
 
+PER_STATE = 300  # bytes of a state of a flat tree at the peak, while it is written out
 OPENSPIEL = "openspiel:"  # before the name of a game that is open_spiel's
 
 
@@ -89,32 +93,65 @@ def load_problem(
     """
     if not 1 <= threads <= MOST_THREADS:
         raise RunError(f"the number of threads is {shortened(str(threads))}: use 1 or more, and {MOST_THREADS} at most")
+    source, methods, called, form = _meant(game, algorithm, form, threads, device, tilt)
+    return _fitting_method(source, methods, called, form).problem(source)
+
+
+def cost_of(
+    game: str | Game,
+    algorithm: str | Variant | Algorithm,
+    threads: int = 1,
+    device: str = CPU,
+    tilt: Sequence[float] = (),
+) -> Cost:
+    """What solving a game as it is takes, in the form that `load_problem` would choose; arguments are as there."""
+    source, methods, called, form = _meant(game, algorithm, None, threads, device, tilt)
+    cost = _fitting_method(source, methods, called, form).cost(source)
+    return replace(cost, what=f"{called} on {source.name}", remedy="use a smaller game, or abstract it: `kilt new`")
+
+
+def _meant(
+    game: str | Game,
+    algorithm: str | Variant | Algorithm | None,
+    form: str | None,
+    threads: int,
+    device: str,
+    tilt: Sequence[float],
+) -> tuple[_Source, dict[str, WholeMethod], str | None, str | None]:
+    """A game, how it may be solved or judged by form, what the algorithm is called, and the form that is asked for."""
     entry = None if algorithm is None else algorithm_named(algorithm)
     called = algorithm if isinstance(algorithm, str) else entry and entry.what
-    if entry and threads > 1 and not entry.threads:
-        able = [name for name, other in ALGORITHMS.items() if other.threads]
+    if entry and not entry.whole:
+        raise RunError(f"{called} solves abstract games alone: give a CONFIG with `cards` (`kilt new` makes one)")
+    if entry and threads > 1 and not entry.shares(threads):
+        able = [name for name, other in ALGORITHMS.items() if other.shares(threads)]
         raise RunError(f"{called} runs in 1 thread, not in {threads}: use 1, or one of {', '.join(able)}")
     if require_device(device) != CPU:
         form = VECTOR
-    if entry and device != CPU and not entry.gpu:
-        able = [name for name, other in ALGORITHMS.items() if other.gpu]
+    if entry and not entry.shares(device=device):
+        able = [name for name, other in ALGORITHMS.items() if other.shares(device=device)]
         raise RunError(
             f"{called} runs on the CPU alone: use one of {', '.join(able)}, or leave out `--device {device}`"
         )
     given = None if isinstance(game, str) else game
-    compact = entry is not None and entry.compact
-    source = _Source(game if isinstance(game, str) else game.name, threads, given, device, tuple(tilt), compact)
-    tables = entry.tables if entry else 1
-    served = tuple(entry.make) if entry else (DISK,) if form == DISK else (FLAT, VECTOR)
-    forms = [one for one in (FLAT, VECTOR, DISK) if one in served]
+    source = _Source(game if isinstance(game, str) else game.name, threads, given, device, tuple(tilt))
+    on_disk: dict[str, WholeMethod] = {DISK: DiskMethod(judged_only)}
+    methods = entry.whole if entry else on_disk if form == DISK else JUDGING
+    return source, methods, called, form
+
+
+def _fitting_method(
+    source: _Source, methods: dict[str, WholeMethod], called: str | None, form: str | None
+) -> WholeMethod:
+    """The first method that lacks nothing; RunError if each lacks something."""
     missing = []
-    for candidate in forms:
+    for candidate, method in methods.items():
         if form in (None, candidate):
-            lack = source.lacks(candidate, tables)
+            lack = method.lacks(source)
             if lack is None:
-                return source.problem(candidate, tables)
+                return method
             missing.append(lack)
-    needed = ", or ".join(missing) or f"{' or '.join(forms)} form, and {form} is asked for"
+    needed = ", or ".join(missing) or f"{' or '.join(methods)} form, and {form} is asked for"
     raise RunError(f"{called or 'judging a strategy'} needs {needed}: {_remedy(source, called, form)}")
 
 
@@ -166,7 +203,6 @@ class _Source:
     given: Game | None = None  # the rules, where they have no name that can be looked up
     device: str = CPU
     tilt: tuple[float, ...] = ()
-    compact: bool = False  # whether tables have two bytes an entry, in vector form
 
     @cached_property
     def game(self) -> Game | None:
@@ -190,13 +226,7 @@ class _Source:
         assert self.game
         return VectorGame(self.game, threads=self.threads)
 
-    def lacks(self, form: str, tables: int) -> str | None:
-        """What a form needs that is not there; None where nothing stands in its way."""
-        if form == DISK:
-            return self._lacks_disk()
-        return self._lacks_flat() if form == FLAT else self._lacks_vector(tables)
-
-    def _lacks_flat(self) -> str | None:
+    def lacks_flat(self) -> str | None:
         most, states = flat.MOST_NODES, self.size.states.total if self.size else 0
         if states > most:  # known before millions of nodes are written out
             return f"a flat tree of up to {most:,} nodes, and {self.name} has {Decimal(states):.2e} states"
@@ -206,21 +236,16 @@ class _Source:
 
     def lacks_subgames(self) -> str | None:
         """What subgames need that is not there, but for memory."""
-        lack = self._lacks_vector(0)
+        lack = self.lacks_vector(0)
         if lack is None and len(self.vectors.tree.rows) < 2:
             return f"a game of two rounds or more, and {self.name} has one"
         return lack
 
-    def _lacks_disk(self) -> str | None:
+    def lacks_disk(self) -> str | None:
         lack = self.lacks_subgames()
         if lack:
             return lack
-        wanted, there = self.on_disk.subgames.memory, machine.available_memory()
-        if wanted > there:
-            return (
-                f"{wanted / 1e9:,.1f} GB of memory for subgames of {self.name}, and {there / 1e9:,.1f} GB are available"
-            )
-        return None
+        return Cost(self.on_disk.subgames.memory).lack(f"subgames of {self.name}")
 
     @cached_property
     def on_disk(self) -> DiskProblem:
@@ -233,7 +258,7 @@ class _Source:
         counted = self.size if isinstance(self.game, Holdem) else None
         return counted is not None and counted.actions.total >= betting.MOST_NODES
 
-    def _lacks_vector(self, tables: int) -> str | None:
+    def lacks_vector(self, tables: int) -> str | None:
         if isinstance(self.game, Stud):
             return f"private hands that are whole at the start, and {self.name} is stud, which deals more later on"
         if self.size is None:
@@ -243,11 +268,23 @@ class _Source:
             return f"a betting tree of up to {most:,} nodes, and that of {self.name} has {actions:.2e}"
         if self.device != CPU:  # whose memory counts then: see `DeviceGame`
             return None
-        wanted, there = self._bytes(tables, self._dtype(tables)), machine.available_memory()
-        if wanted > there:
-            tables_of = f"the tables of {self.name}"
-            return f"{wanted / 1e9:,.1f} GB of memory for {tables_of}, and {there / 1e9:,.1f} GB are available"
-        return None
+        return Cost(self._bytes(tables, self._dtype(tables))).lack(f"the tables of {self.name}")
+
+    def flat_cost(self, tables: int) -> Cost:
+        """What a flat tree takes, with tables over its slots."""
+        states = self.size.states.total if self.size else 0
+        return Cost(states * PER_STATE, disk=3 * tables * states)
+
+    def vector_cost(self, tables: int) -> Cost:
+        """What the public tree takes, with tables over (board, row) × hand."""
+        dtype = self._dtype(tables)
+        kept = self._bytes(tables, dtype)
+        return replace(walk_cost(self.vectors, kept, dtype), disk=3 * kept)
+
+    def disk_cost(self, tables: int) -> Cost:
+        """What subgames on disk take, if they shrink to a quarter when they are packed."""
+        cut = self.on_disk.subgames
+        return Cost(cut.memory * tables, disk=4 * cut.numbers * tables // PACKED, iteration=cut.seconds)
 
     def _dtype(self, tables: int) -> npt.DTypeLike:
         single = self.device != CPU or self._bytes(tables, np.float64) > SINGLE
@@ -256,12 +293,12 @@ class _Source:
     def _bytes(self, tables: int, dtype: npt.DTypeLike) -> int:
         return tables * prod(self.vectors.shape) * data_type(dtype).itemsize
 
-    def problem(self, form: str, tables: int) -> Problem:
+    def problem(self, form: str, tables: int, *, compact: bool = False) -> Problem:
         """The game in a form that lacks nothing."""
         if form == DISK:
             return self.on_disk
         if form == VECTOR:
-            kind = TwoByteProblem if self.compact else VectorProblem
+            kind = TwoByteProblem if compact else VectorProblem
             return kind(self.vectors, self._dtype(tables), self.device)
         if self.game is None:
             from kilt.tree.openspiel import openspiel_tree
@@ -294,8 +331,6 @@ def _fitting(source: _Source, form: str | None) -> list[str]:
     return [
         name
         for name, entry in ALGORITHMS.items()
-        if (source.threads == 1 or entry.threads)
-        and any(
-            form in (None, own) and source.lacks(own, entry.tables) is None for own in entry.forms if own != ABSTRACT
-        )
+        if entry.shares(source.threads)
+        and any(form in (None, own) and method.lacks(source) is None for own, method in entry.whole.items())
     ]

@@ -8,14 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from kilt.engines import engine_named
 from kilt.errors import RunError
+from kilt.solve.abstract_methods import (
+    AbstractMethod,
+    AnswerMethod,
+    BucketDiskMethod,
+    JointMethod,
+    PublicSamplingMethod,
+    ResponseMethod,
+    SamplingMethod,
+    WalkMethod,
+    abstract_method,
+)
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.cfr import Cfr
 from kilt.solve.counter import CounterSolver
 from kilt.solve.external import External
+from kilt.solve.methods import WHOLE, DiskMethod, FlatMethod, Make, VectorMethod, WholeMethod, whole_method
 from kilt.solve.opponents import RESPONSE, SCHEMES, Opponent
 from kilt.solve.problem import ABSTRACT, CPU, DISK, FLAT, FORMS, VECTOR, FlatProblem, Problem, VectorProblem
 from kilt.solve.sampled import Sampled
@@ -36,35 +48,53 @@ UNSIGNED = tuple(name for name, row in VARIANTS.items() if row.unsigned)
 _LEARNING = tuple(name for name, row in VARIANTS.items() if not row.predictive)
 COUNTER_BASES = (*_LEARNING, EXTERNAL, JOINT, *(f"{JOINT}:{name}" for name in _LEARNING))  # of counter-strategies
 
-Make: TypeAlias = Callable[[Any, int], Solver]  # from a problem of a form, and a seed
-
 
 class Algorithm(NamedTuple):
-    """An entry of the menu: what it is, and how it is made for each form of a game that it works on."""
+    """An entry of the menu: what it is, and how it solves games of each form that it works on.
+
+    Plain functions of a problem and a seed will do to make solvers; a `Method` knows what that takes, too.
+    """
 
     what: str
     make: Mapping[str, Make]  # by form
-    tables: int = 2  # that it keeps in vector form
-    threads: bool = False  # whether several can share its walks over all boards, in vector form
-    gpu: bool = False  # whether these can run on a GPU
-    walks: bool = True  # whether it walks all boards and hands of an abstract game,
-    samples: bool = False  # or those of a board that is drawn for each iteration
-    opponent: bool = False  # whether it keeps a table for an opponent who sees all cards
-    trunk: int = 0  # rounds in which that opponent learns
     exact: bool = False  # whether it is done after one step
-    disk: int = 0  # tables that it keeps in subgames on disk
-    joint: bool = False  # whether it takes the cards of an abstract game from tables over pairs of bucket sequences
-    compact: bool = False  # whether its tables have two bytes an entry
-    against: bool = False  # whether it answers a model of an opponent: see `counter`
 
     @property
     def forms(self) -> tuple[str, ...]:
         """The forms of a game that it works on, the one for small games first."""
         return tuple(form for form in FORMS if form in self.make)
 
+    @property
+    def threads(self) -> bool:
+        """Whether several threads can share its walks over all boards of a game as it is."""
+        return self.shares(2)
+
+    def shares(self, threads: int = 1, device: str = CPU) -> bool:
+        """Whether it solves games as they are in so many threads, on a device."""
+        return any(method.shares(threads, device) for method in self.whole.values())
+
+    @property
+    def whole(self) -> dict[str, WholeMethod]:
+        """How it solves games as they are, by form."""
+        return {form: whole_method(form, self.make[form]) for form in WHOLE if form in self.make}
+
+    @property
+    def abstract(self) -> AbstractMethod:
+        """How it solves abstract games; RunError if it does not."""
+        if ABSTRACT not in self.make:
+            able = [name for name, entry in ALGORITHMS.items() if ABSTRACT in entry.make]
+            raise RunError(f"{self.what} does not solve abstract games: use one of {', '.join(able)}")
+        return abstract_method(self.make[ABSTRACT])
+
+
+def _tables_of(variant: str | Variant) -> int:
+    """Regrets and averages; predictive variants keep the last regrets too."""
+    return 2 + ((VARIANTS[variant] if isinstance(variant, str) else variant).predictive > 0)
+
 
 def _full_width(variant: str | Variant) -> dict[str, Make]:
     """CFR and its variants on all forms."""
+    tables = _tables_of(variant)
 
     def flat(problem: FlatProblem, seed: int) -> Solver:
         return Cfr(FlatTables(problem.tree.nodes), variant)
@@ -77,7 +107,8 @@ def _full_width(variant: str | Variant) -> dict[str, Make]:
     def abstract(problem: AbstractProblem, seed: int) -> Solver:
         return _bucketed(problem, variant, seed=seed)
 
-    return {FLAT: flat, VECTOR: vector, ABSTRACT: abstract}
+    vectors = VectorMethod(vector, tables, threads=True, gpu=True)
+    return {FLAT: FlatMethod(flat, tables), VECTOR: vectors, ABSTRACT: WalkMethod(abstract, tables)}
 
 
 def _bucketed(problem: AbstractProblem, variant: str | Variant, **how: Any) -> Solver:
@@ -117,7 +148,7 @@ def _compact(variant: str) -> dict[str, Make]:
 
         return Cfr(CompactTables(problem.walker), variant)
 
-    return {VECTOR: vector}
+    return {VECTOR: VectorMethod(vector, 1, threads=True, gpu=True, compact=True)}  # two of two bytes are one of four
 
 
 def _chance_sampled(scheme: str, variant: str = "cfr") -> dict[str, Make]:
@@ -129,12 +160,14 @@ def _chance_sampled(scheme: str, variant: str = "cfr") -> dict[str, Make]:
         return Cfr(TreeTables(problem.game, problem.dtype, scheme=scheme, seed=seed), variant)
 
     def abstract(problem: AbstractProblem, seed: int) -> Solver:
-        if scheme == "pcs" and problem.cost.samples_drawn:
+        if scheme == "pcs" and problem.walk.samples_drawn:
             tables = DrawnTables(problem.without_boards, problem.abstract.cards, seed=seed)
             return Cfr(tables, variant, problem.shares_by(tables.bucketed))
         return _bucketed(problem, variant, scheme=scheme, seed=seed)
 
-    return {VECTOR: vector, ABSTRACT: abstract}
+    public, tables = scheme == "pcs", _tables_of(variant)
+    walks = PublicSamplingMethod(abstract, tables) if public else WalkMethod(abstract, tables, samples=True)
+    return {VECTOR: VectorMethod(vector, tables, gpu=public), ABSTRACT: walks}
 
 
 def _joint(variant: str) -> dict[str, Make]:
@@ -143,7 +176,7 @@ def _joint(variant: str) -> dict[str, Make]:
     def abstract(problem: AbstractProblem, seed: int) -> Solver:
         return _pairs(problem, variant)
 
-    return {ABSTRACT: abstract}
+    return {ABSTRACT: JointMethod(abstract, 3)}
 
 
 def _sampled(scheme: str) -> dict[str, Make]:
@@ -152,7 +185,7 @@ def _sampled(scheme: str) -> dict[str, Make]:
     def flat(problem: FlatProblem, seed: int) -> Solver:
         return Sampled(problem.tree.nodes, scheme, seed)
 
-    return {FLAT: flat}
+    return {FLAT: FlatMethod(flat)}
 
 
 def _external(problem: AbstractProblem, seed: int) -> Solver:
@@ -196,7 +229,7 @@ def _on_disk(variant: str, *, averaging: bool) -> dict[str, Make]:
             return Cfr(shared, variant, lambda strategy: shares.whole(shared.shares(strategy, cards)))
         return Cfr(DiskTables(cut, averaging=averaging), variant, shares.of_strategy)
 
-    return {DISK: disk, ABSTRACT: abstract}
+    return {DISK: DiskMethod(disk, 1 + averaging), ABSTRACT: BucketDiskMethod(abstract, 1 + averaging)}
 
 
 def _cfr_br(trunk: int, variant: str = "cfr") -> dict[str, Make]:
@@ -217,20 +250,25 @@ def _cfr_br(trunk: int, variant: str = "cfr") -> dict[str, Make]:
 
             drawn = DrawnDeviceTables(problem.without_boards, problem.abstract.cards, trunk=trunk, seed=seed)
             return Cfr(drawn, variant, problem.shares_by(drawn.bucketed))
-        if problem.cost.draws(trunk):
+        if problem.walk.draws(trunk):
             tables = DrawnTables(problem.without_boards, problem.abstract.cards, trunk=trunk, seed=seed)
             return Cfr(tables, variant, problem.shares_by(tables.bucketed))
         return _bucketed(problem, variant if trunk else "cfr+", opponent="response", trunk=trunk, seed=seed)
 
-    return ({} if trunk else {FLAT: flat}) | {VECTOR: vector, ABSTRACT: abstract}
+    vectors = VectorMethod(vector, 3, threads=True, gpu=True)
+    walks = ResponseMethod(abstract, 3, samples=trunk > 0, trunk=trunk)
+    return ({} if trunk else {FLAT: FlatMethod(flat, 3)}) | {VECTOR: vectors, ABSTRACT: walks}
 
 
-def _counter(base: str) -> dict[str, Make]:
+def _counter(kind: str, base: str = DEFAULT_BASE) -> dict[str, Make]:
     """Answers to the model that a problem is against: two solves by CFR or external sampling, a seat each."""
     plain, _, variant = base.partition(":")
 
     def both(problem: Problem, seat: Callable[[int], Solver]) -> Solver:
-        assert problem.against
+        if problem.against is None:
+            raise RunError(
+                "rnr and dbr answer a model of an opponent: use `kilt counter`, or give the problem `against`"
+            )
         return CounterSolver((seat(1), seat(0)), problem.against)
 
     def flat(problem: FlatProblem, seed: int) -> Solver:
@@ -256,7 +294,13 @@ def _counter(base: str) -> dict[str, Make]:
 
         return both(problem, seat)
 
-    return {ABSTRACT: abstract} if plain in (EXTERNAL, JOINT) else {FLAT: flat, VECTOR: vector, ABSTRACT: abstract}
+    if plain == EXTERNAL:
+        return {ABSTRACT: AnswerMethod(abstract, answers=True)}
+    if plain == JOINT:  # six for each seat, those of the model, and its policy
+        return {ABSTRACT: JointMethod(abstract, 14, answers=True)}
+    tables = 6 if kind == "rnr" else 8  # of both seats, with those of the model
+    vectors, walks = VectorMethod(vector, tables, threads=True), WalkMethod(abstract, tables, answers=True)
+    return {FLAT: FlatMethod(flat, tables), VECTOR: vectors, ABSTRACT: walks}
 
 
 def _exact(problem: FlatProblem, seed: int) -> Solver:
@@ -266,97 +310,58 @@ def _exact(problem: FlatProblem, seed: int) -> Solver:
 
 
 ALGORITHMS: dict[str, Algorithm] = {
-    "cfr": Algorithm("counterfactual regret minimisation, full walks", _full_width("cfr"), threads=True, gpu=True),
+    "cfr": Algorithm("counterfactual regret minimisation, full walks", _full_width("cfr")),
     "cfr+": Algorithm(
         "CFR+: regret matching+, average weighted by iteration; cfr+:compact with tables of two bytes an entry",
         _full_width("cfr+"),
-        threads=True,
-        gpu=True,
     ),
     "cfr+current": Algorithm(
-        "CFR+ without an average: the current strategy is the result", {VECTOR: _current}, tables=1, threads=True
+        "CFR+ without an average: the current strategy is the result",
+        {VECTOR: VectorMethod(_current, 1, threads=True)},
     ),
     "cfr+disk": Algorithm(
         "CFR+ with regrets on disk, for games larger than memory; cfr+disk:average keeps an average too",
         _on_disk("cfr+", averaging=False),
-        tables=0,
-        threads=True,
-        disk=1,
     ),
-    "linear": Algorithm("linear CFR", _full_width("linear"), threads=True, gpu=True),
-    "dcfr": Algorithm("discounted CFR (1.5, 0, 2)", _full_width("dcfr"), threads=True, gpu=True),
-    "dcfr+": Algorithm("discounted CFR by regret matching+ (1.5, −∞, 4)", _full_width("dcfr+"), threads=True, gpu=True),
+    "linear": Algorithm("linear CFR", _full_width("linear")),
+    "dcfr": Algorithm("discounted CFR (1.5, 0, 2)", _full_width("dcfr")),
+    "dcfr+": Algorithm("discounted CFR by regret matching+ (1.5, −∞, 4)", _full_width("dcfr+")),
     "dcfr-restart": Algorithm(
-        "discounted CFR (1.5, 0, 3) whose average restarts after iterations 4, 16, 64, …",
-        _full_width("dcfr-restart"),
-        threads=True,
-        gpu=True,
+        "discounted CFR (1.5, 0, 3) whose average restarts after iterations 4, 16, 64, …", _full_width("dcfr-restart")
     ),
     "hs-dcfr": Algorithm(
-        f"discounted CFR whose exponents change over {HORIZON:,} iterations: HS-DCFR(30)",
-        _full_width("hs-dcfr"),
-        threads=True,
-        gpu=True,
+        f"discounted CFR whose exponents change over {HORIZON:,} iterations: HS-DCFR(30)", _full_width("hs-dcfr")
     ),
-    "pcfr+": Algorithm(
-        "predictive CFR+, average weighted by the square of the iteration",
-        _full_width("pcfr+"),
-        tables=3,
-        threads=True,
-        gpu=True,
-    ),
+    "pcfr+": Algorithm("predictive CFR+, average weighted by the square of the iteration", _full_width("pcfr+")),
     "sapcfr+": Algorithm(
-        "predictive CFR+ with asymmetric steps: a third of the last regrets is predicted",
-        _full_width("sapcfr+"),
-        tables=3,
-        threads=True,
-        gpu=True,
+        "predictive CFR+ with asymmetric steps: a third of the last regrets is predicted", _full_width("sapcfr+")
     ),
-    "pdcfr+": Algorithm(
-        "predictive discounted CFR+ (2.3, −∞, 5)", _full_width("pdcfr+"), tables=3, threads=True, gpu=True
-    ),
+    "pdcfr+": Algorithm("predictive discounted CFR+ (2.3, −∞, 5)", _full_width("pdcfr+")),
     "hs-pcfr+": Algorithm(
         f"predictive CFR+ whose average has an exponent that changes over {HORIZON:,} iterations: HS-PCFR+(30)",
         _full_width("hs-pcfr+"),
-        tables=3,
-        threads=True,
-        gpu=True,
     ),
     "cfr-br": Algorithm(
         "CFR against best responses; cfr-br:1 against a hybrid that learns in the first round, cfr-br:2:linear with "
         "another variant of CFR, and so on",
         _cfr_br(0),
-        tables=3,
-        threads=True,
-        opponent=True,
-        gpu=True,
     ),
-    "cs": Algorithm(
-        "Monte Carlo CFR with chance sampling: boards and both hands are drawn", _chance_sampled("cs"), samples=True
-    ),
-    "opcs": Algorithm(
-        "opponent-public chance sampling: boards and the opponent's hand", _chance_sampled("opcs"), samples=True
-    ),
-    "spcs": Algorithm("self-public chance sampling: boards and the own hand", _chance_sampled("spcs"), samples=True),
+    "cs": Algorithm("Monte Carlo CFR with chance sampling: boards and both hands are drawn", _chance_sampled("cs")),
+    "opcs": Algorithm("opponent-public chance sampling: boards and the opponent's hand", _chance_sampled("opcs")),
+    "spcs": Algorithm("self-public chance sampling: boards and the own hand", _chance_sampled("spcs")),
     "pcs": Algorithm(
-        "public chance sampling: boards; pcs:cfr+ with another variant of CFR, and so on",
-        _chance_sampled("pcs"),
-        samples=True,
-        gpu=True,
+        "public chance sampling: boards; pcs:cfr+ with another variant of CFR, and so on", _chance_sampled("pcs")
     ),
     "joint": Algorithm(
         "CFR+ by tables over pairs of bucket sequences, for few buckets; joint:cfr with another variant, and so on",
         _joint("cfr+"),
-        tables=3,
-        walks=False,
-        joint=True,
     ),
     "external": Algorithm(
-        "Monte Carlo CFR with external sampling", _sampled("external") | {ABSTRACT: _external}, walks=False
+        "Monte Carlo CFR with external sampling", _sampled("external") | {ABSTRACT: SamplingMethod(_external)}
     ),
     "outcome": Algorithm("Monte Carlo CFR with outcome sampling", _sampled("outcome")),
     "pure": Algorithm("pure CFR: strategies are sampled as pure ones", _sampled("pure")),
-    "lp": Algorithm("the sequence-form linear programme: exact, in one step", {FLAT: _exact}, exact=True),
+    "lp": Algorithm("the sequence-form linear programme: exact, in one step", {FLAT: FlatMethod(_exact)}, exact=True),
 }
 
 
@@ -364,17 +369,11 @@ ALGORITHMS: dict[str, Algorithm] = {
 COUNTERS: dict[str, Algorithm] = {
     "rnr": Algorithm(
         "restricted Nash response to a model by CFR+; rnr:external by external sampling, rnr:joint by joint tables",
-        _counter(DEFAULT_BASE),
-        tables=6,
-        threads=True,
-        against=True,
+        _counter("rnr"),
     ),
     "dbr": Algorithm(
         "data-biased response to a model by CFR+; dbr:external by external sampling, dbr:joint by joint tables",
-        _counter(DEFAULT_BASE),
-        tables=8,
-        threads=True,
-        against=True,
+        _counter("dbr"),
     ),
 }
 
@@ -391,9 +390,7 @@ def algorithm_named(name: str | Variant | Algorithm) -> Algorithm:
     if isinstance(name, Algorithm):
         return name
     if isinstance(name, Variant):
-        return Algorithm(
-            f"cfr{tuple(name)}", _full_width(name), tables=2 + (name.predictive > 0), threads=True, gpu=True
-        )
+        return Algorithm(f"cfr{tuple(name)}", _full_width(name))
     plain, _, more = name.partition(":")
     trunk, colon, variant = more.partition(":")
     if (
@@ -401,25 +398,19 @@ def algorithm_named(name: str | Variant | Algorithm) -> Algorithm:
         and trunk.isdecimal()
         and (not colon or (variant in _LEARNING and variant in STEADY and int(trunk)))
     ):
-        make = _cfr_br(int(trunk), variant or "cfr")
-        return ALGORITHMS[plain]._replace(make=make, samples=int(trunk) > 0, trunk=int(trunk))
-    if plain in UNSIGNED and more == "compact":  # two tables of two bytes are one of four
-        return ALGORITHMS[plain]._replace(make=_compact(plain), tables=1, compact=True)
+        return ALGORITHMS[plain]._replace(make=_cfr_br(int(trunk), variant or "cfr"))
+    if plain in UNSIGNED and more == "compact":
+        return ALGORITHMS[plain]._replace(make=_compact(plain))
     if name == "cfr+disk:average":
-        return ALGORITHMS[plain]._replace(make=_on_disk("cfr+", averaging=True), disk=2)
+        return ALGORITHMS[plain]._replace(make=_on_disk("cfr+", averaging=True))
     if plain in UNSIGNED and more in ("disk", "disk:average"):
-        averaging = more != "disk"
-        return ALGORITHMS["cfr+disk"]._replace(make=_on_disk(plain, averaging=averaging), disk=1 + averaging)
+        return ALGORITHMS["cfr+disk"]._replace(make=_on_disk(plain, averaging=more != "disk"))
     if plain == JOINT and more in VARIANTS:
         return ALGORITHMS[plain]._replace(make=_joint(more))
     if plain in SCHEMES and more in STEADY:
-        return ALGORITHMS[plain]._replace(make=_chance_sampled(plain, more), tables=2 + (VARIANTS[more].predictive > 0))
+        return ALGORITHMS[plain]._replace(make=_chance_sampled(plain, more))
     if plain in COUNTERS and more in ("", *COUNTER_BASES):
-        joint = more.partition(":")[0] == JOINT
-        walks = more != EXTERNAL and not joint
-        tables = 14 if joint else COUNTERS[plain].tables  # six for each seat, those of the model, and its policy
-        entry, make = COUNTERS[plain]._replace(tables=tables), _counter(more or DEFAULT_BASE)
-        return entry._replace(make=make, threads=walks, walks=walks, joint=joint)
+        return COUNTERS[plain]._replace(make=_counter(plain, more or DEFAULT_BASE))
     if plain in COUNTERS:
         raise RunError(f"unknown algorithm {name!r}: after {plain}: comes one of {', '.join(COUNTER_BASES)}")
     if name not in ALGORITHMS:
@@ -444,6 +435,4 @@ def make_solver(problem: Problem, algorithm: str | Variant | Algorithm, seed: in
         fitting = [name for name, other in ALGORITHMS.items() if problem.form in other.make]
         called = algorithm if isinstance(algorithm, str) else entry.what
         raise RunError(f"{called} does not come in {problem.form} form: use one of {', '.join(fitting)}")
-    if entry.against and problem.against is None:
-        raise RunError("rnr and dbr answer a model of an opponent: use `kilt counter`, or give the problem `against`")
     return entry.make[problem.form](problem, seed)

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kilt import artifact, machine
+from kilt import artifact
 from kilt.abstraction.actions import NEAR, ActionAbstraction, ActionsByChipsLeft
 from kilt.config import SPOT
+from kilt.cost import Cost
 from kilt.errors import CardError, GameError, KiltError, RunError, file_errors, quoted, shortened
 from kilt.evaluate.judge import Figures, VectorJudge
 from kilt.games import load_game
@@ -38,6 +39,7 @@ from kilt.runs.budget import Budget, Step
 from kilt.runs.folder import RunFolder, RunIdentity, room_for
 from kilt.runs.run import Run
 from kilt.solve.cfr import Cfr
+from kilt.solve.methods import walk_cost
 from kilt.solve.problem import CPU, VectorProblem, precision_of, require_device
 from kilt.solve.registry import make_solver
 from kilt.solve.solver import Solver
@@ -345,7 +347,9 @@ class Spot(Record, Drawable):
             self._require_device()
         game = self.tree(threads, kept=begun is not None)
         compact = self.compact and len(game.tree.rows) > 1  # one round is small
-        estimate_of(game, compact=compact, kept=bool(save or begun), device=device).require_memory()
+        cost = cost_of(game, compact=compact, kept=bool(save or begun), device=device)
+        if cost.memory > SMALL:  # asking takes as long as a river
+            cost.require()
         algorithm = begun.identity.algorithm if begun else ALGORITHM
         problem, solver = _problem(game, algorithm, compact=compact, device=device)
         known = artifact.fingerprint(self.toml())
@@ -470,27 +474,7 @@ class SpotBudget(NamedTuple):
         return Budget(self.iterations, self.seconds, None if target is None else target / 100 * pot * UNIT)
 
 
-class SpotEstimate(NamedTuple):
-    """What a spot takes, before anything of it is made."""
-
-    nodes: int  # of the betting tree
-    boards: int  # that differ by more than suits, in all rounds
-    cells: int  # infoset-actions: entries of a table
-    memory: int  # bytes at the peak
-    seconds: float  # a guess: for `USUAL` iterations on one thread
-    device: int = 0  # bytes of a GPU, where the spot is solved there
-
-    def require_memory(self) -> None:
-        """Raise RunError where memory does not suffice."""
-        there = machine.available_memory() if self.memory > SMALL else SMALL  # asking takes as long as a river
-        if self.memory > there:
-            raise RunError(
-                f"the spot takes {self.memory / 1e9:,.1f} GB of memory, and {there / 1e9:,.1f} GB are available: use "
-                "fewer bets, `compact` tables, or begin on a later round"
-            )
-
-
-def estimate_of(game: VectorGame, *, compact: bool = False, kept: bool = False, device: str = CPU) -> SpotEstimate:
+def cost_of(game: VectorGame, *, compact: bool = False, kept: bool = False, device: str = CPU) -> Cost:
     """What it takes to solve a spot, from its public tree: tables of regrets and averages, and workspaces.
 
     Parameters
@@ -512,23 +496,22 @@ def estimate_of(game: VectorGame, *, compact: bool = False, kept: bool = False, 
         tables = whole * (2 if kept else 1) + 2 * game.threads * whole // parts
     elif device != CPU:
         tables = whole * (4 if kept else 1)  # a checkpoint is written from copies, and measured before
-    places = int(tree.nodes.place.max()) + 1
-    workspaces = game.threads * 2 * places * hands * (8 + np.dtype(TABLES).itemsize)
-    seconds = USUAL * (COMPACT_SECONDS if compact else SECONDS) * rows * hands
-    return SpotEstimate(len(tree.nodes.kind), len(tree.weight), rows * hands, tables + workspaces, seconds)
+    cost = walk_cost(game, tables, TABLES, COMPACT_SECONDS if compact else SECONDS)
+    remedy = "use fewer bets, `compact` tables, or begin on a later round"
+    return replace(cost, disk=3 * 2 * whole if kept else 0, what="the spot", remedy=remedy)
 
 
-def estimate_of_run(run: Run) -> SpotEstimate:
+def cost_of_run(run: Run) -> Cost:
     """What a run takes that solves a spot."""
     assert isinstance(run.problem, VectorProblem)
     problem, kept = run.problem, run.folder is not None
-    found = estimate_of(problem.game, compact=isinstance(problem, TwoByteProblem), kept=kept, device=problem.device)
+    cost = cost_of(problem.game, compact=isinstance(problem, TwoByteProblem), kept=kept, device=problem.device)
     if problem.device == CPU:
-        return found
+        return cost
     from kilt.tree.gpu.device import DeviceGame  # imports the GPU library
 
     assert isinstance(problem.walker, DeviceGame)
-    return found._replace(device=problem.walker.wanted())
+    return replace(cost, device=problem.walker.wanted())
 
 
 def _problem(game: VectorGame, algorithm: str, *, compact: bool, device: str) -> tuple[VectorProblem, Solver]:

@@ -174,17 +174,16 @@ def taken(plan: RunPlan) -> dict[str, Any]:
 
     ``seconds`` are those of its budget, or of an iteration times how many there are, and of building cards.
     """
-    found, budget = plan.estimate(), plan.budget
+    cost, budget = plan.cost(), plan.budget
     seconds = [] if budget.seconds is None else [budget.seconds]
-    if found.seconds is not None and budget.iterations:
-        seconds.append(found.seconds * budget.iterations)
-    build = found.cards.seconds if found.cards else 0.0
+    if cost.iteration is not None and budget.iterations:
+        seconds.append(cost.iteration * budget.iterations)
     return {
-        "entries": sum(found.size.slots),
-        "memory": found.peak,
-        "disk": found.disk,
-        "fits": found.fits,
-        "seconds": min(seconds) + build if seconds else None,
+        "entries": sum(plan.size.slots),
+        "memory": cost.resident,
+        "disk": cost.disk,
+        "fits": cost.fits,
+        "seconds": min(seconds) + (cost.seconds or 0.0) if seconds else None,
         "budget": str(budget),
     }
 

@@ -46,7 +46,7 @@ def _problem(name: str, trunk: int, seed: int, threads: int, device: str, folder
     config = {"game": name, "cards": cards, "solver": {"algorithm": f"cfr-br:{trunk}", "threads": threads}}
     plan, spec = resolve(config_of(config)).on(device), AbstractionSpec.named(cards, deal)
     plan = replace(plan, cards=(replace(spec, plan=replace(spec.plan, seed=seed)),))
-    wanted = plan.estimate()
+    wanted = plan.cost()
     if device == CPU and not wanted.fits:  # a GPU is asked for its own memory
         raise RunError(
             f"a trunk of {trunk} rounds takes {wanted.memory / 1e9:,.0f} GB of memory on {name}: use --game short.4-1, "

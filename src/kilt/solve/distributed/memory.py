@@ -18,6 +18,7 @@ from kilt.abstraction.abstract_game import AbstractSize
 from kilt.abstraction.features import Deal
 from kilt.abstraction.plan import Plan
 from kilt.arrays import data_type
+from kilt.cost import Cost
 from kilt.solve.distributed.partition import Level, levels
 from kilt.solve.external_kernels import NODE, PLACE
 
@@ -37,29 +38,16 @@ def most_deals(places: int) -> int:
     return min(MOST, int(ROOM / (places * UNDER_WAY)))
 
 
-class PartMemory(NamedTuple):
-    """Bytes that a process holds; cards, which are mapped from files, are left out."""
-
-    tables: int  # regrets and counts
-    work: int  # at most: the betting tree, deals that are under way, the part of a strategy that is measured or written
-
-    @property
-    def held(self) -> int:
-        """Bytes of all arrays."""
-        return self.tables + self.work
-
-    @property
-    def process(self) -> int:
-        """Bytes: the resident size of the process at its peak."""
-        return machine.PROCESS + self.held
-
-
 class PartsMemory(NamedTuple):
-    """What each process of a run in parts holds."""
+    """What each process of a run in parts holds; cards, which are mapped from files, are left out.
+
+    The part "tables" of each cost has regrets and counts. The rest is the betting tree, deals that are under way, and
+    the part of a strategy that is measured or written.
+    """
 
     levels: list[Level]
-    head: PartMemory
-    blades: list[PartMemory]  # [level] of the blade that has most
+    head: Cost
+    blades: list[Cost]  # [level] of the blade that has most
 
     @classmethod
     def of(
@@ -104,7 +92,7 @@ class PartsMemory(NamedTuple):
         trunk, whole, classes = found[0].slots, sum(size.slots), 1
         passing = max(batch * places[0] * UNDER_WAY, size.nodes * LISTED + trunk * byte)
         head = size.nodes * (TREE + WALKED) + batch * PER_DEAL + passing
-        each, labels = list[PartMemory](), 0  # bytes of the classes of all next boards, on a blade below another
+        each, labels = list[Cost](), 0  # bytes of the classes of all next boards, on a blade below another
         kept = [*places[1:], 0]  # of deals that blades below go on with
         for level, public, under, between in zip(found[1:], plan.public, blades, kept, strict=False):
             r = public.round - 1
@@ -116,12 +104,17 @@ class PartsMemory(NamedTuple):
             work = size.nodes * (TREE + threads * WALKED) + threads * batch * PER_DEAL + (labels if each else 0)
             measuring = together * (size.nodes * MEASURED + 2 * played * byte)
             passing = threads * batch * between * UNDER_WAY
-            each.append(PartMemory(level.memory(words), work + max(measuring, passing, WRITTEN)))
-        return cls(found, PartMemory(found[0].memory(words), head), each)
+            each.append(part_cost(level.memory(words), work + max(measuring, passing, WRITTEN)))
+        return cls(found, part_cost(found[0].memory(words), head), each)
 
     def here(self, *, one_process: bool) -> int:
         """Bytes on a machine that has the head and all blades; or all of them are threads of `one_process`."""
         spread = zip(self.levels[1:], self.blades, strict=True)
-        held = self.head.held + sum(level.blades * blade.held for level, blade in spread)
+        held = self.head.memory + sum(level.blades * blade.memory for level, blade in spread)
         processes = 1 if one_process else 1 + sum(level.blades for level in self.levels[1:])
         return held + processes * machine.PROCESS
+
+
+def part_cost(tables: int, work: int) -> Cost:
+    """The memory of a process that has tables, and `work` bytes of other arrays."""
+    return Cost(tables + work, parts=(("tables", Cost(tables)),))

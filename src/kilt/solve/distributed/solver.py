@@ -26,7 +26,7 @@ from kilt.arrays import Array, FloatArray, IntArray, data_type
 from kilt.engines import Answer, Engine, EngineError, Job, Worker, WorkerLost, engine_named
 from kilt.solve.distributed.blades import SHARES, Child, Head, UnderWay, place_of, places_in
 from kilt.solve.distributed.lower import LowerChild, MiddleChild
-from kilt.solve.distributed.memory import PartsMemory, most_deals
+from kilt.solve.distributed.memory import PartsMemory, most_deals, part_cost
 from kilt.solve.distributed.partition import Partition, makespan, samples_for, shared_classes, shared_out, trunk_of
 from kilt.solve.distributed.shared import Batch, BatchResult, SharedGame, StrategyPart
 from kilt.solve.external import FULL, words_of
@@ -128,7 +128,7 @@ def look_for_blades(engine: Engine, held: PartsMemory, threads: int) -> None:
     """Raise EngineError where an engine has no room for all blades, or runs another kilt; asked before the work."""
     spread = zip(held.levels[1:], held.blades, strict=True)
     engine.dismiss(
-        engine.hire([Job(list, (), blade.process, threads) for level, blade in spread for _ in range(level.blades)])
+        engine.hire([Job(list, (), blade.resident, threads) for level, blade in spread for _ in range(level.blades)])
     )
 
 
@@ -221,9 +221,10 @@ class Distributed:
         """A blade of a level, from 0 on, that has some classes: see `LowerChild`."""
         part, first = self.partition.part(*(0 for _ in classes)), (Child, MiddleChild)[bool(self.below)]
         tables = 4 * words_of(self.game.options) * part.slots * prod(map(len, classes))
-        held = self._memory.blades[level]._replace(tables=tables)
+        held = self._memory.blades[level]
+        held = part_cost(tables, held.memory - dict(held.parts)["tables"].memory)
         make, own = (LowerChild, classes) if level else (first, classes[0])
-        return Job(make, (self.game, own, self.threads), held.process, self.threads)
+        return Job(make, (self.game, own, self.threads), held.resident, self.threads)
 
     @property
     def workers(self) -> list[Worker]:

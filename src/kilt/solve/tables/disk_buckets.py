@@ -18,10 +18,11 @@ from math import ceil, log2
 import numpy as np
 import numpy.typing as npt
 
-from kilt import artifact, machine
+from kilt import artifact
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.buckets import PlayerAbstractions
 from kilt.arrays import Array, FloatArray, IntArray
+from kilt.cost import Cost
 from kilt.errors import RunError
 from kilt.solve.abstract import BucketedGame, DecisionPlace, bucket_layouts, rounded_shares
 from kilt.solve.abstract_problem import dtype_of
@@ -82,12 +83,8 @@ class BucketedSubgames(Subgames):
 
     def require_memory(self, tables: int) -> None:
         """Raise RunError where memory does not hold subgames with 1 or 2 tables."""
-        wanted, there = self.memory * tables, machine.available_memory()
-        if wanted > there:
-            raise RunError(
-                f"subgames of {self.game.game.name} take {wanted / 1e9:,.1f} GB of memory, and {there / 1e9:,.1f} GB "
-                "are available: use fewer buckets or bets, more classes of boards, or external"
-            )
+        remedy = "use fewer buckets or bets, more classes of boards, or external"
+        Cost(self.memory * tables, what=f"solving subgames of {self.game.game.name}", remedy=remedy).require()
 
     def _buckets_of_flops(self) -> list[tuple[int, int, list[IntArray]]]:
         """For each player and later round, [flop] the buckets that its hands have there; and how large buckets are."""

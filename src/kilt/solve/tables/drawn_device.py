@@ -18,8 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import Array, FloatArray, IntArray
-from kilt.errors import GameError, RunError
-from kilt.gpu import by_value, free_memory, kernels
+from kilt.cost import Cost
+from kilt.errors import GameError
+from kilt.gpu import by_value, kernels
 from kilt.solve.tables.drawn import Draw, DrawnTables, Trunk
 from kilt.solve.variants import Variant
 from kilt.tree.gpu.device_arrays import NODE, DeviceRound, Pull, learning_of
@@ -306,11 +307,8 @@ class DeviceDraws(DeviceFlops):
         tables = sum(map(len, self._decisions)) * columns * self._actions * (16 + size)
         draws = self.hands * (int(last) * boards[-1] + rounds + self.trunk.start[-1] * size)
         wanted = draws + tables + min(FOUND, self._rows[-1] * boards[-1] * self.hands * size)
-        if wanted > (there := free_memory()):
-            raise RunError(
-                f"{self.game.game.name} takes {wanted / 1e9:,.1f} GB of the GPU's memory with a trunk of "
-                f"{self.trunk.rounds} rounds, and {there / 1e9:,.1f} GB are free: leave out `--device gpu`"
-            )
+        what = f"{self.game.game.name} with a trunk of {self.trunk.rounds} rounds"
+        Cost(device=wanted, what=what, remedy="leave out `--device gpu`").require()
 
 
 def _weights(part: VectorTree) -> list[Array]:

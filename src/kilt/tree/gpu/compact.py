@@ -16,9 +16,10 @@ import numpy.typing as npt
 
 from kilt.arrays import Array, FloatArray, data_type
 from kilt.cards.equity import room_to_rank
-from kilt.errors import GameError, RunError
+from kilt.cost import Cost
+from kilt.errors import GameError
 from kilt.games.holdem import Holdem
-from kilt.gpu import NUMBERS, by_value, free_memory, kernels
+from kilt.gpu import NUMBERS, by_value, kernels
 from kilt.tree.gpu.device import DeviceTree
 from kilt.tree.gpu.device_arrays import IDLE, NODE, Pull
 from kilt.tree.gpu.flops_kernels import AT, COLUMNS, FIRST, HAND, LAST, LOWER, UPPER, rank_places
@@ -76,7 +77,7 @@ class CompactGame(Judged, DeviceTree):
         self._stakes = [self._put(betting.stakes(player).astype(self.dtype)) for player in (0, 1)]
         self._rows, self._decisions = betting.rows, betting.decisions
         self.entries, self.boards = len(betting.blocks), int(np.diff(self.tree.board_start)[-1])
-        self._require_memory()
+        Cost(device=self.wanted(), what=self.game.game.name, remedy="use a smaller game").require()
         self.rounds = [self._with_vectors(r) for r in range(self._last)]
         last = self._round(self._last, self.tree, ranked=False)
         self.last = last._replace(value=self.cupy.zeros((self.entries, self.boards, self.hands), self.dtype))
@@ -230,15 +231,6 @@ class CompactGame(Judged, DeviceTree):
                 to[:, column : column + 2] = lists + own[:, given : given + 2]
             to[:, 8:] = whole + own[:, FIRST : FIRST + 2] // (self._length + 1)
         return self._put(hand_at), places, self._put(live)
-
-    def _require_memory(self) -> None:
-        """Raise RunError where vectors and tables do not fit into the device's memory."""
-        wanted = self.wanted()
-        if wanted > (there := free_memory()):
-            raise RunError(
-                f"{self.game.game.name} takes {wanted / 1e9:,.1f} GB of the GPU's memory, and {there / 1e9:,.1f} GB are"
-                " free: use a smaller game"
-            )
 
     def moved(self) -> int:
         """Bytes of tables of the last round that an iteration reads and writes, at the least.

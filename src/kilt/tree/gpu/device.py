@@ -17,10 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import Array, FloatArray, IntArray, data_type
-from kilt.errors import GameError, RunError
+from kilt.cost import Cost
+from kilt.errors import GameError
 from kilt.games.holdem import Holdem
 from kilt.games.subgame import Subgame
-from kilt.gpu import by_value, free_memory, kernels, require_gpu
+from kilt.gpu import by_value, kernels, require_gpu
 from kilt.tree.gpu.device_arrays import (
     IDLE,
     NODE,
@@ -336,7 +337,7 @@ class DeviceGame(Judged, DeviceTree):
     def __init__(self, game: VectorGame, dtype: npt.DTypeLike = np.float32, tables: int = TABLES) -> None:
         super().__init__(game, dtype)
         self._tables = tables
-        self._require_memory()
+        self.cost().require()
         self.rounds = [self._with_vectors(r) for r in range(len(self.walks))]
 
     def table(self) -> Any:
@@ -434,14 +435,9 @@ class DeviceGame(Judged, DeviceTree):
         vectors = sum(sum(self._places[r]) * count * self.hands for r, count in enumerate(boards))
         return int((vectors + self._tables * prod(self.game.shape)) * self.dtype.itemsize)
 
-    def _require_memory(self) -> None:
-        """Raise RunError where vectors and tables do not fit into the device's memory."""
-        if (wanted := self.wanted()) <= (there := free_memory()):
-            return
+    def cost(self) -> Cost:
+        """What vectors and tables of a solver take of the device's memory."""
         remedy = "use a smaller game, or cfr+:compact, which takes about half of it"
         if isinstance(self.game.game, Subgame):
             remedy = "use fewer bets, or begin on a later round"
-        raise RunError(
-            f"{self.game.game.name} takes {wanted / 1e9:,.1f} GB of the GPU's memory, and {there / 1e9:,.1f} GB are"
-            f" free: leave out `--device gpu`, or {remedy}"
-        )
+        return Cost(device=self.wanted(), what=self.game.game.name, remedy=f"leave out `--device gpu`, or {remedy}")

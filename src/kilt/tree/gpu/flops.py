@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from kilt.arrays import Array, FloatArray, IntArray
 from kilt.cards.equity import room_to_rank
-from kilt.errors import RunError
+from kilt.cost import Cost
 from kilt.games.holdem import Holdem
-from kilt.gpu import free_memory, kernels
+from kilt.gpu import kernels
 from kilt.tree.gpu.device import BLOCK, DeviceTree
 from kilt.tree.gpu.device_arrays import NODE, VECTORS, DeviceRound, Pull
 from kilt.tree.gpu.flops_kernels import COLUMNS, rank_places
@@ -328,11 +328,8 @@ class DeviceFlops(DeviceTree):
             vectors += (sum(self._places[r]) + self._rows[r]) * number
         chances = sum(len(own) for own in self._decisions) * columns * self._actions
         wanted = (int(vectors) * self.hands + chances) * self.dtype.itemsize
-        if wanted > (there := free_memory()):
-            raise RunError(
-                f"{self.game.game.name} takes {wanted / 1e9:,.1f} GB of the GPU's memory flop by flop, and "
-                f"{there / 1e9:,.1f} GB are free: leave out `--device gpu`"
-            )
+        what = f"{self.game.game.name}, flop by flop,"
+        Cost(device=wanted, what=what, remedy="leave out `--device gpu`").require()
 
 
 class _Writer:

@@ -1,0 +1,220 @@
+"""What work takes, known before it begins: memory, disk, the memory of a GPU, and time.
+
+Whatever estimates returns a `Cost`; costs add up, and `Cost.require` is the one place that compares them with the
+machine.
+
+>>> cards = Cost(memory=3 * 10**9, disk=10**8, seconds=83.0, what="building the cards", remedy="use fewer buckets")
+>>> print(cards.then(Cost(memory=10**9, disk=2 * 10**6, iteration=0.021)))
+3.2 GB of memory, 102 MB on disk, about 1:23 min to build, about 21 ms an iteration
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from kilt import machine
+from kilt.errors import RunError
+
+
+class IterationPace(Protocol):
+    """How quickly something was measured to go."""
+
+    @property
+    def iterations(self) -> float:
+        """Iterations a second."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What work takes.
+
+    Attributes
+    ----------
+    memory : int
+        Bytes at the peak, without the process itself.
+    mapped : int
+        Bytes of `memory` that are mapped from files and need not fit.
+    device : int
+        Bytes of the memory of a GPU.
+    disk : int
+        Bytes on the disk of its folder.
+    cache : int
+        Bytes that are added to the cache of tables.
+    seconds : float or None
+        Before the first iteration; None if nothing is done before.
+    iteration : float or None
+        Seconds of an iteration; None if only a try would tell.
+    what, remedy : str
+        For the message of `require`: what work it is, and what to do if it does not fit.
+    parts : tuple of (str, Cost)
+        What it is made of, by names.
+    """
+
+    memory: int = 0
+    mapped: int = 0
+    device: int = 0
+    disk: int = 0
+    cache: int = 0
+    seconds: float | None = None
+    iteration: float | None = None
+    what: str = ""
+    remedy: str = ""
+    parts: tuple[tuple[str, Cost], ...] = ()
+
+    @property
+    def needed(self) -> int:
+        """Bytes of memory that have to fit."""
+        return self.memory - self.mapped
+
+    @property
+    def resident(self) -> int:
+        """Bytes: the resident size of a process at the peak of this work."""
+        return machine.PROCESS + self.memory
+
+    def then(self, later: Cost) -> Cost:
+        """Work after other work: the larger peak of both, and the sum of disk and time."""
+        memory = max(self.memory, later.memory)
+        return Cost(
+            memory,
+            memory - max(self.needed, later.needed),
+            max(self.device, later.device),
+            self.disk + later.disk,
+            self.cache + later.cache,
+            _sum(self.seconds, later.seconds),
+            self.iteration if later.iteration is None else later.iteration,
+            *((self.what, self.remedy) if self.what == later.what else ("", "")),
+            self.parts + later.parts,
+        )
+
+    def beside(self, other: Cost) -> Cost:
+        """Both at the same time on the same machine: the sum of memory, and the longer time."""
+        both = self.then(other)
+        memory, mapped = self.memory + other.memory, self.mapped + other.mapped
+        seconds = max((one for one in (self.seconds, other.seconds) if one is not None), default=None)
+        return replace(both, memory=memory, mapped=mapped, device=self.device + other.device, seconds=seconds)
+
+    def at(self, pace: IterationPace) -> Cost:
+        """The same work at a measured pace."""
+        return replace(self, iteration=1 / pace.iterations)
+
+    def named(self, name: str) -> Cost:
+        """The same work as a part with a name, for `then` and `part`."""
+        return replace(self, parts=((name, self),))
+
+    def part(self, name: str) -> Cost | None:
+        """The part of a name; None if there is none."""
+        return dict(self.parts).get(name)
+
+    @property
+    def fits(self) -> bool:
+        """Whether there is memory for it; that of a GPU is left out."""
+        return machine.fits_memory(machine.PROCESS + self.needed)
+
+    def lack(self, of: str = "") -> str | None:
+        """What is missing of memory, here or on the GPU, with both numbers; None if it fits.
+
+        `of` says in the text what the memory is for.
+        """
+        of = of and f" for {of}"
+        if self.needed and not self.fits:
+            there = machine.available_memory()
+            return f"{self.needed / 1e9:,.1f} GB of memory{of}, and {there / 1e9:,.1f} GB are available"
+        if self.device:
+            from kilt.gpu import free_memory  # asks for a GPU
+
+            if self.device > (free := free_memory()):
+                return f"{self.device / 1e9:,.1f} GB of the GPU's memory{of}, and {free / 1e9:,.1f} GB are free"
+        return None
+
+    def require(self, folder: Path | None = None) -> Cost:
+        """Compare with this machine, and return the cost itself.
+
+        Parameters
+        ----------
+        folder : Path, optional
+            Where its files will be. Left out: the disk is not looked at.
+
+        Raises
+        ------
+        RunError
+            The memory, here or on the GPU, does not suffice: the message says for what, and the remedy.
+        ArtifactError
+            The disk has no room.
+        """
+        for part in self._leaves():
+            if lack := part.lack():
+                raise RunError(f"{part.what} takes {lack}: {part.remedy}")
+        if folder:
+            from kilt import artifact  # imports NumPy
+
+            if self.cache:
+                artifact.require_room(artifact.cache_folder(), self.cache)
+            artifact.require_room(folder, self.disk)
+        return self
+
+    def _leaves(self) -> Iterator[Cost]:
+        """The parts that are work of their own, the one that needs most first; itself if it has none."""
+        if self.what:
+            yield self
+            return
+        for _, part in sorted(self.parts, key=lambda one: -one[1].needed):
+            yield from part._leaves()
+
+    def data(self) -> dict[str, Any]:
+        """The numbers, for programs: bytes, and seconds; what is unknown or not needed is left out."""
+        numbers = {
+            "memory_bytes": self.resident,
+            "mapped_bytes": self.mapped,
+            "device_bytes": self.device or None,
+            "disk_bytes": self.disk,
+            "cache_bytes": self.cache or None,
+            "seconds_before": self.seconds,
+            "iteration_seconds": self.iteration,
+        }
+        return {name: value for name, value in numbers.items() if value is not None}
+
+    def __str__(self) -> str:
+        sizes = {
+            f"{in_bytes(self.resident)} of memory": True,
+            f"{in_bytes(self.device)} of the GPU": self.device,
+            f"{in_bytes(self.disk)} on disk": self.disk,
+            f"{in_bytes(self.cache)} more in the cache": self.cache,
+            f"about {in_time(self.seconds or 0)} to build": self.seconds,
+            f"about {in_time(self.iteration or 0)} an iteration": self.iteration,
+        }
+        return ", ".join(text for text, whether in sizes.items() if whether)
+
+
+def _sum(*times: float | None) -> float | None:
+    """The sum of times that are known; None if none is."""
+    known = [one for one in times if one is not None]
+    return sum(known) if known else None
+
+
+def in_bytes(size: float) -> str:
+    """Bytes in a unit that fits.
+
+    >>> in_bytes(2048), in_bytes(2.5e6), in_bytes(12.34e9)
+    ('2 kB', '2 MB', '12.3 GB')
+    """
+    if size >= 1e9:
+        return f"{size / 1e9:,.1f} GB"
+    return f"{size / 1e6:,.0f} MB" if size >= 1e6 else f"{size / 1e3:,.0f} kB"
+
+
+def in_time(seconds: float) -> str:
+    """A time in a unit that fits.
+
+    >>> in_time(0.0213), in_time(12), in_time(83), in_time(20000), in_time(1.6e6)
+    ('21 ms', '12 s', '1:23 min', '6 h', '19 days')
+    """
+    if seconds < 1:
+        return f"{1000 * seconds:,.0f} ms" if seconds >= 0.001 else f"{1000 * seconds:.2g} ms"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    if seconds < 7200:
+        return f"{int(seconds) // 60}:{int(seconds) % 60:02d} min"
+    return f"{seconds / 3600:,.0f} h" if seconds < 2 * 86_400 else f"{seconds / 86_400:,.0f} days"
