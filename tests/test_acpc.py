@@ -561,7 +561,7 @@ def test_hands_of_phh_that_cannot_be_read():
         (', "p1 sm 8dJd", "p2 sm Td4d"]', "", "no TOML"),
         (', "p2 cc", "p1 sm', ', "p1 sm', "the rest is missing"),
         ("19400", "19500", "`finishing_stacks` are [20600, 19500], but [20600, 19400] follow"),
-        ("actions", "moves", "no list of `actions`"),
+        ("actions", "moves", "lacks a list of `actions`"),
     ):
         assert old in good
         hands, faults = read_phhs(f"[1]\n{good}\n[2]\n{good.replace(old, new)}\n[3]\n{good}", game)
@@ -826,7 +826,7 @@ def test_matches_that_cannot_begin():
     with pytest.raises(PlayError, match="both players are called 'a'"):
         serve(LIMIT, 1, names=("a", "a"))
     for host in ("", " "):
-        with pytest.raises(PlayError, match="the host is empty, which means every network"):
+        with pytest.raises(PlayError, match="the host is empty, which means all networks"):
             serve(LIMIT, 1, host=host)
     for limits in ({"response": 0}, {"start": -1}, {"per_hand": nan}, {"invalid": -1}, {"start": inf}):
         with pytest.raises(PlayError, match=r"the limit for .* must be"):
@@ -931,7 +931,7 @@ def test_an_agent_that_breaks_the_rules():
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.sendall(b"MATCHSTATE:1:3::|JdTc\r\n")
-        with pytest.raises(PlayError, match="cheat cannot go on in hand 3: 'r1' is not legal"):
+        with pytest.raises(PlayError, match="cheat failed in hand 3: 'r1' is not legal"):
             answer(Cheat(), NO_LIMIT, ours)
 
 
@@ -1039,7 +1039,7 @@ def test_classes_of_ones_own(tmp_path, monkeypatch):
     agent, game = load_player(f"{file}:Mine", LIMIT)
     assert (agent.name, game) == ("mine", LIMIT) and load_agent(f"{file}:Mine") == agent
     assert Dealer(LIMIT, 3).play(0, (agent, BASELINES["always-call"])).position.history == "cc/cc/cc/cc"
-    with pytest.raises(PlayError, match="mine cannot go on in hand 0: None is not legal after '': use one of f, c, r"):
+    with pytest.raises(PlayError, match="mine failed in hand 0: None is not legal after '': use one of f, c, r"):
         Dealer(LIMIT, 3).play(0, (BASELINES["always-call"], load_agent(f"{file}:Mute")))
     for name, words in {
         "Mine": "mine plays any poker game: say which one with --game",

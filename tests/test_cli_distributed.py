@@ -108,8 +108,8 @@ def closed_port():
     [
         (["--engine", "cloud"], ["unknown engine 'cloud'", "local, ray"]),
         (["--engine", "local", "--address", "127.0.0.1:1"], ["has no address"]),
-        (["--engine", "local", "--blades", 5], ["5 blades are to share 4 classes", "use 1 to 4"]),
-        (["--engine", "local", "--blades", "2x2"], ["of round 3, which has none of its own", "use fewer levels"]),
+        (["--engine", "local", "--blades", 5], ["5 blades cannot share 4 classes", "use 1 to 4"]),
+        (["--engine", "local", "--blades", "2x2"], ["of round 3, which has none", "use fewer levels"]),
         (["--blades", 2], ["--blades is about blades", "add --engine"]),
         (["--engine", "ray", "--address", "127.0.0.1:FREE"], ["there is no Ray cluster at"]),
         (["--engine", "ray", "--address", "nowhere"], ["no address of a Ray cluster"]),
@@ -125,7 +125,7 @@ def test_refused_before_any_work(config, tmp_path, options, words):
 
 def test_cards_without_classes(config, tmp_path):
     config.write_text(CONFIG.replace("cards.toml", "lossless"))
-    assert "have no classes of boards" in refused("solve", config, "--engine", "local", "--out", tmp_path / "run")
+    assert "has no classes of boards" in refused("solve", config, "--engine", "local", "--out", tmp_path / "run")
 
 
 def test_more_boards_than_there_are_are_refused_at_once(config):

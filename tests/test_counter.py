@@ -318,11 +318,11 @@ def test_from_logs_at_once(place, tmp_path):
 def test_what_cannot_be_answered_is_refused(place, tmp_path):
     config, model, out = str(place / "leduc.toml"), str(place / "ann"), str(tmp_path / "out")
     for said, *asked in (
-        ("p is 1.5: give a probability, from 0 to 1", "--model", model, "--p", "1.5"),
+        ("p is 1.5: use a probability, from 0 to 1", "--model", model, "--p", "1.5"),
         ("P_max is -1", "--model", model, "--p-max=-1"),
         ("unknown confidence function 'much'", "--model", model, "--confidence", "much"),
         ("--p is for a restricted Nash response", "--model", model, "--p", "0.5", "--p-max", "0.5"),
-        ("the model of Ann is empty", "--model", str(place / "empty")),
+        ("the model of Ann has no observations", "--model", str(place / "empty")),
         ("build the model for the same game", "--model", str(place / "kuhn")),
         ("unknown algorithm 'dbr:lp': after dbr: comes one of cfr, cfr+, linear", "--model", model, "-a", "lp"),
         ("nothing", "--model", str(place / "nothing")),

@@ -149,7 +149,7 @@ def test_boards_that_are_drawn(leduc, variant):
     for name, table in theirs.state().items():
         for found in (ours, again):
             np.testing.assert_allclose(found.state()[name], table, rtol=0, atol=1e-9)
-    with pytest.raises(RunError, match="a GPU walks all hands: draw nothing, or boards by pcs"):
+    with pytest.raises(RunError, match=r"a GPU walks all hands: use no sampling, or public chance sampling \(pcs\)"):
         DeviceTables(device, scheme="cs")
 
 
@@ -205,14 +205,14 @@ def test_a_run_on_the_device_is_judged_and_resumed(tmp_path):
 
 
 def test_what_does_not_go_on_a_gpu(monkeypatch):
-    with pytest.raises(GameError, match="for games with cards"):
+    with pytest.raises(GameError, match="need a game with cards"):
         DeviceGame(VectorGame(load_game("bluff-1-1")))
     with pytest.raises(RunError, match=r"opcs runs on the CPU alone: use one of cfr, cfr\+, linear"):
         load_problem("leduc", "opcs", device="gpu")
     with pytest.raises(RunError, match="the device is 'tpu': use one of cpu, gpu"):
         load_problem("leduc", "cfr+", device="tpu")
     monkeypatch.setattr(gpu, "free_memory", lambda: 1000)
-    with pytest.raises(RunError, match=r"leduc takes 0\.0 GB of the GPU's memory, and 0\.0 GB are free: leave out"):
+    with pytest.raises(RunError, match=r"leduc takes 0\.0 GB of the GPU's memory, and 0\.0 GB are free: omit"):
         DeviceGame(VectorGame(load_game("leduc")))
 
 
@@ -395,13 +395,13 @@ def test_runs_with_compact_tables(tmp_path):
         assert found == whole.finish().exploitability
         assert found == pytest.approx(wanted, abs=0.03) and found != wanted
         assert answer("evaluate", "exploitability", run)["exploitability"] == pytest.approx(found, abs=1e-6)
-    assert "tables of two bytes are for those of several" in refused("solve", "--game", "kuhn", "-a", "cfr+:compact")
+    assert "tables of two bytes need several" in refused("solve", "--game", "kuhn", "-a", "cfr+:compact")
 
 
 def test_compact_tables_that_do_not_fit(tmp_path, monkeypatch):
     path = tmp_path / "no-limit.game"
     path.write_text(TWO_CARDS.replace("limit", "nolimit").replace("raiseSize = 2 4", "stack = 4 4"))
-    with pytest.raises(GameError, match="betting of no-limit in its last round differs with what came before"):
+    with pytest.raises(GameError, match="betting of no-limit in its last round depends on earlier rounds"):
         CompactGame(VectorGame(load_game(str(path))))
     with pytest.raises(GameError, match="kuhn has one round"):
         CompactGame(VectorGame(load_game("kuhn")))

@@ -99,10 +99,8 @@ def test_spots_that_a_gpu_refuses(tmp_path, monkeypatch):
     assert "cannot be measured: on spot Ks7h2d4c, exploitability is known to" in line
     monkeypatch.setattr("kilt.gpu.free_memory", lambda: 1000)
     line = refused(*given, "gpu", "--no-compact")
-    assert line.startswith(
-        "spot Ks7h2d4c takes 0.0 GB of the GPU's memory, and 0.0 GB are free: leave out `--device gpu`"
-    )
-    assert "use fewer bets, or begin on a later round" in line
+    assert line.startswith("spot Ks7h2d4c takes 0.0 GB of the GPU's memory, and 0.0 GB are free: omit `--device gpu`")
+    assert "use fewer bets, or start on a later round" in line
     assert not folder.exists()
 
 
@@ -110,10 +108,12 @@ def test_spots_that_a_gpu_refuses(tmp_path, monkeypatch):
 def test_walks_that_know_no_rake_and_no_locks(kind):
     """They refuse such spots before anything is put on the device."""
     more = (np.zeros((1, 1)),) if kind is DeviceFlops else ()
-    with pytest.raises(GameError, match="has rake, which these walks on a GPU do not take off: use the CPU"):
+    with pytest.raises(GameError, match="has rake, which these walks on a GPU do not support: use the CPU"):
         kind(TURN.tree(), *more)
     locked = replace(RIVER, locks=("x = x: rest",))
-    with pytest.raises(GameError, match="has locked strategies, which these walks on a GPU do not keep: use the CPU"):
+    with pytest.raises(
+        GameError, match="has locked strategies, which these walks on a GPU do not support: use the CPU"
+    ):
         kind(locked.tree(), *more)
 
 
@@ -133,7 +133,9 @@ def test_subgames_that_are_solved_anew(method, player):
 
 def test_a_depth_limit_is_refused():
     given = LEDUC, LEDUC.replay("c"), "", 0, np.ones((2, 6))
-    with pytest.raises(GameError, match="walks on a GPU know no depth limit: leave out `continued`, or the device"):
+    with pytest.raises(
+        GameError, match="walks on a GPU do not support a depth limit: omit `continued`, or use the CPU"
+    ):
         resolve(*given, method="unsafe", continued=lambda *_: None, device="gpu")
 
 

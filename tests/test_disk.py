@@ -343,8 +343,8 @@ def test_damage_is_found_and_named(tmp_path):
     (tmp_path / "sound" / "0-2.zst").unlink()
     (found,) = check(tmp_path / "sound")
     assert "player 2 of subgame 0, is damaged (it is missing)" in found.damage
-    assert "player 1 of subgame 2, is damaged (it is of pass 1, not of pass 3)" in found.damage
-    with pytest.raises(RunError, match=r"it is missing|it is of pass 1"):
+    assert "player 1 of subgame 2, is damaged (it belongs to pass 1, not to pass 3)" in found.damage
+    with pytest.raises(RunError, match=r"it is missing|it belongs to pass 1"):
         disk(game, tmp_path / "sound").step(1)
 
 

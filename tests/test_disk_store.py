@@ -61,9 +61,9 @@ def damage_of(path):
 
 # what is copied from which run, and what is said of it
 FOREIGN = [
-    ("seven", "2-1.zst", r"2-1\.zst, player 1 of subgame 2, is damaged \(it is of pass 13, not of pass 7\)"),
-    ("two", "2-1.zst", r"2-1\.zst, player 1 of subgame 2, is damaged \(it is of pass 3, not of pass 7\)"),
-    ("seven", "[0-9]*.zst", r"player . of subgame 0, is damaged \(it is of pass 1[34], not of pass [78]\)"),
+    ("seven", "2-1.zst", r"2-1\.zst, player 1 of subgame 2, is damaged \(it belongs to pass 13, not to pass 7\)"),
+    ("two", "2-1.zst", r"2-1\.zst, player 1 of subgame 2, is damaged \(it belongs to pass 3, not to pass 7\)"),
+    ("seven", "[0-9]*.zst", r"player . of subgame 0, is damaged \(it belongs to pass 1[34], not to pass [78]\)"),
 ]
 
 
@@ -73,8 +73,8 @@ FOREIGN = [
         *FOREIGN,
         ("seven", "trunk.zst", r"trunk\.zst is damaged \(run \w{16} has written it, not run \w{16}\)"),
         ("seven", "*", r"trunk\.zst is damaged \(run \w{16} has written it, not run \w{16}\)"),
-        ("two", "trunk.zst", r"is damaged \(it is of pass 7, not of pass 3\)|subgames is of pass 4"),
-        ("two", "*", r"subgames is of pass 4, and the checkpoint of pass 8: copy it from where it is whole"),
+        ("two", "trunk.zst", r"is damaged \(it belongs to pass 7, not to pass 3\)|subgames is at pass 4"),
+        ("two", "*", r"subgames is at pass 4, but the checkpoint is at pass 8: copy the folder from an undamaged copy"),
     ],
 )
 def test_a_run_resumes_from_its_own_files_alone(runs, run, source, names, said):
@@ -140,7 +140,7 @@ def test_the_pass_under_way_is_known_by_the_trunk_that_it_began_with(runs, run, 
     assert not damage_of(mine)
     spoilt = shutil.copytree(mine, tmp_path / "spoilt")
     shutil.copyfile(other / SUBGAMES / "1-1.zst", spoilt / SUBGAMES / "1-1.zst")
-    said = r"1-1\.zst, player 1 of subgame 1, is damaged \(it is of pass 5 of another run\)"
+    said = r"1-1\.zst, player 1 of subgame 1, is damaged \(it belongs to pass 5 of another run\)"
     for folder in (spoilt, spoilt / SUBGAMES):
         with pytest.raises(RunError, match=said):
             raise RunError(damage_of(folder))
@@ -225,5 +225,5 @@ def test_runs_of_the_last_release_are_resumed_and_then_recorded(runs, tmp_path):
     assert files_of(run / STRATEGY) == files_of(runs / "four" / STRATEGY)
     assert not damage_of(run)
     shutil.copyfile(runs / "seven" / SUBGAMES / "2-1.zst", run / SUBGAMES / "2-1.zst")
-    with pytest.raises(KiltError, match="it is of pass 13, not of pass 7"):
+    with pytest.raises(KiltError, match="it belongs to pass 13, not to pass 7"):
         continued_run(run, budget=Budget(iterations=6)).finish()

@@ -230,7 +230,7 @@ def test_expected_update_of_players_with_other_buckets(uneven, folder):
     assert first == (0, 2, 2) and second == (0, 3, 4)
     other, cards = abstract_game(folder, uneven[0].game, 3, actions=uneven[0].actions)
     both = AsymmetricAbstraction((uneven[0].cards.each[0], other.cards))
-    with pytest.raises(RunError, match="give both the same classes of boards"):
+    with pytest.raises(RunError, match="their card abstractions need the same classes"):
         partition_of((replace(uneven[0], cards=both), uneven[1], cards))
 
 
@@ -922,7 +922,7 @@ def test_levels():
     [
         ((), "no classes of boards"),
         ((PublicPlan(3, 4),), "not those of the first board"),
-        ((PublicPlan(2, 4, until=2),), "does not know the class"),
+        ((PublicPlan(2, 4, until=2),), "does not depend on the class"),
     ],
     ids=["none", "late", "forgotten"],
 )

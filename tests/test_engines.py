@@ -203,7 +203,7 @@ class TestRay(Promises):
 def test_names():
     with pytest.raises(EngineError, match="unknown engine 'warp': use one of local, ray"):
         engine_named("warp")
-    with pytest.raises(EngineError, match="has no address, and elsewhere:1 is given"):
+    with pytest.raises(EngineError, match="takes no address, but elsewhere:1 is given"):
         engine_named("local", "elsewhere:1")
 
 
@@ -244,7 +244,7 @@ def refuse(**_):
 class TestAddresses:
     @pytest.mark.parametrize("address", ["nowhere", "ray://127.0.0.1:10001", "host:port", ":6379"])
     def test_that_are_none(self, address):
-        with pytest.raises(EngineError, match="give HOST:PORT"):
+        with pytest.raises(EngineError, match="use HOST:PORT"):
             engine_named("ray", address)
 
     def test_where_nobody_listens(self):
@@ -271,7 +271,7 @@ class TestAddresses:
         with pytest.raises(EngineError, match="there is no token for the Ray cluster at"):
             engine_named("ray", address)
         monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-        with pytest.raises(EngineError, match=r"does not let us in \(not today\)"):
+        with pytest.raises(EngineError, match=r"refuses the connection \(not today\)"):
             engine_named("ray", address)
 
     def test_where_somebody_else_listens(self, monkeypatch):
@@ -332,5 +332,5 @@ class TestMachines:
             engine.hire([Job(Notebook), Job(Notebook)])
         assert str(caught.value).count(f"kilt {kilt.__version__} (source ") == 2
         (tmp_path / "kilt" / "engines" / "ray_engine.py").unlink()
-        with pytest.raises(EngineError, match=r"worker . did not start, kilt or something that it needs is missing"):
+        with pytest.raises(EngineError, match=r"worker . did not start, kilt or one of its dependencies is missing"):
             engine.hire([Job(Notebook), Job(Notebook)])

@@ -445,7 +445,7 @@ def test_what_cannot_be():
         with pytest.raises(RunError, match=r"`prune` is .*: give a number of chips, or 0"):
             SamplingOptions(prune=prune)
     game = load_game("leduc")
-    with pytest.raises(RunError, match="tilted payoffs do not weigh alike: leave one of them out"):
+    with pytest.raises(RunError, match="tilted payoffs weight differently: use only one of the two"):
         require_options(SamplingOptions(equities=True), tilted(game, (7.0, 0.0, 0.0, 7.0)))
 
 

@@ -157,7 +157,7 @@ def test_compact_tables_learn_and_go_on(games, wide_warps):  # noqa: F811
     assert found[0] < 1.4 * found[1] < 0.7 * start
     again.regrets.halve(1)
     assert np.isfinite(regrets_of(again)).all()
-    with pytest.raises(RunError, match="`compact` tables are for a GPU"):
+    with pytest.raises(RunError, match="`compact` tables need a GPU"):
         External(abstract, 5, options)
 
 
@@ -438,13 +438,13 @@ def test_compact_tables_by_command(config):
     whole = answer("plan", config, "--device", "gpu", "--no-probe")
     Path(config).write_text(Path(config).read_text() + "compact = true\n")
     assert answer("plan", config, "--device", "gpu", "--no-probe")["device_bytes"] < whole["device_bytes"]
-    assert "`compact` tables are for a GPU" in refused("solve", config, "--out", "run")
+    assert "`compact` tables need a GPU" in refused("solve", config, "--out", "run")
     assert not Path("run").exists()
     assert answer("solve", config, "--out", "run", "--device", "gpu")["iterations"] == 1500
-    assert "`compact` tables are for a GPU" in refused("solve", "run", "-n", 2000, "--device", "cpu")
+    assert "`compact` tables need a GPU" in refused("solve", "run", "-n", 2000, "--device", "cpu")
     assert answer("solve", "run", "-n", 1600)["iterations"] == 1600  # where it began
 
 
 def test_too_many_actions(config, monkeypatch):
     monkeypatch.setattr(external, "MOST_ACTIONS", 2)
-    assert "actions, and a GPU takes 2 at most: give fewer" in refused("solve", config, "--device", "gpu")
+    assert "actions, but a GPU supports at most 2: use fewer" in refused("solve", config, "--device", "gpu")

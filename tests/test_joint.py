@@ -149,7 +149,7 @@ def test_a_view_that_loses_nothing(cards_of):
     again.step(2)
     solver.step(2)
     assert (again.average() == solver.average()).all()
-    with pytest.raises(GameError, match="use the one that was made for it"):
+    with pytest.raises(GameError, match="use the strategy that was made for it"):
         game.expected_value(np.ones(3))
 
 

@@ -259,30 +259,30 @@ def test_tables_travel_without_what_they_loaded():
 @pytest.mark.slow
 def test_errors_come_back_from_processes(monkeypatch):
     monkeypatch.setattr(matches, "WORTHWHILE", 0.0)
-    with pytest.raises(PlayError, match=r"bound or always-call cannot be sent to another process .*or use 1 process"):
+    with pytest.raises(PlayError, match=r"bound or always-call cannot be sent to another process .*or 1 process"):
         play_match(NOLIMIT, (Bound(), BASELINES["always-call"]), 1000, processes=2)
     ended = partial(play_match, NOLIMIT, ("always-call", "probe"), 1000, processes=2)
     with pytest.raises(PlayError, match="cannot be played elsewhere"):
         ended(load=partial(here_only, home=os.getpid()))
-    with pytest.raises(PlayError, match="has ended without a word"):
+    with pytest.raises(PlayError, match="ended without an error message"):
         ended(load=partial(dies_elsewhere, home=os.getpid()))
 
 
 def test_errors():
     callers = pair("always-call", "always-call")
-    with pytest.raises(PlayError, match=r"a match of 1(0){19} … hands would not end: ask for 1,000,000,000 at most"):
+    with pytest.raises(PlayError, match=r"a match of 1(0){19} … hands is too long: use at most 1,000,000,000"):
         play_match(LEDUC, callers, 10**400)
-    with pytest.raises(PlayError, match="5 hands cannot be: give an even number"):
+    with pytest.raises(PlayError, match="5 hands cannot be played: use an even number"):
         play_match(LEDUC, callers, 5)
-    with pytest.raises(PlayError, match="0 hands cannot be: give 1 at least"):
+    with pytest.raises(PlayError, match="0 hands cannot be played: use at least 1"):
         play_match(LEDUC, callers, 0, duplicate=False)
     with pytest.raises(PlayError, match="0 processes: use 1 or more"):
         play_match(LEDUC, callers, 2, processes=0)
     with pytest.raises(
-        PlayError, match="the player 'always-call' is a name, and nothing is given to load it with: give `load`"
+        PlayError, match="the player 'always-call' is a name, which needs `load` to make an agent of it"
     ):
         play_match(LEDUC, ("always-call", "always-call"), 2)
-    with pytest.raises(PlayError, match="stubborn cannot go on in hand 1: 'r101' is not legal"):
+    with pytest.raises(PlayError, match="stubborn failed in hand 1: 'r101' is not legal"):
         play_match(NOLIMIT, (Stubborn(), BASELINES["always-call"]), 2)
     with pytest.raises(PlayError, match="1 players has no matches"):
         crosstable(LEDUC, callers[:1], 2)

@@ -128,7 +128,7 @@ def test_portfolios_by_name(tmp_path):
     own = tmp_path / "own.py"
     own.write_text("class Mute:\n    name = 'mute'\n    act = lambda self, observation: 'c'\n")
     said = refused("match", f"portfolio:{own}:Mute", "probe", "--game", "leduc")
-    assert said == "mute does not tell its strategy: give its class a method `policy`, or use a run"
+    assert said == "mute has no policy: add a method `policy` to its class, or use a run"
 
 
 def test_logs_say_who_was_chosen(tmp_path):
@@ -191,7 +191,7 @@ def test_what_does_not_say_who_played_is_refused(logged, tmp_path):
     assert "does not say which component of portfolio(probe,always-raise) played" in refused(*ask, PLAYERS)
     told = "picks a component for each hand that it plays, and did not play these: evaluate one of probe, always-raise"
     assert told in refused(*ask, "always-call", "--as", PLAYERS)
-    assert "plays by what it saw of earlier hands" in refused("evaluate", "lbr", PLAYERS, "--game", "leduc")
+    assert "depends on earlier hands" in refused("evaluate", "lbr", PLAYERS, "--game", "leduc")
     half = tmp_path / "half.log"  # some of the notes alone: those hands are judged, and the others are counted
     half.write_text(
         "".join(

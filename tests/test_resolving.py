@@ -95,13 +95,13 @@ def test_trust_lies_between_safe_and_unsafe():
     assert safe.max() < 2e-3 and whole.max() > 0.2
     np.testing.assert_allclose(whole + values[HANDS], unsafe, atol=2e-3)
     assert ranges[1, HANDS] @ (whole - safe) < -0.1
-    with pytest.raises(GameError, match=r"`trust` in the opponent's range is 1.5: give 0 to 1"):
+    with pytest.raises(GameError, match=r"`trust` in the opponent's range is 1.5: use 0 to 1"):
         resolve(*here, values, trust=1.5)
 
 
 @pytest.mark.parametrize("method", [*RESOLVE_METHODS[1:], "nonsense"])
 def test_what_cannot_be_is_said(method):
-    with pytest.raises(GameError, match=r"needs what each of 6 hands|use one of unsafe"):
+    with pytest.raises(GameError, match=r"needs the values of each of the opponent's 6 hands|use one of unsafe"):
         resolved([1.0, np.nan], method)
 
 

@@ -155,7 +155,7 @@ def test_several_levels():
     three = forecast(given, (8, 2, 2), batch=64)
     assert three.iteration_seconds == pytest.approx(0.5e-5 + 2 * 0.25e-5 + 2 * 0.25e-5)
     assert three.visits_per_second == pytest.approx(800 * (0.5 + 0.25 * 4 + 0.25 * 8) / three.iteration_seconds)
-    with pytest.raises(RunError, match="5 blades are to share 4 classes of boards"):
+    with pytest.raises(RunError, match="5 blades cannot share 4 classes of boards"):
         forecast(given, (8, 5))
     with pytest.raises(RunError, match="4 levels of blades are asked for, and boards have 3 of classes"):
         forecast(given, (8, 2, 2, 2))
@@ -174,8 +174,8 @@ def test_curves_end_with_all_blades():
 @pytest.mark.parametrize(
     ("asked", "complaint"),
     [
-        ({"blades": (9,)}, "9 blades are to share 8 classes of boards: use 1 to 8"),
-        ({"blades": (0,)}, "0 blades are to share 8 classes"),
+        ({"blades": (9,)}, "9 blades cannot share 8 classes of boards: use 1 to 8"),
+        ({"blades": (0,)}, "0 blades cannot share 8 classes"),
         ({"blades": (2, 2)}, "2 levels of blades are asked for, and boards have 1 of classes"),
         ({"cores": 0}, "0 cores of a blade are asked for: give 1 or more"),
         ({"latency": -1.0}, "a latency in seconds is -1: give 0 or more"),
@@ -399,7 +399,7 @@ def test_plan_simulates(config, quick):
 
 def test_what_plan_refuses(config):
     assert "no classes of boards" in refused("plan", config.parent / "none.toml", "--no-probe", "--blades", 2)
-    assert "4 blades are to share 3 classes" in refused("plan", config, "--no-probe", "--blades", 4)
+    assert "4 blades cannot share 3 classes" in refused("plan", config, "--no-probe", "--blades", 4)
     assert "'two' is no number of blades" in refused("plan", config, "--blades", "two")
     assert "'5' is no latency" in refused("plan", config, "--simulate", "--blades", 2, "--latency", "1us,5")
     assert "there are no blades to simulate" in refused("plan", config, "--simulate")

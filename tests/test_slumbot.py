@@ -90,7 +90,7 @@ def test_finished_hands_survive_faults(tmp_path, fault):
         assert not log.broken and logged == ended
     else:
         assert log.broken
-        assert any("is given up" in warning for warning in warnings)
+        assert any("was abandoned" in warning for warning in warnings)
 
 
 def test_a_match_ends_with_the_tries(tmp_path):
@@ -152,7 +152,7 @@ def test_a_killed_match_continues(tmp_path):
             assert child.poll() is None, child.communicate()
             assert time.monotonic() < deadline
             time.sleep(0.02)
-        assert "another process adds to" in refused(*command, 5)
+        assert "another process writes to" in refused(*command, 5)
         child.send_signal(signal.SIGKILL)
         child.communicate()
         before = file.read_bytes()

@@ -179,7 +179,7 @@ def test_definitions():
 
 def test_what_stud_does_not_have():
     """One line for each: vectors of hands, agents, and a `Holdem` of such rules."""
-    with pytest.raises(GameError, match="is stud: vectors of hands cannot grow"):
+    with pytest.raises(GameError, match="is a stud game, which vectors of hands do not support"):
         VectorGame(load_game("leduc-stud"))
     with pytest.raises(RunError, match="is stud, which deals more later on: use 1 thread"):
         load_problem("leduc-stud", "cfr+", threads=2)

@@ -364,7 +364,7 @@ def test_the_hybrid_keeps_one_board():
 
 
 def test_trunks_that_leave_no_round():
-    with pytest.raises(GameError, match="the trunk is 2 rounds; leduc has 2: give 0 to 1"):
+    with pytest.raises(GameError, match="the trunk is 2 rounds; leduc has 2: use 0 to 1"):
         responding(VectorGame(load_game("leduc")), trunk=2)
 
 
@@ -426,7 +426,7 @@ def test_weights_stand_for_discounts():
             left = np.append(np.cumprod(full[::-1, kept])[::-1], 1.0)[:-1]  # [iteration] what is left of it in the end
             np.testing.assert_allclose(left / left[-1], sampled[:, added] / sampled[-1, added], err_msg=name)
         assert np.array_equal(discounts(variant, 31, 20, sampled=True), sampled[30:])
-    with pytest.raises(GameError, match="must be numbers and the average must not restart: use one of cfr, cfr"):
+    with pytest.raises(GameError, match="must be constant and the average must not restart: use one of cfr, cfr"):
         discounts(VARIANTS["hs-dcfr"], 1, 50, sampled=True)
 
 

@@ -1,4 +1,4 @@
-"""Engines: where heavy work is done. `ENGINES` is the menu."""
+"""Engines, which run heavy work on this machine or a cluster. `ENGINES` lists them."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ __all__ = [
 
 def _local(address: str, threads: int) -> Engine:
     if address:
-        raise EngineError(f"the engine `local` has no address, and {address} is given: leave it out, or use `ray`")
+        raise EngineError(f"the engine `local` takes no address, but {address} is given: omit it, or use `ray`")
     return LocalEngine(threads)
 
 
 def _ray(address: str, threads: int) -> Engine:
-    from kilt.engines.ray_engine import RayEngine  # a second to import
+    from kilt.engines.ray_engine import RayEngine  # takes a second to import
 
     return RayEngine(address, threads)
 
@@ -45,6 +45,6 @@ def require_engine(name: str) -> None:
 
 
 def engine_named(name: str, address: str = "", threads: int = 1) -> Engine:
-    """An engine by name, at an address where it needs one; plain functions run on `threads` threads or processes."""
+    """Return an engine by name, at an address if it has one; `map` runs on `threads` threads or processes."""
     require_engine(name)
     return ENGINES[name](address, threads)

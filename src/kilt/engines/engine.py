@@ -1,9 +1,8 @@
-"""What runs work somewhere else: workers that keep something in memory, and plain functions.
+"""The interface of engines, which run work elsewhere: workers with a state, and plain functions.
 
-A worker is an object that lives where the engine puts it: in this process, or on another machine. It is asked to do
-something by the name of a method; what it is asked is done in that order, one after another, while whoever asked goes
-on. An engine that loses a worker says so with `WorkerLost`: it never makes a new one by itself, because that would have
-forgotten all it knew.
+A worker is an object that an engine creates in this process or on another machine. Its methods are called by name.
+Calls are asynchronous and are executed in order. If a worker is lost, the engine raises `WorkerLost`. It never replaces
+a worker by itself, because the new one would lack the state of the old one.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from kilt.errors import EngineError
 
 A = TypeVar("A")
 R = TypeVar("R")
-TRIES = 3  # that the same question may lose a worker
+TRIES = 3  # attempts at a call before a crew gives up
 
 
 class WorkerLost(EngineError):  # noqa: N818, it is what has happened
-    """A worker has died, or its machine has. Its number is in `worker`."""
+    """A worker process has died, or its machine was lost. The number of the worker is in `worker`."""
 
     def __init__(self, worker: int, why: str) -> None:
         super().__init__(f"worker {worker} was lost: {why}")
@@ -34,66 +33,66 @@ class WorkerLost(EngineError):  # noqa: N818, it is what has happened
 
 @dataclass(frozen=True)
 class Job:
-    """A worker that is wanted: `make(*arguments)` is called where it will live."""
+    """A worker to be hired: `make(*arguments)` is called on the machine where the worker will run."""
 
     make: Callable[..., Any]  # a class or function of a module
     arguments: tuple[Any, ...] = ()
-    memory: int = 0  # bytes that it will need
+    memory: int = 0  # bytes that the worker will need
     threads: int = 1
-    place: str = ""  # the `place` of another worker, beside which it shall live if there is room
+    place: str = ""  # the `place` of another worker; the new one is hired on the same machine if it has room
 
 
 class Answer(Protocol):
-    """What a worker will say."""
+    """The result of an asynchronous call."""
 
     def get(self) -> Any:
-        """Wait for it. Raises what the worker raised, or WorkerLost."""
+        """Wait for the result. Raises the exception of the call, or WorkerLost."""
 
 
 class Worker(Protocol):
-    """An object that lives somewhere else."""
+    """An object that may be in another process or on another machine."""
 
-    where: str  # in words, for people
+    where: str  # a description for messages
     place: str  # the machine, for `Job.place`
 
     def ask(self, method: str, *arguments: Any) -> Answer:
-        """Call a method, some time after all that was asked before."""
+        """Call a method after all earlier calls; returns immediately."""
 
 
 class Engine(Protocol):
-    """Where work is done."""
+    """Hires workers and runs functions."""
 
     name: str
 
     def hire(self, jobs: Sequence[Job]) -> list[Worker]:
-        """Make workers, all of them or none: EngineError where there is no room for one."""
+        """Start workers, all or none. Raises EngineError if there is no room for one of them."""
 
     def map(
         self, work: Callable[[A], R], items: Iterable[A], tick: Callable[[float], None] = lambda share: None
     ) -> list[R]:
-        """Call a function of a module for each item, several at once; the results, in order."""
+        """Call a function of a module for each item, several at a time; return the results in order."""
 
     def dismiss(self, workers: Iterable[Worker]) -> None:
-        """Let workers go, whether they are alive or not."""
+        """End workers, whether they are alive or not."""
 
     def close(self) -> None:
-        """Let all workers go, and whatever else the engine has started."""
+        """End all workers, and everything else that the engine has started."""
 
 
 class Crew:
-    """Workers who all do the same job and remember nothing between questions: one that is lost is replaced.
+    """Identical workers without a state between calls: a lost worker is replaced.
 
-    What it was asked is then asked again, so that the answers do not depend on who was lost. Several threads may ask. A
-    context: at its end all are dismissed.
+    A call that was lost is repeated on the new worker, so results do not depend on lost workers. Several threads may
+    make calls. As a context manager, a crew dismisses its workers at the end.
 
     Parameters
     ----------
     engine : Engine
-        Where they live.
+        Runs the workers.
     job : Job
-        Of each of them.
+        The job of each worker.
     workers : int
-        How many.
+        Number of workers.
     """
 
     def __init__(self, engine: Engine, job: Job, workers: int) -> None:
@@ -110,7 +109,7 @@ class Crew:
         self.engine.dismiss(self._workers)
 
     def ask(self, number: int, method: str, *arguments: Any) -> Callable[[], Any]:
-        """Ask a worker, counted round and round, to call a method; gives what waits for the answer."""
+        """Call a method of a worker, given by a number modulo the number of workers; returns a function that waits."""
         place = number % self.size
         worker = self._workers[place]
         answer = worker.ask(method, *arguments)
@@ -123,11 +122,11 @@ class Crew:
                 except WorkerLost as error:
                     lost = error
                 with self._lock:
-                    if self._workers[place] is worker:  # nobody has found out before
+                    if self._workers[place] is worker:  # no other thread has replaced it already
                         self.engine.dismiss([worker])
                         (self._workers[place],) = self.engine.hire([self.job])
                     worker = self._workers[place]
                 answer = worker.ask(method, *arguments)
-            raise EngineError(f"{lost}, {TRIES} times in a row: see that machines have memory, or use fewer workers")
+            raise EngineError(f"{lost}, {TRIES} times in a row: check the machines' memory, or use fewer workers")
 
         return get

@@ -1,4 +1,4 @@
-"""The engine of this process: every worker has a thread of its own. Kernels release the interpreter, so they overlap.
+"""The engine of this process: each worker has a thread. Kernels release the interpreter lock, so workers overlap.
 
 >>> engine = LocalEngine(threads=2)
 >>> engine.map(abs, [-3, 4])
@@ -20,12 +20,12 @@ from kilt.engines.engine import A, Answer, Job, R, Worker
 
 
 class LocalEngine:
-    """Workers are objects of this process."""
+    """Runs workers as objects of this process."""
 
     name = "local"
 
     def __init__(self, threads: int = 1) -> None:
-        self.threads = threads  # of `map`
+        self.threads = threads  # threads of `map`
         self._workers: list[_LocalWorker] = []
 
     def hire(self, jobs: Sequence[Job]) -> list[Worker]:
@@ -37,7 +37,7 @@ class LocalEngine:
     def map(
         self, work: Callable[[A], R], items: Iterable[A], tick: Callable[[float], None] = lambda share: None
     ) -> list[R]:
-        """Call a function for each item; the results, in order."""
+        """Call a function for each item; return the results in order."""
         listed, results = list(items), list[R]()
         with ThreadPoolExecutor(self.threads) as pool:
             for done, result in enumerate(pool.map(work, listed), start=1):
@@ -46,19 +46,19 @@ class LocalEngine:
         return results
 
     def dismiss(self, workers: Iterable[Worker]) -> None:
-        """Let workers go."""
+        """End workers."""
         for worker in workers:
             if isinstance(worker, _LocalWorker) and worker in self._workers:
                 self._workers.remove(worker)
                 worker.pool.shutdown(wait=True, cancel_futures=True)
 
     def close(self) -> None:
-        """Let all workers go."""
+        """End all workers."""
         self.dismiss(list(self._workers))
 
 
 class _LocalWorker:
-    """An object, and the thread that its methods are called in."""
+    """An object, and the thread that calls its methods."""
 
     where, place = "this process", ""
 

@@ -1,11 +1,12 @@
-"""The engine of many processes or machines: every worker is an actor of Ray.
+"""The engine for several processes or machines: each worker is an actor of Ray.
 
-Without an address, Ray is started for this process alone: it listens on the loopback device, and ends with the engine.
-With one, workers live on the machines of a cluster that somebody has started, as near to one per machine as there is
-room. Every machine needs the same kilt; that is looked at when workers are hired.
+Without an address, Ray is started for this process only: it listens on the loopback device, and ends with the engine.
+With an address, workers run on an existing cluster, spread over its machines as evenly as there is room. All machines
+need the same version of kilt, which is checked when workers are hired.
 
-Arguments and answers travel by value: a worker sees an array as it was when it was asked, and may not write to it.
-A worker that dies is lost for good, with what it was asked: Ray is told never to start it, or repeat anything, again.
+Arguments and results are passed by value: a worker sees an array as it was at the time of the call, and may not write
+to it. A worker that dies is lost for good, including its pending calls: Ray is configured never to restart workers or
+repeat calls.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from kilt.errors import EngineError
 from kilt.machine import locked
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray reads these when it is imported
-os.environ.setdefault("RAY_ENABLE_AUTO_CONNECT", "0")  # whoever asks after `close` shall not start another Ray
+os.environ.setdefault("RAY_ENABLE_AUTO_CONNECT", "0")  # calls after `close` must not start another Ray
 try:
     import ray as package
     from ray.exceptions import (
@@ -56,26 +57,27 @@ try:
 except ImportError as error:
     raise EngineError(f"the engine `ray` needs Ray, which is missing ({error}): pip install 'kilt[ray]'") from None
 
-ray: Any = package  # half of it has types
+ray: Any = package  # its type hints are incomplete
 
-NODE = "ray.io/node-id"  # the label by which Ray knows a machine
-PREFIX, LOCK = "kilt-ray-own-", ".lock"  # of folders of Rays that we start; whoever holds the lock is alive
-STORE = 256 << 20  # bytes of shared memory for what travels, where we start Ray; what is more goes to disk
-INLINE = 1 << 20  # bytes that travel with a question or an answer, without shared memory: twice as fast for 200 kB
-PATIENCE = 3.0  # seconds for a cluster to say that it is one
-PROBING, PROBES = 10.0, 3  # seconds without an answer after which a machine is called, and how often, until it is lost
-SETTLING = 10.0  # seconds until what was let go is known to be free again
-NEAR = 3.0  # seconds to wait for room beside others, while there may be some elsewhere
+NODE = "ray.io/node-id"  # Ray's label of a machine
+PREFIX, LOCK = "kilt-ray-own-", ".lock"  # prefix of folders of a Ray started here; its process holds the lock
+STORE = 256 << 20  # bytes of shared memory for arguments and results of a Ray started here; more goes to disk
+INLINE = 1 << 20  # bytes sent with a call or a result rather than by shared memory: twice as fast for 200 kB
+PATIENCE = 3.0  # seconds for an address to answer as a cluster
+# seconds without an answer before a machine is probed, and number of probes before it counts as lost
+PROBING, PROBES = 10.0, 3
+SETTLING = 10.0  # seconds until freed resources are available again
+NEAR = 3.0  # seconds to wait for room on a preferred machine before any other is used
 STARTING = 120.0  # seconds for the processes of workers to start
-DIED, MISSING = "its process died", "kilt or something that it needs is missing there"
+DIED, MISSING = "its process died", "kilt or one of its dependencies is missing there"
 INSTALL = "install the same version on every machine"
 
 
 class Installation(NamedTuple):
-    """What has to be the same on all machines."""
+    """The versions that must be the same on all machines."""
 
     version: str
-    source: str  # a fingerprint
+    source: str  # a hash
     python: str
 
     def __str__(self) -> str:
@@ -84,7 +86,7 @@ class Installation(NamedTuple):
 
 @cache
 def identity() -> Installation:
-    """Which kilt this process runs."""
+    """Return the versions of kilt and Python in this process."""
     root = Path(kilt.__file__).parent
     state = blake2b(digest_size=4)
     for path in sorted(root.rglob("*.py")):
@@ -94,10 +96,10 @@ def identity() -> Installation:
 
 
 class RayEngine:
-    """Workers are processes, here or on the machines of a cluster. One such engine at a time.
+    """Runs workers in processes, on this machine or on a cluster. Only one such engine can exist at a time.
 
-    `address` is empty, or HOST:PORT of a cluster, or `auto` for the one that runs on this machine; `threads` is how
-    many processes `map` has where we start Ray ourselves. A cluster lends all its cores.
+    `address` is empty, HOST:PORT of a cluster, or `auto` for the cluster that runs on this machine. `threads` is the
+    number of processes of `map` if Ray is started here. On a cluster, `map` uses all cores.
     """
 
     name = "ray"
@@ -107,8 +109,8 @@ class RayEngine:
             raise EngineError("this process is connected to Ray already: close the other engine first")
         self.address, self.threads = address, threads
         self._workers: list[_RayWorker] = []
-        self._folder: Path | None = None  # of the Ray that we start
-        self._held = ExitStack()  # the lock of that folder
+        self._folder: Path | None = None  # of a Ray started here
+        self._held = ExitStack()  # holds the lock of that folder
         self._open = True
         atexit.register(self.close)  # before Ray's own
         try:
@@ -130,39 +132,39 @@ class RayEngine:
             with _path_of_this_process():
                 ray_private.start(self.threads, self._folder / "r", store=STORE, inline=INLINE)
         except (OSError, RuntimeError, ValueError, RayError) as error:
-            raise EngineError(f"Ray does not start here: {_first_line(error)}") from error
+            raise EngineError(f"Ray cannot be started: {_first_line(error)}") from error
 
     def _connect(self) -> None:
         if "://" in self.address:
-            raise EngineError(f"kilt has to run on a machine of the cluster, not beyond {self.address}: give HOST:PORT")
+            raise EngineError(f"kilt has to run on a machine of the cluster, not outside {self.address}: use HOST:PORT")
         try:
             if self.address != "auto" and not self.address.rpartition(":")[2].isdecimal():
                 raise ValueError
             found = ray_private.resolve(self.address)
         except ValueError:
-            raise EngineError(f"{self.address!r} is no address of a Ray cluster: give HOST:PORT, or auto") from None
+            raise EngineError(f"{self.address!r} is no address of a Ray cluster: use HOST:PORT, or auto") from None
         if found is None or not _is_cluster(found):  # Ray itself would try for minutes
             place = "on this machine" if self.address == "auto" else f"at {self.address}"
             raise EngineError(
-                f"there is no Ray cluster {place}: start one with `ray start --head`, or leave the address out"
+                f"there is no Ray cluster {place}: start one with `ray start --head`, or omit the address"
             )
         ray_private.show_token()
         if not os.environ.get("RAY_AUTH_MODE") and not _is_loopback(found if self.address == "auto" else self.address):
             raise EngineError(
-                f"there is no token for the Ray cluster at {self.address}, and whoever reaches it could run anything "
-                "there: make one with `ray get-auth-token --generate`, give it to all machines and start Ray again "
-                "with RAY_AUTH_MODE=token; or set RAY_AUTH_MODE=disabled, if nobody else is on that network"
+                f"there is no token for the Ray cluster at {self.address}, so anyone who can reach the cluster can run "
+                "code there: create a token with `ray get-auth-token --generate`, copy it to all machines, and restart "
+                "Ray with RAY_AUTH_MODE=token; or set RAY_AUTH_MODE=disabled on a private network"
             )
         try:
             ray.init(address=self.address, log_to_driver=False, logging_level=logging.ERROR)
         except (OSError, RuntimeError, ValueError, RayError) as error:
             raise EngineError(
-                f"the Ray cluster at {self.address} does not let us in ({_first_line(error)}): see that Ray and Python "
-                "are the same there and here, and that ~/.ray/auth_token or RAY_AUTH_TOKEN is too"
+                f"the Ray cluster at {self.address} refuses the connection ({_first_line(error)}): check that Ray and "
+                "Python have the same versions there, and that ~/.ray/auth_token or RAY_AUTH_TOKEN is the same"
             ) from error
 
     def hire(self, jobs: Sequence[Job]) -> list[Worker]:
-        """Make workers, all of them or none, spread over the machines."""
+        """Start workers, all or none, spread over the machines."""
         hired = list[_RayWorker]()
         try:
             for number, (job, node) in enumerate(zip(jobs, self._places(jobs), strict=True)):
@@ -186,10 +188,10 @@ class RayEngine:
     def map(
         self, work: Callable[[A], R], items: Iterable[A], tick: Callable[[float], None] = lambda share: None
     ) -> list[R]:
-        """Call a function of a module for each item; the results, in order."""
+        """Call a function of a module for each item; return the results in order."""
         listed, results = list(items), list[R]()
         processes = max(1, int(ray.cluster_resources().get("CPU", 1)))
-        # Workers may have taken all cores there are, and have nothing to do while we are here.
+        # Workers may occupy all cores, but they are idle during this call.
         task = _TASK.options(num_cpus=0 if self._workers else 1, scheduling_strategy="SPREAD")
         rest = iter(listed)
         going = deque[Any]()
@@ -198,20 +200,20 @@ class RayEngine:
                 going.append(task.remote(work, item))
                 if len(going) > processes:
                     break
-            # Where this raises, what is going runs to its end for nothing: `ray.cancel` can bring this process down.
+            # After an exception, running calls are not cancelled: `ray.cancel` can crash this process.
             results.append(_get(going.popleft()))
             tick(len(results) / len(listed))
         return results
 
     def dismiss(self, workers: Iterable[Worker]) -> None:
-        """Let workers go."""
+        """End workers."""
         for worker in workers:
             if isinstance(worker, _RayWorker) and worker in self._workers:
                 self._workers.remove(worker)
                 ray.kill(worker.actor)
 
     def close(self) -> None:
-        """Let all workers go. A Ray that we have started ends; a cluster of others goes on."""
+        """End all workers. A Ray started here ends too; an existing cluster keeps running."""
         if self._open:
             self._open = False
             atexit.unregister(self.close)
@@ -223,19 +225,19 @@ class RayEngine:
                 shutil.rmtree(self._folder, ignore_errors=True)
 
     def _cores(self, job: Job) -> int:
-        return job.threads if self.address else 0  # at home, workers may outnumber cores
+        return job.threads if self.address else 0  # without a cluster, workers may outnumber cores
 
     def _places(self, jobs: Sequence[Job]) -> list[str]:
-        """A node for each job: beside whom it asks for if all such wishes have room, and anywhere if not.
+        """Choose a node for each job: the preferred one if all preferences can be met, otherwise any.
 
-        Ray reserves the room of all jobs at once, spread over the machines, in a placement group. The group goes before
-        workers come: it would keep the room of a worker that is dismissed until all others are.
+        Ray reserves the resources of all jobs at once, spread over the machines, in a placement group. The group is
+        removed before the workers start: it would keep the resources of a dismissed worker until all others end.
         """
         alive = {node["NodeID"] for node in ray.nodes() if _is_alive(node)}
         if not alive:
-            raise EngineError("no machine of the cluster is left: start Ray again, and resume the run")
+            raise EngineError("the cluster has no machine left: start Ray again, and resume the run")
         needs = [{"memory": max(1, job.memory), "CPU": self._cores(job)} for job in jobs]
-        anywhere = f"in({','.join(sorted(alive))})"  # Ray itself may not know yet who is not
+        anywhere = f"in({','.join(sorted(alive))})"  # Ray may not yet know which machines are lost
         wishes = [job.place if job.place in alive else anywhere for job in jobs]
         found = _reserved(needs, wishes, NEAR) if {anywhere} != {*wishes} else None
         found = found or _reserved(needs, [anywhere] * len(jobs), SETTLING)
@@ -244,15 +246,15 @@ class RayEngine:
             machines = [node for node in ray.nodes() if node["NodeID"] in alive]
             rooms = "; ".join(f"{node['NodeManagerAddress']} has {_room(node['Resources'])}" for node in machines)
             raise EngineError(
-                f"there is no room for worker {large} of {len(jobs)}, which needs {_room(needs[large])}, beside the "
-                f"others: {rooms} in all; use fewer or smaller workers, or "
+                f"there is no room for worker {large} of {len(jobs)}, which needs {_room(needs[large])} in addition to "
+                f"the other workers: {rooms} in all; use fewer or smaller workers, or "
                 + ("add a machine with `ray start --address`" if self.address else "a cluster of machines")
             )
         return found
 
 
 def _reserved(needs: Sequence[Mapping[str, float]], places: Sequence[str], patience: float) -> list[str] | None:
-    """A node for each need, of those that a label selector allows it; None if there is no room within some seconds."""
+    """Choose a node for each need among those its label selector allows; None if there is no room in time."""
     bundles = [{name: amount for name, amount in need.items() if amount} for need in needs]
     group = placement_group(bundles, "SPREAD", bundle_label_selector=[{NODE: place} for place in places])
     latest = time.monotonic() + patience
@@ -269,13 +271,13 @@ def _reserved(needs: Sequence[Mapping[str, float]], places: Sequence[str], patie
 
 
 def _room(resources: Mapping[str, float]) -> str:
-    """What a worker needs, or a machine has, in words."""
+    """Describe the resources that a worker needs, or a machine has."""
     memory = f"{resources.get('memory', 0) / 1e9:.1f} GB of memory"
     return f"{resources['CPU']:g} cores and {memory}" if resources.get("CPU") else memory
 
 
 class _Host:
-    """The process of a worker, which has the object."""
+    """The process of a worker, which holds the worker's object."""
 
     def introduce(self) -> tuple[str, tuple[str, ...]]:
         return f"{ray.util.get_node_ip_address()}, process {os.getpid()}", tuple(identity())
@@ -296,7 +298,7 @@ _TASK = ray.remote(_call)
 
 
 class _RayWorker:
-    """An actor, and who it is."""
+    """An actor, with its number and machine."""
 
     where = "not started yet"
 
@@ -304,23 +306,21 @@ class _RayWorker:
         self.number, self.actor, self.place = number, actor, place
 
     def introduce(self, latest: float) -> None:
-        """Wait until its process is there, and see that it runs the kilt that runs here."""
+        """Wait until the process has started, and check that it runs the same version of kilt."""
         try:
             self.where, told = _get(self.actor.introduce.remote(), self.number, max(0, latest - time.monotonic()))
         except WorkerLost as error:
             if error.why not in (DIED, MISSING):
                 raise
-            remedy = (
-                "see that RAY_AUTH_MODE, token or disabled, is that of the cluster" if error.why == DIED else INSTALL
-            )
+            remedy = "check that RAY_AUTH_MODE is the same as on the cluster" if error.why == DIED else INSTALL
             raise EngineError(f"worker {self.number} did not start, {error.why}: {remedy}") from None
         except GetTimeoutError:
             raise EngineError(
-                f"worker {self.number} did not start within {STARTING:g} seconds: see that its machine is not busy"
+                f"worker {self.number} did not start within {STARTING:g} seconds: check the load of its machine"
             ) from None
         if told != tuple(identity()):
             raise EngineError(
-                f"worker {self.number} at {self.where} runs {Installation(*told)}, this is {identity()}: {INSTALL}"
+                f"worker {self.number} at {self.where} runs {Installation(*told)}, not {identity()} as here: {INSTALL}"
             )
 
     def make(self, job: Job) -> Answer:
@@ -338,13 +338,13 @@ class _RayAnswer:
         while True:
             try:
                 return _get(self._reference, self._worker, PROBING)
-            except GetTimeoutError:  # Ray itself would wait for more than a minute for a machine that is gone
+            except GetTimeoutError:  # Ray would wait for more than a minute for a lost machine
                 if not any(_is_there(self._place) for _ in range(PROBES)):
                     raise WorkerLost(self._worker, "its machine cannot be reached") from None
 
 
 def _get(reference: Any, worker: int | None = None, timeout: float | None = None) -> Any:
-    """What was answered. Raises what was raised there, and WorkerLost or EngineError where there is nobody any more."""
+    """Return the result of a call. Raises the call's exception, or WorkerLost or EngineError if its process is gone."""
     try:
         return ray.get(reference, timeout=timeout)
     except RayTaskError as error:
@@ -354,12 +354,12 @@ def _get(reference: Any, worker: int | None = None, timeout: float | None = None
     except RayError as error:
         why = _why(error)
     if worker is None:
-        raise EngineError(f"a process that was at work was lost: {why}")
+        raise EngineError(f"a process was lost during its work: {why}")
     raise WorkerLost(worker, why)
 
 
 def _why(error: RayError) -> str:
-    """Why somebody was lost, in a few words."""
+    """Describe the reason of a loss in a few words."""
     told = str(error)
     if isinstance(error, OutOfMemoryError) or "NODE_OUT_OF_MEMORY" in told:
         return "its machine ran out of memory"
@@ -382,7 +382,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def _is_cluster(address: str) -> bool:
-    """Whether somebody at HOST:PORT speaks as Ray does: HTTP/2, whose first frame is of type 4."""
+    """Whether the service at HOST:PORT answers like Ray: HTTP/2, with a first frame of type 4."""
     host, _, port = address.rpartition(":")
     try:
         with socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE) as line:
@@ -403,12 +403,12 @@ def _is_loopback(address: str) -> bool:
 
 
 def _is_there(place: str) -> bool:
-    """Whether a node is there, by its number."""
+    """Whether the node with this number is alive."""
     return any(node["NodeID"] == place and _is_alive(node) for node in ray.nodes())
 
 
 def _is_alive(node: Mapping[str, Any]) -> bool:
-    """Whether a node is there, which Ray itself may not know for half a minute."""
+    """Whether a node is alive, which Ray may learn only after half a minute."""
     try:
         socket.create_connection((node["NodeManagerAddress"], node["NodeManagerPort"]), timeout=PATIENCE).close()
     except OSError:
@@ -417,16 +417,17 @@ def _is_alive(node: Mapping[str, Any]) -> bool:
 
 
 def _sweep() -> None:
-    """Remove the folders of Rays whose processes were killed: nobody holds their locks any more."""
+    """Remove the folders of Ray instances whose processes were killed: their locks are free."""
     for folder in Path("/tmp").glob(f"{PREFIX}*"):
-        with suppress(OSError):  # it belongs to somebody else, or is in use
-            if time.time() - (folder / LOCK).stat().st_mtime > SETTLING:  # a newer one may not hold its lock yet
+        with suppress(OSError):  # the folder belongs to another user, or is in use
+            # the process of a new folder may not hold its lock yet
+            if time.time() - (folder / LOCK).stat().st_mtime > SETTLING:
                 with locked(folder / LOCK, wait=False):
                     shutil.rmtree(folder, ignore_errors=True)
 
 
 def _make_token() -> None:
-    """See that there is a token, without which Ray obeys nobody. Ray would make it too, for everybody to read."""
+    """Create a token if there is none, since Ray requires one. Ray itself would create it readable by all users."""
     place = Path.home() / ".ray" / "auth_token"
     if not {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & os.environ.keys() and not place.exists():
         place.parent.mkdir(mode=0o700, exist_ok=True)
@@ -436,7 +437,7 @@ def _make_token() -> None:
 
 @contextmanager
 def _path_of_this_process() -> Iterator[None]:
-    """Processes that are started meanwhile find the modules that this one finds."""
+    """Let processes that are started in this block find the same modules as this process."""
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join(str(Path(entry).resolve()) for entry in sys.path)
     try:
@@ -450,7 +451,7 @@ def _path_of_this_process() -> Iterator[None]:
 
 @contextmanager
 def _signals() -> Iterator[None]:
-    """Ray wants SIGTERM for itself: whoever had it before gets it back."""
+    """Restore the handler of SIGTERM, which Ray replaces."""
     before = signal.getsignal(signal.SIGTERM)
     try:
         yield

@@ -1,6 +1,6 @@
-"""Parts of Ray that it does not promise to keep; what kilt uses of them is here, and `ray_engine` has the rest.
+"""The private parts of Ray that kilt uses, which may change in any version; `ray_engine` uses the public ones.
 
-Each function says what would be lost without it. `tests/test_private_parts.py` names all of them.
+Each function says what would be missing without it. `tests/test_private_parts.py` lists all of them.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from ray._private import worker as driver
 from ray._private.authentication.authentication_token_setup import maybe_enable_token_auth_if_token_available
 
 logging.getLogger("ray").setLevel(logging.ERROR)
-# Ray prints what it has to say about machines that it loses, whatever `log_to_driver` is: among our figures.
+# Ray prints messages about lost machines into the output, whatever `log_to_driver` is.
 driver.print_to_stdstream = lambda data, ignore_prefix: logging.getLogger(__name__).info("%s", data["lines"])
 
 
 def start(threads: int, folder: Path, *, store: int, inline: int) -> None:
-    """Start a Ray of this process alone, which nobody on another machine reaches.
+    """Start Ray for this process only, unreachable from other machines.
 
     Parameters
     ----------
     threads : int
-        Processes for plain functions.
+        Number of processes for plain functions.
     folder : Path
-        Where Ray keeps its files and sockets. Ray opens this folder to everybody.
+        Folder of Ray's files and sockets, which Ray makes accessible to all users.
     store : int
         Bytes of shared memory.
     inline : int
-        Bytes that travel with a question or an answer, without shared memory.
+        Largest size in bytes of arguments and results that are sent without shared memory.
     """
     with _loopback():
         ray.init(
@@ -50,7 +50,7 @@ def start(threads: int, folder: Path, *, store: int, inline: int) -> None:
 
 @contextmanager
 def _loopback() -> Iterator[None]:
-    """Keep the processes that Ray starts on the loopback device. The option for this is read once, at the import."""
+    """Keep the processes that Ray starts on the loopback device. The option for it is read only once, at the import."""
     before = ray_constants.ENABLE_RAY_CLUSTER
     ray_constants.ENABLE_RAY_CLUSTER = False
     try:
@@ -60,9 +60,9 @@ def _loopback() -> Iterator[None]:
 
 
 def resolve(address: str) -> str | None:
-    """HOST:PORT of a cluster; of `auto`, that of the one on this machine. None if there is none; ValueError otherwise.
+    """Return HOST:PORT of a cluster; for `auto`, of the one on this machine, or None. Raises ValueError otherwise.
 
-    Without it, `auto` would not be an address.
+    Without this function, `auto` would not be supported.
     """
     try:
         found: str | None = services.canonicalize_bootstrap_address(address)
@@ -72,5 +72,5 @@ def resolve(address: str) -> str | None:
 
 
 def show_token() -> None:
-    """Show the token to a cluster if this user has one, as `ray start` does. Ray would connect without it."""
+    """Send this user's token to a cluster, as `ray start` does. Ray would connect without it."""
     maybe_enable_token_auth_if_token_available(warn_if_disabled=False)

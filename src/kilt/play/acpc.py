@@ -1,11 +1,10 @@
-"""The protocol of the Annual Computer Poker Competition (ACPC): what its dealers, players and logs say, as text.
+"""The protocol of the Annual Computer Poker Competition (ACPC): the text of messages and logs.
 
-A dealer tells each player the state of the match after every action. A player whose turn it is answers with the same
-line and an action. A log has a line for each hand that was played. Nothing here knows of networks: see `play.net`.
-
+After every action, a dealer sends each player the state of the match. The player to act answers with the same line and
+an action. A log has one line per hand. The network part is in `play.net`.
 ==============================================  ====================================================================
-``MATCHSTATE:0:30:cc/:9s8h|/8c8d5c``            who is told (position 0), hand 30, the betting, the cards they see
-``MATCHSTATE:0:30:cc/:9s8h|/8c8d5c:r250``       their answer
+``MATCHSTATE:0:30:cc/:9s8h|/8c8d5c``            the receiver (position 0), hand 30, the betting, the visible cards
+``MATCHSTATE:0:30:cc/:9s8h|/8c8d5c:r250``       the player's answer
 ``STATE:2:r300f:8d9h|9s6d:-100|100:Ann|Bob``    a hand in a log: cards, payoffs and names are by position
 ``SCORE:310|-310:Ann|Bob``                      the end of a log: the sums, by player
 ==============================================  ====================================================================
@@ -42,7 +41,7 @@ from kilt.games.holdem import CALL, RAISE, Betting, Holdem
 from kilt.play.agent import Observation, PlayedHand
 from kilt.play.dealer import Cards, Dealer, Hand
 
-COMMENTS = ("#", ";")  # lines that begin so are for people
+COMMENTS = ("#", ";")  # lines that begin like this are comments
 _NOTE = re.compile(r"^# hand (\d+): (.*)$", re.MULTILINE)  # see `log_entry`
 
 _STATE = re.compile(r"MATCHSTATE:([01]):([0-9]{1,10}):([^:]*):([^:]*)")
@@ -54,12 +53,12 @@ _CHIPS = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,6})?")
 
 @dataclass(frozen=True)
 class MatchState:
-    """What a dealer tells one player about a hand. `str` of it is the dealer's line."""
+    """The state of a hand as sent to one player. `str` of it is the dealer's line."""
 
-    viewer: int  # the position of who is told
+    viewer: int  # position of the player who receives it
     number: int  # of the hand
     position: Betting
-    holes: tuple[tuple[int, ...], tuple[int, ...]]  # [position] private cards; empty where they are not seen
+    holes: tuple[tuple[int, ...], tuple[int, ...]]  # [position] private cards; empty if hidden
     board: tuple[int, ...]
 
     @property
@@ -78,15 +77,15 @@ class MatchState:
         return self.position.actor == TERMINAL
 
     def observation(self, seed: int) -> Observation:
-        """What the viewer sees, as agents take it. Its key is that of `Dealer.keys` for this seed and hand.
+        """Return the viewer's observation for agents. Its key is that of `Dealer.keys` for this seed and hand.
 
-        So a player over a network who is given a dealer's seed acts as that dealer's own player would.
+        A player over a network who knows the dealer's seed therefore acts like a local player of that dealer.
         """
         keys = _keys(self.position.rules, seed, self.number)
         return Observation(self.position, self.hand, self.board, keys[self.viewer])
 
     def played_hand(self, game: Holdem) -> PlayedHand:
-        """What the viewer has seen of a hand that is over."""
+        """Return the finished hand as the viewer has seen it. Raises PlayError if shown cards are missing."""
         me, end, won = self.viewer, self.position, float(self.position.stake)
         if end.folded is not None:
             won = -won if end.folded == me else won
@@ -106,7 +105,7 @@ class MatchState:
 
 
 def seen_by(viewer: int, number: int, position: Betting, cards: Cards) -> MatchState:
-    """The state as a dealer tells it to the player at position `viewer`: the other's cards only after a showdown.
+    """The state as a dealer sends it to the player at position `viewer`, with the other's cards only after a showdown.
 
     >>> from kilt.games import load_game
     >>> game = load_game("leduc")
@@ -121,7 +120,7 @@ def seen_by(viewer: int, number: int, position: Betting, cards: Cards) -> MatchS
 
 
 def read_state(line: str, game: Holdem) -> MatchState:
-    """Read a dealer's line to a player; PlayError where it is malformed or cannot be."""
+    """Read a dealer's line to a player. Raises PlayError if the line is malformed or impossible."""
     found = _STATE.fullmatch(line)
     if not found:
         raise PlayError(
@@ -136,7 +135,7 @@ def read_state(line: str, game: Holdem) -> MatchState:
 
 
 def read_betting(text: str, game: Holdem) -> Betting:
-    """The position after the betting of a state, rounds split by ``/``.
+    """Return the position after the betting of a state, with rounds separated by ``/``.
 
     >>> from kilt.games import load_game
     >>> read_betting("r300c/cr600", load_game("holdem.nolimit.2p")).facing
@@ -152,7 +151,10 @@ def read_betting(text: str, game: Holdem) -> Betting:
 
 
 def read_reply(line: str, asked: MatchState, game: Holdem) -> str | None:
-    """The action in a player's answer to `asked`, whatever is written there; None if it answers something else."""
+    """Return the action in a player's answer to `asked`, without parsing it.
+
+    None if the line answers something else.
+    """
     *fields, action = line.split(":", 5) if line.count(":") > 4 else (*line.split(":"), "")
     state = ":".join(fields)
     if state != str(asked):
@@ -165,9 +167,9 @@ def read_reply(line: str, asked: MatchState, game: Holdem) -> str | None:
 
 
 def read_action(position: Betting, text: str) -> str:
-    """The action that a text begins with, as the competition's dealer reads it; PlayError where it begins with none.
+    """Read the action at the beginning of a text like the competition's dealer. Raises PlayError if there is none.
 
-    Whatever follows is ignored. Only raises of no-limit games need a number; it may be one that is not legal.
+    The rest of the text is ignored. Only raises in no-limit games need a number, which may be illegal.
 
     >>> from kilt.games import load_game
     >>> start = load_game("holdem.nolimit.2p").start()
@@ -189,10 +191,10 @@ def read_action(position: Betting, text: str) -> str:
 
 
 def corrected(position: Betting, action: str) -> str:
-    """What a dealer makes of a player's action, by the rules of the competition; PlayError where it cannot be read.
+    """Replace a player's action by the legal one that the competition's rules prescribe.
 
-    A raise in a no-limit game goes to the nearest legal size. What is not legal becomes a call, and so does a fold
-    where checking is free.
+    A raise in a no-limit game is moved to the nearest legal size. Other illegal actions become a call, and so does a
+    fold if checking is free. Raises PlayError if the action cannot be read.
 
     >>> from kilt.games import load_game
     >>> start = load_game("holdem.nolimit.2p").start()
@@ -209,7 +211,7 @@ def corrected(position: Betting, action: str) -> str:
 
 
 class Score(NamedTuple):
-    """The last line of a log: chips and names of the players, in the order that the dealer was given."""
+    """The last line of a log: chips and names of the players, in the order given to the dealer."""
 
     chips: tuple[float, float]
     names: tuple[str, str]
@@ -222,12 +224,12 @@ class Log(NamedTuple):
     """The contents of a log: one match."""
 
     hands: list[Hand]
-    score: Score | None  # None where the match broke off
+    score: Score | None  # None if the match was not finished
     comments: list[str]
 
 
 def log_entry(hand: Hand) -> str:
-    """The lines of a hand in a log: what players have noted of it, as comments, and the hand."""
+    """Return the lines of a hand in a log: its players' notes as comments, and the hand."""
     noted = [
         f"# hand {hand.number}: {name}: {note}" for name, note in zip(hand.players, hand.notes, strict=False) if note
     ]
@@ -235,7 +237,7 @@ def log_entry(hand: Hand) -> str:
 
 
 def read_notes(text: str) -> dict[int, list[str]]:
-    r"""What players noted of each hand of a log, by the number of the hand: ``NAME: NOTE``.
+    r"""Read the players' notes on hands of a log, by the number of the hand: ``NAME: NOTE``.
 
     >>> read_notes("# hand 7: portfolio(a,b): b\nSTATE:7:f:Kh|As:-1|1:portfolio(a,b)|c\n")
     {7: ['portfolio(a,b): b']}
@@ -247,7 +249,7 @@ def read_notes(text: str) -> dict[int, list[str]]:
 
 
 def with_notes(hand: Hand, notes: Mapping[int, Sequence[str]], *names: tuple[str, str]) -> Hand:
-    """A hand of a log with the notes of its players; `names` has other names that players are called by in notes."""
+    """Return a hand of a log with the notes of its players; `names` are other names of the players in notes."""
     said = notes.get(hand.number, ())
 
     def note(player: str) -> str:
@@ -259,7 +261,7 @@ def with_notes(hand: Hand, notes: Mapping[int, Sequence[str]], *names: tuple[str
 
 
 def log_line(hand: Hand) -> str:
-    """A hand as logs have it.
+    """Return a hand as a line of a log.
 
     >>> from kilt.games import load_game
     >>> game = load_game("holdem.nolimit.2p")
@@ -272,7 +274,7 @@ def log_line(hand: Hand) -> str:
 
 
 def read_hand(line: str, game: Holdem) -> Hand:
-    """Read a hand as logs have it; the payoffs must be those of the cards."""
+    """Read a hand from a line of a log. Raises PlayError if it is malformed, or its payoffs do not fit the cards."""
     found = _HAND.fullmatch(line)
     if not found:
         raise PlayError(f"{quoted(line)} is no hand; it has the form STATE:hand:betting:cards:payoffs:names")
@@ -293,7 +295,7 @@ def read_hand(line: str, game: Holdem) -> Hand:
 
 
 def decoded(data: bytes) -> str:
-    r"""The text of a log: UTF-8, or else Latin-1, in which older programs write names.
+    r"""Decode the bytes of a log: UTF-8, or else Latin-1, which older programs use for names.
 
     >>> decoded("Zoë".encode()), decoded(b"Zo\xeb")
     ('Zoë', 'Zoë')
@@ -305,7 +307,7 @@ def decoded(data: bytes) -> str:
 
 
 def read_log(text: str, game: Holdem, source: str = "the log") -> Log:
-    r"""Read the log of one match; `source` is what error messages call it. One that broke off has no score.
+    r"""Read the log of one match; error messages call it `source`. The score of an unfinished match is None.
 
     >>> from kilt.games import load_game
     >>> text = "# a match\nSTATE:0:f:8dJd|Td4d:50|-50:Ann|Bob\nSCORE:50|-50:Ann|Bob\n"
@@ -334,7 +336,7 @@ def read_log(text: str, game: Holdem, source: str = "the log") -> Log:
 
 
 def read_names(names: Sequence[str]) -> tuple[str, str]:
-    """The names of two players; PlayError where a log cannot hold them."""
+    """Return the names of two players. Raises PlayError if a name cannot be written to a log."""
     for name in names:
         if not name.strip() or not name.isprintable() or ":" in name or "|" in name:
             raise PlayError(f"the name {quoted(name)} cannot be in a log; use printable characters other than : and |")
@@ -344,15 +346,15 @@ def read_names(names: Sequence[str]) -> tuple[str, str]:
 
 
 def different_names(names: Sequence[str]) -> tuple[str, str]:
-    """The names of two players; PlayError where a log cannot hold them, or cannot tell them apart."""
+    """Return the names of two players. Raises PlayError if a log cannot contain them, or if they are equal."""
     first, second = read_names(names)
     if first == second:
-        raise PlayError(f"both players are called {quoted(first)}, and a log has to tell them apart: give two names")
+        raise PlayError(f"both players are called {quoted(first)}, but a log needs different names: use two names")
     return first, second
 
 
 def _read_score(line: str, hands: Iterable[Hand]) -> Score:
-    """Read the last line of a log; the hands must add up to it."""
+    """Read the last line of a log. Raises PlayError if the chips are not the sums over the hands."""
     found = _SCORE.fullmatch(line)
     if not found:
         raise PlayError(f"{quoted(line)} is no score; it has the form SCORE:chips|chips:name|name")
@@ -377,9 +379,9 @@ def _keys(rules: GameDef, seed: int, number: int) -> tuple[int, int]:
     return Dealer(Holdem(rules), seed).keys(number)
 
 
-@lru_cache(maxsize=64)  # they stay the same for a round
+@lru_cache(maxsize=64)  # cards do not change within a round
 def _read_cards(text: str, rules: GameDef, round: int) -> Cards:  # noqa: A002
-    """Private cards by position, none where they are not shown, and the board of the rounds so far."""
+    """Return private cards by position, empty if hidden, and the board up to the given round."""
     deck = rules.deck
     private, *rounds = text.split("/")
     new = rules.board_cards[1 : round + 1]
@@ -404,7 +406,7 @@ def _read_cards(text: str, rules: GameDef, round: int) -> Cards:  # noqa: A002
 
 
 def _write_cards(position: Betting, holes: Sequence[tuple[int, ...]], board: Sequence[int]) -> str:
-    """The cards of a state: ``|`` between players, ``/`` before each round but the first."""
+    """Return the cards of a state as text: ``|`` between players, ``/`` before each round but the first."""
     deck = position.rules.deck
     ends = [0, *accumulate(position.rules.board_cards[1 : position.round + 1])]
     private = "|".join(deck.name(held) for held in holes)
@@ -420,7 +422,7 @@ def _write_chips(chips: Iterable[float]) -> str:
 
 
 def read_chips(text: str) -> tuple[float, float]:
-    """Chips by position, ``100|-100``; PlayError where they cannot be read."""
+    """Read chips by position, such as ``100|-100``. Raises PlayError if they are malformed."""
     parts = text.split("|")
     if len(parts) != 2 or not all(map(_CHIPS.fullmatch, parts)):
         raise PlayError(f"the chips {quoted(text)} cannot be read; they are two numbers with | between them")

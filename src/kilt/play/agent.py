@@ -1,8 +1,8 @@
-"""What an agent is: something that picks an action in a real match. Those here look at no cards; `BASELINES` has all.
+"""The interface of agents, which choose actions in a match. The agents here ignore cards; `BASELINES` lists them.
 
-An agent sees an `Observation`, answers with a legal action as the ACPC writes it, and remembers nothing: all that
-happened is in the observation, and all that it draws at random comes from the observation's `key`. So a hand can be
-played again, elsewhere too. A `RememberingAgent` is also told when a match begins and what it saw of each hand.
+An agent gets an `Observation` and returns a legal action in ACPC notation. It has no state: the observation contains
+the whole hand, and all random choices are derived from its `key`. A hand can therefore be replayed, also on another
+machine. A `RememberingAgent` is also told when a match begins, and the visible part of each finished hand.
 
 >>> from kilt.games import load_game
 >>> observation = Observation(load_game("holdem.nolimit.2p").start(), (50, 51), (), key=7)
@@ -26,22 +26,22 @@ from kilt.errors import PlayError
 from kilt.games.holdem import RAISE, Betting, Holdem
 from kilt.strategy.fixed import AGENTS, chances
 
-MOST_SIZES = 1000  # legal raises that are listed, each with its probability
+MOST_SIZES = 1000  # largest number of legal raises for which a policy lists each one
 
 
 class Observation(NamedTuple):
-    """What a player sees when it is their turn.
+    """The information of a player who is to act.
 
     Attributes
     ----------
     position : Betting
-        The betting so far; the player is its `actor`. It says what is legal: `passive_actions`, `raise_bounds`.
+        The betting so far; the player is its `actor`. Legal actions are its `passive_actions` and `raise_bounds`.
     hand : tuple of int
-        The player's private cards: card = rank · suits + suit, as `position.rules.deck` numbers and names them.
+        The player's private cards: card = rank · suits + suit, as numbered and named by `position.rules.deck`.
     board : tuple of int
         The public cards of all rounds so far, in the order of dealing.
     key : int
-        64 random bits, the same all through a hand: see `draw`.
+        64 random bits, the same throughout a hand: see `draw`.
     """
 
     position: Betting
@@ -50,53 +50,53 @@ class Observation(NamedTuple):
     key: int
 
     def draw(self, number: int) -> float:
-        """A uniform random number in [0, 1), a function of the key and `number`: agents use one number per draw."""
+        """Return a uniform random number in [0, 1), a function of the key and `number`: use each number only once."""
         return float(uniform(np.uint64(self.key), np.uint64(number)))
 
 
 class Agent(Protocol):
-    """Something that picks an action in a match: any class with a `name` and an `act` is one.
+    """An object that chooses actions in a match: any class with a `name` and an `act` qualifies.
 
-    One that plays a single game says which by an attribute `game`.
+    An agent that plays only one game has it as an attribute `game`.
     """
 
     @property
     def name(self) -> str:
-        """What it is called in tables and logs."""
+        """Name in tables and logs."""
 
     def act(self, observation: Observation) -> str:
-        """Pick an action.
+        """Choose an action.
 
         Parameters
         ----------
         observation : Observation
-            What the player sees, and what it draws random numbers from.
+            The player's information, and the source of random numbers.
 
         Returns
         -------
         str
-            A legal action as the ACPC writes it: ``f`` (where there is a bet to fold to), ``c`` (call or check), ``r``
-            in limit games, ``r300`` to raise *to* 300 chips over the whole hand in no-limit games.
+            A legal action in ACPC notation: ``f`` (if there is a bet to fold to), ``c`` (call or check), ``r`` in limit
+            games, ``r300`` to raise *to* 300 chips over the whole hand in no-limit games.
         """
 
 
 class PlayedHand(NamedTuple):
-    """A hand that is over, as one of its players has seen it.
+    """A finished hand from the point of view of one player.
 
     Attributes
     ----------
     position : Betting
-        At the end of the hand.
+        The end of the hand.
     seat : int
-        Of the player.
+        Seat of the player.
     hand : tuple of int
         The player's private cards.
     board : tuple of int
         The public cards that were dealt.
     shown : tuple of int
-        The opponent's private cards after a showdown; empty where somebody folded.
+        The opponent's private cards after a showdown; empty after a fold.
     won : float
-        Chips that the player won; negative where they lost.
+        Chips that the player won; negative for a loss.
     """
 
     position: Betting
@@ -113,31 +113,31 @@ class RememberingAgent(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in tables and logs."""
+        """Name in tables and logs."""
 
     def begin(self, game: Holdem) -> RememberingAgent:
-        """The player of one match that begins now: a new object, which knows nothing of other matches.
+        """Return the player of a new match: a new object without information about other matches.
 
-        In a duplicate match each deal is played at two tables; `begin` is called once for each of them.
+        In a duplicate match, each deal is played at two tables; `begin` is called once for each table.
         """
 
     def act(self, observation: Observation) -> str:
-        """Pick an action: see `Agent`."""
+        """Choose an action: see `Agent`."""
 
     def saw(self, hand: PlayedHand) -> str | None:
-        """A hand of the match is over. What is returned, if anything, is a note for the log of the match."""
+        """Observe a finished hand of the match. May return a note for the log of the match."""
 
 
 @runtime_checkable
 class PreparingAgent(Protocol):
-    """An agent whose decisions have a time limit: what takes long the first time is done before the first hand."""
+    """An agent with a time limit for decisions, which prepares for them before the first hand."""
 
     def prepare(self) -> None:
-        """Get ready to play: compile what play needs. Called when a match begins, and again does nothing."""
+        """Get ready to play: compile what play needs. Called when a match begins; further calls do nothing."""
 
 
 def begun(agent: Agent, game: Holdem) -> Agent:
-    """The player of a match that begins, ready to play: `agent` itself, or a copy of its own for one that remembers."""
+    """Return the player of a new match, ready to play: `agent` itself, or a new object of an agent that remembers."""
     if isinstance(agent, PreparingAgent):
         agent.prepare()
     if not isinstance(agent, RememberingAgent):
@@ -145,24 +145,24 @@ def begun(agent: Agent, game: Holdem) -> Agent:
     player = agent.begin(game)
     if not isinstance(player, RememberingAgent):
         raise PlayError(
-            f"`begin` of {agent.name} returns {player!r}, which is no agent that remembers: return the one that plays "
+            f"`begin` of {agent.name} returns {player!r}, which is no agent that remembers: return the player of "
             "the match"
         )
     return player
 
 
 class PublicPolicy(NamedTuple):
-    """What a player does at a public state with every private hand.
+    """The probabilities of a player's actions at a public state, with every private hand.
 
     Attributes
     ----------
     actions : tuple of str
-        Legal actions as the ACPC writes them, each once; those that are left out are never taken.
+        Legal actions in ACPC notation, without duplicates; missing actions are never taken.
     table : ndarray, shape (actions, columns)
-        Probabilities; hands that the player does not tell apart share a column.
+        Probabilities; hands with the same strategy share a column.
     column : ndarray of int, shape (hands,)
-        The column of each private hand, in the order of `Deck.holes`. For a hand that shares a card with the board it
-        means nothing.
+        The column of each private hand, in the order of `Deck.holes`. Undefined for a hand that shares a card with the
+        board.
     """
 
     actions: tuple[str, ...]
@@ -170,7 +170,7 @@ class PublicPolicy(NamedTuple):
     column: Array
 
     def share(self, action: str) -> FloatArray:
-        """[hand] Probability of an action."""
+        """Probability of an action with each hand, [hand]."""
         if action not in self.actions:
             return np.zeros(len(self.column))
         row: FloatArray = self.table[self.actions.index(action)]
@@ -182,23 +182,23 @@ class PublicPolicy(NamedTuple):
 
     @property
     def shares(self) -> FloatArray:
-        """[action, hand] Probabilities."""
+        """Probabilities of all actions with each hand, [action, hand]."""
         return self.table.take(self.column, axis=1)
 
 
 @runtime_checkable
 class KnownAgent(Protocol):
-    """An agent that can tell its strategy at a public state, with all hands at once: estimators need it."""
+    """An agent with a `policy`: its strategy at a public state, for all hands at once. Estimators need it."""
 
     @property
     def name(self) -> str:
-        """What it is called in tables and logs."""
+        """Name in tables and logs."""
 
     def act(self, observation: Observation) -> str:
-        """Pick an action: see `Agent`."""
+        """Choose an action: see `Agent`."""
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Probabilities of the actor's actions with every hand; PlayError where they cannot be told.
+        """Return the probabilities of the actor's actions with every hand; `act` draws from them.
 
         Parameters
         ----------
@@ -210,24 +210,29 @@ class KnownAgent(Protocol):
         Returns
         -------
         PublicPolicy
-            `act` draws from these probabilities.
+            Actions and their probabilities.
+
+        Raises
+        ------
+        PlayError
+            If the agent has no such table, for example because there are too many actions.
         """
 
 
 def known(agent: Agent) -> KnownAgent:
-    """Return the agent if it can tell its strategy. Raises PlayError otherwise."""
+    """Return the agent if it has a policy. Raises PlayError otherwise."""
     if isinstance(agent, RememberingAgent) and not isinstance(agent, KnownAgent):
         raise PlayError(
-            f"{agent.name} plays by what it saw of earlier hands, so it has no strategy for a single hand: use one of "
-            "the agents that it picks from"
+            f"{agent.name} depends on earlier hands, so it has no strategy for a single hand: use one of the agents "
+            "that it picks from"
         )
     if not isinstance(agent, KnownAgent):
-        raise PlayError(f"{agent.name} does not tell its strategy: give its class a method `policy`, or use a run")
+        raise PlayError(f"{agent.name} has no policy: add a method `policy` to its class, or use a run")
     return agent
 
 
 def tells(agent: Agent, game: Holdem) -> bool:
-    """Whether an agent tells its strategy in a game: it has a `policy`, which answers at the start of a hand."""
+    """Whether an agent has a policy in a game, which it can return at the start of a hand."""
     if not isinstance(agent, KnownAgent):
         return False
     try:
@@ -239,13 +244,13 @@ def tells(agent: Agent, game: Holdem) -> bool:
 
 @dataclass(frozen=True)
 class Fixed:
-    """An agent of `strategy.fixed`, which looks at no cards; it raises by the least in no-limit games."""
+    """An agent of `strategy.fixed`, whose actions ignore cards; in no-limit games it raises by the minimum."""
 
     name: str
     habits: str  # its row of `strategy.fixed.AGENTS`
 
     def act(self, observation: Observation) -> str:
-        """The action of the agent's habit, or one drawn among those of several."""
+        """Return the action of the agent's habit, or a random one of several habits."""
         position = observation.position
         actions, bounds = position.passive_actions(), position.raise_bounds()
         kinds = (*actions, RAISE) if bounds else actions
@@ -254,7 +259,7 @@ class Fixed:
         return f"{RAISE}{bounds[0]}" if kind == RAISE and bounds and position.rules.betting != "limit" else kind
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Its habits, which are the same with all hands."""
+        """Return the probabilities of its habits, which are the same with all hands."""
         actions, bounds = position.passive_actions(), position.raise_bounds()
         if bounds:
             actions = *actions, RAISE if position.rules.betting == "limit" else f"{RAISE}{bounds[0]}"
@@ -262,7 +267,7 @@ class Fixed:
 
 
 def _alike(position: Betting, actions: tuple[str, ...], shares: FloatArray) -> PublicPolicy:
-    """The policy of a player who does the same with all hands."""
+    """Return the policy of a player whose probabilities are the same with all hands."""
     hands = comb(position.rules.deck.size, position.rules.hole_cards)
     return PublicPolicy(actions, shares[:, None], np.zeros(hands, dtype=np.int64))
 
@@ -274,12 +279,12 @@ def _share(habits: str, kinds: tuple[str, ...]) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Random:
-    """An agent that folds, calls or raises, each equally often where it is legal, and raises to any legal level."""
+    """An agent that folds, calls or raises with equal probability if legal, and raises to a random legal level."""
 
     name: str = "random"
 
     def act(self, observation: Observation) -> str:
-        """A random kind of action, and for raises a random legal level."""
+        """Return a random kind of action; the level of a raise is random too."""
         position, number = observation.position, 2 * len(observation.position.history)
         actions, bounds = position.passive_actions(), position.raise_bounds()
         kinds = (*actions, RAISE) if bounds else actions
@@ -290,21 +295,21 @@ class Random:
         return f"{RAISE}{least + int(observation.draw(number + 1) * (most - least + 1))}"
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Every kind of action alike; PlayError in no-limit games, where raises are too many to list."""
+        """Return equal probabilities for every kind of action. Raises PlayError in no-limit games."""
         if position.rules.betting != "limit":
-            raise PlayError(f"{self.name} raises to any of thousands of levels: give another player to judge")
+            raise PlayError(f"{self.name} raises to any of thousands of levels: evaluate another player")
         actions = position.actions()
         return _alike(position, actions, np.full(len(actions), 1 / len(actions)))
 
 
 @dataclass(frozen=True)
 class Uniform:
-    """The agent that takes each legal action equally often; in no-limit games, each legal size of a raise."""
+    """The agent that takes each legal action with equal probability; in no-limit games, each legal size of a raise."""
 
     name: str = "uniform"
 
     def act(self, observation: Observation) -> str:
-        """One of the legal actions."""
+        """Return a random legal action."""
         position, drawn = observation.position, observation.draw(2 * len(observation.position.history))
         actions, bounds = position.passive_actions(), position.raise_bounds()
         if bounds is None or position.rules.betting == "limit":
@@ -315,26 +320,26 @@ class Uniform:
         return actions[number] if number < len(actions) else f"{RAISE}{least + number - len(actions)}"
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Every legal action alike; PlayError if they are too many to list."""
+        """Return equal probabilities for every legal action. Raises PlayError if there are too many to list."""
         bounds = position.raise_bounds()
         if bounds and position.rules.betting != "limit" and bounds[1] - bounds[0] >= MOST_SIZES:
-            raise PlayError(f"{self.name} raises to any of thousands of levels: give another player to judge")
+            raise PlayError(f"{self.name} raises to any of thousands of levels: evaluate another player")
         actions = position.actions()
         return _alike(position, actions, np.full(len(actions), 1 / len(actions)))
 
 
 @dataclass(frozen=True)
 class SeatedAgent:
-    """An agent that is another one in each seat, such as two runs of which each has looked at its own seat closely.
+    """An agent that consists of a different agent for each seat, such as two runs, each specialised on one seat.
 
     Parameters
     ----------
     name : str
-        What it is called in tables and logs.
+        Name in tables and logs.
     players : tuple of two agents
-        Who plays each seat, in the order of `GameDef.seat_names`. Neither remembers earlier hands.
+        The agent for each seat, in the order of `GameDef.seat_names`. Neither may depend on earlier hands.
     game : Holdem, optional
-        The game that it was made for; left out: any.
+        The game of the agents. Default: any game.
     """
 
     name: str
@@ -348,16 +353,16 @@ class SeatedAgent:
                 player.prepare()
 
     def act(self, observation: Observation) -> str:
-        """The action of the agent whose seat it is."""
+        """Return the action of the agent in the actor's seat."""
         return self.players[observation.position.actor].act(observation)
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """The strategy of the agent whose seat it is; PlayError where one of them does not tell theirs."""
+        """Return the policy of the agent in the actor's seat. Raises PlayError if one of the agents has none."""
         return [known(player) for player in self.players][position.actor].policy(position, board)
 
 
 def pick(actions: Sequence[str], share: Sequence[float], draw: float) -> str:
-    """The action that a uniform random number `draw` picks when each has the probability in `share`.
+    """Return the action that a uniform random number `draw` selects, with the probabilities `share`.
 
     >>> pick(("f", "c", "r"), (0.25, 0.5, 0.25), 0.6)
     'c'
@@ -366,10 +371,10 @@ def pick(actions: Sequence[str], share: Sequence[float], draw: float) -> str:
         draw -= part
         if draw < 0:
             return action
-    return actions[max(range(len(share)), key=share.__getitem__)]  # shares add up to a little less than 1
+    return actions[max(range(len(share)), key=share.__getitem__)]  # the shares may sum to slightly less than 1
 
 
-# Agents that are there without solving, by name.
+# Agents that need no solving, by name.
 BASELINES: dict[str, Agent] = {
     **{name: Fixed(name, name) for name in AGENTS if name != "call-or-raise"},
     "probe": Fixed("probe", "call-or-raise"),  # [Johanson16 §6.3.2]: it never folds

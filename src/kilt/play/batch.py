@@ -1,10 +1,10 @@
-"""Matches of two blueprints in compiled batches: hand for hand what `dealer` and `BlueprintAgent` play.
+"""Matches of two blueprints in compiled batches, with the same hands as `dealer` and `BlueprintAgent` play.
 
-Hands go through a *joint tree*. Its states are positions of the real game together with where the hand stands in the
-abstract game of either player; where a player takes a bet of the other at random for one of two, an action leads to two
-states. The tree is written out as hands come to it, by what agents themselves do (`BlueprintAgent.after`, `choices`):
-hands that come to an action nobody has taken before wait until it is written, and go on. So kernels know nothing of
-menus and translation, and most of a large tree is never written.
+Hands walk a *joint tree*. A state of it is a position of the real game, together with the positions in the abstract
+games of both players. If a player translates a bet of the other at random to one of two bets, the action leads to two
+states. The tree is extended when a hand needs a new state, with the agents' own functions (`BlueprintAgent.after`,
+`choices`): hands whose next action is not in the tree wait until it is added, and then continue. Kernels therefore need
+no code for menus and translation, and most of a large tree is never built.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from kilt.play.dealer import Cards, Dealer, Hand
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.postprocess_kernels import CLASSES
 
-UNITS = 1024  # of a match, that are played in one call of the kernels
+UNITS = 1024  # units of a match per call of the kernels
 UNWRITTEN = np.array((1.0, -1, -1), dtype=EDGE)
-MOST_STATES = 200_000  # of a joint tree, some 200 MB; then it is begun anew
+MOST_STATES = 200_000  # of a joint tree, about 200 MB; a larger tree is discarded and rebuilt
 
 
 class JointTree:
-    """The betting of two blueprints against each other, in both arrangements of seats, as far as hands came to it.
+    """The betting of two blueprints against each other, in both seat arrangements, as far as hands have reached it.
 
     Parameters
     ----------
     game : Holdem
-        What they play.
+        The game of both agents.
     agents : (BlueprintAgent, BlueprintAgent)
-        In seats 0 and 1 from the state `roots[0]` on, the other way round from `roots[1]`.
+        The agents in seats 0 and 1 from state `roots[0]` on, and in seats 1 and 0 from `roots[1]` on.
     """
 
     def __init__(self, game: Holdem, agents: tuple[BlueprintAgent, BlueprintAgent]) -> None:
@@ -48,14 +48,14 @@ class JointTree:
         self.states: Records = np.zeros(64, dtype=STATE)
         self.edges: Records = np.zeros(64, dtype=EDGE)
         self.positions: list[Betting] = []  # [state]
-        self._places: list[tuple[Place, Place]] = []  # [state][seat] in the abstract game of the player there
-        self._swapped: list[int] = []  # [state] 1 where the second player has seat 0
-        self._origin: list[tuple[int, str]] = []  # [edge] its state and action
+        self._places: list[tuple[Place, Place]] = []  # [state][seat] position in that player's abstract game
+        self._swapped: list[int] = []  # [state] 1 if the second player has seat 0
+        self._origin: list[tuple[int, str]] = []  # [edge] state and action
         start = game.start()
         self.roots = [self._add(start, [agents[seat ^ swap].start for seat in (0, 1)], swap) for swap in (0, 1)]
 
     def write(self, edge: int) -> None:
-        """Write out what follows an action."""
+        """Add the states after an action."""
         state, action = self._origin[edge]
         before, swapped = self.positions[state], self._swapped[state]
         seat, position = before.actor, self.game.positions.after(before, action)
@@ -63,18 +63,18 @@ class JointTree:
             end = self._add(position, self._places[state], swapped)
             self.edges[edge] = 1.0, end, end
             return
-        ((own, _),) = self._after(state, action, seat)  # what players do themselves is not translated at random
+        ((own, _),) = self._after(state, action, seat)  # a player's own actions are not translated at random
         taken = self._after(state, action, 1 - seat)
         children = [self._add(position, (own, other)[:: 1 - 2 * seat], swapped) for other, _ in taken]
         self.edges[edge] = taken[0][1], children[0], children[-1]
 
     def _after(self, state: int, action: str, seat: int) -> list[tuple[Place, float]]:
-        """Where the player in a seat may stand after an action at a state: see `BlueprintAgent.after`."""
+        """Return the positions of the player in a seat after an action at a state: see `BlueprintAgent.after`."""
         agent = self.agents[seat ^ self._swapped[state]]
         return agent.after(self._places[state][seat], self.positions[state], action, seat)
 
     def _add(self, position: Betting, places: Sequence[Place], swapped: int) -> int:
-        """Add the state at a position, or at the next one where somebody acts, and return its number."""
+        """Add the state at a position, or at the next decision or end after it, and return its number."""
         first, second = places
         while position.actor == CHANCE:
             first, second = (
@@ -113,9 +113,9 @@ class BatchMatch:
     Parameters
     ----------
     dealer : Dealer
-        Who deals.
+        Deals the cards.
     agents : (BlueprintAgent, BlueprintAgent)
-        The first and the second player; `can_play` says whether they may be played so.
+        The first and the second player; `can_play` must be True for them.
     duplicate : bool
         Whether a unit is two hands of the same deal, with the players swapped.
     """
@@ -130,7 +130,7 @@ class BatchMatch:
 
     @staticmethod
     def can_play(game: Holdem, agents: tuple[Agent, Agent]) -> bool:
-        """Whether agents are blueprints of this game, with rules and numbers that kernels know."""
+        """Whether agents are blueprints for this game, with rules and number types that the kernels support."""
         return all(
             type(agent) is BlueprintAgent
             and agent.game.rules == game.rules
@@ -140,7 +140,7 @@ class BatchMatch:
         )
 
     def play(self, first: int, last: int, keep: bool) -> tuple[list[float], list[Hand]]:
-        """Results of units `first` to `last` − 1 in chips per hand, and their hands if they are to be kept."""
+        """Return results of units `first` to `last` − 1 in chips per hand, and their hands if `keep` is set."""
         if len(self.tree.positions) > MOST_STATES:
             self.tree = JointTree(self.game, self.agents)
         cards, keys = self.dealer.deal_many(first, last)
@@ -153,13 +153,13 @@ class BatchMatch:
         at = np.array(self.tree.roots)[number % 2]
         self._play(self._sides(cards, hands), keys, deal, at)
         ends = self.tree.states[at]
-        chips = ends["stake"] * np.where(ends["actor"] == SHOWN, outcome[deal].astype(np.int64), 1)  # of seat 0
+        chips = ends["stake"] * np.where(ends["actor"] == SHOWN, outcome[deal].astype(np.int64), 1)  # chips of seat 0
         won = np.where(number % 2 == 0, chips, -chips).reshape(-1, per_unit).sum(axis=1) / per_unit
         kept = self._hands(number, at, chips, cards[deal]) if keep else []
         return won.tolist(), kept
 
     def _play(self, sides: tuple[Side, Side], keys: npt.NDArray[np.uint64], deal: IntArray, at: IntArray) -> None:
-        """Play hands to their ends, from their states `at` [hand] on; the tree is written out where they come."""
+        """Play hands to their ends, from their states `at` [hand] on; extends the tree as needed."""
         tree, going, wanted = self.tree, np.arange(len(at)), np.empty(len(at), dtype=np.int64)
         while True:
             waiting = play_hands(tree.states, tree.edges, *sides, keys, deal, self._row, at, going, wanted)
@@ -170,7 +170,7 @@ class BatchMatch:
                 tree.write(edge)
 
     def _sides(self, cards: IntArray, hands: IntArray) -> tuple[Side, Side]:
-        """Both blueprints with the buckets of dealt cards."""
+        """Return both blueprints with the buckets of dealt cards."""
         rules = self.game.rules
         buckets = []
         for agent in self.agents[: 1 if self._same_cards else 2]:
@@ -183,7 +183,7 @@ class BatchMatch:
         return first, second
 
     def _hands(self, number: IntArray, at: IntArray, chips: IntArray, cards: IntArray) -> list[Hand]:
-        """The records of hands that are over."""
+        """Return the records of finished hands."""
         names, held, found = (self.agents[0].name, self.agents[1].name), self.game.rules.hole_cards, []
         for each, end, won, row in zip(number.tolist(), at.tolist(), chips.tolist(), cards.tolist(), strict=True):
             dealt = Cards((tuple(row[:held]), tuple(row[held : 2 * held])), tuple(row[2 * held :]))
@@ -199,14 +199,14 @@ def _side(agent: BlueprintAgent, bucket: npt.NDArray[np.uint32]) -> Side:
 
 
 def bytes_of(blueprint: Blueprint) -> tuple[npt.NDArray[np.uint8], int]:
-    """The weights of a blueprint for kernels that are compiled once for all kinds of them: bytes, and bytes of each."""
+    """Return the weights of a blueprint as bytes, and the bytes per weight: kernels are compiled once for all types."""
     content = np.ascontiguousarray(blueprint.shares).view(np.uint8)
-    content.flags.writeable = False  # as a table that is mapped from disk
+    content.flags.writeable = False  # like a table that is mapped from disk
     return content, blueprint.shares.dtype.itemsize
 
 
 def _with_room(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
-    """The array itself if it has `size` entries or more; otherwise a copy that has, at least twice as long."""
+    """Return the array itself if it has at least `size` entries; otherwise a copy at least twice as long."""
     if size <= len(array):
         return array
     longer = np.zeros(max(size, 2 * len(array)), dtype=array.dtype)

@@ -1,4 +1,4 @@
-"""Compiled loops of `batch`: hands of two blueprints from decision to decision."""
+"""Compiled loops of `batch`, which play hands of two blueprints from decision to decision."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from kilt.draws import uniform
 from kilt.jit import inlined, kernel, subkernel
 from kilt.strategy.postprocess_kernels import RuleNumbers, post_process
 
-FOLDED, SHOWN = 2, 3  # in place of the seat that acts: how a hand has ended
+FOLDED, SHOWN = 2, 3  # values of `actor` at the end of a hand
 
 # A state of a joint tree: a decision of a player, or the end of a hand.
 STATE = np.dtype(
     [
         ("first", np.uint64),  # the first slot of the decision in the player's blueprint
-        ("action_draw", np.uint32),  # numbers of the draws that pick the action
-        ("translation_draw", np.uint32),  # … and say what the other player takes it for
+        ("action_draw", np.uint32),  # number of the draw that selects the action
+        ("translation_draw", np.uint32),  # number of the draw that selects the other player's translation
         ("edge", np.uint32),  # the first edge
-        ("count", np.uint16),  # of actions; 0 at an end
-        ("stake", np.int32),  # at an end: chips that seat 0 wins, if it wins the showdown where there is one
+        ("count", np.uint16),  # number of actions; 0 at an end
+        ("stake", np.int32),  # at an end: chips that seat 0 wins; at a showdown, if it wins
         ("actor", np.uint8),  # the seat that acts, FOLDED or SHOWN
-        ("player", np.uint8),  # which of the two blueprints that is
+        ("player", np.uint8),  # the blueprint of that seat
         ("round", np.uint8),
-        ("call", np.uint8),  # the place of the call among the actions
+        ("call", np.uint8),  # index of the call among the actions
         ("ruled", np.uint8),  # whether post-processing changes probabilities here
-        ("calls", np.uint8),  # whether the player calls whatever its cards are: its betting tree has no answer
+        ("calls", np.uint8),  # whether the player always calls, because its betting tree has no matching node
     ],
     align=True,
 )
-# An action at a state. −1 stands for states that are not written yet.
+# An action at a state. −1: the next state is not in the tree yet.
 EDGE = np.dtype(
     [
         ("share", np.float64),  # probability of the lower one
-        ("lower", np.int32),  # the state after it, if the other player takes it for the lower of two bets of its tree
+        ("lower", np.int32),  # the next state, if the other player translates the bet to the lower of two bets
         ("upper", np.int32),  # … for the upper one
     ],
     align=True,
@@ -46,9 +46,9 @@ Records: TypeAlias = npt.NDArray[Any]
 
 
 class Side(NamedTuple):
-    """A blueprint and the buckets that it sees in some deals."""
+    """A blueprint, and the buckets of its hands in some deals."""
 
-    shares: npt.NDArray[np.uint8]  # [byte] weights of slots, `width` bytes each, the lowest first
+    shares: npt.NDArray[np.uint8]  # [byte] weights of slots, `width` bytes each, lowest byte first
     width: int
     rule: RuleNumbers
     bucket: npt.NDArray[np.uint32]  # [deal, round, seat]
@@ -56,7 +56,7 @@ class Side(NamedTuple):
 
 @inlined
 def weight_of(shares: npt.NDArray[np.uint8], width: int, slot: np.uint64) -> float:
-    """The weight of a slot as a number: `shares` has `width` bytes for each, the lowest first."""
+    """Return the weight of a slot as a number: `shares` has `width` bytes for each, lowest byte first."""
     weight = 0.0
     for byte in range(width - 1, -1, -1):
         weight = 256 * weight + shares[slot * np.uint64(width) + np.uint64(byte)]
@@ -67,13 +67,13 @@ def weight_of(shares: npt.NDArray[np.uint8], width: int, slot: np.uint64) -> flo
 def chosen(
     side: Side, first: np.uint64, bucket: np.uint32, count: Any, call: Any, ruled: bool, draw: float, row: FloatArray
 ) -> Any:
-    """The place of the action that a uniform random number `draw` picks at a decision: as `agent.pick` does."""
+    """Return the index of the action that a uniform random number `draw` selects, with the rule of `agent.pick`."""
     slot = first + np.uint64(bucket) * np.uint64(count)
     whole = 0.0
     for action in range(count):
         row[action] = weight_of(side.shares, side.width, slot + np.uint64(action))
         whole += row[action]
-    if whole == 0:  # nobody has been there
+    if whole == 0:  # the information set was never reached
         return call
     for action in range(count):
         row[action] /= whole
@@ -103,11 +103,12 @@ def play_hands(
     going: IntArray,
     wanted: IntArray,
 ) -> int:
-    """Play hands to their ends, or up to an action whose edge is not written yet.
+    """Play hands to their ends, or up to an action whose next state is not in the tree yet.
 
-    `at` [hand] are their states, which change; `deal` [hand] says whose cards they have, and `keys` [deal, seat] what
-    players draw from. `going` are the hands to play. Those that wait are left at its beginning, with the edges that
-    they wait for in `wanted`; their number is returned. `row` is scratch for probabilities.
+    `at` [hand] are the hands' states, which are updated; `deal` [hand] is the deal of each hand, and `keys` [deal,
+    seat] are the players' sources of random numbers. `going` are the hands to play. Hands that wait are moved to the
+    beginning of `going`, with the edges that they need in `wanted`; the function returns their number. `row` is scratch
+    for probabilities.
     """
     waiting = 0
     for k in range(len(going)):

@@ -1,17 +1,19 @@
 """An agent that plays a blueprint: translate, look up, post-process, draw [Brown15 §§4, 5].
 
-What has happened in the real hand is followed in the tree of the abstract game. Bets that the tree does not have are
-taken for one that it has, by their size in pots (see `strategy.translate`); a small one may be taken for a check or a
-call. Where that would end the round in the abstract game, it is done only if the bet is nearer to nothing than to the
-smallest one of the tree, and the agent calls. The agent's own bets go the other way, from pots to chips.
+The agent follows the real hand in the tree of the abstract game. A bet that the tree does not have is translated to one
+that it has, by its size relative to the pot (see `strategy.translate`); a small bet may be translated to a check or a
+call. If that call would end the round in the abstract game, it is used only if the bet is closer to zero than to the
+smallest bet of the tree, and the agent then calls. The agent's own bets are converted back, from multiples of the pot
+to chips.
 
-The two games can fall out of step: a large bet was taken for all-in, and there are chips left; or an all-in bet was
-taken for a smaller one, and the raise that the tree suggests is not legal. Where the tree has an answer it is made
-legal; where it has none, the agent checks and calls, as one does who is all-in in the abstract game.
+The two games can get out of step: a large bet was translated to all-in although chips are left, or an all-in bet was
+translated to a smaller one, so that the raise in the tree is not legal. If the tree has an action, the agent replaces
+it by a legal one; if the tree has none, the agent checks and calls, like a player who is all-in in the abstract game.
 
-Others who look at a hand do not know what bets were taken for, where that was drawn at random. To them the hand may
-stand at several places of the tree, its *branches*. The agent's `policy` is the mean over them, each weighted by the
-probability of the translations that lead there and, for each private hand, of what the agent has done on the way.
+An observer of a hand does not know the results of random translations. For an observer, the hand may be at several
+nodes of the tree, its *branches*. The agent's `policy` is the mean over the branches. Each is weighted by the
+probability of the translations that lead there and, for each private hand, by the probability of the agent's earlier
+actions.
 """
 
 from __future__ import annotations
@@ -36,63 +38,64 @@ from kilt.strategy.translate import Deterministic, Mapping, pseudo_harmonic, tra
 K = TypeVar("K")
 V = TypeVar("V")
 
-KEPT_TABLES = 4096  # of public states: some 100 MB with a thousand buckets
-KEPT_WEIGHTS = 2048  # of branches, by hands: some 50 MB
-_NEAREST = Deterministic(pseudo_harmonic)  # for the agent's own bets, which are in the tree or were made legal
+KEPT_TABLES = 4096  # tables of public states in the cache: about 100 MB with a thousand buckets
+KEPT_WEIGHTS = 2048  # branch weights by hand in the cache: about 50 MB
+_NEAREST = Deterministic(pseudo_harmonic)  # for the agent's own bets, which are in the tree or close to a bet of it
 
 
-ActionTable: TypeAlias = tuple[tuple[str, ...], FloatArray]  # legal actions, each once; [action, bucket] probabilities
+# legal actions without duplicates; probabilities [action, bucket]
+ActionTable: TypeAlias = tuple[tuple[str, ...], FloatArray]
 
 
 class Place(NamedTuple):
-    """Where a hand stands in the abstract game."""
+    """State of a hand in the abstract game."""
 
-    node: int | None  # a decision of the player in the betting tree; None where the tree has no answer
-    level: int  # chips that each player has to match at that node
+    node: int | None  # a decision of the player in the betting tree; None if the tree has no matching node
+    level: int  # level in chips that each player has to match at that node
     acted: bool  # whether the player has acted before in this hand
-    sure: bool  # whether no random number had a part in it: each bet can be taken for one of the tree alone
+    sure: bool  # whether no random number was involved: each bet had a single translation
 
 
 class Branch(NamedTuple):
-    """A place where a hand may stand at a decision of the player, for who does not know what bets were taken for."""
+    """A possible node of a hand at a decision of the player, given unknown random translations."""
 
     place: Place
-    share: float  # probability of it, given the branch of the player's decision before that it comes from
-    earlier: int  # the number of that branch; 0 at the player's first decision
+    share: float  # probability, given the branch at the player's previous decision
+    earlier: int  # number of the branch at the previous decision; 0 at the player's first decision
 
 
 class OwnDecision(NamedTuple):
-    """A decision of the player on the way to a public state, or the one there."""
+    """A decision of the player on the path to a public state, or at the state itself."""
 
     position: Betting
     branches: list[Branch]
-    action: str  # that was taken; "" where it is the one to come
+    action: str  # the action taken; "" for the decision still to be made
 
     @property
     def shares(self) -> FloatArray:
-        """[branch, 1] Probabilities of the branches: see `Branch.share`."""
+        """Probabilities of the branches, [branch, 1]: see `Branch.share`."""
         return np.array([[branch.share] for branch in self.branches])
 
 
 class OwnSpot(NamedTuple):
-    """A decision of the player, and all that lead to it."""
+    """A decision of the player, with all earlier decisions of the hand."""
 
     before: list[OwnDecision]
     turn: OwnDecision
     tables: list[ActionTable]  # [branch of the turn]
-    table: ActionTable | None  # the mean over branches; None where their weights are not the same for all hands
+    table: ActionTable | None  # the mean over branches; None if their weights depend on the hand
 
 
-OwnWay: TypeAlias = tuple[list[OwnDecision], list[Branch]]  # a player's decisions so far, and where the hand stands
+OwnWay: TypeAlias = tuple[list[OwnDecision], list[Branch]]  # a player's decisions so far, and the current branches
 
 
 class ChoiceSet(NamedTuple):
-    """The actions of a decision in the abstract game, and what each becomes in the real one."""
+    """The actions of a decision in the abstract game, and their counterparts in the real one."""
 
     node: int | None  # as in `Place`
     acted: bool  # as in `Place`
-    labels: list[str]  # in the abstract game
-    actions: list[str]  # in the real one
+    labels: list[str]  # actions in the abstract game
+    actions: list[str]  # actions in the real game
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ class BlueprintAgent:
     Parameters
     ----------
     name : str
-        What it is called in tables and logs.
+        Name in tables and logs.
     blueprint : Blueprint
         The strategy.
     rule : Rule
@@ -124,16 +127,16 @@ class BlueprintAgent:
 
     @property
     def game(self) -> Holdem:
-        """The game that it plays."""
+        """The game that the agent plays."""
         return self.blueprint.game
 
     def act(self, observation: Observation) -> str:
-        """A legal action, drawn from `shares`."""
+        """Return a legal action, drawn from `shares`."""
         actions, shares = zip(*self.shares(observation), strict=True)
         return pick(actions, shares, observation.draw(action_draw(observation.position)))
 
     def shares(self, observation: Observation) -> list[tuple[str, float]]:
-        """Legal actions, as the ACPC writes them, and the probability of each; an action may occur more than once."""
+        """Legal actions in ACPC notation, with their probabilities; an action may occur more than once."""
         menu = self._menus.get(observation.position.history) or self._menu(observation)
         if menu.node is None:
             return [(CALL, 1.0)]
@@ -141,20 +144,20 @@ class BlueprintAgent:
         row = self.blueprint.row(
             menu.node, self.blueprint.bucket(at.actor, at.round, observation.hand, observation.board)
         )
-        if not any(row):  # nobody has been there
+        if not any(row):  # the information set was never reached
             return [(CALL, 1.0)]
         return list(zip(menu.actions, apply(self.rule, menu.labels, row, first=not menu.acted), strict=True))
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Probabilities of the actions at a public state, with every hand.
+        """Return the probabilities of the actions at a public state, with every hand.
 
-        Where the agent may have taken bets for one or another of its tree, it is the mean over these branches, given
-        what it has done so far with the same hand. Hands that never come there are weighted by translations alone.
+        If bets have several possible translations, the result is the mean over these branches, given the agent's
+        earlier actions with the same hand. For hands that never reach the state, only translations are weighted.
         """
         return self.policies(position, [board])[0]
 
     def policies(self, position: Betting, boards: Sequence[tuple[int, ...]]) -> list[PublicPolicy]:
-        """[board] `policy` on many boards, whose buckets are looked up together."""
+        """Return `policy` for each of many boards, whose buckets are looked up in one batch."""
         spot = self._spots.get(position.history) or self._spot(position)
         columns = self.blueprint.hand_buckets_on(position.actor, position.round, boards)
         if (alike := spot.table) is not None:
@@ -162,35 +165,35 @@ class BlueprintAgent:
         return [self._mixed(spot, board, column) for board, column in zip(boards, columns, strict=True)]
 
     def table(self, position: Betting) -> ActionTable | None:
-        """The actions of a decision, and [action, bucket] their probabilities, where they are the same on all boards.
+        """Return the actions of a decision with their probabilities [action, bucket], if these hold for all boards.
 
-        None where hands of a bucket may have come to the decision in different ways.
+        None if hands of one bucket may have reached the decision with different probabilities.
         """
         return (self._spots.get(position.history) or self._spot(position)).table
 
     def _mixed(self, spot: OwnSpot, board: tuple[int, ...], column: IntArray) -> PublicPolicy:
-        """The mean over the branches of a spot, on a board on which hands have these buckets."""
+        """Return the mean over the branches of a spot, on a board on which hands have the buckets `column`."""
         weights = self._weights(spot.before, spot.turn, board)
         apart = [(actions, table.take(column, axis=1)) for actions, table in spot.tables]
         return PublicPolicy(*mixture(apart, weights), np.arange(len(column)))
 
     def level_taken(self, position: Betting) -> float:
-        """The level, in chips, that a bet before a decision of the agent is taken for: the geometric mean."""
+        """Translated level in chips of a bet before a decision of the agent: the geometric mean."""
         branches = self._spot(position).turn.branches
         levels, shares = [one.place.level for one in branches], [one.share for one in branches]
         return float(np.exp(np.average(np.log(levels), weights=shares)))
 
     def actions(self, position: Betting) -> tuple[str, ...]:
-        """The legal actions among which the agent chooses at a position, with any hand, each once."""
+        """Legal actions that the agent may take at a position with any hand, without duplicates."""
         return tuple(dict.fromkeys(action for actions, _ in self._spot(position).tables for action in actions))
 
     def shares_on(self, position: Betting, boards: Sequence[tuple[int, ...]]) -> tuple[tuple[str, ...], FloatArray]:
-        """`policy` on many boards at once: the actions, and [action, board, hand] their probabilities."""
+        """`policy` on many boards at once: the actions, and their probabilities [action, board, hand]."""
         policies = self.policies(position, boards)
         return policies[0].actions, np.stack([policy.shares for policy in policies], axis=1)
 
     def _spot(self, position: Betting) -> OwnSpot:
-        """The decisions of the actor of a position, and what is done at the one there; remembered."""
+        """Return the decisions of a position's actor, including the current one; cached."""
         return self._remembered(self._spots, position.history, lambda: self._make_spot(position))
 
     def _make_spot(self, position: Betting) -> OwnSpot:
@@ -204,14 +207,14 @@ class BlueprintAgent:
         return OwnSpot(before, turn, tables, alike)
 
     def _weights(self, before: list[OwnDecision], last: OwnDecision, board: tuple[int, ...]) -> FloatArray:
-        """[branch, hand] Probabilities of the branches of the last turn, given what was done at those before it.
+        """Probabilities of the branches of the last turn, given earlier actions: [branch, hand].
 
-        [branch, 1] where they are the same for all hands: nothing was done where there were several branches.
+        The shape is [branch, 1] if they are the same for all hands, because there was only one branch at all actions.
         """
         if not before:
             return last.shares
         at = before[-1].position
-        seen = board[: at.rules.board_size(at.round)]  # what was dealt after the last decision tells nothing
+        seen = board[: at.rules.board_size(at.round)]  # cards dealt after the last decision do not matter
         key = last.position.history, seen
         return self._remembered(self._mixes, key, lambda: self._make_weights(before, last, seen), KEPT_WEIGHTS)
 
@@ -229,7 +232,7 @@ class BlueprintAgent:
         return scaled
 
     def _table(self, position: Betting, place: Place) -> ActionTable:
-        """What the agent does at a public state with every bucket, if the hand stands at `place`; remembered."""
+        """Probabilities of the agent's actions at a public state with every bucket, for a hand at `place`; cached."""
         key = position.history, place.node
         return self._remembered(self._tables, key, lambda: self._make_table(position, place))
 
@@ -239,15 +242,15 @@ class BlueprintAgent:
         labels = self.blueprint.labels(place.node)
         taken = [self._legal(label, place.level, position) for label in labels]
         rows, seen = self._remembered(self._rows, (place.node, place.acted), lambda: self._make_rows(place, labels))
-        actions = tuple(dict.fromkeys([*taken, CALL]))  # several bets may have become the same
+        actions = tuple(dict.fromkeys([*taken, CALL]))  # several abstract bets may have the same legal counterpart
         table = np.zeros((len(actions), len(rows)))
         for column, action in zip(rows.T, taken, strict=True):
             table[actions.index(action)] += column
-        table[actions.index(CALL), ~seen] = 1.0  # as `shares` has it: nobody has been there
+        table[actions.index(CALL), ~seen] = 1.0  # as in `shares`, information sets that were never reached call
         return actions, table
 
     def _make_rows(self, place: Place, labels: list[str]) -> tuple[FloatArray, BoolArray]:
-        """[bucket, action] Probabilities at a decision after post-processing, and where anybody has been."""
+        """Probabilities at a decision after post-processing, [bucket, action], and which buckets were ever reached."""
         assert place.node is not None
         first, last = self.blueprint.first[place.node : place.node + 2]
         rows = self.blueprint.shares[first:last].reshape(-1, len(labels)).astype(np.float64)
@@ -259,9 +262,9 @@ class BlueprintAgent:
 
     @staticmethod
     def _remembered(known: dict[K, V], key: K, make: Callable[[], V], most: int = KEPT_TABLES) -> V:
-        """What is known, or is made now and remembered for a while."""
+        """Return a cached value, or compute and cache it."""
         if key in known:
-            with suppress(KeyError):  # another thread may clear it in between
+            with suppress(KeyError):  # another thread may clear the cache in between
                 return known[key]
         made = make()
         if len(known) >= most:
@@ -270,7 +273,7 @@ class BlueprintAgent:
         return made
 
     def _menu(self, observation: Observation) -> ChoiceSet:
-        """The actions to choose from; remembered where nothing was drawn."""
+        """Return the actions to choose from; cached if no random number was involved."""
         position, place = observation.position, self.follow(observation)
         menu = self.choices(place, position)
         if place.sure:
@@ -280,7 +283,7 @@ class BlueprintAgent:
         return menu
 
     def choices(self, place: Place, position: Betting) -> ChoiceSet:
-        """The actions at a decision of the agent, where its hand stands at `place` in the abstract game."""
+        """Return the actions at a decision of the agent whose hand is at `place` in the abstract game."""
         labels = [] if place.node is None else self.blueprint.labels(place.node)
         actions = [self._legal(label, place.level, position) for label in labels]
         return ChoiceSet(place.node, place.acted, labels, actions)
@@ -295,7 +298,7 @@ class BlueprintAgent:
         return self.at_turn(place, position)
 
     def _way(self, position: Betting, me: int) -> OwnWay:
-        """Follow a hand of player `me` whatever its bets are taken for; remembered for each position on the way."""
+        """Follow a hand of player `me` with all possible translations; cached for each earlier position."""
         return self._remembered(self._ways, (position.history, me), lambda: self._make_way(position, me))
 
     def _make_way(self, position: Betting, me: int) -> OwnWay:
@@ -318,31 +321,31 @@ class BlueprintAgent:
 
     @cached_property
     def start(self) -> Place:
-        """Where a hand stands before anybody has acted."""
+        """Return the state of a hand before the first action."""
         return Place(0, max(self.game.rules.blinds), acted=False, sure=True)
 
     def at_turn(self, place: Place, position: Betting) -> Place:
-        """Where the actor decides at a position: nowhere if the tree is not at a decision of theirs in this round."""
+        """Return the state at a decision: without a node unless the tree is at such a decision in this round."""
         nodes, node = self.blueprint.nodes, place.node
         if node is None or (nodes.actor[node] == position.actor and nodes.round[node] == position.round):
             return place
         return place._replace(node=None)
 
     def after(self, place: Place, before: Betting, action: str, me: int | None) -> list[tuple[Place, float]]:
-        """Where player `me` may stand after an action of a hand, with probabilities: one place, or two.
+        """States of player `me` after an action of a hand, with probabilities: one or two.
 
-        To somebody who looks on (None) the bets of both players are those of an opponent.
+        For an observer (None), the bets of both players are translated like an opponent's.
         """
         node, level, acted, sure = place
         nodes, levels, mine = self.blueprint.nodes, self.blueprint.level, before.actor == me
         acted |= mine
         if node is not None:
             if action == REVEAL:
-                while nodes.actor[node] >= 0:  # a raise that was not legal became a call
+                while nodes.actor[node] >= 0:  # an illegal raise was replaced by a call
                     node = self.blueprint.after_call(node)
                 node = int(nodes.first_child[node]) if nodes.actor[node] == CHANCE else None
             elif nodes.actor[node] != before.actor:
-                # Where their small raise was taken for a call, which ends the round, ours is the call of it.
+                # The opponent's small raise was translated to a call that ends the round; this is our call of it.
                 ours = mine or me is None
                 node = node if ours and action == CALL and nodes.actor[node] == CHANCE else None
             elif action == CALL:
@@ -359,7 +362,7 @@ class BlueprintAgent:
     def _raised(
         self, node: int, level: int, before: Betting, action: str, *, mine: bool
     ) -> list[tuple[int | None, float]]:
-        """The nodes after the raises that a real one may be taken for, with probabilities: one, or two."""
+        """Nodes that a real raise may be translated to, with probabilities: one or two."""
         nodes, levels = self.blueprint.nodes, self.blueprint.level
         child, count = int(nodes.first_child[node]), int(nodes.children[node])
         places = [place for place in range(child, child + count) if levels[place] > 0]
@@ -374,12 +377,13 @@ class BlueprintAgent:
             called = self.blueprint.after_call(node)
             if nodes.actor[called] == 1 - before.actor:
                 places, sizes = [called, *places], [0.0, *sizes]
-            elif not sizes or (size < sizes[0] and _NEAREST(0.0, sizes[0], size)):  # nothing is drawn: see above
+            # no random choice: see the module's docstring
+            elif not sizes or (size < sizes[0] and _NEAREST(0.0, sizes[0], size)):
                 return [(called, 1.0)]
         return [(places[i], share) for i, share in translations(sizes, size, _NEAREST if mine else self.mapping)]
 
     def _legal(self, label: str, level: int, position: Betting) -> str:
-        """An abstract action as a legal one of the real game; a bet keeps its size in pots."""
+        """Convert an abstract action to a legal one of the real game; a bet keeps its size relative to the pot."""
         if label == FOLD:
             return FOLD if position.facing else CALL
         bounds = position.raise_bounds()
@@ -395,14 +399,14 @@ class BlueprintAgent:
         return f"{RAISE}{min(max(to, bounds[0]), bounds[1])}"
 
     def _moves(self, position: Betting) -> tuple[tuple[Betting, str], ...]:
-        """Each action of a hand with the position before it, if it is a hand of the agent's game."""
+        """Return each action of a hand with the position before it. Raises PlayError for a hand of another game."""
         if position.rules != self.game.rules:
-            raise PlayError(f"{self.name} plays {self.game.name}, and not this game: use the one it was made for")
+            raise PlayError(f"{self.name} plays only {self.game.name}, and not this game")
         return self.game.positions.moves(position)
 
 
 def mixture(tables: Sequence[ActionTable], weights: FloatArray) -> ActionTable:
-    """The mean of the tables of some branches by `weights` [branch, column], or [branch, 1]."""
+    """Return the mean of the tables of some branches, weighted by `weights` [branch, column] or [branch, 1]."""
     actions = tuple(dict.fromkeys(action for actions, _ in tables for action in actions))
     mixed = np.zeros((len(actions), tables[0][1].shape[1]))
     for (some, table), weight in zip(tables, weights, strict=True):
@@ -412,10 +416,10 @@ def mixture(tables: Sequence[ActionTable], weights: FloatArray) -> ActionTable:
 
 
 def action_draw(position: Betting) -> int:
-    """Number of the draw that picks an agent's action at a decision."""
+    """Return the number of the random draw that selects an agent's action at a decision."""
     return 2 * len(position.history)
 
 
 def translation_draw(before: Betting) -> int:
-    """Number of the draw that says what a bet at a decision of the opponent is taken for."""
+    """Return the number of the random draw that selects the translation of a bet at an opponent's decision."""
     return 2 * len(before.history) + 1

@@ -1,9 +1,9 @@
-"""Logs of many hands in columns: what millions of hands are read into, and counted from.
+"""Logs of many hands as arrays, one per column, for reading and counting millions of hands.
 
-`acpc.read_hand` reads one line and checks all of it. Most lines of a log differ from earlier ones in their cards alone.
-So each betting with its payoffs, and each pair of names, is checked once; the cards of all hands that end in the same
-round have their letters in the same places, and are read and checked together. A line that is out of the ordinary in
-anything goes to `read_hand`, which says what is wrong with it.
+`acpc.read_hand` reads and checks a single line. Most lines of a log differ from earlier ones only in their cards. Each
+betting sequence with its payoffs, and each pair of names, is therefore checked only once. The cards of all hands that
+end in the same round are at the same positions of the line, and are read and checked together. Any unusual line is
+passed to `read_hand`, which reports errors.
 
 >>> from kilt.games import load_game
 >>> reader = LogReader(load_game("leduc"))
@@ -30,14 +30,14 @@ from kilt.games.holdem import Betting, Holdem
 from kilt.play.acpc import COMMENTS, read_betting, read_chips, read_hand, read_names
 from kilt.play.dealer import Cards, Hand
 
-NOT_DEALT = -1  # in place of a card
-LINES = 65_536  # of a log, that are read at once
+NOT_DEALT = -1  # instead of a card
+LINES = 65_536  # lines of a log that are read in one batch
 
 
 class HandColumns(NamedTuple):
-    """Hands in columns. What `end` and `pair` count is in the reader that read them."""
+    """Hands as columns. `end` and `pair` refer to the reader that read the hands."""
 
-    number: IntArray  # [hand] in its match, from 0
+    number: IntArray  # [hand] number in its match, from 0
     end: IntArray  # [hand] number of its betting among `LogReader.ends`
     pair: IntArray  # [hand] number of its players among `LogReader.players`
     cards: ByteArray  # [hand, card] private cards of position 0, of position 1, then the board; NOT_DEALT
@@ -45,30 +45,30 @@ class HandColumns(NamedTuple):
 
 
 class _CardText(NamedTuple):
-    """How the cards of hands that end in a round are written: ``8dJd|Td4d/As9d6s`` on the flop of hold'em."""
+    """Layout of the text of cards in hands that end in a round: ``8dJd|Td4d/As9d6s`` on the flop of hold'em."""
 
-    card: IntArray  # [card] where its two letters begin
-    between: IntArray  # where something stands between cards
-    letters: npt.NDArray[np.uint8]  # what stands there
+    card: IntArray  # [card] index of the first of its two letters
+    between: IntArray  # indices of separators between cards
+    letters: npt.NDArray[np.uint8]  # the separators
     length: int
 
 
 class LogReader:
-    """Reads hands of one game from logs; the same reader may read several, one after another.
+    """Reads hands of one game from logs; one reader may read several logs.
 
     Parameters
     ----------
     game : Holdem
-        What was played. Hands of other games are faults.
+        The game of the hands. Hands of other games are reported as faults.
     """
 
     def __init__(self, game: Holdem) -> None:
         self.game = game
-        self.ends: list[Betting] = []  # all different ones, in the order in which they came
-        self.players: list[tuple[str, str]] = []  # names by position, likewise
+        self.ends: list[Betting] = []  # distinct ends, in order of first occurrence
+        self.players: list[tuple[str, str]] = []  # distinct pairs of names by position, in order of first occurrence
         self._end: dict[str, int] = {}
         self._pair: dict[str, int] = {}
-        self._paid: dict[tuple[str, str], tuple[int, int]] = {}  # by betting and payoffs: end, and the first payoff
+        self._paid: dict[tuple[str, str], tuple[int, int]] = {}  # (betting, payoffs) to (end, first payoff)
         rules = game.rules
         self._texts = [_card_text(rules.hole_cards, rules.board_cards[1 : r + 1]) for r in range(rules.rounds)]
         deck = rules.deck
@@ -85,21 +85,21 @@ class LogReader:
         lines : sequence of str
             Comments, scores and empty lines are skipped.
         before : int
-            Number of lines before these, for messages.
+            Number of earlier lines, for messages.
 
         Returns
         -------
         hands : HandColumns
             The hands that can be read, in order.
         faults : list of str
-            What is wrong with each other line, in order.
+            An error message for each other line, in order.
         """
         where: list[int] = []
         found: list[tuple[int, int]] = []
         numbers: list[int] = []
         pairs: list[int] = []
         cards: list[str] = []
-        singles: dict[int, Hand] = {}  # lines that are read one by one, by number
+        singles: dict[int, Hand] = {}  # line number to a hand that is read individually
         faults: dict[int, str] = {}
 
         def read_alone(number: int) -> None:
@@ -118,7 +118,7 @@ class LogReader:
                 continue
             try:
                 seen, pair = paid[betting, payoffs], pair_of[names]
-            except KeyError:  # its betting, payoffs or names have not been seen before
+            except KeyError:  # its betting, payoffs or names are new
                 try:
                     seen, pair = self._paid_for(betting, payoffs), self._number_of_pair(names)
                 except PlayError:
@@ -145,7 +145,7 @@ class LogReader:
         return HandColumns(*columns), [faults[number] for number in sorted(faults)]
 
     def columns(self, hands: Iterable[Hand]) -> HandColumns:
-        """Hands that were read elsewhere, in columns."""
+        """Convert hands to columns."""
         rows = list(hands)
         held, size = self.game.rules.hole_cards, self._size
         cards = np.full((len(rows), size), NOT_DEALT, dtype=np.int8)
@@ -160,7 +160,7 @@ class LogReader:
         return HandColumns(number, end, pair, cards, won)
 
     def hands(self, columns: HandColumns) -> Iterator[Hand]:
-        """Hands from their columns, one by one."""
+        """Convert columns to hands, one by one."""
         held = self.game.rules.hole_cards
         for number, end, pair, cards, won in zip(*(column.tolist() for column in columns), strict=True):
             position = self.ends[end]
@@ -174,7 +174,7 @@ class LogReader:
         return 2 * rules.hole_cards + rules.board_size(rules.rounds - 1)
 
     def _paid_for(self, betting: str, payoffs: str) -> tuple[int, int]:
-        """The number of a betting, and the chips that position 0 wins by its payoffs. PlayError if they err."""
+        """Return the number of a betting, and the payoff of position 0. Raises PlayError if the payoffs are wrong."""
         position, chips = read_betting(betting, self.game), read_chips(payoffs)
         sign = int(chips[0] > 0) - int(chips[0] < 0)
         right = sign if position.folded is None else 1 - 2 * (position.folded == 0)
@@ -197,7 +197,7 @@ class LogReader:
         return self._pair[names]
 
     def _read_cards(self, texts: list[str], end: IntArray, sign: IntArray) -> tuple[ByteArray, BoolArray]:
-        """[hand, card] the cards, and [hand] whether they are written as they should be and worth the payoffs."""
+        """Read cards, [hand, card], and check whether they are written correctly and fit the payoffs, [hand]."""
         dealt = np.full((len(texts), self._size), NOT_DEALT, dtype=np.int8)
         sound = np.zeros(len(texts), dtype=np.bool_)
         rounds = np.array([position.round for position in self.ends], dtype=np.int64)
@@ -218,7 +218,7 @@ class LogReader:
         return dealt, sound
 
     def _compare(self, dealt: ByteArray, sign: IntArray, rows: IntArray, r: int, sound: BoolArray) -> None:
-        """Take back that hands are `sound` whose showdown another player has won than the payoffs say."""
+        """Set `sound` to False for hands whose showdown result contradicts the payoffs."""
         held, last = self.game.rules.hole_cards, 2 * self.game.rules.hole_cards + self.game.rules.board_size(r)
         board = dealt[rows, 2 * held : last]
         if len(rows):
@@ -232,9 +232,10 @@ class LogReader:
 
 
 def readable_hands(text: str, game: Holdem, before: int = 0) -> tuple[list[Hand], list[str]]:
-    r"""The hands of a log that can be read, and what is wrong with each other line: one that a crash cut off, say.
+    r"""Return the hands of a log that can be read, and an error message for each other line, such as a truncated one.
 
-    Comments and scores are skipped. The hands may be of several matches. `before` counts the lines before the text.
+    Comments and scores are skipped. The hands may be of several matches. `before` is the number of lines before the
+    text.
 
     >>> from kilt.games import load_game
     >>> text = "STATE:0:f:8dJd|Td4d:50|-50:Ann|Bob\nSTATE:1:f:8dJd|Td4d:90|-90:Bob|Ann\nSTATE:2:r30"
@@ -248,7 +249,7 @@ def readable_hands(text: str, game: Holdem, before: int = 0) -> tuple[list[Hand]
 
 
 def _card_text(held: int, dealt: Sequence[int]) -> _CardText:
-    """Where cards are in the text of a hand that ends after `dealt` cards of each round but the first."""
+    """Return the layout of cards in the text of a hand that ends after `dealt` cards of each round but the first."""
     text = "|".join(["xx" * held] * 2) + "".join("/" + "xx" * count for count in dealt)
     letters = np.frombuffer(text.encode(), dtype=np.uint8)
     card = letters == ord("x")

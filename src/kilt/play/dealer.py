@@ -1,7 +1,7 @@
-"""A dealer: shuffles, asks agents for their actions, and says who won what.
+"""A dealer: shuffles, asks agents for their actions, and computes payoffs.
 
-What happens in a hand is a function of the dealer's seed, the number of the hand and the agents. Duplicate hands are
-dealt the same cards with the players swapped, so that luck cancels.
+A hand is a function of the dealer's seed, the number of the hand and the agents. Duplicate hands have the same cards
+with the players swapped, so that luck cancels.
 
 >>> from kilt.games import load_game
 >>> from kilt.play.agent import BASELINES
@@ -41,14 +41,14 @@ class Cards(NamedTuple):
 
 
 class Hand(NamedTuple):
-    """A hand that was played to its end."""
+    """A finished hand."""
 
-    number: int  # in its match, from 0
-    position: Betting  # at its end
+    number: int  # number in its match, from 0
+    position: Betting  # position at the end
     cards: Cards
-    payoffs: tuple[float, float]  # [seat] in chips
-    players: tuple[str, str]  # [seat] their names
-    notes: tuple[str, ...] = ()  # [seat] what agents that remember say of it
+    payoffs: tuple[float, float]  # [seat] payoffs in chips
+    players: tuple[str, str]  # [seat] names
+    notes: tuple[str, ...] = ()  # [seat] notes of agents that remember
 
     @property
     def board(self) -> tuple[int, ...]:
@@ -56,20 +56,20 @@ class Hand(NamedTuple):
         return self.cards.board[: self.position.rules.board_size(self.position.round)]
 
     def seen_by(self, seat: int) -> PlayedHand:
-        """What the player in a seat has seen of it: the opponent's cards after a showdown alone."""
+        """Return the hand from the point of view of a seat: the opponent's cards only after a showdown."""
         shown = self.cards.holes[1 - seat] if self.position.folded is None else ()
         return PlayedHand(self.position, seat, self.cards.holes[seat], self.board, shown, self.payoffs[seat])
 
 
 class Dealer:
-    """Shuffles, asks agents for their actions and says who won what.
+    """Shuffles, asks agents for their actions, and computes payoffs.
 
     Parameters
     ----------
     game : Holdem
         The rules.
     seed : int
-        Cards and keys of a hand are a function of the seed and of the number of the hand.
+        Random seed. Cards and keys of a hand are a function of the seed and of the number of the hand.
     """
 
     def __init__(self, game: Holdem, seed: int = 0) -> None:
@@ -77,7 +77,7 @@ class Dealer:
         self._sizes = [game.rules.board_size(r) for r in range(game.rules.rounds)]
 
     def deal(self, number: int) -> Cards:
-        """The cards of a hand, by its number."""
+        """Return the cards of a hand, by its number."""
         rules = self.game.rules
         held = rules.hole_cards
         drawn = self._random(number, "cards").sample(
@@ -87,23 +87,23 @@ class Dealer:
         return Cards(holes, tuple(drawn[2 * held :]))
 
     def keys(self, number: int) -> tuple[int, int]:
-        """[seat] The 64 random bits that an agent draws from in a hand: `Observation.key`."""
+        """Return the 64 random bits that each agent draws from in a hand, [seat]: `Observation.key`."""
         drawn = self._random(number, "keys")
         return drawn.getrandbits(64), drawn.getrandbits(64)
 
     def deal_many(self, first: int, last: int) -> tuple[IntArray, npt.NDArray[np.uint64]]:
-        """Cards and keys of hands number `first` to `last` − 1: what `deal` and `keys` give for each.
+        """Return cards and keys of hands number `first` to `last` − 1, the same as `deal` and `keys` for each.
 
         Returns
         -------
         cards : ndarray of int, shape (hands, cards)
             Private cards of seat 0, of seat 1, then the board of all rounds.
         keys : ndarray of uint64, shape (hands, 2)
-            By seat.
+            Keys by seat.
         """
         rules = self.game.rules
         deck, count = rules.deck.size, 2 * rules.hole_cards + rules.board_size(rules.rounds - 1)
-        # `Random.sample` has this rule.
+        # The rule of `Random.sample`.
         pooled = deck <= 21 + (4 ** ceil(log(count * 3, 4)) if count > 5 else 0)
         cards = np.empty((last - first, count), dtype=np.int64)
         keys = np.empty((last - first, 2), dtype=np.uint64)
@@ -116,23 +116,28 @@ class Dealer:
     def play(
         self, number: int, agents: tuple[Agent, Agent], deal: int | None = None, thinking: list[Thinking] | None = None
     ) -> Hand:
-        """Play a hand, and tell agents that remember what they saw of it.
+        """Play a hand, and pass it to the agents that remember hands.
 
         Parameters
         ----------
         number : int
-            Of the hand, from 0.
+            Number of the hand, from 0.
         agents : (Agent, Agent)
-            By seat: heads-up, seat 0 has the big blind.
+            The players by seat: heads-up, seat 0 has the big blind.
         deal : int, optional
-            The hand whose cards and keys are dealt; left out: `number`.
+            Number of the hand whose cards and keys are used. Default: `number`.
         thinking : list of Thinking, optional
             By seat: the decisions of this hand are added to it.
 
         Returns
         -------
         Hand
-            PlayError is raised where an agent answers something that is not legal.
+            The finished hand.
+
+        Raises
+        ------
+        PlayError
+            If an agent returns an illegal action.
         """
         deal = number if deal is None else deal
         cards, keys, sizes = self.deal(deal), self.keys(deal), self._sizes
@@ -150,7 +155,7 @@ class Dealer:
             try:
                 position = after(position, action)
             except GameError as error:
-                raise PlayError(f"{agents[seat].name} cannot go on in hand {number}: {error}") from None
+                raise PlayError(f"{agents[seat].name} failed in hand {number}: {error}") from None
         hand = self.ended(number, position, cards, (agents[0].name, agents[1].name))
         told: list[Callable[[PlayedHand], str | None] | None] = [getattr(agent, "saw", None) for agent in agents]
         if not any(told):
@@ -159,7 +164,7 @@ class Dealer:
         return hand._replace(notes=(first, second))
 
     def ended(self, number: int, position: Betting, cards: Cards, players: tuple[str, str]) -> Hand:
-        """The record of a hand that is over, with its payoffs; `players` are names by seat."""
+        """Return the record of a finished hand, with its payoffs; `players` are names by seat."""
         deck = self.game.deck
         hands = deck.hole_index(cards.holes[0]), deck.hole_index(cards.holes[1])
         return Hand(number, position, cards, self.game.payoffs(position, hands, cards.board), players)
@@ -172,7 +177,7 @@ class Dealer:
 
 
 def _seeds(texts: Iterable[str]) -> tuple[Words32, IntArray]:
-    """[text, word] What `random.Random` seeds its generator with for each text, and [text] how many words that is."""
+    """Return the words from which `random.Random` seeds its generator for each text, [text, word], and their number."""
     whole = [text + sha512(text).digest() for text in map(str.encode, texts)]
     width = -(-max(map(len, whole)) // 4) * 4
     words = np.frombuffer(b"".join(each[::-1].ljust(width, b"\0") for each in whole), dtype="<u4")
@@ -182,7 +187,7 @@ def _seeds(texts: Iterable[str]) -> tuple[Words32, IntArray]:
 
 @cache
 def _fresh() -> Words32:
-    """The state of the Mersenne Twister that ``init_genrand(19650218)`` of its reference code makes."""
+    """Return the state of the Mersenne Twister after ``init_genrand(19650218)`` of its reference code."""
     state = [19650218]
     for i in range(1, SIZE):
         state.append((1812433253 * (state[-1] ^ (state[-1] >> 30)) + i) % 2**32)

@@ -1,4 +1,4 @@
-"""Compiled dealing: what Python's `random.Random` draws from a seed, for many seeds.
+"""Compiled dealing: the random numbers of Python's `random.Random`, for many seeds.
 
 The generator is the Mersenne Twister MT19937 (Matsumoto and Nishimura 1998), as CPython seeds and reads it.
 """
@@ -18,7 +18,7 @@ Words32 = npt.NDArray[np.uint32]
 
 @inlined
 def mixed(word: np.uint32, before: np.uint32, factor: np.uint32) -> np.uint32:
-    """A word of the state, mixed with the one before it: a step of the generator's seeding."""
+    """Return a word of the state, mixed with the previous one: a step of the generator's seeding."""
     return word ^ np.uint32((before ^ (before >> np.uint32(30))) * factor)
 
 
@@ -26,10 +26,10 @@ def mixed(word: np.uint32, before: np.uint32, factor: np.uint32) -> np.uint32:
 def begin(key: Words32, used: int, fresh: Words32, state: Words32) -> None:
     """Seed the generator's `state` from the first `used` words of a key: ``init_by_array`` of the reference code.
 
-    `fresh` is the state that ``init_genrand(19650218)`` makes.
+    `fresh` is the state after ``init_genrand(19650218)``.
     """
     last, j = fresh[0], 0
-    for i in range(1, SIZE):  # as many steps as there are words, less the last one
+    for i in range(1, SIZE):  # one step per word, except for the last
         last = np.uint32(mixed(fresh[i], last, np.uint32(1664525)) + key[j] + np.uint32(j))
         state[i] = last
         j = j + 1 if j + 1 < used else 0
@@ -44,7 +44,7 @@ def begin(key: Words32, used: int, fresh: Words32, state: Words32) -> None:
 
 @inlined
 def word(state: Words32, number: int) -> np.uint32:
-    """The generator's next word of 32 bits, where it has given `number` so far."""
+    """Return the generator's next 32-bit word, after `number` earlier ones."""
     place = number % SIZE
     high, low = state[place], state[(place + 1) % SIZE]
     y = (high & np.uint32(0x80000000)) | (low & np.uint32(0x7FFFFFFF))
@@ -59,7 +59,7 @@ def word(state: Words32, number: int) -> np.uint32:
 
 @kernel
 def draw_keys(key: Words32, used: IntArray, fresh: Words32, state: Words32, keys: npt.NDArray[np.uint64]) -> None:
-    """Write to `keys` [deal, seat] two draws of 64 bits from each seed: `key` [deal, word], `used` [deal] words."""
+    """Write two 64-bit draws from each seed to `keys` [deal, seat]: `key` [deal, word], `used` [deal] words."""
     for deal in range(len(keys)):
         begin(key[deal], used[deal], fresh, state)
         for seat in range(2):
@@ -71,10 +71,10 @@ def draw_keys(key: Words32, used: IntArray, fresh: Words32, state: Words32, keys
 def draw_cards(
     key: Words32, used: IntArray, fresh: Words32, state: Words32, deck: int, pooled: bool, cards: IntArray
 ) -> None:
-    """Write to `cards` [deal, card] what ``Random.sample(range(deck), …)`` draws from each seed.
+    """Write the result of ``Random.sample(range(deck), …)`` for each seed to `cards` [deal, card].
 
-    CPython takes cards out of a pool where the sample is a large part of the deck (`pooled`), and otherwise draws until
-    a card is new.
+    CPython draws cards from a pool if the sample is a large part of the deck (`pooled`); otherwise it draws until a
+    card is new.
     """
     pool = np.empty(deck, dtype=np.int64)
     for deal in range(len(cards)):

@@ -1,4 +1,4 @@
-"""Logs of hands that are played here, as the dealer of the ACPC writes them."""
+"""Logs of hands played by kilt, in the format of the ACPC dealer."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from kilt.play.match import Match
 
 
 class NewLog:
-    """A new file for a log. The first line that is written creates the file, so a match that never begins leaves none.
+    """A new log file. It is created with the first line, so that a match that never begins leaves no file.
 
-    It has what `kilt.play.net.serve` needs of a text file. The constructor raises PlayError if the file exists already,
-    or if its folder does not exist.
+    It has the methods that `kilt.play.net.serve` needs of a text file. The constructor raises PlayError if the file
+    already exists, or if its folder does not exist.
     """
 
     def __init__(self, path: Path) -> None:
@@ -49,12 +49,12 @@ class NewLog:
 
 
 class MatchLog:
-    """The log of a match: a comment with its settings, its hands, and the score. Without a path nothing is written.
+    """The log of a match: a comment with its settings, its hands, and the score. Without a path, nothing is written.
 
     Parameters
     ----------
     path : Path or None
-        A new file.
+        Path of a new file.
     settings : str
         Game, number of hands and seed of the match.
     """

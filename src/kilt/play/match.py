@@ -1,11 +1,11 @@
-"""Matches: many hands between two players, on as many processes as there are, with the same result on any number.
+"""Matches: many hands between two players, on several processes, with the same result for any number of processes.
 
-Processes are started here, or are workers of an engine.
+Processes are started on this machine, or are workers of an engine.
 
-Players swap seats every hand. In a duplicate match every deal is played twice, with the players swapped, so that the
-luck of the cards cancels; the pair is then one unit of the statistics, because its hands are not independent. It is as
-if there were two tables, at each of which the players swap seats after every deal: of a player who remembers earlier
-hands there is a copy at each table, which knows nothing of the other one. Such a match stays in one process.
+Players swap seats every hand. In a duplicate match, every deal is played twice, with the players swapped, so that the
+luck of the cards cancels. The pair of hands is one unit of the statistics, because its hands are not independent. This
+corresponds to two tables, at each of which the players swap seats after every deal. A player who remembers earlier
+hands has a separate copy at each table. Such a match stays in one process.
 
 >>> from kilt.games import load_game
 >>> from kilt.play.agent import BASELINES
@@ -45,23 +45,24 @@ from kilt.play.batch import UNITS, BatchMatch
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Dealer, Hand
 
-MOST_HANDS = 1_000_000_000  # of a match: hours of compiled play, and gigabytes of results
-CHUNK = 64  # units that a process plays before it reports, where hands are played one by one
-PLAYED, EXPECTED, AIVAT = "played", "expected", "aivat"  # how results of a match come about: see `Match`
-WORTHWHILE = 4.0  # seconds of play left that pay for starting processes, which takes one or two
+MOST_HANDS = 1_000_000_000  # largest number of hands of a match: hours of compiled play, gigabytes of results
+CHUNK = 64  # units per report of a process, if hands are played one by one
+PLAYED, EXPECTED, AIVAT = "played", "expected", "aivat"  # methods to compute results: see `Match`
+WORTHWHILE = 4.0  # remaining seconds of play for which starting processes, in one or two seconds, pays off
 
 T = TypeVar("T")
 Load: TypeAlias = Callable[[str], Agent]
-HandJudge: TypeAlias = Callable[[tuple[Agent, Agent], Sequence[Hand]], Sequence[float]]  # chips to the first player
+# returns chips of the first player
+HandJudge: TypeAlias = Callable[[tuple[Agent, Agent], Sequence[Hand]], Sequence[float]]
 
 
 class Chunk(NamedTuple):
-    """Some units of a match."""
+    """Results of some units of a match."""
 
     results: list[float]  # chips per hand that the first player won
-    judged: list[float]  # what a `HandJudge` says of them, where there is one
-    hands: list[Hand]  # if they are wanted
-    thinking: tuple[Thinking, Thinking] = (Thinking(), Thinking())  # of both players, where they are asked one by one
+    judged: list[float]  # results of the `HandJudge`, if there is one
+    hands: list[Hand]  # the hands, if they are kept
+    thinking: tuple[Thinking, Thinking] = (Thinking(), Thinking())  # of both players, if hands are played one by one
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,22 +72,22 @@ class Match:
     Attributes
     ----------
     players : (str, str)
-        Their names.
+        Names of the players.
     results : ndarray, shape (units,)
-        What the first player won, in chips per hand. A unit is a hand, or a pair of hands in a duplicate match.
+        Winnings of the first player, in chips per hand. A unit is a hand, or a pair of hands in a duplicate match.
     duplicate : bool
         Whether units are pairs of hands with the same cards and the players swapped.
     big_blind : int
-        In chips.
+        Big blind in chips.
     way : str
-        How the results came about: PLAYED, by playing; EXPECTED, on dealt cards by averaging over all actions; or
-        AIVAT, from hands that were played, with much of their luck taken out. The mean is the same in each.
+        Method: PLAYED, by playing hands; EXPECTED, expected values over all actions on dealt cards; or AIVAT, played
+        hands with variance reduction. All three have the same expectation.
     played : ndarray, shape (units,), or None
-        Results of hands that were played, where `results` are others.
+        Raw winnings of the played hands, if `results` are others.
     seconds, cpu_seconds : float
-        What it took: wall time, and CPU time of all processes on this machine.
+        Wall time, and CPU time of all processes on this machine.
     thinking : (Thinking, Thinking)
-        The decisions of both players and their CPU time; none of players whose hands are compiled.
+        Number and CPU time of both players' decisions; empty for compiled play.
     """
 
     players: tuple[str, str]
@@ -101,29 +102,29 @@ class Match:
 
     @property
     def hands(self) -> int:
-        """Number of hands that were played."""
+        """Number of hands played."""
         return len(self.results) * (2 if self.duplicate else 1)
 
 
 def loaded_player(player: Agent | str, load: Load | None) -> Agent:
-    """The player itself, or the agent that `load` makes from its name."""
+    """Return the player itself, or the agent that `load` makes from its name."""
     if not isinstance(player, str):
         return player
     if load is None:
-        raise PlayError(f"the player {player!r} is a name, and nothing is given to load it with: give `load`")
+        raise PlayError(f"the player {player!r} is a name, which needs `load` to make an agent of it")
     return load(player)
 
 
 @dataclass(frozen=True, eq=False)
 class MatchSetup:
-    """All that a process needs to play any hand of a match."""
+    """Everything a process needs to play any hand of a match."""
 
     game: Holdem
-    players: tuple[Agent | str, Agent | str]  # agents, or specs that `load` makes agents from
+    players: tuple[Agent | str, Agent | str]  # agents, or names from which `load` makes agents
     seed: int = 0
     duplicate: bool = True
     load: Load | None = None
-    judge: HandJudge | None = None  # where more is wanted than what was won
+    judge: HandJudge | None = None  # computes results with less variance than the winnings
 
     @cached_property
     def agents(self) -> tuple[Agent, Agent]:
@@ -132,13 +133,13 @@ class MatchSetup:
 
     @cached_property
     def tables(self) -> list[tuple[Agent, Agent]]:
-        """The players at each table of the match: two in a duplicate match, otherwise one."""
+        """The players at each table of the match: two tables in a duplicate match, otherwise one."""
         first, second = self.agents
         return [(begun(first, self.game), begun(second, self.game)) for _ in range(2 if self.duplicate else 1)]
 
     @property
     def remembers(self) -> bool:
-        """Whether a player remembers earlier hands: units then have to be played in order, by one process."""
+        """Whether a player remembers earlier hands, so that units must be played in order, by one process."""
         return any(isinstance(agent, RememberingAgent) for agent in self.agents)
 
     @cached_property
@@ -148,21 +149,21 @@ class MatchSetup:
 
     @cached_property
     def batch(self) -> BatchMatch | None:
-        """The match in compiled batches, hand for hand the same, where both players are blueprints."""
+        """The match in compiled batches, with the same hands, if both players are blueprints; otherwise None."""
         if not BatchMatch.can_play(self.game, self.agents):
             return None
         return BatchMatch(self.dealer, cast(tuple[BlueprintAgent, BlueprintAgent], self.agents), self.duplicate)
 
     @property
     def chunk(self) -> int:
-        """Units that a process plays before it reports."""
+        """Number of units per report of a process."""
         return UNITS if self.batch else CHUNK
 
     def hands(self, unit: int, thinking: list[Thinking] | None = None) -> Iterator[Hand]:
-        """Play the hands of a unit: two of the same deal in a duplicate match, otherwise one.
+        """Play the hands of a unit: two with the same deal in a duplicate match, otherwise one.
 
-        Players draw at random by seat and deal: a player who meets itself plays the same hand twice. What their
-        decisions take is added to `thinking` [player].
+        Random choices depend on seat and deal: a player who plays itself plays the same hand twice. The decisions are
+        added to `thinking` [player].
         """
         for number in (2 * unit, 2 * unit + 1) if self.duplicate else (unit,):
             agents = self.tables[(unit + number) % len(self.tables)]
@@ -177,7 +178,7 @@ class MatchSetup:
         return hand.payoffs[hand.number % 2]
 
     def play(self, first: int, last: int, keep: bool) -> Chunk:
-        """Units `first` to `last` − 1, with their hands if they are to be kept."""
+        """Play units `first` to `last` − 1; the result includes their hands if `keep` is set."""
         wanted, thinking = keep or self.judge is not None, [Thinking(), Thinking()]
         if self.batch:
             results, hands = self.batch.play(first, last, wanted)
@@ -215,37 +216,42 @@ def play_match(
     Parameters
     ----------
     game : Holdem
-        The rules, of two players.
+        The rules of a two-player game.
     players : pair of Agent or str
-        Agents, or names for `load`. On more than one process agents are pickled; those that hold much memory are better
-        given by name, so that every process loads them for itself.
+        Agents, or names for `load`. With several processes, agents are pickled; agents with much memory are better
+        given by name, so that every process loads them itself.
     hands : int
         Number of hands; even in a duplicate match.
     seed : int
-        Of the cards and of what agents draw. The result depends on it, and not on the processes.
+        Random seed of the cards and of agents. The result depends on it, but not on the number of processes.
     duplicate : bool
         Play every deal twice, with the players swapped: most of the luck of the cards cancels.
     load : callable, optional
-        Makes an agent from a name, such as `kilt.players.agents.load_agent`. For several processes it has to be a
+        Makes an agent from a name, such as `kilt.players.agents.load_agent`. With several processes it must be a
         function of a module, or a partial of one.
     processes : int
-        Number of processes at most. Short matches stay in this process, and so do those of players who remember.
+        Largest number of processes. Short matches, and those of players who remember, use only this process.
     engine : Engine, optional
-        Where the processes run; left out: on this machine.
+        Runs the processes. Default: this machine.
     judge : callable, optional
-        Says what hands are worth to the first player, in chips, where less luck is in that than in what was won: of the
-        agents and some hands it makes a value for each. For several processes it is pickled.
+        Computes results with less variance than the winnings: maps the agents and some hands to a value for each hand,
+        in chips of the first player. With several processes it is pickled.
     sink : callable, optional
-        Is called with every `Hand`, in order.
+        Called with every `Hand`, in order.
     tick : callable
-        Is called with the number of hands so far, now and then.
+        Called repeatedly with the number of hands so far.
     stop : callable
         The match ends early, with fewer hands, once it returns True.
 
     Returns
     -------
     Match
-        `kilt.evaluate.stats.win_rate` makes a win rate with its 95% interval of it.
+        The results. `kilt.evaluate.stats.win_rate` computes a win rate with a 95% interval from it.
+
+    Raises
+    ------
+    PlayError
+        If the number of hands is invalid, an agent fails, or a process is lost.
     """
     table, watch = MatchSetup(game, players, seed, duplicate, load, judge), Stopwatch()
     units, per_unit = units_of(hands, duplicate=duplicate), 2 if duplicate else 1
@@ -271,18 +277,18 @@ def play_match(
 
 
 def require_few(hands: int) -> None:
-    """Raise PlayError where a match has more than `MOST_HANDS` hands: it would not end, or fill the memory."""
+    """Raise PlayError if a match has more than `MOST_HANDS` hands."""
     if hands > MOST_HANDS:
-        raise PlayError(f"a match of {shortened(str(hands), 20)} hands would not end: ask for {MOST_HANDS:,} at most")
+        raise PlayError(f"a match of {shortened(str(hands), 20)} hands is too long: use at most {MOST_HANDS:,}")
 
 
 def units_of(hands: int, *, duplicate: bool) -> int:
-    """Number of units of a match: hands, or pairs of them; PlayError where there can be no such match."""
+    """Return the number of units of a match: hands, or pairs of hands. Raises PlayError for an invalid number."""
     per_unit = 2 if duplicate else 1
     require_few(hands)
     if hands < 1 or hands % per_unit:
-        remedy = "an even number, since duplicate matches play every deal twice" if duplicate else "1 at least"
-        raise PlayError(f"a match of {hands} hands cannot be: give {remedy}")
+        remedy = "an even number, since duplicate matches play every deal twice" if duplicate else "at least 1"
+        raise PlayError(f"a match of {hands} hands cannot be played: use {remedy}")
     return hands // per_unit
 
 
@@ -295,9 +301,9 @@ def require_processes(number: int) -> None:
 def _chunks(
     table: MatchSetup, units: int, processes: int, engine: Engine | None, *, keep: bool
 ) -> Generator[Chunk, None, None]:
-    """Results of all units, in order, some at a time: in this process, or in others once that is worth their start."""
+    """Yield results of all units, in order: from this process, or from others once that is worth their start."""
     bounds = [(first, min(first + table.chunk, units)) for first in range(0, units, table.chunk)]
-    took = 0.0  # of the last chunk: the first one may have compiled or read something
+    took = 0.0  # seconds of the last chunk: the first one may include compilation
     for done, (first, last) in enumerate(bounds):
         left = len(bounds) - done
         if (engine or processes > 1) and not table.remembers and done > 1 and took * left > WORTHWHILE:
@@ -316,7 +322,7 @@ def _chunks(
 def _on_engine(
     table: MatchSetup, bounds: list[tuple[int, int]], workers: int, engine: Engine, *, keep: bool
 ) -> Generator[Chunk, None, None]:
-    """The rest of a match on workers of an engine, each with a copy of the setup."""
+    """Play the rest of a match on workers of an engine, each with a copy of the setup."""
     turns = count()
     with Crew(engine, Job(replace, (_fresh(table),)), workers) as crew:
         yield from ahead(lambda part: crew.ask(next(turns), "play", *part, keep), bounds, workers)
@@ -325,13 +331,13 @@ def _on_engine(
 def _on_processes(
     table: MatchSetup, bounds: list[tuple[int, int]], processes: int, *, keep: bool
 ) -> Generator[Chunk, None, None]:
-    """The rest of a match on processes that are started for it."""
+    """Play the rest of a match on new processes."""
     pool = ProcessPoolExecutor(processes, get_context("spawn"), _sit_down, (_fresh(table),))
     try:
         yield from ahead(lambda part: pool.submit(_play, *part, keep).result, bounds, processes)
     except BrokenProcessPool:
         raise PlayError(
-            "a process of the match has ended without a word: it may have run out of memory, or a script lacks "
+            "a process of the match ended without an error message: it may have run out of memory, or a script lacks "
             "`if __name__ == '__main__':`; try fewer processes"
         ) from None
     finally:
@@ -339,16 +345,16 @@ def _on_processes(
 
 
 def _fresh(table: MatchSetup) -> MatchSetup:
-    """A setup for other processes, without what this one has loaded."""
+    """Return a setup for other processes, without what this one has loaded."""
     fresh = replace(table)
     try:
         pickle.dumps(fresh)
     except Exception as error:
         names = " or ".join(agent.name for agent in table.agents)
         raise PlayError(
-            f"{names} cannot be sent to another process ({error}): give specs and `load`, or use 1 process"
+            f"{names} cannot be sent to another process ({error}): use names and `load`, or 1 process"
         ) from None
-    # What a showdown compiles is stored now: processes that store the same code at once can crash.
+    # Compile the kernels of showdowns now: processes that store the same code at the same time can crash.
     table.dealer.play(0, (BASELINES["always-call"], BASELINES["always-call"]))
     return fresh
 
@@ -356,7 +362,7 @@ def _fresh(table: MatchSetup) -> MatchSetup:
 def ahead(
     ask: Callable[[tuple[int, int]], Callable[[], T]], bounds: list[tuple[int, int]], workers: int
 ) -> Iterator[T]:
-    """Results of all parts, in order; enough parts are asked for ahead that no worker waits."""
+    """Yield results of all parts in order; enough parts are requested in advance that no worker waits."""
     waiting: deque[Callable[[], T]] = deque()
     rest = iter(bounds)
     while True:
@@ -366,11 +372,11 @@ def ahead(
         yield waiting.popleft()()
 
 
-_seats: list[MatchSetup] = []  # in a process of a match: where it plays
+_seats: list[MatchSetup] = []  # the setup, in a process of a match
 
 
 def _sit_down(table: MatchSetup) -> None:
-    """Begin a process of a match: it leaves Ctrl-C to its parent, and ends with it."""
+    """Initialise a process of a match: it ignores Ctrl-C, which its parent handles, and ends with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     if parent is not None:

@@ -1,8 +1,8 @@
 r"""Matches over a network, by the protocol of the ACPC: a dealer for two players, and a player for any dealer.
 
-A dealer listens on a port for each player and says which. A player connects, says ``VERSION:2.0.0`` and is told the
-state of the match after every action; see `play.acpc` for the lines. Lines end with ``\r\n``; those that begin with
-``#`` or ``;`` are comments.
+A dealer listens on one port for each player, and announces the ports. A player connects, sends ``VERSION:2.0.0``, and
+receives the state of the match after every action; see `play.acpc` for the lines. Lines end with ``\r\n``; those that
+begin with ``#`` or ``;`` are comments.
 
 >>> import io, threading
 >>> from kilt.games import load_game
@@ -54,22 +54,22 @@ LOOPBACK = "127.0.0.1"
 VERSION = "VERSION:2.0.0"
 LONGEST = 1 << 16  # bytes of a line
 MOST_PORTS = 65535
-WARNINGS = 100  # about each player that are reported one by one; later ones where their number is a power of ten
-MOST_IGNORED = 10_000  # lines of a player in one turn that do not answer; more end the match
-MOST_SECONDS = 1e9  # that a limit may be: clocks and sockets count no farther than some billions
+WARNINGS = 100  # warnings about each player that are all reported; later ones if their number is a power of ten
+MOST_IGNORED = 10_000  # unrelated lines of a player in one turn, after which the match ends
+MOST_SECONDS = 1e9  # largest limit: clocks and sockets support some billions of seconds
 
 _VERSIONS = re.compile(r"VERSION:2\.0\.[0-9]+")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Times in seconds, and errors, that a dealer allows a player; by default those of the competition."""
+    """Time limits in seconds, and error limits, of a dealer for each player. Default: those of the competition."""
 
-    start: float = 600.0  # until both players have come
+    start: float = 600.0  # until both players have connected
     response: float = 600.0  # for an action
-    hand: float = 600.0  # of a player, in one hand
-    per_hand: float = 7.0  # of a player, on average over the hands of the match
-    invalid: int | None = None  # actions that are not legal, of a player in the match; None: any number
+    hand: float = 600.0  # for a player in one hand
+    per_hand: float = 7.0  # for a player, on average over the hands of the match
+    invalid: int | None = None  # illegal actions of a player in the match; None: no limit
 
     def __post_init__(self) -> None:
         for what in ("start", "response", "hand", "per_hand"):
@@ -83,28 +83,28 @@ class Limits:
 
 
 class LogWriter(Protocol):
-    """Where a dealer writes its log: a text file, or what is like one."""
+    """The log of a dealer: a text file, or an object with the same methods."""
 
     def write(self, text: str, /) -> object:
         """Add some lines."""
 
     def flush(self) -> object:
-        """See that what was written can be read by others."""
+        """Make written lines visible to other readers of the log."""
 
 
 class Lines:
-    """A connection that carries lines, however its packets are cut. `who` is what error messages call its far end."""
+    """A connection that carries lines. `who` is the name of its other end in error messages."""
 
     def __init__(self, connection: socket.socket, who: str) -> None:
         self.who = who
         self._connection = connection
         self._received = bytearray()
-        self._searched = 0  # bytes of these that hold no line end
-        with suppress(OSError):  # a socket without it loses only time
+        self._searched = 0  # bytes already searched for a line end
+        with suppress(OSError):  # without this option, sockets are only slower
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(self, line: str, seconds: float | None = None) -> None:
-        """Send a line, or raise PlayError when that takes too long or nobody is there."""
+        """Send a line. Raises PlayError if that takes too long, or the connection is closed."""
         try:
             self._connection.settimeout(seconds)
             self._connection.sendall(f"{line}\r\n".encode())
@@ -114,9 +114,10 @@ class Lines:
             raise PlayError(f"{self.who} hung up ({error.strerror or error})") from None
 
     def receive(self, deadline: float | None = None) -> str | None:
-        """The next line that is no comment, None at the end. TimeoutError at the deadline, in `time.monotonic`'s time.
+        """Return the next line that is no comment; None at the end of the connection.
 
-        PlayError where a line does not end.
+        Raises TimeoutError at the deadline, in the time of `time.monotonic`, and PlayError if a line is too long or
+        incomplete.
         """
         while True:
             line = self._next_line()
@@ -148,7 +149,7 @@ class Lines:
             data = self._connection.recv(LONGEST)
         except TimeoutError:
             raise
-        except OSError:  # it was reset, which ends it as well
+        except OSError:  # a reset also ends the connection
             data = b""
         if not data and self._received:
             raise PlayError(f"{self.who} hung up in the middle of a line: {bytes(self._received[:80])!r}")
@@ -179,21 +180,21 @@ def serve(
     game : Holdem
         The rules.
     hands : int
-        Number of hands. The first player has position 0 (the big blind) in the first and then in every other one.
+        Number of hands. The first player has position 0 (the big blind) in the first and every other hand.
     seed : int
-        Of the cards.
+        Random seed of the cards.
     names : (str, str)
-        Of the players, in the order of the ports, for the log: two different ones.
+        Different names of the players for the log, in the order of the ports.
     host : str
-        Where to listen.
+        Network address to listen on.
     ports : (int, int)
-        One for each player; 0 is any free one.
+        One port for each player; 0 is any free one.
     log : text file, optional
-        Gets a line as soon as a hand is over.
+        Receives a line after each hand.
     limits : Limits, optional
-        Times and errors that a player is allowed; left out: the competition's.
+        Time and error limits for each player. Default: those of the competition.
     announce : callable
-        Is called with the ports once players can connect.
+        Called with the ports once players can connect.
     warn : callable
         Called with warnings about corrected actions and ignored lines: the first `WARNINGS` about each player, and
         then those whose number is a power of ten.
@@ -201,12 +202,17 @@ def serve(
     Returns
     -------
     Score
-        Chips of each player. A player who is out of time or gone ends the match with a PlayError.
+        Chips of each player.
+
+    Raises
+    ------
+    PlayError
+        If a player exceeds a limit or disconnects, which ends the match.
     """
     limits = limits or Limits()
     names = different_names(names)
     if hands < 1:
-        raise PlayError(f"a match of {hands} hands cannot be; ask for at least 1")
+        raise PlayError(f"a match of {hands} hands cannot be played; use at least 1")
     with ExitStack() as stack:
         doors = [stack.enter_context(_listen(host, port)) for port in ports]
         announce((doors[0].getsockname()[1], doors[1].getsockname()[1]))
@@ -225,7 +231,7 @@ def serve(
 def _listen(host: str, port: int) -> socket.socket:
     _check_port(port, 0)
     if not host.strip():
-        raise PlayError(f"the host is empty, which means every network: use {LOOPBACK}, or say 0.0.0.0 if you mean it")
+        raise PlayError(f"the host is empty, which means all networks: use {LOOPBACK}, or 0.0.0.0 for all")
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except (OSError, UnicodeError) as error:
@@ -252,7 +258,7 @@ def _welcome(door: socket.socket, name: str, deadline: float, limits: Limits) ->
 
 
 def _check_version(lines: Lines, deadline: float, limits: Limits) -> None:
-    """Every player begins with the version of the protocol."""
+    """Check the version of the protocol, which every player sends first."""
     try:
         said = lines.receive(deadline)
     except TimeoutError:
@@ -265,7 +271,7 @@ def _check_version(lines: Lines, deadline: float, limits: Limits) -> None:
 
 @dataclass
 class _Account:
-    """Time in seconds and invalid actions that a player has used up."""
+    """Time in seconds, and number of invalid actions, that a player has used."""
 
     in_hand: float = 0.0  # seconds
     in_match: float = 0.0
@@ -273,7 +279,7 @@ class _Account:
 
 
 class _Warnings:
-    """Reports warnings about players, but only some of many: a player may cause as many as it likes."""
+    """Reports warnings about players, but only some if there are many."""
 
     def __init__(self, report: Callable[[str], object]) -> None:
         self._report, self._counts = report, Counter[str]()
@@ -288,14 +294,14 @@ class _Warnings:
             self._report(f"{text} (number {count:,} about {player}; not all are reported)")
 
     def finish(self) -> None:
-        """Report how many there were, if not all were reported."""
+        """Report the number of warnings, if not all were reported."""
         for player, count in self._counts.items():
             if count > WARNINGS:
                 self._report(f"there were {count:,} warnings about {player}")
 
 
 class NetworkMatch:
-    """A match of a dealer with two connected players, in order, who have said their version."""
+    """A match of a dealer with two connected players, in order, whose versions have been checked."""
 
     def __init__(
         self,
@@ -313,7 +319,7 @@ class NetworkMatch:
         self._accounts = (_Account(), _Account())
 
     def play(self) -> Score:
-        """Play all hands. A fault ends the match: the log has all hands before it, the PlayError says what it was."""
+        """Play all hands. After an error the match ends: the log has all earlier hands, and PlayError the reason."""
         limits, chips = self.limits, [0.0, 0.0]
         names = self.lines[0].who, self.lines[1].who
         milliseconds = {"response": limits.response, "hand": limits.hand, "per_hand": limits.per_hand}
@@ -336,7 +342,7 @@ class NetworkMatch:
         return score
 
     def _player(self, number: int, position: int) -> int:
-        """The player at a position in a hand, and likewise the position of a player: they swap after every hand."""
+        """Return the player at a position in a hand, or the position of a player: they swap after every hand."""
         return (position + number) % 2
 
     def _play_hand(self, number: int) -> Hand:
@@ -354,22 +360,22 @@ class NetworkMatch:
         return hand
 
     def _dealt(self, position: Betting) -> Betting:
-        """The position once all public cards that are due have been dealt."""
+        """Return the position after all public cards that are due have been dealt."""
         while position.actor == CHANCE:
             position = self.game.positions.after(position, REVEAL)
         return position
 
     def _tell(self, number: int, position: Betting, cards: Cards) -> tuple[MatchState, MatchState]:
-        """Tell both players where the hand stands."""
+        """Send the state of the hand to both players."""
         states = seen_by(0, number, position, cards), seen_by(1, number, position, cards)
         finished = position.actor == TERMINAL and number == self.hands - 1
         for player in (0, 1):
-            with suppress(PlayError) if finished else nullcontext():  # then whoever is gone has played all of it
+            with suppress(PlayError) if finished else nullcontext():  # a player may disconnect after the last action
                 self.lines[player].send(str(states[self._player(number, player)]), self.limits.response)
         return states
 
     def _ask(self, player: int, asked: MatchState) -> str:
-        """The action of a player, corrected where need be."""
+        """Return the action of a player, corrected if necessary."""
         line, account, limits = self.lines[player], self._accounts[player], self.limits
         begun = time.monotonic()
         left = {
@@ -399,7 +405,7 @@ class NetworkMatch:
         return self._judged(line.who, account, asked, action)
 
     def _judged(self, who: str, account: _Account, asked: MatchState, said: str) -> str:
-        """The legal action that an answer counts as; PlayError after too many invalid ones."""
+        """Return the legal action that an answer counts as. Raises PlayError after too many invalid ones."""
         try:
             meant = read_action(asked.position, said)
         except PlayError as error:
@@ -409,7 +415,7 @@ class NetworkMatch:
             if action == meant:
                 return action
             reason = f"{meant!r} is not legal after {asked.position.history!r}"
-            invalid = action[0] != meant[0]  # a raise to another size is forgiven
+            invalid = action[0] != meant[0]  # a raise to an illegal size does not count as invalid
         account.invalid += invalid
         if invalid and self.limits.invalid is not None and account.invalid > self.limits.invalid:
             raise PlayError(
@@ -442,24 +448,29 @@ def play_agent(
     Parameters
     ----------
     agent : Agent
-        Who plays.
+        The player.
     game : Holdem
-        What the dealer deals.
+        The game of the dealer.
     host : str
         The dealer's machine.
     port : int
-        Where the dealer waits for this player.
+        The dealer's port for this player.
     seed : int
-        Of what the agent draws at random.
+        Random seed of the agent.
     connect_seconds : float
-        How long to wait for a dealer that does not listen yet.
+        Seconds to wait for a dealer that does not listen yet.
     note : callable
-        Is called with the number of a hand and what an agent that remembers has noted of it.
+        Called with the number of a hand and the note of an agent that remembers.
 
     Returns
     -------
     int
-        Number of hands played. PlayError is raised where the dealer hangs up in the middle.
+        Number of hands played.
+
+    Raises
+    ------
+    PlayError
+        If the dealer does not answer, or disconnects during a hand.
     """
     _check_port(port, 1)
     try:
@@ -474,7 +485,7 @@ def play_agent(
 
 
 def _connected(host: str, port: int, seconds: float) -> socket.socket:
-    """A connection to a dealer, who may begin to listen a little later."""
+    """Connect to a dealer, who may begin to listen a little later."""
     until = time.monotonic() + seconds
     while True:
         try:
@@ -509,15 +520,15 @@ def answer(
             lines.send(f"{line}:{_legal(player, game, state, seed)}")
     if state is None or not state.over:
         when = f"in hand {state.number}, after {state.position.history!r}" if state else "before the first hand"
-        raise PlayError(f"the dealer hung up {when}: see what it says, and start the match again")
+        raise PlayError(f"the dealer hung up {when}: check its messages, and start the match again")
     return hands
 
 
 def _legal(agent: Agent, game: Holdem, state: MatchState, seed: int) -> str:
-    """An agent's action; PlayError where it is not legal, so that no dealer has to correct it."""
+    """Return an agent's action. Raises PlayError if it is illegal, so that no dealer has to correct it."""
     action = agent.act(state.observation(seed))
     try:
         state.position.after(action)
     except GameError as error:
-        raise PlayError(f"{agent.name} cannot go on in hand {state.number}: {error}") from None
+        raise PlayError(f"{agent.name} failed in hand {state.number}: {error}") from None
     return action

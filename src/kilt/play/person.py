@@ -1,7 +1,7 @@
-"""A person at the table: what they may type, what they are told in words, and how their session stands.
+"""A person at the table: the input they may type, messages in words, and the state of their session.
 
-Nothing here draws: a `Screen` does, in a terminal or elsewhere. Chips are counted as at a table, within the round:
-after 300 each before the flop, ``bet 300`` puts in 300 more. (The ACPC's ``r600`` for it counts over the whole hand.)
+Drawing is done by a `Screen`, in a terminal or elsewhere. Chips are counted as at a table, within the round: after 300
+each before the flop, ``bet 300`` puts in 300 more. (The ACPC's ``r600`` for the same bet counts over the whole hand.)
 
 >>> from kilt.games import load_game
 >>> start = load_game("holdem.nolimit.2p").start()
@@ -45,14 +45,14 @@ _CHIPS = re.compile(r"[0-9]{1,3}(?:[, _]?[0-9]{3})*|[0-9]{1,15}")
 _POTS = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9}) ?[%x]|[am]")
 
 
-# What is typed -------------------------------------------------------------------------------------------------------
+# Input -------------------------------------------------------------------------------------------------------------
 
 
 def read_action(text: str, position: Betting) -> str:
-    """Read what a person types: a legal action as the ACPC writes it. PlayError says what they may type instead.
+    """Read a person's input as a legal action in ACPC notation. PlayError says what they may type instead.
 
-    A call where nothing is to be called is a check. A check where there is something to call is none: it might cost
-    chips that nobody wanted to pay.
+    A call is accepted as a check if there is nothing to call. A check is refused if there is something to call, because
+    the person might put in chips by mistake.
     """
     typed = " ".join(text.casefold().split())
     if typed in ("f", "fold"):
@@ -81,11 +81,11 @@ def _call(word: str, rest: str, position: Betting) -> str:
 
 
 def _raise(size: str, position: Betting) -> str:
-    """The action for a raise of `size`: chips, or a word of the language of bet sizes; empty in limit games."""
+    """Return the action for a raise of `size`: chips, or a word for a bet size; empty in limit games."""
     bounds, stack = position.raise_bounds(), position.rules.stacks[position.actor]
     if bounds is None:
         if size == "a" and position.spent[position.actor] + position.to_call == stack:
-            return CALL  # all-in is all that is meant
+            return CALL  # "all-in" is accepted as the call that puts in all chips
         raise PlayError(f"{_why_no_raise(position)}: type {_keys(position)}")
     before = position.opened_at
     least, most = bounds[0] - before, bounds[1] - before
@@ -115,18 +115,18 @@ def _why_no_raise(position: Betting) -> str:
         return "there is no raise, your opponent is all-in"
     if stacks[me] <= max(position.spent):
         return "there is no raise, a call takes all your chips"
-    return f"there is no raise, the round has had all {position.raises} that it may have"
+    return f"there is no raise, the limit of {position.raises} raises in this round is reached"
 
 
 def _number(text: str) -> int:
     return int(re.sub("[, _]", "", text))
 
 
-# What is said --------------------------------------------------------------------------------------------------------
+# Messages -----------------------------------------------------------------------------------------------------------
 
 
 def in_words(position: Betting, action: str, *, third: bool = False) -> str:
-    """An action in words, such as ``raise to 300``; ``raises to 300`` in the `third` person.
+    """Return an action in words, such as ``raise to 300``; ``raises to 300`` in the `third` person.
 
     >>> from kilt.games import load_game
     >>> start = load_game("leduc").start()
@@ -158,20 +158,20 @@ def _span(least: int, most: int) -> str:
 
 
 def _keys(position: Betting) -> str:
-    """The keys that may be typed, with their meaning, for error messages."""
+    """Return the keys that may be typed, with their meaning, for error messages."""
     return ", ".join(f"{choice.key} to {choice.words}" for choice in menu(position))
 
 
 class Choice(NamedTuple):
     """One of the actions on a person's menu."""
 
-    key: str  # what to type
-    words: str  # what it does
-    hint: str = ""  # what else may be typed
+    key: str  # the key to type
+    words: str  # the action in words
+    hint: str = ""  # other accepted input
 
 
 def menu(position: Betting) -> list[Choice]:
-    """The actions that a person may take at a position.
+    """Return the actions that a person may take at a position.
 
     >>> from kilt.games import load_game
     >>> [tuple(choice) for choice in menu(load_game("holdem.nolimit.2p").start())]
@@ -192,7 +192,7 @@ def menu(position: Betting) -> list[Choice]:
 
 
 def usual_raises(position: Betting) -> list[Choice]:
-    """Raises that a person may want one press away, the smallest first; none where raises have one size.
+    """Return common raises for buttons, smallest first; none if raises have a fixed size.
 
     >>> from kilt.games import load_game
     >>> [choice.words for choice in usual_raises(load_game("holdem.nolimit.2p").start())]
@@ -202,7 +202,8 @@ def usual_raises(position: Betting) -> list[Choice]:
     if bounds is None or bounds[0] == bounds[1] or position.rules.betting == "limit":
         return []
     most = () if bounds[1] == UNLIMITED else ("a",)
-    sizes = {read_action(size, position): size for size in (*USUAL_SIZES, *most)}  # several may be the same raise
+    # several sizes may give the same raise
+    sizes = {read_action(size, position): size for size in (*USUAL_SIZES, *most)}
     return [Choice(size, in_words(position, action)) for action, size in sizes.items()]
 
 
@@ -211,21 +212,21 @@ def usual_raises(position: Betting) -> list[Choice]:
 
 @runtime_checkable
 class Adviser(Protocol):
-    """An agent that can tell the probabilities of its actions."""
+    """An agent that knows the probabilities of its actions."""
 
     def shares(self, observation: Observation) -> list[tuple[str, float]]:
-        """Legal actions, as the ACPC writes them, and the probability of each."""
+        """Return legal actions in ACPC notation, with their probabilities."""
 
 
 def advice(agent: Agent, observation: Observation) -> list[tuple[str, float]] | None:
-    """What an agent would do in the player's place: actions in words with their probabilities, the largest first.
+    """Return an agent's actions in the player's place: in words with their probabilities, the largest first.
 
-    None where the agent cannot tell.
+    None if the agent has no probabilities.
     """
     if not isinstance(agent, Adviser):
         return None
     said: dict[str, float] = {}
-    for action, share in agent.shares(observation):  # several may have become one where they were made legal
+    for action, share in agent.shares(observation):  # several abstract actions may have the same legal counterpart
         said[action] = said.get(action, 0.0) + share
     ordered = sorted(said.items(), key=lambda item: -item[1])
     return [(in_words(observation.position, action), share) for action, share in ordered if share > 0]
@@ -238,16 +239,16 @@ class TurnView(NamedTuple):
     """The table when it is a person's turn."""
 
     pot: int
-    stacks: tuple[int, int] | None  # chips left: theirs, the opponent's; None where there is no limit to them
+    stacks: tuple[int, int] | None  # remaining chips of the person and the opponent; None if unlimited
     choices: list[Choice]
-    sizes: list[Choice]  # raises one press away, which `choices` has as one
+    sizes: list[Choice]  # raises for buttons, which `choices` has as one entry
 
 
 class Ending(NamedTuple):
-    """How a hand of a session ended."""
+    """The end of a hand of a session."""
 
-    won: int  # chips that the person won; what they lost is negative
-    shown: list[tuple[tuple[str, ...], str]]  # cards and what they are, the person's first; none if somebody folded
+    won: int  # chips that the person won; negative for a loss
+    shown: list[tuple[tuple[str, ...], str]]  # cards and their rank in words, the person's first; empty after a fold
     total: int  # chips won in the session
     played: int  # hands in the session
 
@@ -256,45 +257,45 @@ class Screen(Protocol):
     """The interface that draws a table and asks the person. Cards are names of two letters, such as ``As``."""
 
     def begin(self, number: int, seat: str, hand: tuple[str, ...]) -> None:
-        """A hand begins."""
+        """Show that a hand begins."""
 
     def acted(self, mine: bool, words: str) -> None:
-        """Somebody has acted."""
+        """Show an action of either player."""
 
     def dealt(self, name: str, board: tuple[str, ...], hand: tuple[str, ...], made: str) -> None:
-        """A round begins: the whole board, the person's hand, and what they make in words."""
+        """Show a new round: the whole board, the person's hand, and its rank in words."""
 
     def ask(self, view: TurnView, *, again: bool) -> str:
-        """What the person types; `again` where the last was no action. EOFError where there is nothing any more."""
+        """Return the person's input; `again` after invalid input. Raises EOFError at the end of the input."""
 
     def tell(self, text: str) -> None:
-        """Say what is wrong with what was typed."""
+        """Show an error message about the input."""
 
     def advise(self, advice: list[tuple[str, float]] | None) -> None:
-        """Show what `advice` says, which the person has asked for."""
+        """Show the result of `advice`, as the person requested."""
 
     def explain(self) -> None:
-        """Show what may be typed, which the person has asked for."""
+        """Show the accepted input, as the person requested."""
 
     def end(self, ending: Ending) -> None:
-        """A hand has ended."""
+        """Show the end of a hand."""
 
 
 @dataclass
 class Person:
-    """An agent that asks a person. They leave by EOFError, which ends the hand wherever it is."""
+    """An agent that asks a person. The person leaves by EOFError, which aborts the hand."""
 
     name: str
     screen: Screen
-    adviser: Agent  # who is asked for advice
-    _told: int = field(default=0, repr=False)  # moves of the hand that they have been told
+    adviser: Agent  # the agent that gives advice
+    _told: int = field(default=0, repr=False)  # number of moves of the hand that were shown
 
     def forget(self) -> None:
-        """A new hand: nothing of it has been told."""
+        """Start a new hand, of which no move has been shown."""
         self._told = 0
 
     def act(self, observation: Observation) -> str:
-        """Ask the person for an action, again and again until it is legal."""
+        """Ask the person for an action until it is legal."""
         position = observation.position
         self.follow(position, observation.hand, observation.board, position.actor)
         view = TurnView(sum(position.spent), _left(position, position.actor), menu(position), usual_raises(position))
@@ -316,7 +317,7 @@ class Person:
                 self.screen.tell(str(error))
 
     def follow(self, position: Betting, hand: Sequence[int], board: Sequence[int], me: int) -> None:
-        """Tell the person, who sits in seat `me`, what has happened in the hand since the last time."""
+        """Show the person, who is in seat `me`, the moves of the hand since the last call."""
         rules, deck = position.rules, position.rules.deck
         played = list(positions_of(rules).moves(position))
         for before, action in played[self._told :]:
@@ -331,28 +332,30 @@ class Person:
 
 
 def duplicate_deals(hands: int, seed: int = 0) -> list[int]:
-    """The deal of each hand of a duplicate match between a person and an agent, who swap seats every hand.
+    """Return the deal of each hand of a duplicate match between a person and an agent, who swap seats every hand.
 
-    The second half has the deals of the first with the players swapped, in another order: nobody remembers them all.
+    The second half has the deals of the first with the players swapped, in another order, so that nobody can remember
+    them.
 
     Parameters
     ----------
     hands : int
         Number of hands; even.
     seed : int
-        Of the order.
+        Random seed of the order.
 
     Returns
     -------
     list of int
+        Number of the deal of each hand.
 
     Examples
     --------
-    >>> duplicate_deals(8)  # deals 0 and 2 are those of the person's seat 0 at first, of seat 1 in the second half
+    >>> duplicate_deals(8)  # deals 0 and 2: the person has seat 0 in the first half, and seat 1 in the second
     [0, 1, 2, 3, 1, 0, 3, 2]
     """
     if hands < 2 or hands % 2:
-        raise PlayError(f"a duplicate match of {hands} hands cannot be: give an even number, since deals come twice")
+        raise PlayError(f"a duplicate match of {hands} hands cannot be played: use an even number")
     half, order = hands // 2, random.Random(f"{seed} again")
     left = [order.sample(range(seat, half, 2), len(range(seat, half, 2))) for seat in (0, 1)]  # [seat at first]
     return [*range(half), *(left[1 - number % 2].pop() for number in range(half, hands))]
@@ -366,16 +369,16 @@ class Session:
     game : Holdem
         The rules.
     name : str
-        Of the person.
+        Name of the person.
     agent : Agent
-        Whom they play. Of one that remembers, a copy plays.
+        The opponent. If it remembers earlier hands, a copy of it plays.
     screen : Screen
-        What draws the table and asks the person.
+        Draws the table and asks the person.
     seed : int
-        Of the cards and of what the agent draws.
+        Random seed of the cards and the agent.
     duplicate : sequence of int
         The deal of each hand of a duplicate match: see `duplicate_deals`. Another copy of an agent that remembers
-        plays the second half. Left out: new cards in each hand.
+        plays the second half. Default: new cards in each hand.
 
     Examples
     --------
@@ -394,27 +397,27 @@ class Session:
         self, game: Holdem, name: str, agent: Agent, screen: Screen, seed: int = 0, duplicate: Sequence[int] = ()
     ) -> None:
         if game.start().actor < 0:
-            raise PlayError(f"nobody can act in {game.name}, the blinds take all chips: use a game with larger stacks")
+            raise PlayError(f"the blinds of {game.name} take all chips: use a game with larger stacks")
         self.game, self.agent, self.screen = game, begun(agent, game), screen
         self.person = Person(name, screen, self.agent)
-        self.won: list[int] = []  # [hand] chips of the person
+        self.won: list[int] = []  # [hand] chips that the person won
         self.hands: list[Hand] = []
         self.duplicate = duplicate
         self._dealer, self._opponent = Dealer(game, seed), agent
 
     @property
     def total(self) -> int:
-        """Chips that the person has won."""
+        """Total chips that the person has won."""
         return sum(self.won)
 
     @property
     def best(self) -> int:
-        """The number of the hand in which the person won most."""
+        """Number of the hand in which the person won most."""
         return self.won.index(max(self.won))
 
     @property
     def worst(self) -> int:
-        """The number of the hand in which the person lost most."""
+        """Number of the hand in which the person lost most."""
         return self.won.index(min(self.won))
 
     def play(self) -> Hand:
@@ -441,7 +444,7 @@ class Session:
 
 
 def _left(position: Betting, me: int) -> tuple[int, int] | None:
-    """Chips that are left: mine, theirs."""
+    """Remaining chips of seat `me` and of the opponent."""
     stacks, spent = position.rules.stacks, position.spent
     if UNLIMITED in stacks:
         return None

@@ -1,6 +1,6 @@
 """Hands in the Poker Hand History format (PHH), which pokerkit and other programs read: one hand is one TOML table.
 
-The format names games by codes. Those that kilt can deal are heads-up limit and no-limit Texas hold'em.
+The format has codes for games. Of these, kilt supports heads-up limit and no-limit Texas hold'em.
 
 >>> from kilt.games import load_game
 >>> from kilt.play.acpc import read_hand
@@ -30,43 +30,43 @@ from kilt.games.gamedef import TEXAS_BOARD, GameDef
 from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem, positions_of
 from kilt.play.dealer import Cards, Dealer, Hand
 
-_TABLE = re.compile(r"^\[[^\[\]\n]+\][ \t]*$", re.MULTILINE)  # where a hand of a file with several begins
+_TABLE = re.compile(r"^\[[^\[\]\n]+\][ \t]*$", re.MULTILINE)  # beginning of a hand in a file with several
 _KEY = re.compile(r"^(variant|actions)[ \t]*=", re.MULTILINE)
-MOST_RAISES = 4  # in a round of limit hold'em, as readers of the format have it
+MOST_RAISES = 4  # raises in a round of limit hold'em, as readers of the format assume
 
 
 def write_phh(hand: Hand) -> str:
-    """A hand as the text of a ``.phh`` file."""
+    """Return a hand as the text of a ``.phh`` file."""
     return "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in _fields(hand).items())
 
 
 def write_phhs(hands: Iterable[Hand]) -> Iterator[str]:
-    """Hands as the parts of a ``.phhs`` file, numbered from 1 in the order given."""
+    """Yield hands as the parts of a ``.phhs`` file, numbered from 1 in the order given."""
     for number, hand in enumerate(hands, start=1):
         yield f"[{number}]\n{write_phh(hand)}\n"
 
 
 def is_phh(text: str) -> bool:
-    """Whether a text looks like hands in this format, and not like the log of an ACPC dealer."""
+    """Whether a text looks like hands in this format, rather than the log of an ACPC dealer."""
     return bool(_KEY.search(text))
 
 
 def read_phhs(text: str, game: Holdem) -> tuple[list[Hand], list[str]]:
-    r"""The hands of a ``.phh`` or ``.phhs`` file that can be read, and what is wrong with each other one.
+    r"""Read the hands of a ``.phh`` or ``.phhs`` file; errors are collected.
 
     Parameters
     ----------
     text : str
-        One hand, or hands in tables of their own. All cards of both players have to be known.
+        One hand, or several hands in separate tables. All cards of both players must be known.
     game : Holdem
-        What was played; hands of another game are faults.
+        The game of the hands; hands of another game are reported as faults.
 
     Returns
     -------
     hands : list of Hand
+        The hands that can be read, in order.
     faults : list of str
-        One per hand that cannot be read.
-
+        An error message for each other hand.
     >>> from kilt.games import load_game
     >>> from kilt.play.acpc import log_line, read_hand
     >>> game, line = load_game("holdem.nolimit.2p"), "STATE:0:cr300c/r600f:8dJd|Td4d/As9d6s:300|-300:Ann|Bob"
@@ -87,22 +87,22 @@ def read_phhs(text: str, game: Holdem) -> tuple[list[Hand], list[str]]:
 
 
 def _read(text: str, game: Holdem, number: int) -> Hand:
-    """One hand; `number` is its own unless it says another."""
+    """Read one hand; it has the number `number` unless it contains another one."""
     try:
         fields = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise PlayError(f"it is no TOML: {error}") from None
+        raise PlayError(f"it is not valid TOML: {error}") from None
     for name, value in _rules_fields(game.rules).items():
         if name in fields and fields[name] != value:
             raise PlayError(
-                f"`{name}` is {quoted(str(fields[name]))}, and {game.name} has {value}: say what was played"
+                f"`{name}` is {quoted(str(fields[name]))}, but {game.name} has {value}: use the game that was played"
             )
     actions, players = fields.get("actions"), fields.get("players", ["p1", "p2"])
     if not isinstance(actions, list) or not isinstance(players, list) or len(players) != 2:
-        raise PlayError("it has no list of `actions`, or not two `players`")
+        raise PlayError("it lacks a list of `actions`, or two `players`")
     position, dealt = _followed(game, [str(action).partition("#")[0].split() for action in actions])
     if position.actor != TERMINAL:
-        raise PlayError(f"it ends after {position.history!r}, where somebody has to act: the rest is missing")
+        raise PlayError(f"it ends after {position.history!r}, where a player has to act: the rest is missing")
     if not all(dealt[:2]):
         raise PlayError("the cards of a player are missing")
     cards = Cards((dealt[0], dealt[1]), dealt[2])
@@ -115,7 +115,7 @@ def _read(text: str, game: Holdem, number: int) -> Hand:
 
 
 def _followed(game: Holdem, actions: Iterable[list[str]]) -> tuple[Betting, list[tuple[int, ...]]]:
-    """The position after actions of the format, and cards: those of both players, then the board."""
+    """Return the position after actions of the format, and the cards: those of both players, then the board."""
     deck, rules, after = game.deck, game.rules, game.positions.after
     position = game.start()
     dealt: list[tuple[int, ...]] = [(), (), ()]
@@ -140,7 +140,7 @@ def _followed(game: Holdem, actions: Iterable[list[str]]) -> tuple[Betting, list
 
 
 def _rules_fields(rules: GameDef) -> dict[str, object]:
-    """The fields that say what is played. Blinds are listed from the small one."""
+    """Return the fields that describe the game. Blinds are listed from the small one."""
     fields: dict[str, object] = {"variant": "NT" if rules.betting == "nolimit" else "FT", "antes": [0, 0]}
     fields["blinds_or_straddles"] = [rules.blinds[1], rules.blinds[0]]
     if rules.betting == "nolimit":
@@ -152,12 +152,12 @@ def _rules_fields(rules: GameDef) -> dict[str, object]:
 
 
 def _finishing_stacks(hand: Hand) -> list[int]:
-    """Kilt pays in whole chips: two players share a pot that they put in equal parts of."""
+    """Return the stacks after the hand. Pots are split into whole chips, since both players put in equal amounts."""
     return [stack + int(won) for stack, won in zip(hand.position.rules.stacks, hand.payoffs, strict=True)]
 
 
 def _fields(hand: Hand) -> dict[str, object]:
-    """The fields of a hand. Player 1 of the format is seat 0, the big blind."""
+    """Return the fields of a hand. Player 1 of the format is seat 0, the big blind."""
     rules = hand.position.rules
     _check(rules)
     return {
@@ -170,7 +170,7 @@ def _fields(hand: Hand) -> dict[str, object]:
 
 
 def _actions(hand: Hand) -> Iterator[str]:
-    """The actions of a hand, in order. Bets count the chips of the round; kilt and the ACPC count the whole hand."""
+    """Yield the actions of a hand. Bets count the chips of the round; kilt and the ACPC count the whole hand."""
     rules, deck = hand.position.rules, hand.position.rules.deck
     positions = positions_of(rules)
     for player, held in enumerate(hand.cards.holes, start=1):
@@ -190,7 +190,7 @@ def _actions(hand: Hand) -> Iterator[str]:
 
 
 def _check(rules: GameDef) -> None:
-    """Raise PlayError unless it is Texas hold'em with the blinds and the order of play that the format assumes."""
+    """Raise PlayError unless the game is Texas hold'em with the blinds and order of play that the format assumes."""
     texas = rules.hole_cards == 2 and rules.board_cards == TEXAS_BOARD and rules.deck.size == 52
     usual = rules.blinds[0] > rules.blinds[1] > 0 and rules.first_player == (1, 0, 0, 0)
     sizes = rules.raise_sizes
@@ -198,6 +198,6 @@ def _check(rules: GameDef) -> None:
         usual &= sizes[0] == sizes[1] and sizes[2] == sizes[3] and max(rules.max_raises) <= MOST_RAISES
     if not texas or not usual:
         raise PlayError(
-            "PHH has no code for this game; it knows Texas hold'em with the whole deck, two bet sizes and at most "
+            "PHH has no code for this game; it supports Texas hold'em with the whole deck, two bet sizes and at most "
             f"{MOST_RAISES} raises a round if it is limit: keep the ACPC log instead"
         )

@@ -1,4 +1,4 @@
-"""An agent that post-processes what another one tells of its strategy: see `strategy.postprocess`.
+"""An agent that post-processes the strategy of another agent: see `strategy.postprocess`.
 
 >>> from kilt.games.gamedef import ready_made
 >>> from kilt.play.tree_agent import TreeAgent
@@ -28,18 +28,18 @@ from kilt.strategy.postprocess import Rule, apply_rows
 
 @dataclass(frozen=True)
 class ProcessedAgent:
-    """The agent that plays another one's strategy after post-processing, decision by decision.
+    """The agent that plays another agent's strategy after post-processing, decision by decision.
 
     Attributes
     ----------
     name : str
-        What it is called in tables and logs.
+        Name in tables and logs.
     plain : KnownAgent
-        Whose strategy it is.
+        The agent whose strategy is post-processed.
     game : Holdem
-        The game that it plays.
+        The game of the agent.
     rule : Rule
-        What is done to its probabilities.
+        Post-processing of its probabilities.
     """
 
     name: str
@@ -48,14 +48,14 @@ class ProcessedAgent:
     rule: Rule
 
     def act(self, observation: Observation) -> str:
-        """An action drawn from `policy`."""
+        """Return an action drawn from `policy`."""
         position = observation.position
         policy = self.policy(position, observation.board)
         row = policy.table[:, policy.column[self.game.deck.hole_index(observation.hand)]]
         return pick(policy.actions, row.tolist(), observation.draw(action_draw(position)))
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Probabilities of the actor's actions with every hand; 0 where the plain agent has none."""
+        """Return the probabilities of the actor's actions with every hand; 0 for hands without a strategy."""
         found = self.plain.policy(position, board)
         acted = any(before.actor == position.actor for before, _ in self.game.positions.moves(position))
         rows = np.ascontiguousarray(found.table.T)

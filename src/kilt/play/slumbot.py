@@ -1,9 +1,9 @@
 """A match with Slumbot by its public HTTP API: no-limit hold'em with 200 big blinds, one hand after another.
 
-A request is a POST of JSON to ``URL/login`` (optional), ``URL/new_hand`` or ``URL/act``. The answer says where the hand
-stands: `client_pos` (0 for the big blind, 1 for the button), `hole_cards`, `board` and `action`, and, once the hand is
-over, `winnings`, `bot_hole_cards` and `baseline_winnings`. A `token` names the session. In `action`, ``k`` checks,
-``c`` calls, ``f`` folds, ``b300`` bets or raises to 300 chips in this round, and ``/`` ends a round.
+A request is a POST of JSON to ``URL/login`` (optional), ``URL/new_hand`` or ``URL/act``. The answer describes the state
+of the hand: `client_pos` (0 for the big blind, 1 for the button), `hole_cards`, `board` and `action`, and, at the end
+of the hand, `winnings`, `bot_hole_cards` and `baseline_winnings`. A `token` identifies the session. In `action`, ``k``
+checks, ``c`` calls, ``f`` folds, ``b300`` bets or raises to 300 chips in this round, and ``/`` ends a round.
 
 >>> from kilt.games import load_game
 >>> game = load_game(GAME)
@@ -32,48 +32,48 @@ from kilt.play.agent import Agent
 from kilt.play.dealer import Cards, Dealer, Hand
 
 URL = "https://slumbot.com/slumbot/api"
-GAME = "holdem.nolimit.2p"  # the only one that Slumbot plays
+GAME = "holdem.nolimit.2p"  # the only game that Slumbot plays
 NAME = "Slumbot"
-LONGEST = 1 << 20  # bytes of an answer
-LONGEST_WAIT = 30.0  # seconds between two tries
-BUSY = (408, 425, 429)  # codes of HTTP that ask for another try; those from 500 on do, too
+LONGEST = 1 << 20  # largest number of bytes of an answer
+LONGEST_WAIT = 30.0  # longest pause in seconds between two tries
+BUSY = (408, 425, 429)  # HTTP codes after which a request is repeated, in addition to those from 500 on
 
 _ACTION = re.compile(r"[kcf/]|b[1-9][0-9]{0,8}")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
-Reply = dict[str, Any]  # the JSON object of an answer
+Reply = dict[str, Any]  # an answer, as a JSON object
 
 
 class RequestError(PlayError):
-    """A request had no answer of use; it may have one later."""
+    """A request failed for now; it may succeed later."""
 
 
 class RefusedError(PlayError):
-    """Slumbot has refused a request: to send it again is of no use."""
+    """Slumbot refused a request; repeating it would not help."""
 
 
 class BrokenHandError(PlayError):
-    """A hand cannot be finished: what Slumbot says of it does not follow from what it was sent."""
+    """A hand cannot be finished: Slumbot's description of it contradicts the actions that were sent."""
 
 
 # Actions -------------------------------------------------------------------------------------------------------------
 
 
 def read_actions(text: str, game: Holdem) -> Betting:
-    """The position after Slumbot's actions; PlayError if they are not legal."""
+    """Return the position after Slumbot's actions. Raises PlayError if they are not legal."""
     position, at = game.start(), 0
     while at < len(text):
         action = _ACTION.match(text, at)
         if action is None:
             raise PlayError(f"the actions {quoted(text)} have {text[at]!r} where k, c, f, bN or / belongs")
         at = action.end()
-        if action[0] != "/":  # rounds end by themselves
+        if action[0] != "/":  # rounds end automatically
             position = _dealt(_after(position, action[0], text, game), game)
     return position
 
 
 def _after(position: Betting, action: str, text: str, game: Holdem) -> Betting:
-    """The position after one action of Slumbot's kind."""
+    """Return the position after one action in Slumbot's notation."""
     free = position.actor >= 0 and not position.facing
     if action in ("k", "c") and free != (action == "k"):
         raise PlayError(f"the actions {quoted(text)} cannot be: {action} does not fit after {position.history!r}")
@@ -85,14 +85,14 @@ def _after(position: Betting, action: str, text: str, game: Holdem) -> Betting:
 
 
 def _dealt(position: Betting, game: Holdem) -> Betting:
-    """The position once all public cards that are due have been dealt."""
+    """Return the position after all public cards that are due have been dealt."""
     while position.actor == CHANCE:
         position = game.positions.after(position, REVEAL)
     return position
 
 
 def increment(position: Betting, action: str) -> str:
-    """An action of kilt's as Slumbot takes it."""
+    """Convert an action in ACPC notation to Slumbot's notation."""
     if action == FOLD:
         return "f"
     if action == CALL:
@@ -104,20 +104,20 @@ def increment(position: Betting, action: str) -> str:
 
 
 class SlumbotHand(NamedTuple):
-    """A hand that is over.
+    """A finished hand.
 
     Attributes
     ----------
     reply : dict
-        What Slumbot said last.
+        Slumbot's last answer.
     seat : int
-        Of the player: 0 has the big blind.
+        Seat of the player: 0 has the big blind.
     won : float
         Chips that the player won.
     baseline : float or None
-        Chips that Slumbot's own strategy would have won in the same seat with these cards, as Slumbot says.
+        Chips that Slumbot's own strategy would have won in the same seat with these cards, according to Slumbot.
     hand : Hand or None
-        The hand with all cards. None if the answer lacks cards, or if its winnings are not those of the rules.
+        The hand with all cards. None if the answer lacks cards, or if its winnings contradict the rules.
     """
 
     reply: Reply
@@ -128,7 +128,7 @@ class SlumbotHand(NamedTuple):
 
 
 def state_of(reply: Reply, number: int, game: Holdem) -> MatchState:
-    """Where hand `number` stands, as the player sees it; PlayError if the answer makes no sense."""
+    """Return the state of hand `number` for the player. Raises PlayError if the answer is inconsistent."""
     seat = reply.get("client_pos")
     if seat not in (0, 1) or not isinstance(reply.get("action", ""), str):
         raise PlayError(f"an answer lacks `client_pos` or `action`: {_shortened(reply)}")
@@ -141,15 +141,15 @@ def state_of(reply: Reply, number: int, game: Holdem) -> MatchState:
     except (KiltError, TypeError) as error:
         raise PlayError(f"the cards of an answer cannot be ({error}): {_shortened(reply)}") from None
     if position.actor not in (seat, TERMINAL):
-        raise PlayError(f"it is Slumbot's turn in an answer, and the hand is not over: {_shortened(reply)}")
+        raise PlayError(f"it is Slumbot's turn in an answer, but the hand is not over: {_shortened(reply)}")
     return MatchState(seat, number, position, (mine, ()) if seat == 0 else ((), mine), board)
 
 
 def finished_hand(reply: Reply, number: int, game: Holdem, name: str) -> SlumbotHand:
-    """A hand that is over, by the last answer; PlayError if the answer makes no sense."""
+    """Return a finished hand from the last answer. Raises PlayError if the answer is inconsistent."""
     state, won, baseline = state_of(reply, number, game), reply["winnings"], reply.get("baseline_winnings")
     if not isinstance(won, int | float) or not state.over:
-        raise PlayError(f"an answer has winnings, and the hand is not over: {_shortened(reply)}")
+        raise PlayError(f"an answer has winnings, but the hand is not over: {_shortened(reply)}")
     hand = None
     try:
         dead = (*state.hand, *state.board)
@@ -169,29 +169,36 @@ def play_hand(client: SlumbotClient, agent: Agent, game: Holdem, number: int, se
     Parameters
     ----------
     client : SlumbotClient
-        Where Slumbot is.
+        Connection to Slumbot.
     agent : Agent
-        Who plays against Slumbot.
+        The player against Slumbot.
     game : Holdem
         The game `GAME`.
     number : int
-        Of the hand in the match.
+        Number of the hand in the match.
     seed : int
-        What the agent draws at random is a function of it and of the number.
+        Random seed of the agent, combined with the number.
     name : str
-        What the agent is called in a log.
+        Name of the agent in a log.
 
     Returns
     -------
     SlumbotHand
-        BrokenHandError is raised if the hand cannot be finished, another PlayError if Slumbot cannot be reached.
+        The finished hand.
+
+    Raises
+    ------
+    BrokenHandError
+        If the hand cannot be finished.
+    PlayError
+        If Slumbot cannot be reached.
     """
     reply, before = client.new_hand(), ""
     try:
         while reply.get("winnings") is None:
             state, before = state_of(reply, number, game), str(reply.get("action", ""))
             if state.over:
-                raise PlayError(f"the hand is over, and the answer has no winnings: {_shortened(reply)}")
+                raise PlayError(f"the hand is over, but the answer has no winnings: {_shortened(reply)}")
             action = agent.act(state.observation(seed))
             try:
                 state.position.after(action)
@@ -206,27 +213,27 @@ def play_hand(client: SlumbotClient, agent: Agent, game: Holdem, number: int, se
 
 
 class AgentError(PlayError):
-    """The player did something that is not legal: no other hand will be better."""
+    """The player took an illegal action, and would do so again in other hands."""
 
 
 # Requests ------------------------------------------------------------------------------------------------------------
 
 
 class SlumbotClient:
-    """Sends requests to Slumbot, again where there was no answer, and keeps the token of the session.
+    """Sends requests to Slumbot, repeats them if there is no answer, and holds the token of the session.
 
     Parameters
     ----------
     url : str
-        Of the API, without the name of a request.
+        URL of the API, without the name of a request.
     timeout : float
-        Seconds until an answer must have come.
+        Time limit of an answer in seconds.
     tries : int
-        How often a request is sent at most.
+        Largest number of attempts for a request.
     wait : float
-        Seconds until the second try; each further wait is twice as long, up to `LONGEST_WAIT`.
+        Seconds before the second attempt; each further pause is twice as long, up to `LONGEST_WAIT`.
     warn : callable
-        Receives the reason each time a request is sent again.
+        Called with the reason each time a request is repeated.
     """
 
     def __init__(
@@ -240,21 +247,21 @@ class SlumbotClient:
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise PlayError(f"{quoted(url)} is no address of an API: it begins with https:// and a host, as {URL}")
+            raise PlayError(f"{quoted(url)} is no address of an API: use https:// and a host, such as {URL}")
         if not (timeout > 0 and tries >= 1 and wait >= 0):
             raise PlayError(
-                f"timeout {timeout:g}, tries {tries} and wait {wait:g} cannot be: give a timeout above 0 seconds, 1 "
-                "try or more, and a wait of 0 seconds or more"
+                f"timeout {timeout:g}, tries {tries} and wait {wait:g} are invalid: use a timeout above 0 seconds, at "
+                "least 1 try, and a wait of at least 0 seconds"
             )
         self.url, self.timeout, self.tries, self.wait, self.warn = url.rstrip("/"), timeout, tries, wait, warn
         self.host, self.token = parts.netloc, ""
         self._login: tuple[str, str] | None = None
-        # A proxy of the environment is for other hosts than this machine.
+        # Proxy settings of the environment do not apply to this machine itself.
         proxies = (urllib.request.ProxyHandler({}),) if parts.hostname in _LOOPBACK else ()
         self._opener = urllib.request.build_opener(*proxies)
 
     def login(self, user: str, password: str) -> None:
-        """Play under the name of an account. Its session is opened again after a fault."""
+        """Play under the name of an account. The session is opened again after an error."""
         self._login = user, password
         self.token = ""
         reply = self._retried("login", {"username": user, "password": password})
@@ -263,7 +270,7 @@ class SlumbotClient:
             raise RefusedError(f"{self.host} gave no token at login: {_shortened(reply)}")
 
     def new_hand(self) -> Reply:
-        """Begin a hand. If Slumbot refuses the session, for its age perhaps, the hand begins in a new one."""
+        """Begin a hand. If Slumbot refuses the session, perhaps because it is too old, a new session is opened."""
         try:
             return self._keep_token(self._retried("new_hand", self._session()))
         except RefusedError as error:
@@ -276,8 +283,8 @@ class SlumbotClient:
     def act(self, increment: str, before: str) -> Reply:
         """Take an action in a hand whose actions so far are `before`.
 
-        A request whose answer was lost may have counted. It is sent again, and `old_action` of the answer then says
-        whether the action was taken once: BrokenHandError if not, or if Slumbot refuses the action.
+        A request whose answer was lost may have been executed. It is repeated, and `old_action` of the answer then
+        shows whether the action was executed once. Raises BrokenHandError if not, or if Slumbot refuses the action.
         """
         try:
             reply = self._retried("act", self._session() | {"incr": increment})
@@ -300,7 +307,7 @@ class SlumbotClient:
         return {"token": self.token} if self.token else {}
 
     def _keep_token(self, reply: Reply) -> Reply:
-        """The answer without its token, which may be another one than before: it is no business of any log."""
+        """Remove the token from an answer and store it; tokens can change, and do not belong in logs."""
         token = reply.pop("token", None)
         self.token = token if isinstance(token, str) and token else self.token
         return reply
@@ -352,5 +359,5 @@ class SlumbotClient:
 
 
 def _shortened(reply: Reply) -> str:
-    """An answer for a message, without the token."""
+    """Return an answer as text for a message, without the token."""
     return quoted(json.dumps({key: value for key, value in reply.items() if key != "token"}), 300)

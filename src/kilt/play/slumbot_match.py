@@ -1,8 +1,8 @@
-"""A match with Slumbot and its log: hands are added as soon as they are over, and a match that was stopped continues.
+"""A match with Slumbot and its log: each finished hand is added to the log, and an interrupted match continues from it.
 
 The log is an ACPC log with comments. ``# slumbot hand {…}`` is Slumbot's last answer of a hand, from which the hand is
-read again; the ``STATE`` line after it is for other readers, such as `kilt evaluate log`. A process that is killed
-loses the hand that it plays, and no other.
+restored; the ``STATE`` line after it is for other readers, such as `kilt evaluate log`. A process that is killed loses
+only the current hand.
 
 >>> import tempfile
 >>> from kilt.games import load_game
@@ -37,12 +37,12 @@ from kilt.play.acpc import log_entry
 from kilt.play.agent import Agent, RememberingAgent, begun
 from kilt.play.slumbot import NAME, BrokenHandError, SlumbotClient, SlumbotHand, finished_hand, play_hand
 
-MOST_BROKEN = 5  # hands in a row that cannot be finished: then the match stops
+MOST_BROKEN = 5  # consecutive hands that cannot be finished, after which the match stops
 _MATCH, _HAND, _BROKEN = "# slumbot match ", "# slumbot hand ", "# slumbot broken hand "
 
 
 def name_in_logs(player: str) -> str:
-    """The name of a player as a log can hold it: without ``:`` and ``|``, and not Slumbot's own.
+    """Return the name of a player in logs: without ``:`` and ``|``, and different from Slumbot's.
 
     >>> name_in_logs("house@resolve:rounds=river")
     'house@resolve;rounds=river'
@@ -52,27 +52,27 @@ def name_in_logs(player: str) -> str:
 
 
 class _OtherMatchError(PlayError):
-    """A log has another match."""
+    """A log belongs to another match."""
 
 
 class SlumbotLog:
-    """A log that is open for more hands; nobody else adds to it meanwhile.
+    """A log that is open for more hands, and locked against other processes.
 
     Parameters
     ----------
     file : Path
-        Where it is, or is to be made.
+        Path of the log, which is created if it does not exist.
     game : Holdem
-        What is played.
+        The game of the match.
     player : str
-        The name of Slumbot's opponent, as `name_in_logs` gives it. PlayError if the log has another one.
+        The name of Slumbot's opponent, as returned by `name_in_logs`. PlayError if the log has another name.
 
     Attributes
     ----------
     hands : list of SlumbotHand
         All hands so far, in order.
     broken : int
-        Number of hands that could not be finished. They count for nobody.
+        Number of hands that could not be finished. They do not count for either player.
     """
 
     def __init__(self, file: Path, game: Holdem, player: str) -> None:
@@ -84,13 +84,13 @@ class SlumbotLog:
 
     def __enter__(self) -> SlumbotLog:
         if not self.file.absolute().parent.is_dir():
-            raise PlayError(f"the log {self.file} has no folder to be in: choose another --log")
+            raise PlayError(f"the folder of the log {self.file} does not exist: choose another --log")
         with os_errors(f"the log {self.file} cannot be written"), ExitStack() as stack:
             lock = self.file.with_name(f".{self.file.name}.lock")
             try:
                 stack.enter_context(locked(lock, wait=False))
             except BlockingIOError:
-                raise PlayError(f"another process adds to {self.file}: wait for it, or use another --log") from None
+                raise PlayError(f"another process writes to {self.file}: wait for it, or use another --log") from None
             text = self.file.read_bytes() if self.file.exists() else b""
             whole = text[: text.rfind(b"\n") + 1]
             lacking = self._read(whole.decode(errors="replace"))
@@ -110,7 +110,7 @@ class SlumbotLog:
         self._held.close()
 
     def add(self, hand: SlumbotHand, note: str = "") -> None:
-        """Add a hand, with what its player notes of it. It is on the disk when this returns."""
+        """Add a hand, with a note of its player. It is on disk when the function returns."""
         if hand.hand and note:
             notes = (note, "") if hand.seat == 0 else ("", note)
             hand = hand._replace(hand=hand.hand._replace(notes=notes))
@@ -119,7 +119,7 @@ class SlumbotLog:
         self.hands.append(hand)
 
     def give_up(self, reason: str) -> None:
-        """Note that a hand could not be finished, and why."""
+        """Record that a hand could not be finished, and why."""
         with os_errors(f"the log {self.file} cannot be written"):
             self._write(f"{_BROKEN}{' '.join(reason.split())}\n")
         self.broken += 1
@@ -131,7 +131,7 @@ class SlumbotLog:
         os.fsync(self._out.fileno())
 
     def _read(self, text: str) -> SlumbotHand | None:
-        """Read all hands; returns the last one if what other readers need of it is missing."""
+        """Read all hands; returns the last one if its lines for other readers are missing."""
         lines = text.splitlines()
         if lines and not lines[0].startswith(_MATCH):
             raise PlayError(f"{self.file} is no log of a match with Slumbot: choose another --log")
@@ -141,7 +141,7 @@ class SlumbotLog:
                     said = json.loads(line.removeprefix(_MATCH))
                     if (said["player"], said["game"]) != (self.player, self.game.name):
                         raise _OtherMatchError(
-                            f"{self.file} has hands of {said['player']} in {said['game']}, and {self.player} is to "
+                            f"{self.file} has hands of {said['player']} in {said['game']}, but {self.player} is to "
                             f"play {self.game.name}: choose another --log"
                         )
                 elif line.startswith(_HAND):
@@ -151,13 +151,15 @@ class SlumbotLog:
             except _OtherMatchError:
                 raise
             except (PlayError, ValueError, LookupError, TypeError, AttributeError):
-                raise PlayError(f"{self.file} is damaged in line {number}: {quoted(line)}; mend or remove it") from None
+                raise PlayError(
+                    f"{self.file} is damaged in line {number}: {quoted(line)}; correct or remove it"
+                ) from None
         last = self.hands[-1] if self.hands else None
         return last if last and last.hand and lines[-1].startswith(_HAND) else None
 
 
 def _entry(hand: SlumbotHand) -> str:
-    """The lines of a hand for other readers; none where cards are missing."""
+    """Return the lines of a hand for other readers; empty if cards are missing."""
     return log_entry(hand.hand) if hand.hand else ""
 
 
@@ -172,33 +174,33 @@ def continue_match(
     stop: Callable[[], bool] = lambda: False,
     warn: Callable[[str], object] = lambda text: None,
 ) -> None:
-    """Play hands until the log has so many.
+    """Play hands until the log has `hands` of them.
 
-    A hand that cannot be finished is given up, and the next one is dealt in a new session.
+    A hand that cannot be finished is abandoned, and the next one is dealt in a new session.
 
     Parameters
     ----------
     client : SlumbotClient
-        Where Slumbot is.
+        Connection to Slumbot.
     agent : Agent
-        Who plays against Slumbot. One that remembers is told of the earlier hands of the log first.
+        The player against Slumbot. An agent that remembers first gets the earlier hands of the log.
     log : SlumbotLog
-        Open. Hands are added to it.
+        An open log. Hands are added to it.
     hands : int
-        Number of hands that the log is to have.
+        Number of hands that the log will have.
     seed : int
-        What the agent draws at random is a function of it and of the numbers of the hands.
+        Random seed of the agent, combined with the numbers of the hands.
     tick : callable
-        Is called with the number of hands in the log after each of them.
+        Called after each hand with the number of hands in the log.
     stop : callable
         The match ends before the next hand once it returns True.
     warn : callable
-        Receives the reason when a hand is given up.
+        Called with the reason when a hand is abandoned.
 
     Raises
     ------
     PlayError
-        Slumbot cannot be reached, or several hands in a row cannot be finished. The log has all hands before that.
+        If Slumbot cannot be reached, or several consecutive hands cannot be finished. The log has all earlier hands.
     """
     player, broken = begun(agent, log.game), 0
     if isinstance(player, RememberingAgent):
@@ -212,8 +214,8 @@ def continue_match(
             broken += 1
             log.give_up(str(error))
             if broken == MOST_BROKEN:
-                raise PlayError(f"{error}; {broken} hands in a row were broken off: try again later") from None
-            warn(f"a hand is given up: {error}; the next one is dealt in a new session")
+                raise PlayError(f"{error}; {broken} consecutive hands could not be finished: try again later") from None
+            warn(f"a hand was abandoned: {error}; the next one is dealt in a new session")
             client.forget_session()
             continue
         broken, note = 0, ""

@@ -24,16 +24,16 @@ from kilt.strategy.table import Strategy
 
 @dataclass(frozen=True)
 class StrategyAgent:
-    """The agent that plays a strategy which has a row for every information set of its game.
+    """The agent that plays a strategy with a row for every information set of its game.
 
     Attributes
     ----------
     name : str
-        What it is called in tables and logs.
+        Name in tables and logs.
     game : Holdem
-        The game that it plays.
+        The game of the agent.
     strategy : Strategy
-        Of that game as a flat tree.
+        A strategy for this game as a flat tree.
     """
 
     name: str
@@ -41,13 +41,16 @@ class StrategyAgent:
     strategy: Strategy
 
     def act(self, observation: Observation) -> str:
-        """An action drawn from the row of the information set."""
+        """Return an action drawn from the row of the information set."""
         position = observation.position
         row = self._row(position, self.game.deck.name(observation.hand), observation.board)
         return pick(tuple(row), tuple(row.values()), observation.draw(action_draw(position)))
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Probabilities of the actor's actions with every hand; 0 for those that share a card with the board."""
+        """Return the probabilities of the actor's actions with every hand.
+
+        0 for hands that share a card with the board.
+        """
         actions = position.actions()
         holes = self.game.deck.holes(self.game.rules.hole_cards)
         free = [not set(hand) & set(board) for hand in holes.tolist()]

@@ -1,4 +1,4 @@
-"""An agent that plays a strategy of a public tree: its table is in memory, mapped from a file, or unpacked from disk.
+"""An agent that plays a strategy of a public tree; the table is in memory, mapped from a file, or unpacked from disk.
 
 >>> from kilt.games.gamedef import ready_made
 >>> from kilt.tree.vector import VectorGame
@@ -23,23 +23,23 @@ from kilt.play.blueprint import action_draw
 from kilt.tree.place import PlacedTree, TreePlace
 from kilt.tree.vector_arrays import TableRows
 
-KEPT = 1024  # places where a round begins that are remembered
+KEPT = 1024  # cached positions at the beginning of rounds
 
 
 @dataclass(frozen=True)
 class TreeAgent:
-    """The agent that plays a strategy which has rows for every decision on every board, up to suits.
+    """The agent that plays a strategy with rows for every decision on every board, up to suits.
 
     Attributes
     ----------
     name : str
-        What it is called in tables and logs.
+        Name in tables and logs.
     tree : PlacedTree
-        The game that it plays, with all its bets.
+        The game of the agent, with all its bets.
     table : TableRows
-        Weights of actions over (board, row) × hand; those of a decision are normalised.
+        Weights of actions over (board, row) × hand, normalised for each decision.
     figures : dict
-        What its solver says about the strategy.
+        Figures that the solver has saved with the strategy.
     """
 
     name: str
@@ -50,24 +50,27 @@ class TreeAgent:
 
     @property
     def game(self) -> Holdem:
-        """The game that it plays."""
+        """The game that the agent plays."""
         return self.tree.holdem
 
     def act(self, observation: Observation) -> str:
-        """An action drawn from what the strategy does with the hand."""
+        """Return an action drawn from the strategy of the hand."""
         position = observation.position
         place = self._place(position, observation.board)
         row = self.tree.strategy(self.table, place)[:, self.game.deck.hole_index(observation.hand)]
         return pick(self.tree.actions(place), row.tolist(), observation.draw(action_draw(position)))
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Probabilities of the actor's actions with every hand; 0 for those that share a card with the board."""
+        """Return the probabilities of the actor's actions with every hand.
+
+        0 for hands that share a card with the board.
+        """
         place = self._place(position, board)
         shares = self.tree.strategy(self.table, place) * self.tree.live(place)
         return PublicPolicy(self.tree.actions(place), shares, np.arange(shares.shape[1]))
 
     def _place(self, position: Betting, board: tuple[int, ...]) -> TreePlace:
-        """Where in the tree a position on a board is."""
+        """Return the position of the tree for a betting position on a board."""
         place, rules = self.tree.start, self.game.rules
         for before, action in self.game.positions.moves(position):
             if action == REVEAL:

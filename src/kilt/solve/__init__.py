@@ -1,1 +1,1 @@
-"""Solving: the CFR family and linear programmes. `registry.ALGORITHMS` is the menu; `forms` finds what fits."""
+"""Solvers: the CFR family and linear programmes. `registry.ALGORITHMS` lists them; `forms` finds suitable ones."""

@@ -1,7 +1,7 @@
 """A vector game with a card abstraction for each player: their tables are over row × bucket.
 
-In a walk the strategy of a bucket is that of all its hands. So players with and without abstraction can meet, and best
-responses to abstract strategies are those of the whole game [Johanson16 chapters 4, 5].
+In a walk, all hands of a bucket play the bucket's strategy. Players with and without abstraction can therefore play
+each other, and best responses to abstract strategies are those of the whole game [Johanson16 chapters 4, 5].
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from kilt.tree.judged import Judged
 from kilt.tree.vector import VectorGame, Walk
 from kilt.tree.vector_arrays import Table, TableLayout, VectorTree
 
-TOGETHER = 4096  # boards whose buckets are looked up at a time
+TOGETHER = 4096  # boards whose buckets are looked up in one batch
 
 
 class DecisionPlace(NamedTuple):
-    """Where a decision of betting is, with all its buckets."""
+    """Location of a decision of the betting, for all buckets: in strategies and in tables."""
 
     player: int
     round: int
     buckets: int
-    slots: slice  # of strategies of the abstract game, bucket by bucket
-    rows: slice  # of tables over row × bucket
-    call: int  # which of its actions is the call
+    slots: slice  # slots in strategies of the abstract game, bucket by bucket
+    rows: slice  # rows in tables over row × bucket
+    call: int  # index of the call among its actions
 
 
 def rounded_shares(weights: Table, dtype: npt.DTypeLike) -> Array:
-    """[bucket, action] weights [action, bucket] as shares in whole numbers; `iinfo(dtype).max` stands for 1."""
+    """Convert weights [action, bucket] to integers [bucket, action]; `iinfo(dtype).max` stands for 1."""
     part = np.maximum(weights.T, 0.0)
     whole = part.sum(axis=1, keepdims=True)
     return np.round(part / np.where(whole > 0, whole, 1.0) * np.iinfo(data_type(dtype)).max)
@@ -50,33 +50,37 @@ class BucketedGame(Judged):
     """A vector game with a card abstraction per player: (row, bucket) tables in place of (board, row) × hand tables."""
 
     game: VectorGame
-    layouts: tuple[TableLayout, TableLayout]  # of each player's tables
+    layouts: tuple[TableLayout, TableLayout]  # layouts of each player's tables
     columns: tuple[tuple[int, ...], tuple[int, ...]]  # [player][round] number of buckets
 
     @classmethod
     def by(cls, game: VectorGame, cards: PlayerAbstractions, part: VectorTree | None = None) -> BucketedGame:
-        """A game with one card abstraction for both players, or one for each.
+        """Return a game with one card abstraction for both players, or one for each.
 
         Parameters
         ----------
         game : VectorGame
             The whole game.
         cards : CardAbstraction or AsymmetricAbstraction
-            Made for the same deck and rounds.
+            A card abstraction for the same deck and rounds.
         part : VectorTree, optional
-            A part of the game's tree whose boards are looked up, as `flop_tree` gives it. Left out: all boards.
+            A part of the game's tree whose boards are looked up, as returned by `flop_tree`. Default: all boards.
         """
         first, second = cards.each
         return cls(game, bucket_layouts(game, cards, part or game.tree), (first.numbers, second.numbers))
 
     def table(self, dtype: npt.DTypeLike = np.float64) -> Table:
-        """A table of zeros: the uniform strategy. Its last column is for hands that share a card with the board."""
+        """Return a table of zeros: the uniform strategy.
+
+        Its last column is for hands that share a card with the board.
+        """
         return np.zeros((int(self.layouts[0].start[-1]), max(max(columns) for columns in self.columns) + 1), dtype)
 
     def table_of(self, abstract: AbstractGame, shares: Array, *, calling: bool = True) -> Table:
-        """[row, bucket] the table of a strategy of the abstract game, which is over its slots.
+        """Convert a strategy of the abstract game, over slots, to a table [row, bucket].
 
-        What was never reached there has no probabilities: where `calling`, the player calls, as agents do.
+        Information sets that were never reached have no probabilities: with `calling`, the player calls there, as
+        agents do.
         """
         table = self.table()
         for place in self.places(abstract):
@@ -87,14 +91,14 @@ class BucketedGame(Judged):
         return table
 
     def shares_of(self, abstract: AbstractGame, table: Table, dtype: npt.DTypeLike) -> Array:
-        """[slot] a table as a strategy of the abstract game, in whole numbers; `iinfo(dtype).max` stands for 1."""
+        """Convert a table to a strategy of the abstract game, integers [slot]; `iinfo(dtype).max` stands for 1."""
         shares = np.zeros(abstract.slots, dtype=dtype)
         for place in self.places(abstract):
             shares[place.slots] = rounded_shares(table[place.rows, : place.buckets], shares.dtype).ravel()
         return shares
 
     def places(self, abstract: AbstractGame) -> Iterator[DecisionPlace]:
-        """Where each decision of betting is, in tables and in strategies of the abstract game."""
+        """Yield the location of each decision of the betting, in tables and in strategies of the abstract game."""
         betting, first = abstract.betting, abstract.first
         nodes = {betting.history(node): node for node in np.flatnonzero(betting.nodes.actor >= 0).tolist()}
         for r, row, position in self.game.decisions():
@@ -111,7 +115,7 @@ class BucketedGame(Judged):
 
     @cached_property
     def rows(self) -> tuple[IntArray, IntArray]:
-        """The rows of player 0's decisions in a table, and those of player 1's, in their order."""
+        """Rows of player 0's decisions and of player 1's decisions in a table, in ascending order."""
         mine: tuple[list[int], list[int]] = [], []
         for r, row, position in self.game.decisions():
             begin = int(self.layouts[0].start[r]) + row
@@ -121,25 +125,25 @@ class BucketedGame(Judged):
 
     @property
     def infosets(self) -> int:
-        """The number of information sets of the abstract game."""
+        """Number of information sets of the abstract game."""
         return sum(self.columns[position.actor][r] for r, _, position in self.game.decisions())
 
     @property
     def uneven(self) -> bool:
-        """Whether what both players win does not add up to 0: rake, or tilted payoffs."""
+        """Whether the players' winnings do not sum to 0, because of rake or tilted payoffs."""
         return self.game.uneven
 
     def worth(self, player: int, task: int, strategy: Table) -> float:
-        """What a player wins, in chips per game, who follows a strategy, or responds to it and sees all cards."""
+        """Winnings of a player who follows a strategy, or responds to it and sees all cards, in chips per game."""
         return self.game.walk(self.walk(player, task, strategy))
 
     def walk(self, player: int, task: int, strategy: Table) -> Walk:
-        """A walk of a player who follows a strategy or responds to it; both players see buckets."""
+        """Return the walk of a player who follows a strategy or responds to it; both players see buckets."""
         return Walk(player, (task,), strategy, strategy, self.layouts[player], self.layouts[1 - player])
 
 
 def bucket_layouts(game: VectorGame, cards: PlayerAbstractions, tree: VectorTree) -> tuple[TableLayout, TableLayout]:
-    """The table layout of each player: row × bucket, with the buckets of all hands on the boards of a tree.
+    """Return the table layout of each player: row × bucket, with the buckets of all hands on the boards of a tree.
 
     The column after the last bucket of any round is for hands that share a card with the board.
 
@@ -148,9 +152,9 @@ def bucket_layouts(game: VectorGame, cards: PlayerAbstractions, tree: VectorTree
     game : VectorGame
         The whole game.
     cards : CardAbstraction or AsymmetricAbstraction
-        Made for the same deck and rounds.
+        A card abstraction for the same deck and rounds.
     tree : VectorTree
-        That of the game, or a part of it.
+        The tree of the game, or a part of it.
     """
     first, second = cards.each
     most = max(*first.numbers, *second.numbers)
@@ -159,10 +163,10 @@ def bucket_layouts(game: VectorGame, cards: PlayerAbstractions, tree: VectorTree
 
 
 def _layout(game: VectorGame, abstraction: CardAbstraction, most: int, tree: VectorTree) -> TableLayout:
-    """The table layout of a player with a card abstraction; column `most` is for hands that cannot be held."""
+    """Return the table layout of a player with a card abstraction; column `most` is for impossible hands."""
     rules = game.game
     if not isinstance(rules, Holdem):
-        raise AbstractionError(f"{rules.name} has no cards: {abstraction.identity.name} is for games of poker")
+        raise AbstractionError(f"{rules.name} has no cards: {abstraction.identity.name} is for poker games")
     require_same_cards(rules, abstraction)
     bucket = np.empty((int(tree.board_start[-1]), tree.prior.shape[1]), dtype=np.int32)
     for r, this in enumerate(abstraction.rounds):

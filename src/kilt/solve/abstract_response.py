@@ -1,11 +1,11 @@
 """Best responses inside an abstraction, by walks over all boards and hands of the game.
 
-A player who sees buckets takes one action for all hands of a bucket on all boards. What an action is worth is known
-when the player's later decisions are: so decisions are fixed from the last to the first, and a walk adds up what each
-action is worth over the hands and boards of a bucket, once for each number of decisions that the player has made
-before. With perfect recall that is a best response of the abstract game. With imperfect recall it is a strategy of the
-abstract game, and what it wins a lower bound of what the best one wins. `joint` does the same by tables, where a player
-has few bucket sequences; here buckets may be many, as long as the game can be walked.
+A player who sees buckets takes the same action with all hands of a bucket on all boards. The value of an action is
+known once the player's later decisions are fixed. Decisions are therefore fixed from the last to the first. For each
+number of the player's earlier decisions, one walk sums the values of actions over the hands and boards of each bucket.
+With perfect recall, the result is a best response of the abstract game. With imperfect recall, it is a strategy of the
+abstract game, and its value a lower bound of the best one's. `joint` does the same with tables, for players with few
+bucket sequences; here there may be many buckets, as long as the game can be walked.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kilt.tree.rule import Discount
 from kilt.tree.vector import Walk
 from kilt.tree.vector_arrays import FOLLOW, Table
 
-_SUM = Discount(1.0, 1.0, 1.0, 1.0, 1.0, False)  # nothing is forgotten, nothing weighs more
+_SUM = Discount(1.0, 1.0, 1.0, 1.0, 1.0, False)  # no discounts, equal weights
 
 
 def abstract_responses(game: BucketedGame, strategy: Table) -> tuple[Table, tuple[float, float]]:
@@ -31,16 +31,16 @@ def abstract_responses(game: BucketedGame, strategy: Table) -> tuple[Table, tupl
     Parameters
     ----------
     game : BucketedGame
-        With the abstraction of each player.
+        The game with the abstraction of each player.
     strategy : ndarray, shape (rows, buckets + 1)
         Weights as in `BucketedGame.table`.
 
     Returns
     -------
     responses : ndarray, of the same shape
-        1 for the action that is taken, in both seats.
+        1 at the action of the best response, in both seats.
     won : (float, float)
-        What the response wins in seats 0 and 1, in chips per game.
+        Values of the responses in seats 0 and 1, in chips per game.
     """
     answer, won = strategy.copy(), []
     for player in (0, 1):
@@ -55,12 +55,12 @@ def abstract_responses(game: BucketedGame, strategy: Table) -> tuple[Table, tupl
 
 
 def walks_of(game: BucketedGame) -> int:
-    """The number of walks that `abstract_responses` takes."""
+    """Number of walks that `abstract_responses` takes."""
     return sum(len(_decisions(game, player)) + 1 for player in (0, 1))
 
 
 def _decisions(game: BucketedGame, player: int) -> list[list[tuple[int, int]]]:
-    """[number of the player's decisions before] the first row and the number of actions of the player's decisions."""
+    """First row and number of actions of the player's decisions, [number of the player's earlier decisions]."""
     found: dict[int, list[tuple[int, int]]] = {}
     start = game.layouts[player].start
     for r, row, position in game.game.decisions():
@@ -72,7 +72,7 @@ def _decisions(game: BucketedGame, player: int) -> list[list[tuple[int, int]]]:
 
 
 def _action_values(game: BucketedGame, player: int, own: Table, theirs: Table) -> FloatArray:
-    """[row, bucket] what the player's actions are worth more than `own` at a decision, over all boards and hands."""
+    """Gain of each action over `own`, summed over all boards and hands of a bucket, [row, bucket]."""
     vectors = game.game
     sums = np.zeros((vectors.threads, *own.shape))
     none = np.zeros_like(own)

@@ -1,8 +1,8 @@
-"""Counterfactual regret minimisation: an iteration, its walk, and what keeps what it learns.
+"""Counterfactual regret minimisation: an iteration, its walk, and the interface of its tables.
 
-In an iteration each player learns in turn, by a walk over the public tree with vectors of hands [Johanson16 §3.3]. The
-walk passes the reach of all of the opponent's hands down, and the values of all of the player's hands up: at a leaf
-every hand meets every other in linear time.
+In an iteration, each player in turn learns from a walk over the public tree with vectors of hands [Johanson16 §3.3].
+The walk passes the reach of all of the opponent's hands down, and the values of all of the player's hands up. At a
+leaf, all pairs of hands are evaluated in linear time.
 
     at each public node, board by board
         down   reach(child) = reach(node) · σ(action), with σ from regret matching, at the opponent's nodes
@@ -11,9 +11,9 @@ every hand meets every other in linear time.
         up     value(node)  = Σ σ(action) · value(child) at the player's nodes, Σ value(child) at the opponent's
                regret      += value(child) − value(node)
 
-`walk` is that walk, compiled. By which numbers an iteration discounts old regrets and the average is a row of
-`variants`; how they enter the sums is `tree.rule`. `Cfr` is the loop over iterations. `Tables` keep regrets and
-averages and run the walks: in memory, in two bytes an entry, on disk, at workers, on a GPU; see `solve.tables`.
+`walk` is that walk, compiled. A row of `variants` defines how an iteration discounts old regrets and the average;
+`tree.rule` defines how new values enter the sums. `Cfr` is the loop over iterations. `Tables` store regrets and
+averages and run the walks: in memory, with two bytes per entry, on disk, on workers, or on a GPU; see `solve.tables`.
 
 >>> from kilt.games import load_game
 >>> from kilt.solve.tables.memory import TreeTables
@@ -55,9 +55,9 @@ def walk(
     sums: FloatArray,
     result: FloatArray,
 ) -> None:
-    """One walk of CFR: `player` learns against the opponent's strategy, which is averaged.
+    """Run one walk of CFR: `player` learns against the opponent's strategy, which is averaged.
 
-    Where `tasks` [round] says ANSWER in place of FOLLOW, the player does not learn but takes a best response there.
+    In rounds whose `tasks` entry is ANSWER rather than FOLLOW, the player takes a best response instead of learning.
     """
     nodes, vectors, sides = tree.nodes, work.vectors, work.sides
     policy, coin = Policy(own.layout, own.strategy), theirs.coin
@@ -65,11 +65,12 @@ def walk(
     work.board[0] = 0
     visit = arrive(tree, player, scope, 0, work, own.layout.apart)
     while visit.depth >= 0:
-        averaging = theirs.averaged and (scope.parts <= 1 or visit.depth >= scope.trunk)  # once, if there are parts
+        # the trunk's average is updated only once if there are parts
+        averaging = theirs.averaged and (scope.parts <= 1 or visit.depth >= scope.trunk)
         task = tasks[visit.depth]
         for entry in range(tree.entry_start[visit.depth], tree.entry_start[visit.depth + 1]):
             block, row, comes = tree.entry_block[entry], first_row(tree, theirs.layout, visit, entry), True
-            for second in range(2 if coin > 0 else 1):  # the coin of an opponent may choose another strategy
+            for second in range(2 if coin > 0 else 1):  # an opponent's coin may choose a second strategy
                 reach, table = vectors.second if second else vectors.reach, theirs.fixed if second else theirs.strategy
                 comes = reached(tree, player, scope, visit, entry, sides, vectors, reach)
                 if comes and visit.arriving:
@@ -93,51 +94,51 @@ def walk(
 
 
 class Turn(NamedTuple):
-    """A walk of an iteration: who learns, from which table against which, in what way, and what is drawn for it."""
+    """A walk of an iteration: the tables of both sides, the player who learns and how, and what is sampled."""
 
     player: int
-    own: int  # tables: 0 and 1 are the players', 2 is that of an opponent who sees all cards
+    own: int  # number of a table: 0 and 1 are the players', 2 is that of an opponent who sees all cards
     theirs: int
-    task: int  # 0: learn in all rounds, 1: what the opponent does
-    offset: int  # its number, from that of the iteration's first walk
+    task: int  # 0: learn in all rounds, 1: the opponent's tasks
+    offset: int  # number of the walk within the iteration, for sampling
 
 
 SELF_PLAY = Turn(0, 0, 1, 0, 0), Turn(1, 1, 0, 0, 1)
 
 
 class Tables(ABC):
-    """What players learn, wherever it is kept, and the walk by which they learn it."""
+    """Regrets and averages, wherever they are stored, and the walk that updates them."""
 
-    iterations: int = 0  # that are complete
-    sampled = False  # whether a walk comes to a part of the tables: then sums are weighted in place of discounted
-    groups: Sequence[Sequence[Turn]] = (SELF_PLAY,)  # the turns of an iteration; groups do not depend on each other
+    iterations: int = 0  # completed iterations
+    sampled = False  # whether a walk reaches only a part of the tables: then sums are weighted, not discounted
+    groups: Sequence[Sequence[Turn]] = (SELF_PLAY,)  # the turns of an iteration; groups are independent of each other
 
     def prepare(self, variant: Variant) -> None:  # noqa: B027, not all have something to do
-        """Make room for what a variant keeps. GameError is raised where the tables cannot keep it."""
+        """Allocate what a variant needs. Raises GameError if the tables do not support the variant."""
 
     def learn(self, turn: Turn, discount: Discount) -> None:
         """Walk the game once: the player of the turn learns, and the opponent's strategy is averaged."""
         raise NotImplementedError(f"iterations of {type(self).__name__} are compiled: call `run`")
 
     def run(self, rows: FloatArray, predictive: float) -> None:
-        """Run an iteration for each row of discounts. Tables override it where iterations are compiled as a whole."""
+        """Run one iteration for each row of discounts. Overridden by tables whose iterations are compiled."""
         for row in rows.tolist():
             self.side_by_side(partial(self.take, Discount._make([*row, predictive])))
             self.iterations += 1
 
     def take(self, discount: Discount, turns: Sequence[Turn]) -> None:
-        """Take turns, one after another."""
+        """Run some turns in order."""
         for turn in turns:
             self.learn(turn, discount)
 
     def side_by_side(self, work: Callable[[Sequence[Turn]], None]) -> None:
-        """Do work for each group of turns, on several threads where that helps."""
+        """Call `work` for each group of turns, on several threads if the tables support it."""
         for turns in self.groups:
             work(turns)
 
     @abstractmethod
     def average(self) -> Any:
-        """Return what converges: a strategy as the game of these tables takes it."""
+        """Return the average strategy, in the form that the game of these tables uses."""
 
     @abstractmethod
     def current(self) -> Any:
@@ -149,24 +150,24 @@ class Tables(ABC):
 
     @abstractmethod
     def restore(self, state: dict[str, Array]) -> None:
-        """Continue from what `state` returned."""
+        """Restore a state that `state` returned."""
 
 
 T = TypeVar("T", bound=Tables)
 
 
 class Cfr(Generic[T]):
-    """Counterfactual regret minimisation, with tables of any kind: a `solver.Solver`.
+    """Counterfactual regret minimisation with tables of any kind: a `solver.Solver`.
 
     Parameters
     ----------
     tables : Tables
-        What is learnt. A solver has tables of its own.
+        Storage for regrets and averages; solvers cannot share it.
     variant : str or Variant
-        The name of a row of `variants.VARIANTS`, or a row of one's own.
+        Name of a row of `variants.VARIANTS`, or a custom `Variant`.
     shares : callable, optional
-        Turns a strategy of the tables into the one that is saved and played, such as that of a blueprint over slots.
-        Left out: they are the same.
+        Converts a strategy of the tables to the one that is saved and played, such as a blueprint's over slots.
+        Default: no conversion.
     """
 
     def __init__(
@@ -177,16 +178,16 @@ class Cfr(Generic[T]):
 
     @property
     def iterations(self) -> int:
-        """Iterations that are complete."""
+        """Number of completed iterations."""
         return self.tables.iterations
 
     def step(self, iterations: int) -> None:
-        """Run `iterations` more iterations. In each of them both players learn."""
+        """Run `iterations` more iterations. Both players learn in each."""
         tables, variant = self.tables, self.variant
         tables.run(discounts(variant, tables.iterations + 1, iterations, sampled=tables.sampled), variant.predictive)
 
     def average(self) -> Any:
-        """Return the average strategy, which converges; entries of a decision are in proportion to probabilities."""
+        """Return the average strategy, which converges; not normalised."""
         return self.shares(self.tables.average())
 
     def current(self) -> Any:
@@ -198,5 +199,5 @@ class Cfr(Generic[T]):
         return self.tables.state()
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Continue from what `state` returned."""
+        """Restore a state that `state` returned."""
         self.tables.restore(state)

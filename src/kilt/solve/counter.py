@@ -1,16 +1,17 @@
-"""Counter-strategies: answers to a model of an opponent that stay safe against others [Johanson16 chapter 6].
+"""Counter-strategies: responses to a model of an opponent that stay safe against others [Johanson16 chapter 6].
 
-A best response to a model wins the most from it, and may lose anything to somebody else. Two answers trade one for the
-other: each is an equilibrium of a game in which the opponent is held to the model in part, and learns for the rest.
+A best response to a model wins the most against it, but may lose any amount against another opponent. Two kinds of
+counter-strategies trade one for the other. Each is an equilibrium of a game in which the opponent is partly restricted
+to the model, and learns otherwise.
 
 ===  ==========================================================================================================
 RNR  restricted Nash response: with probability p, drawn once before the game, the opponent plays the model
 DBR  data-biased response: at each information set I the opponent plays the model with probability P_conf(n(I)), a
-     function of how often the opponent was seen there, and of P_max [Johanson16 equation 6.1]
+     function of the number of observations n(I), and of P_max [Johanson16 equation 6.1]
 ===  ==========================================================================================================
 
-A player has a solve of their own for each seat: in it they learn, and the opponent is a `Restriction`. Solvers of the
-CFR family take one; `CounterSolver` holds the two solves together, and `registry` has the rows of the menu.
+Each seat is solved separately: the player in it learns, and the opponent has a `Restriction`. Solvers of the CFR family
+accept a restriction; `CounterSolver` combines the two solves, and `registry` lists the algorithms.
 
 >>> [round(float(CONFIDENCES["0-10-linear"](np.array(n))) * 0.9, 2) for n in (0, 5, 20)]
 [0.0, 0.45, 0.9]
@@ -31,19 +32,19 @@ from kilt.errors import RunError
 from kilt.solve.solver import Solver
 from kilt.strategy.model import OpponentModel
 
-# P_conf / P_max by the number of observations of an information set [Johanson16 §6.5.2].
+# P_conf / P_max as a function of the number of observations of an information set [Johanson16 §6.5.2].
 CONFIDENCES: dict[str, Callable[[FloatArray], FloatArray]] = {
     "1-step": lambda n: np.where(n > 0, 1.0, 0.0),
     "10-step": lambda n: np.where(n >= 10, 1.0, 0.0),
     "0-10-linear": lambda n: np.minimum(n / 10, 1.0),
-    "s-curve": lambda n: n / (1 + n),  # s = 1: minimax over Dirichlet priors of strength up to s
+    "s-curve": lambda n: n / (1 + n),  # s = 1: minimax over Dirichlet priors of strength at most s
 }
 DEFAULT_CONFIDENCE = "0-10-linear"
-RNR, DBR = "rnr", "dbr"  # as algorithms
+RNR, DBR = "rnr", "dbr"  # prefixes of algorithms
 
 
 class Restriction(NamedTuple):
-    """How one player of a game is held to a strategy while both learn."""
+    """Restriction of one player to a fixed strategy, fully or in part, while both players learn."""
 
     player: int
     fixed: Array  # a strategy table: σ(I, a) with a coin, P_conf(I) · σ(I, a) without one
@@ -52,16 +53,21 @@ class Restriction(NamedTuple):
 
 @dataclass(frozen=True)
 class Against:
-    """An opponent to be answered: a model, and how far it is trusted.
+    """An opponent to exploit: a model, and the trust in it.
 
     Parameters
     ----------
     model : OpponentModel
-        What the opponent was seen to do, in both seats.
+        Counted actions of the opponent, in both seats.
     p : float
-        0 to 1: the probability p of a restricted Nash response, or P_max of a data-biased one.
+        From 0 to 1: the probability p of a restricted Nash response, or P_max of a data-biased one.
     confidence : str
-        A name of `CONFIDENCES`, for a data-biased response; empty for a restricted Nash response.
+        For a data-biased response, a name in `CONFIDENCES`; empty for a restricted Nash response.
+
+    Raises
+    ------
+    RunError
+        If `p` is no probability, `confidence` is unknown, or the model has no observations.
     """
 
     model: OpponentModel
@@ -70,50 +76,48 @@ class Against:
 
     def __post_init__(self) -> None:
         if not 0 <= self.p <= 1:
-            raise RunError(f"{'P_max' if self.confidence else 'p'} is {self.p:g}: give a probability, from 0 to 1")
+            raise RunError(f"{'P_max' if self.confidence else 'p'} is {self.p:g}: use a probability, from 0 to 1")
         if self.confidence and self.confidence not in CONFIDENCES:
             raise RunError(f"unknown confidence function {self.confidence!r}: use one of {', '.join(CONFIDENCES)}")
         if not self.model.counts.any():
-            raise RunError(
-                f"the model of {self.model.player} is empty: nothing was seen; count hands of {self.model.game}"
-            )
+            raise RunError(f"the model of {self.model.player} has no observations: count hands of {self.model.game}")
 
     def algorithm(self, base: str) -> str:
-        """The row of the menu that answers them: ``"cfr+"`` becomes ``"dbr:cfr+"``, or ``"rnr:cfr+"``."""
+        """Name of the algorithm that solves for it: ``"cfr+"`` becomes ``"dbr:cfr+"``, or ``"rnr:cfr+"``."""
         kind, _, own = base.partition(":")
         rest = own if kind in (RNR, DBR) else base
         return ":".join(filter(None, (DBR if self.confidence else RNR, rest)))
 
     @property
     def fingerprint(self) -> str:
-        """A short name for the model and how far it is trusted."""
+        """Short hash of the model and the trust in it."""
         return artifact.fingerprint(self.model.fingerprint, self.model.counts, f"{self.p!r} {self.confidence}")
 
     def fixed(self) -> FloatArray:
-        """What the opponent is held to, as a table like that of the model: P_conf · σ for DBR, σ alone for RNR."""
+        """The fixed strategy of the opponent, as a table like the model's: P_conf · σ for DBR, σ itself for RNR."""
         policy = self.model.policy()
         if not self.confidence:
             return policy if self.p > 0 else 0 * policy
         return policy * self.model.spread(self.p * CONFIDENCES[self.confidence](self.model.seen))
 
     def restriction(self, player: int, fixed: Array) -> Restriction:
-        """The restriction of one player, from `fixed` as a table of the solver."""
+        """Return the restriction of one player, with `fixed` as a table of the solver."""
         return Restriction(player, fixed, 0.0 if self.confidence else self.p)
 
     def own(self, tables: tuple[Array, Array]) -> Array:
-        """A strategy from two of the same shape: what player 0 does in the first, and player 1 in the second."""
+        """Combine two strategies of one shape: player 0's part of the first, and player 1's of the second."""
         layout = self.model.layout
         first = np.repeat(layout.actor, layout.actions) == 0
         return np.where(first.reshape(-1, *[1] * (tables[0].ndim - 1)), *tables)
 
 
 class CounterSolver:
-    """A solve for each seat, as one solver: its strategy is what each seat has learnt.
+    """A separate solve for each seat, with the interface of one solver: its strategy combines both seats' results.
 
     Parameters
     ----------
     seats : tuple of Solver
-        That of seat 0, in which player 1 is restricted, and that of seat 1.
+        The solver for seat 0, in which player 1 is restricted, and the one for seat 1.
     against : Against
         The opponent.
     """
@@ -129,19 +133,19 @@ class CounterSolver:
         self.iterations += iterations
 
     def average(self) -> Array:
-        """The average strategies of both seats: what converges."""
+        """Return the average strategies of both seats, which converge."""
         return self.against.own((self.seats[0].average(), self.seats[1].average()))
 
     def current(self) -> Array:
-        """The strategies of the last iteration, of both seats."""
+        """Return the strategies of the last iteration, of both seats."""
         return self.against.own((self.seats[0].current(), self.seats[1].current()))
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """All that must be kept to go on later as if nothing had happened."""
+        """Return the state of both solvers, for a checkpoint."""
         return {f"{name}.{seat}": kept for seat in (0, 1) for name, kept in self.seats[seat].state().items()}
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Go on from what `state` gave."""
+        """Restore a state that `state` returned."""
         for number, seat in enumerate(self.seats):
             mine = {name.rpartition(".")[0]: kept for name, kept in state.items() if name.endswith(f".{number}")}
             seat.restore(mine)

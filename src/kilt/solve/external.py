@@ -1,23 +1,24 @@
-"""External-sampling Monte Carlo CFR on an abstract game: what [Brown15 §3] starts from.
+"""External-sampling Monte Carlo CFR on an abstract game: the starting point of [Brown15 §3].
 
-An iteration deals once: all cards to the last round. So the buckets of both players in every round and the outcome of a
-showdown are known before anybody bets, and what is left is a walk over the betting tree, one for each player (Lanctot
-et al. 2009): the player tries every action, the opponent takes one, drawn from regret matching. The player's regrets
-get v(Ia) − Σ σ(I, b) v(Ib). For the opponent's average strategy the action that was drawn is counted.
+An iteration deals all cards of one hand, up to the last round. The buckets of both players in every round, and the
+outcome of a showdown, are therefore known before the first bet. What remains is a walk over the betting tree for each
+player (Lanctot et al. 2009): the player tries every action, and one action of the opponent is sampled from regret
+matching. The player's regrets get v(Ia) − Σ σ(I, b) v(Ib). For the opponent's average strategy, the sampled action is
+counted.
 
-A table has, for each information set, its regrets and then its counts, side by side: 8 bytes for each action. Whoever
-wants the current strategy in place of the average does without the counts.
+A table stores, for each information set, its regrets followed by its counts: 8 bytes per action. The counts are
+omitted if the current strategy is the result, rather than the average.
 
-Options are data: see `SamplingOptions`. Linear weighting goes in steps: at 2^14 iterations and then each time that
-their number has grown by √2, all that was learnt is multiplied by 1/√2, counts rounded at random so that they stay
-whole. So an iteration weighs about as much as its number in the end, and numbers grow as slowly as without weights.
+Options are data: see `SamplingOptions`. Linear weighting is applied in steps: at 2^14 iterations, and each time their
+number has grown by √2, all regrets and counts are multiplied by 1/√2, with counts rounded at random to integers. In the
+end, an iteration's weight is about proportional to its number, and numbers grow as slowly as without weights.
 
 Counts have 32 bits. At each multiple of 2^30 iterations, the counts of a decision are halved if one of them has reached
-2^31. A deal adds at most 1 to a count, so counts stay below 3 · 2^30. What a decision adds later then weighs twice as
-much in its average strategy as what it added before.
+2^31. A deal adds at most 1 to a count, so counts stay below 3 · 2^30. Later contributions to the decision then have
+twice the weight of earlier ones in its average strategy.
 
-Several threads share the table without locks. What one thread does depends on the seed
-and the number of iterations alone; with more threads, now and then one overwrites what another has just added.
+Several threads share the table without locks. With a single thread, results depend only on the seed and the number of
+iterations; with more threads, one occasionally overwrites an update of another.
 """
 
 from __future__ import annotations
@@ -49,54 +50,54 @@ from kilt.solve.external_kernels import NODE, PLACE, Rules, Singles, Starts, Wor
 from kilt.solve.solver import TableState, scheduled
 from kilt.tree.betting import SHOWN, after_chance, betting_tree, payoffs_of
 
-DEALS = 1024  # in one call of the kernels
-PROBED = 100_000_000  # slots of a game that is walked to see how fast that goes
+DEALS = 1024  # deals per call of the kernels
+PROBED = 100_000_000  # largest number of slots of the synthetic game of a speed test
 
 
 @dataclass(frozen=True)
 class SamplingOptions:
-    """How to sample."""
+    """Options of external sampling."""
 
     SPELLED: ClassVar[str] = "Options"
 
-    average: bool = True  # keep an average strategy; otherwise the current one is the result
-    linear: bool = False  # weigh an iteration by its number
-    prune: float = 0.0  # most walks leave out actions whose regret per deal is below −this, in chips; 0: none
-    # Showdowns after an all-in before the last round are worth their mean over all boards, in place of the one dealt.
+    average: bool = True  # store an average strategy; otherwise the current one is the result
+    linear: bool = False  # weight each iteration by its number
+    prune: float = 0.0  # most walks skip actions whose regret per deal is below −`prune`, in chips; 0: skip none
+    # A showdown after an all-in before the last round pays its mean over all boards, not that of the dealt board.
     equities: bool = field(default=False, repr=False)
     compact: bool = field(default=False, repr=False)  # on a GPU: regrets after the first round have two bytes
 
     def __post_init__(self) -> None:
         if not 0 <= self.prune < inf:
-            raise RunError(f"`prune` is {self.prune:g}: give a number of chips, or 0 to leave out nothing")
+            raise RunError(f"`prune` is {self.prune:g}: use a number of chips, or 0 to skip nothing")
 
 
 def words_of(options: SamplingOptions) -> int:
-    """Number of 4-byte words of a slot: regret, and a count where an average is kept."""
+    """Number of 4-byte words of a slot: a regret, and a count if an average is stored."""
     return 2 if options.average else 1
 
 
 DEFAULT = SamplingOptions()
-FACTOR = 2**-0.5  # by which linear weighting discounts
+FACTOR = 2**-0.5  # discount of linear weighting at each step
 STEPS = 28  # 2^14: see `scheduled`
-CHECKED = 2**30  # most that is added to a count between two looks at all counts
-HALVED = 2**31  # from which counts are halved then
+CHECKED = 2**30  # iterations between two checks of all counts
+HALVED = 2**31  # counts of at least this are halved at a check
 FULL = HALVED + CHECKED  # counts stay below this
-MOST_ACTIONS = 63  # of a decision, on a GPU
+MOST_ACTIONS = 63  # largest number of actions of a decision on a GPU
 
 
 def require_options(options: SamplingOptions, game: Holdem) -> None:
     """Raise RunError if a game cannot be sampled with these options."""
     if options.equities and np.any(game.tilts):
         raise RunError(
-            "`equities` are means of wins and losses, which tilted payoffs do not weigh alike: leave one of them out"
+            "`equities` average wins and losses, which tilted payoffs weight differently: use only one of the two"
         )
 
 
 def require_wide(options: SamplingOptions) -> None:
-    """Raise RunError if tables are to be those of a GPU."""
+    """Raise RunError if the options require tables of a GPU."""
     if options.compact:
-        raise RunError("`compact` tables are for a GPU: leave out `compact`, or use `--device gpu`")
+        raise RunError("`compact` tables need a GPU: omit `compact`, or use `--device gpu`")
 
 
 def require_sampled_there(game: Holdem, menu: ActionAbstraction | None, options: SamplingOptions) -> None:
@@ -105,13 +106,13 @@ def require_sampled_there(game: Holdem, menu: ActionAbstraction | None, options:
     most = int(betting_tree(game, menu).nodes.children.max())
     if most > MOST_ACTIONS:
         raise RunError(
-            f"{game.name} has a decision of {most} actions, and a GPU takes {MOST_ACTIONS} at most: give fewer "
-            "`actions`, or leave out `--device gpu`"
+            f"{game.name} has a decision of {most} actions, but a GPU supports at most {MOST_ACTIONS}: use fewer "
+            "`actions`, or omit `--device gpu`"
         )
 
 
 def priced_rounds(options: SamplingOptions, rounds: range) -> range:
-    """The rounds, of those a walk goes through, whose all-ins are worth their mean over all boards."""
+    """Return the rounds, among those of a walk, whose all-ins pay their mean over all boards."""
     return rounds if options.equities else range(0)
 
 
@@ -121,29 +122,29 @@ class RegretTable:
     def __init__(self, slots: SlotLayout, options: SamplingOptions = DEFAULT, rules: Rules | None = None) -> None:
         require_wide(options)
         self.slots, self.options = slots, options
-        self.words = words_of(options)  # for each slot
+        self.words = words_of(options)  # per slot
         self.rules = rules or rules_of(slots, self.words)
         self.clear()
 
     def clear(self) -> None:
         """Set all regrets and counts to 0."""
-        self.table: Words = np.zeros(0, dtype=np.uint32)  # there need not be room for two
+        self.table: Words = np.zeros(0, dtype=np.uint32)  # free the old table first: memory may not hold two
         self.table = np.zeros(self.slots.slots * self.words, dtype=np.uint32)
 
     @property
     def views(self) -> tuple[Singles, Words]:
-        """Regrets and counts as walks take them: without an average there are no counts."""
+        """Regrets and counts as arguments of walks; counts are empty without an average."""
         return self.table.view(np.float32), self.table[: len(self.table) if self.options.average else 0]
 
     def quantised(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
-        """[slot] the average strategy, if that is kept, or what regret matching plays now: see `quantise`."""
+        """Return the average strategy if it is stored, otherwise the current one, [slot]: see `quantise`."""
         shares = np.zeros(self.slots.slots, dtype=dtype)
         counted = counted and self.options.average
         self._in_parts(partial(kernels.quantise, self.words, counted, shares), threads)
         return shares
 
     def discount(self, key: np.uint64, threads: int = 1) -> None:
-        """Multiply regrets and counts by FACTOR; counts are rounded at random, so that they stay whole."""
+        """Multiply regrets and counts by FACTOR; counts are rounded at random to integers."""
         self._in_parts(partial(kernels.discount, self.words, FACTOR, key), threads)
 
     def halve(self, limit: int, threads: int = 1) -> None:
@@ -183,7 +184,7 @@ class External(TableState):
         dtype: npt.DTypeLike = np.uint8,
         restriction: Restriction | None = None,
     ) -> None:
-        self.dtype = data_type(dtype)  # of probabilities
+        self.dtype = data_type(dtype)  # integer type of probabilities
         self.abstract, self.options, self.threads = abstract, options, threads
         require_options(options, abstract.game)
         self.iterations = self.decisions = self.visits = 0
@@ -199,7 +200,7 @@ class External(TableState):
         self._pool = ThreadPoolExecutor(threads)
 
     def step(self, iterations: int) -> None:
-        """Run `iterations` more iterations: a deal each, and a walk for each player."""
+        """Run `iterations` more iterations: one deal each, and one walk for each player."""
         end = self.iterations + iterations
         while self.iterations < end:
             if self.options.linear and scheduled(self.iterations, STEPS) == self.iterations:
@@ -210,7 +211,10 @@ class External(TableState):
             self._walk_to(min(until, scheduled(self.iterations + 1, STEPS)) if self.options.linear else until)
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Restore what `state` returned. Counts of a release that let them wrap around are halved in time."""
+        """Restore a state that `state` returned.
+
+        Counts of a release in which they could overflow are halved in time.
+        """
         super().restore(state)
         self.regrets.halve(FULL, self.threads)
 
@@ -249,16 +253,16 @@ class External(TableState):
         return seen
 
     def average(self) -> Array:
-        """[slot] the average strategy, where it is kept; where nothing was counted, what regret matching plays."""
+        """Average strategy, if it is stored, [slot]; information sets without counts use the current strategy."""
         return self.regrets.quantised(self.dtype, self.threads)
 
     def current(self) -> Array:
-        """[slot] what regret matching plays now."""
+        """Current strategy by regret matching, [slot]."""
         return self.regrets.quantised(self.dtype, self.threads, counted=False)
 
 
 def weight_beyond(iterations: int, first: int) -> float:
-    """Total weight of all iterations so far, less their number, when the next weighs 1 and all were discounted.
+    """Total weight of all iterations so far minus their number, if the next one has weight 1, with linear weighting.
 
     >>> weight_beyond(100, first=0) < -50, weight_beyond(100, first=20)
     (True, 0.0)
@@ -275,8 +279,8 @@ class WalkWorkspace:
     def __init__(self, abstract: SlotLayout, most: int = DEALS, *, priced: range = range(0)) -> None:
         rules = abstract.game.rules
         self.abstract = abstract
-        self.priced = range(priced.start, min(priced.stop, rules.rounds - 1))  # in the last round no card is to come
-        if 0 in self.priced:  # its table takes long to build, and is kept on disk
+        self.priced = range(priced.start, min(priced.stop, rules.rounds - 1))  # no card follows the last round
+        if 0 in self.priced:  # its table takes long to build, and is cached on disk
             pair_edges(rules.deck, rules.hole_cards, rules.board_size(rules.rounds - 1))
         self.deck, self.held = rules.deck.size, rules.hole_cards
         self.sizes = [rules.board_size(r) for r in range(rules.rounds)]
@@ -286,26 +290,25 @@ class WalkWorkspace:
         self.bucket: Words = np.empty((most, rules.rounds, 2), dtype=np.uint32)
         self.shown: Singles = np.empty(most, dtype=np.float32)
         self.outcome: Singles = np.empty((most, rules.rounds), dtype=np.float32)
-        self.share: Singles = np.ones(most, dtype=np.float32)  # all deals weigh the same,
+        self.share: Singles = np.ones(most, dtype=np.float32)  # all deals have the same weight,
         self.tally: Words = np.ones(most, dtype=np.uint32)
-        # and are walked over from the root, once for each player.
+        # and are walked from the root, once for each player.
         root = np.arange(0, 2 * most + 1, 2), np.zeros(2 * most, dtype=np.uint32)
         self.starts = Starts(*root, np.tile(np.array([0, 1], dtype=np.int8), most))
         self.value: Singles = np.empty(2 * most, dtype=np.float32)
-        # A walk comes to a node once at most. Memory that is not touched costs nothing.
+        # A walk visits a node at most once. Pages that are never written to cost nothing.
         self.queue = np.empty(2 * len(abstract.betting.nodes.actor) + 2, dtype=PLACE)
 
     def deal(self, seed: np.uint64, first: int, deals: int) -> tuple[Words, Singles]:
-        """Deal hands number `first` and following; returns what `settle` does."""
+        """Deal hands number `first` and following; returns the result of `settle`."""
         kernels.deal_cards(seed, first, self.deck, self.cards[:deals])
         return self.settle(deals, self.abstract)
 
     def settle(self, deals: int, abstract: SlotLayout) -> tuple[Words, Singles]:
-        """[deal, round, player] buckets and [deal, round] outcomes of the first `deals` hands in `cards`.
+        """Buckets [deal, round, player] and outcomes [deal, round] of the first `deals` hands in `cards`.
 
-        An outcome is 1 if player 0 wins the showdown, −1 if player 1 wins it, and 0 if they split the pot: on the
-        board that was dealt, whatever the round of the last bet. In a round of `priced` it is the mean of these over
-        all boards that may follow.
+        An outcome is 1 if player 0 wins the showdown on the dealt board, −1 if player 1 wins it, and 0 for a split pot,
+        in whatever round the betting ends. In the rounds of `priced`, it is the mean over all boards that may follow.
         """
         cards, hands = self.cards[:deals], self.hands[:deals]
         bucket, outcome = self.bucket[:deals], self.outcome[:deals]
@@ -328,12 +331,12 @@ class Pace(NamedTuple):
 
 
 def probe(game: SlotLayout, options: SamplingOptions = DEFAULT, threads: int = 1, seconds: float = 2.0) -> Pace:
-    """Measure the speed of external sampling for some seconds, on a synthetic game of this size that memory holds."""
+    """Measure the speed of external sampling for some seconds, on a synthetic game of this size if memory allows."""
     share = min(1.0, PROBED / max(1, sum(game.size.slots)))
     fewer = [tuple(max(1, int(share * number)) for number in numbers) for numbers in game.buckets]
     made_up = SyntheticGame(game.game, (fewer[0], fewer[1]), game.actions)
     solver, spent = External(made_up, 0, options, threads), 0.0
-    while spent < seconds / 2:  # memory is touched for the first time
+    while spent < seconds / 2:  # warm-up: the first access to memory is slow
         began = perf_counter()
         solver.step(4 * DEALS * threads)
         spent += perf_counter() - began
@@ -347,13 +350,13 @@ def probe(game: SlotLayout, options: SamplingOptions = DEFAULT, threads: int = 1
 
 
 def rules_of(abstract: SlotLayout, words: int) -> Rules:
-    """The betting tree as records for walks, `words` 4-byte words per slot. Chance nodes are what follows them."""
+    """Convert the betting tree to records for walks, with `words` 4-byte words per slot; chance nodes are skipped."""
     nodes, betting = abstract.betting.nodes, abstract.betting
     records = np.zeros(len(nodes.actor), dtype=NODE)
     acts = nodes.actor >= 0
     records["first"], records["link"], records["round"] = words * abstract.first[:-1], nodes.first_child, nodes.round
     records["count"], records["actor"] = np.where(acts, nodes.children, 0), np.where(acts, nodes.actor, 0)
-    # Few ways to end a hand differ: by the chips at stake, and by who has folded.
+    # Endings differ only in the chips at stake, and in the player who has folded.
     ways = 3 * betting.stake.astype(np.int64) + (betting.folded - SHOWN)
     distinct, row = np.unique(ways, return_inverse=True)
     stake, folded = (distinct // 3).astype(np.int32), (distinct % 3 + SHOWN).astype(np.int8)
@@ -363,5 +366,6 @@ def rules_of(abstract: SlotLayout, words: int) -> Rules:
     records["actor"][ends] = kernels.OVER
     follows = records[after_chance(nodes)]
     over = follows["actor"] == kernels.OVER
-    follows["round"][over] = nodes.round[over]  # of the last bet, though the showdown comes after the last round
+    # round of the last bet, although the showdown comes after the last round
+    follows["round"][over] = nodes.round[over]
     return Rules(follows, payoffs.astype(np.float32).ravel())

@@ -1,4 +1,4 @@
-// External sampling [Lanctot et al. 2009] on a GPU: the walks of `external_kernels`, for many deals side by side.
+// External sampling [Lanctot et al. 2009] on a GPU: the walks of `external_kernels`, for many deals in parallel.
 //
 // A warp takes some deals and walks for both players of each, breadth first; its lanes share the decisions of a level.
 // Random access to the tables is the limit: many walks must wait for memory at the same time. An opponent's decision
@@ -19,15 +19,15 @@ typedef unsigned char Byte;
 #define CARDS (2 * HELD + BOARD)
 #define ALL 0xffffffffu
 #define GOLD 0x9E3779B97F4A7C15ull
-#define OVER 2                       // who acts, where nobody does any more
-#define MOSTLY 0.95                  // of the walks leave out actions, where any do
-#define WALKS 0x5851F42D4C957F2Dull  // sets what is drawn in walks apart from the cards
-#define LEFT_OUT 0x7fc00001u         // the value of an action that is left out: not a number
+#define OVER 2                       // actor of a terminal node
+#define MOSTLY 0.95                  // share of walks that skip actions, with pruning
+#define WALKS 0x5851F42D4C957F2Dull  // separates random numbers of walks from those of the cards
+#define LEFT_OUT 0x7fc00001u         // value of a skipped action: not a number
 
 struct __align__(16) Node { Word first; Number link; unsigned short count; Byte actor, round; };
 
-// A decision that a walk has come to: its row of the table, and what else `info` has; its first child, or on the way back
-// the place of that child's value; and the place of its own value.
+// A decision that a walk has reached: its row of the table and other fields in `info`; its first child, or on the way back the index
+// of that child's value; and the index of its own value.
 struct __align__(16) Place { Word info; Number link, mine; };
 #define ROW(info) ((info) & 0xffffffffffull)
 #define COUNT(info) ((int)((info) >> 40 & 63))
@@ -35,10 +35,10 @@ struct __align__(16) Place { Word info; Number link, mine; };
 #define ACTOR(info) ((int)((info) >> 52 & 1))
 #define WIDE(info) ((int)((info) >> 53 & 1))
 
-// What finds the canonical board of cards that were dealt: see `cards.boards_kernels.locate`.
+// Tables that find the canonical board of dealt cards: see `cards.boards_kernels.locate`.
 struct Search { const Word* word; const Number *first, *symmetry; Number parts, dealt[4], start; };
 
-// The buckets of a round for a player: a table over canonical boards and hands, and what its codes are in each class.
+// The buckets of a round for a player: a table over canonical boards and hands, and the meaning of its codes in each class.
 // `inside` is the number of buckets of a class of boards, from round TRUNK on.
 struct Look { const void* table; const int *labels, *bucket; Number bytes, hands, search, classes, codes, inside; };
 
@@ -49,10 +49,10 @@ struct Hands {                       // see `cards.hands_kernels`
     Word start;
 };
 
-// The boards that may follow a round: [way, card] places among the cards that are left.
+// The boards that may follow a round: [way, card] indices among the remaining cards.
 struct Price { const Byte* ways; Number count, missing, size, unused; };
 
-struct Deals {                       // what deals are drawn and looked up with
+struct Deals {                       // tables to deal hands and look up their buckets
     const Search* search;
     const Look* look;                // [2 · round + player]
     const Number* names;             // [permutation] the name of suit s from bit 8s on
@@ -60,7 +60,7 @@ struct Deals {                       // what deals are drawn and looked up with
     Hands hands;
     Word seed;
     const Price* price;              // [round]
-    const float* edge;               // [hand, hand] what is worth an all-in before any board
+    const float* edge;               // [hand, hand] value of an all-in before any board
     Number deck, permutations;
 };
 
@@ -76,7 +76,7 @@ struct Walks {
     Word* counted;                   // decisions, visits, times that the large list was borrowed, decisions of the player
     Word first, deals;               // numbers of the deals
     double prune, weight;
-    const Number* frame;             // [class] 1 + the frame with its rows; 0: they are not in this memory
+    const Number* frame;             // [class] 1 + the frame with its rows; 0: not in GPU memory
     Word stride;                     // words of a frame
     Number size, chunk, batches;     // deals that a warp walks over together; that it takes at a time; times
 };
@@ -109,7 +109,7 @@ __device__ inline void put(Place* list, Word info, Number link, Number mine)
     *(uint4*)list = given.words;
 }
 
-// The sum of what lanes before this one have, and of what all have.
+// Prefix sum over the lanes before this one; `whole` gets the sum over all lanes.
 __device__ inline Number before(Number mine, int lane, Number& whole)
 {
     Number sum = mine;
@@ -136,7 +136,7 @@ __device__ inline Number locate(const Deals& a, const Search& search, const int*
     Number board = 0, known = 0;
     turned = 0;
     for (Number part = 0; part < search.parts; part++) {
-        Word suit[SUITS];            // the ranks of each, as they would stand in a set of cards for suit 0
+        Word suit[SUITS];            // the ranks of each suit, as bits of suit 0
         for (int s = 0; s < SUITS; s++) suit[s] = 0;
         for (int k = 0; k < BOARD; k++)
             if (k >= known && k < known + search.dealt[part]) {
@@ -195,7 +195,7 @@ __device__ inline Number hand_of(const Byte* card)
 __device__ inline void draw_cards(const Deals& a, Word which, int* card)
 {
     const Word key = numbered(a.seed, which);
-    int from[CARDS], moved[CARDS];   // places of the pack that others have moved to
+    int from[CARDS], moved[CARDS];   // positions of the deck that other cards have moved to
 #pragma unroll
     for (int k = 0; k < CARDS; k++) {
         const int other = k + (int)(uniform(key, k) * (double)(int)(a.deck - k));
@@ -257,7 +257,7 @@ __device__ inline int deal(const Deals& a, Word which, Number* bucket, int strid
     return (strength[0] > strength[1]) - (strength[0] < strength[1]);
 }
 
-// What is dealt in some deals: for tests.
+// Buckets and outcomes of some deals: for tests.
 extern "C" __global__ void look_up_deals(Deals a, Word first, int deals, Number* bucket, int* outcome)
 {
     const int d = blockIdx.x * blockDim.x + threadIdx.x;
@@ -266,7 +266,7 @@ extern "C" __global__ void look_up_deals(Deals a, Word first, int deals, Number*
 }
 
 #if PRICED
-// What an all-in of a round is worth to player 0 if he wins 1 or loses 1: the mean over all boards that may follow.
+// Mean outcome of an all-in for player 0, in units of the stake, over all boards that may follow.
 __device__ inline float price(const Deals& a, const Price& how, const Byte* cards, Byte* rest, int lane)
 {
     if (how.size == 0) return a.edge[(Word)hand_of(cards) * a.look->hands + hand_of(cards + HELD)];
@@ -306,7 +306,7 @@ __device__ inline Number row_words(Number n, bool wide) { return regret_words(n,
 #if COMPACT
 __device__ inline float half_of(Number word, int k) { return __uint_as_float(k & 1 ? word & 0xffff0000u : word << 16); }
 
-// A number rounded to bfloat16, as a half of a word: up or down at random, so that it is kept on average.
+// A number rounded to bfloat16, as half of a word: up or down at random, so that the expectation is exact.
 __device__ inline Number rounded(float x, Number random) { return (__float_as_uint(x) + (random & 0xffff)) >> 16; }
 
 // Add to two numbers of a word.
@@ -392,7 +392,7 @@ __device__ inline int drawn(const float* regret, int n, float left)
     return found;
 }
 
-// Add to the regrets of a decision of player 0, or of the second; returns what it is worth to player 0.
+// Add to the regrets of a decision of either player; returns the decision's value for player 0.
 __device__ inline float learnt(const Walks& a, Word info, int n, const float* value, Word key)
 {
     float regret[ACTIONS], whole = 0.0f, worth = 0.0f, plain = 0.0f;
@@ -419,7 +419,7 @@ __device__ inline float learnt(const Walks& a, Word info, int n, const float* va
             Number more = 0;
             for (int j = k; j < k + 2; j++, random >>= 16, more_random >>= 16)
                 if (j < ACTIONS && j < n && !(left_out >> j & 1)) {
-                    // The sum is rounded at random; what leads there then has few digits, if any are lost.
+                    // The sum is rounded at random; if digits are lost, the addend becomes a number with few digits.
                     const Number sum = rounded(regret[j] + sign * (value[j] - worth), (Number)random);
                     const Number step = rounded(__uint_as_float(sum << 16) - regret[j], (Number)more_random);
                     more |= step << 16 * (j & 1);
@@ -449,13 +449,13 @@ __device__ inline float learnt(const Walks& a, Word info, int n, const float* va
 // ── walks ──
 
 struct Warp {                        // shared memory of a warp
-    Word which[SIZE + LANES];        // numbers of the deals that it walks over, and of those that come next
+    Word which[SIZE + LANES];        // numbers of the deals of this batch, followed by those of the next
 #if TRUNK
-    Word page[SIZE];                 // [deal] where the rows of its class begin
+    Word page[SIZE];                 // [deal] first row of its class
 #endif
     Number bucket[2 * ROUNDS][SIZE];
-    Word key[2 * SIZE];              // of each walk
-    Number begin[DEPTH];             // [level] where the player's decisions begin
+    Word key[2 * SIZE];              // random key of each walk
+    Number begin[DEPTH];             // [level] first of the player's decisions
     int shown[SIZE];
 #if PRICED
     Byte cards[SIZE][CARDS], rest[64];
@@ -463,7 +463,7 @@ struct Warp {                        // shared memory of a warp
 #endif
 };
 
-// What player 0 wins at the end of a hand, by the payoffs for `player`.
+// Winnings of player 0 at the end of a hand, from the payoffs for `player`.
 __device__ inline float paid(const Walks& a, const Warp& mine, const Node& end, int walk)
 {
     const float* even = a.payoff + end.link + 3 * (walk & 1) + 1;
@@ -487,7 +487,7 @@ __device__ inline void copy_places(Place* to, const Place* from, Number many, in
     for (Number i = lane; i < many; i += LANES) { const Place p = place_at(from + i); put(to + i, p.info, p.link, p.mine); }
 }
 
-// A place of the list for a decision.
+// The list entry of a decision.
 __device__ inline void arrive(const Warp& mine, const Node& node, int walk, Number value, Place* at)
 {
     const int wide = node.round == 0;
@@ -499,7 +499,7 @@ __device__ inline void arrive(const Warp& mine, const Node& node, int walk, Numb
     put(at, info, node.link, value);
 }
 
-// All walks of the deals in `mine`, `many` of them.
+// Run all walks of the `many` deals in `mine`.
 __device__ inline void walk_batch(
     const Walks& a, Warp& mine, Number many, Word warp, int lane, Number& decisions, Number& own_decisions, Number& leaves,
     Number& borrowed)
@@ -630,8 +630,8 @@ __device__ inline void walk_batch(
     }
 }
 
-// Number the deals that a warp walks over next: `waiting` of them are left from before. Deals are taken in chunks, those
-// whose class has no frame are left out. Returns how many there are; fewer than `size` where no more are left.
+// Number the deals of a warp's next batch: `waiting` of them are left from the last one. Deals are taken in chunks, and those whose
+// class has no frame are skipped. Returns their number; fewer than `size` only at the end.
 __device__ inline Number next_deals(const Deals& deals, const Walks& a, Warp& mine, Number waiting, int lane)
 {
     while (waiting < a.size) {
@@ -705,12 +705,12 @@ extern "C" __global__ void __launch_bounds__(LANES * WARPS, RESIDENT) walk_deals
 }
 
 // ── passes over all rows ──
-// A block takes a decision at a time; [decision] `slot` is its first slot, `count` its actions, `buckets` its rows, and `row`
-// the place of its first row in the tables. Decisions of the first round are `wide`.
+// A block processes one decision at a time; [decision] `slot` is its first slot, `count` the number of actions, `buckets` the number
+// of rows, and `row` the index of its first row in the tables. Decisions of the first round are `wide`.
 
 struct Rows { const Word *slot, *row; const Number *count, *buckets; const Byte* wide; Number* table; double* numbers; };
 
-// Multiply all by a factor. Counts are rounded at random, by where they stand in a table of the CPU: they stay whole.
+// Multiply all numbers by a factor. Counts are rounded to integers at random, with the random numbers of the CPU.
 extern "C" __global__ void discount_rows(Rows rows, int first, int decisions, double factor, Word key)
 {
     for (int d = first + blockIdx.x; d < first + decisions; d += gridDim.x) {
@@ -739,8 +739,8 @@ extern "C" __global__ void discount_rows(Rows rows, int first, int decisions, do
     }
 }
 
-// Keep numbers in range: the counts of a row are halved where one is at least `limit`, its regrets where one is at least
-// `most`, and regrets below −`least` are raised to that.
+// Keep numbers in range: halve the counts of a row if one is at least `limit`, and its regrets if one is at least `most`, and raise
+// regrets below −`least` to −`least`.
 extern "C" __global__ void bound_rows(Rows rows, int first, int decisions, Number limit, float most, float least)
 {
     for (int d = first + blockIdx.x; d < first + decisions; d += gridDim.x) {
@@ -769,7 +769,7 @@ extern "C" __global__ void bound_rows(Rows rows, int first, int decisions, Numbe
     }
 }
 
-// Probabilities as whole numbers, as `external_kernels.quantise` writes them; `shares` begins with slot number `from`.
+// Probabilities as integers, like `external_kernels.quantise`; `shares` begins with slot number `from`.
 extern "C" __global__ void quantise_rows(Rows rows, int first, int decisions, int counted, int bytes, Word from, Byte* shares)
 {
     const double top = bytes == 1 ? 255.0 : 65535.0;

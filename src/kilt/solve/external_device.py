@@ -63,11 +63,11 @@ LANES, WARPS, RESIDENT = 32, 8, 2  # lanes per warp, warps per block, blocks per
 SIZE = 16  # deals per warp: two walks each, one per lane
 CLASS = 200  # most deals in flight per bucket of the first round
 SHARE = 64  # deals so far per deal in flight, at least
-RANGE = 2.0**17  # bound of regrets, in largest payoffs
+RANGE = 2.0**17  # bound of regrets, as a multiple of the largest payoff
 ROOMY = 6  # size of a warp's lists, in mean sizes under uniform play
 THREADS = 256  # per block in passes over all rows
-TOGETHER = 1 << 28  # bytes of a strategy that are quantised at once
-PROBED = 0.7  # of the free memory, for a game that is walked to see how fast that goes
+TOGETHER = 1 << 28  # bytes of a strategy that are quantised in one batch
+PROBED = 0.7  # share of free memory for the synthetic game of a speed test
 RESERVE = 1 << 29  # bytes of GPU memory for code and for other programs
 
 LISTS = np.dtype(
@@ -84,7 +84,7 @@ WALKS = np.dtype(
     align=True,
 )
 ROWS = np.dtype([(name, P) for name in ("slot", "row", "count", "buckets", "wide", "table", "numbers")], align=True)
-PLACE = 16  # bytes of a place of a list
+PLACE = 16  # bytes of a list entry
 
 
 class Room(NamedTuple):
@@ -95,12 +95,12 @@ class Room(NamedTuple):
     decisions: float
 
     def list_bytes(self) -> float:
-        """Bytes of lists with so many places."""
+        """Bytes of lists with this many entries."""
         return PLACE * (2 * self.decisions + self.own) + 4 * self.values
 
 
 def room_of(betting: BettingTree, *, most: bool) -> Room:
-    """List entries for the walks of a deal, both players: the maximum, or the mean under uniform play."""
+    """Number of list entries for the walks of a deal, for both players: the maximum, or the mean under uniform play."""
     nodes, found = betting.nodes, np.zeros(3)
     for player in (0, 1):
         room = np.zeros((len(nodes.actor), 3))
@@ -110,7 +110,7 @@ def room_of(betting: BettingTree, *, most: bool) -> Room:
 
 
 def depth_of(betting: BettingTree) -> int:
-    """The most decisions of a hand."""
+    """Largest number of decisions in a hand."""
     depth = np.zeros(len(betting.nodes.actor), dtype=np.int32)
     count_depth(betting.nodes.parent, betting.nodes.actor, depth)
     return int(depth.max())
@@ -138,7 +138,7 @@ def device_bytes(game: Holdem, menu: ActionAbstraction | None, slots: int, optio
 def probe_there(
     game: Holdem, menu: ActionAbstraction | None, buckets: Buckets, options: SamplingOptions, seconds: float = 2.0
 ) -> Pace:
-    """Measure the speed of external sampling for some seconds, with random buckets, fewer if there is no room."""
+    """Measure the speed of external sampling for some seconds on a synthetic game, smaller if memory requires it."""
     deal = Deal.of(game)
     slots = sum(SyntheticGame(game, buckets, menu).size.slots)
     share = min(1.0, PROBED * free_memory() / device_bytes(game, menu, slots, options, 0))
@@ -162,7 +162,7 @@ def pace_of(solver: External, seconds: float) -> Pace:
 
 
 def _made_up(deal: Deal, numbers: Sequence[int]) -> CardAbstraction:
-    """A card abstraction with a random bucket for each hand on each board."""
+    """Make a card abstraction with random buckets for each hand on each board."""
     rounds, rng = [], np.random.default_rng(0)
     for size, number in zip(deal.sizes, numbers, strict=True):
         holdings = deal.holdings((size,))
@@ -175,9 +175,10 @@ def _made_up(deal: Deal, numbers: Sequence[int]) -> CardAbstraction:
 
 
 def deals_in_flight(classes: int, iterations: int, most: int, crowd: int = CLASS) -> int:
-    """Number of deals to walk at the same time; the GPU runs at most `most`, and `crowd` for each of the `classes`.
+    """Number of deals to walk at the same time: at most `most`, the GPU's limit, and `crowd` for each of the `classes`.
 
-    Each deal misses the updates of the others in flight. So few deals are in flight in small games, and at first.
+    Each deal misses the updates of the others in flight. Therefore few deals are in flight in small games, and at the
+    beginning.
 
     >>> deals_in_flight(169, 10**9, 40_000), deals_in_flight(3, 10**9, 40_000), deals_in_flight(169, 64_000, 40_000)
     (33800, 600, 1000)
@@ -188,7 +189,7 @@ def deals_in_flight(classes: int, iterations: int, most: int, crowd: int = CLASS
 class DeviceTable:
     """Regrets and counts in GPU memory: the counterpart of `external.RegretTable`."""
 
-    trunk = classes = 0  # rounds before classes of boards, and their number, if it keeps these apart
+    trunk = classes = 0  # rounds before separate classes of boards, and the number of classes; 0 without
     frame = stride = 0  # where classes are: see `external_device_classes`
 
     def __init__(self, slots: SlotLayout, options: SamplingOptions = DEFAULT, *, empty: bool = False) -> None:
@@ -228,7 +229,7 @@ class DeviceTable:
 
     def clear(self) -> None:
         """Set all regrets and counts to 0."""
-        self.table = self.numbers = None  # there need not be room for two
+        self.table = self.numbers = None  # free the old table first: memory may not hold two
         self.table = self.cupy.zeros(self.size + 2, np.uint32)  # pairs are read beyond the end
         self.numbers = self.cupy.zeros(self.wide_size + 2, np.float64)
 
@@ -238,7 +239,7 @@ class DeviceTable:
         return np.array(tuple(address(array) for array in (*self._rows, self.table, self.numbers)), dtype=ROWS)
 
     def quantised(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
-        """[slot] the average strategy, if that is kept, or what regret matching plays now."""
+        """Return the average strategy if it is stored, otherwise the current one by regret matching, [slot]."""
         shares = np.empty(self.slots.slots, dtype=dtype)
         ends = np.append(self.first, self.slots.slots)[1:]
         begin, most = 0, max(TOGETHER // shares.itemsize, int(np.diff(self.first, append=self.slots.slots).max()))
@@ -254,17 +255,17 @@ class DeviceTable:
         return shares
 
     def discount(self, key: np.uint64, threads: int = 1) -> None:
-        """Multiply regrets and counts by FACTOR; counts are rounded at random, so that they stay whole."""
+        """Multiply regrets and counts by FACTOR; counts are rounded at random to integers."""
         self._over("discount_rows", 0, len(self.first), np.float64(FACTOR), key.view(np.int64))
 
     def halve(self, limit: int, threads: int = 1) -> None:
-        """Halve the counts of each decision that has one of `limit` or more, and bound its regrets."""
+        """Halve the counts of each decision that has a count of `limit` or more, and bound its regrets."""
         top = RANGE * float(np.abs(self.payoff).max())
         self._over(
             "bound_rows", 0, len(self.first), np.uint32(limit), np.float32(top), np.float32(max(top, self.least))
         )
 
-    least = 0.0  # regrets are kept from −this on: what is left out must stay so
+    least = 0.0  # lower bound of regrets: pruned actions must stay pruned
 
     def _over(self, kernel: str, first: int, decisions: int, *arguments: Any) -> None:
         """Run a kernel over the rows of some decisions."""
@@ -293,7 +294,7 @@ class DeviceTable:
                 theirs[:, n:] = counts
 
     def load(self, table: Array, wide: Array | None) -> None:
-        """Restore what `kept` returned, or a table of the CPU if `wide` is None."""
+        """Restore the arrays of `kept`, or a table of the CPU if `wide` is None."""
         if table.shape != (self.size,):
             raise ValueError(f"table has shape {table.shape}, not {(self.size,)}")
         copy_in(table, self.table[: len(table)])
@@ -321,22 +322,22 @@ class DeviceTable:
 
 
 class DeviceExternal(External):
-    """External sampling with tables in GPU memory. It can resume runs of `External`, and `External` its runs.
+    """External sampling with tables in GPU memory. It can resume runs of `External`, and vice versa.
 
     Parameters
     ----------
     abstract : AbstractGame
-        What is solved.
+        The game to solve.
     seed : int
-        Determines deals and random choices. Results still differ from run to run: see the module.
+        Random seed of deals and random choices. Results still differ from run to run: see the module's docstring.
     options : SamplingOptions
-        How to sample.
+        Sampling options.
     dtype : data type
-        Of probabilities.
+        Integer type of probabilities.
     table : DeviceTable, optional
-        Its tables, if not the usual ones.
+        The tables. Default: a new `DeviceTable`.
     crowd : int, optional
-        Most deals in flight for each bucket of the first round, if not `CLASS`.
+        Largest number of deals in flight for each bucket of the first round. Default: `CLASS`.
     """
 
     def __init__(
@@ -352,14 +353,14 @@ class DeviceExternal(External):
         self.abstract, self.options, self.threads = abstract, options, 1
         require_sampled_there(abstract.game, abstract.actions, options)
         self.iterations = self.decisions = self.visits = 0
-        self.borrowed = self.own_decisions = 0  # since it was made
+        self.borrowed = self.own_decisions = 0  # counters since its creation
         self.seed = np.array(seed % 2**64, dtype=np.uint64)
         self.cupy = require_gpu()
         betting = abstract.betting
         self.actions = int(betting.nodes.children[betting.nodes.actor >= 0].max())
         self.blocks = multiprocessors() * RESIDENT
         self.classes, self.crowd = min(numbers[0] for numbers in abstract.buckets), crowd or CLASS
-        # Warps for which there is work however many deals there are.
+        # The number of warps that always have work.
         self.blocks = max(1, min(self.blocks, -(-self.crowd * self.classes // (SIZE * WARPS))))
         usual, whole = self._lists(betting)
         self.regrets: Any = table or DeviceTable(abstract, options)
@@ -370,7 +371,7 @@ class DeviceExternal(External):
             "RESIDENT": RESIDENT,
             "SIZE": SIZE,
             "ACTIONS": self.actions,
-            "DEPTH": -(-(depth_of(betting) + 1) // 8) * 8,  # few numbers: what is compiled is kept
+            "DEPTH": -(-(depth_of(betting) + 1) // 8) * 8,  # rounded, so that compiled kernels can be reused
             "AVERAGED": int(options.average),
             "PRUNED": int(options.prune > 0),
             "TRUNK": self.regrets.trunk,
@@ -411,7 +412,7 @@ class DeviceExternal(External):
         self.borrowed, self.own_decisions = self.borrowed + borrowed, self.own_decisions + own
 
     def _walk_all(self, end: int, weight: float) -> None:
-        """Walk the deals from the next one to before `end`; more at a time the more there were."""
+        """Walk the deals from the next one up to `end`; the number in flight grows with the number of deals so far."""
         most, at = self.blocks * WARPS * SIZE, self.iterations
         while at < end:
             flight = deals_in_flight(self.classes, at, most, self.crowd)
@@ -426,7 +427,7 @@ class DeviceExternal(External):
         return deals_in_flight(self.classes, self.iterations, self.blocks * WARPS * SIZE, self.crowd)
 
     def _launch(self, first: int, deals: int, flight: int, weight: float) -> None:
-        """Walk some deals, about `flight` of them at the same time."""
+        """Walk some deals, with about `flight` of them at the same time."""
         blocks = max(1, flight // (WARPS * SIZE))
         size = SIZE if flight >= WARPS * SIZE else max(1, flight // WARPS)
         chunk = LANES if self.regrets.trunk else min(size, LANES)

@@ -1,4 +1,4 @@
-"""The cards of external sampling on a GPU: what `external_device.cu` needs to deal hands and look up their buckets."""
+"""The cards of external sampling on a GPU: arrays with which `external_device.cu` deals hands and finds buckets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kilt.cards.hands import hand_tables
 from kilt.gpu import address, require_gpu
 from kilt.solve.external import DEFAULT, SamplingOptions, priced_rounds
 
-# The records of the CUDA file, with `P` for an address or a number of eight bytes, and `N` for one of four.
+# The records of the CUDA file: `P` is an address or an 8-byte number, `N` a 4-byte number.
 P, N = np.uint64, np.uint32  # an address or a long number, and a short one
 SEARCH = np.dtype([("word", P), ("first", P), ("symmetry", P), ("parts", N), ("dealt", N, 4), ("start", N)], align=True)
 LOOK = np.dtype(
@@ -39,17 +39,17 @@ DEALS = np.dtype(
 
 
 class DeviceCards:
-    """Bucket maps and hand strengths in GPU memory, as kernels look them up."""
+    """Bucket maps and hand strengths in GPU memory, in the layout of the kernels."""
 
     def __init__(
         self,
         abstract: AbstractGame,
         seed: int,
         options: SamplingOptions = DEFAULT,
-        apart: tuple[int, int] = (0, 0),  # rounds before classes of boards that are kept apart, and their number
+        apart: tuple[int, int] = (0, 0),  # rounds before separate classes of boards, and the number of classes
     ) -> None:
         self.cupy, self.abstract = require_gpu(), abstract
-        rounds = range(abstract.game.rules.rounds - 1)  # in the last round no card is to come
+        rounds = range(abstract.game.rules.rounds - 1)  # no card follows the last round
         self.priced = len(priced_rounds(options, rounds))
         rules = abstract.game.rules
         self.deck = rules.deck
@@ -103,7 +103,7 @@ class DeviceCards:
         return address(self._kept[-1])
 
     def _look(self, this: RoundBuckets) -> tuple[Any, ...]:
-        """The record of a round's buckets."""
+        """Return the record of a round's buckets."""
         if id(this.table) not in self._tables:
             table = np.concatenate([*_computed(this)]) if this.by_strength is not None else this.table
             kept = self.cupy.asarray(np.ascontiguousarray(table))
@@ -121,7 +121,7 @@ class DeviceCards:
         return address(kept), labels, bucket, kept.itemsize, kept.shape[1], search, classes, codes, 0
 
     def _search(self, holdings: Holdings) -> int:
-        """Index of the search for canonical boards of this layout; it is added if it is new."""
+        """Index of the search for canonical boards of this layout; a new search is added."""
         dealt = tuple(filter(None, holdings.dealt))
         if dealt not in self._searches:
             boards = holdings.index.boards
@@ -148,7 +148,7 @@ class DeviceCards:
 
 
 def _computed(this: RoundBuckets) -> Iterator[Array]:
-    """[board, hand] the buckets of a round that has no table, some boards at a time."""
+    """Yield the buckets of a round that has no table, [board, hand], for a few boards at a time."""
     boards = this.holdings.boards.astype(np.int64)
     for start in range(0, len(boards), PIECE):
         yield this.rows(boards[start : start + PIECE]).clip(0).astype(np.uint32)

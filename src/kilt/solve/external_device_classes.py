@@ -37,15 +37,15 @@ from kilt.solve.external import CHECKED, DEFAULT, STEPS, SamplingOptions, words_
 from kilt.solve.external_device import DeviceExternal, DeviceTable, device_bytes
 from kilt.solve.solver import scheduled
 
-TIMES = 4  # walks of a pass take so many times as long as its copies
-FEWEST = 1 << 14  # deals of a pass, at least
+TIMES = 4  # ratio of the time for walks to the time for copies in a pass
+FEWEST = 1 << 14  # smallest number of deals of a pass
 
 
 class DeviceNeeds(NamedTuple):
-    """What a run takes of a GPU."""
+    """GPU resources that a run needs."""
 
     memory: int  # bytes
-    frames: int  # classes of boards in GPU memory at a time; 0: the table is there in one piece
+    frames: int  # classes of boards in GPU memory at a time; 0: the whole table fits
 
     @classmethod
     def of(
@@ -57,11 +57,11 @@ class DeviceNeeds(NamedTuple):
         options: SamplingOptions,
         maps: int,
     ) -> DeviceNeeds:
-        """Count it for a game with `maps` bytes of bucket maps; `apart` is what `apart_of` says of its cards."""
+        """Compute the needs of a game with `maps` bytes of bucket maps; `apart` is the result of `apart_of`."""
         whole = device_bytes(game, menu, sum(size.slots), options, maps)
         try:
             free = free_memory()
-        except RunError:  # there is no GPU here
+        except RunError:  # this machine has no GPU
             return cls(whole, 0)
         if whole <= free or not apart or apart[1] < 2 or options.compact:
             return cls(whole, 0)
@@ -73,7 +73,7 @@ class DeviceNeeds(NamedTuple):
 
 
 def apart_of(cards: Sequence[AbstractionSpec]) -> tuple[int, int] | None:
-    """Rounds before the classes of boards that both players know, and the number of classes; None if there are none."""
+    """Number of rounds before both players know the class of the board, and number of classes; None without classes."""
     try:
         shared = shared_classes(cards)
         return trunk_of(shared.plan, shared.deal), shared.plan.public[0].classes
@@ -84,7 +84,7 @@ def apart_of(cards: Sequence[AbstractionSpec]) -> tuple[int, int] | None:
 def solver_there(
     abstract: AbstractGame, places: Sequence[Path], seed: int, options: SamplingOptions, dtype: npt.DTypeLike
 ) -> DeviceExternal:
-    """The solver of a game on the GPU: with all of its table there if that fits."""
+    """Return the GPU solver of a game; its whole table is in GPU memory if it fits."""
     cards = abstract.cards.each
     maps = sum(this.table.nbytes for this in {id(this.table): this for each in cards for this in each.rounds}.values())
     apart = apart_of([each.identity for each in cards])
@@ -95,23 +95,23 @@ def solver_there(
 
 
 class ClassTables(DeviceTable):
-    """Regrets and counts of the trunk and of some classes of boards in GPU memory, and those of all in host memory.
+    """Regrets and counts of the trunk and of some classes of boards in GPU memory, and of all classes in host memory.
 
     Parameters
     ----------
     partition : Partition
-        The abstract game in its parts.
+        The abstract game, divided into parts.
     options : SamplingOptions
-        How to sample.
+        Sampling options.
     frames : int
-        How many classes are in GPU memory at a time.
+        Number of classes in GPU memory at a time.
     """
 
     def __init__(self, partition: Partition, options: SamplingOptions = DEFAULT, frames: int = 1) -> None:
         self.partition, self.classes = partition, partition.classes
         self.frames = min(frames, self.classes)
         part = partition.part(0)
-        self.each = DeviceTable(part, options, empty=True)  # as if one class were all there is
+        self.each = DeviceTable(part, options, empty=True)  # layout of a game with a single class
         self.stride = self.each.size + self.each.size % 2  # pairs of numbers do not straddle
         self.part_of = [partition.part(label) for label in range(self.classes)]
         self.pages = [pinned_array(self.each.size) for _ in range(self.classes)]
@@ -138,19 +138,19 @@ class ClassTables(DeviceTable):
         for page in self.pages:
             page[:] = 0
         self._waiting: list[list[tuple[str, tuple[Any, ...]]]] = [[] for _ in range(self.classes)]
-        self.held = list(range(self.frames))  # [frame] the class whose rows are there
-        self.copied = 0  # bytes, both ways
+        self.held = list(range(self.frames))  # [frame] the class whose rows it holds
+        self.copied = 0  # bytes, in both directions
         self._walk_over([])
 
     def _walk_over(self, classes: Sequence[int]) -> None:
-        """Have walks leave out the deals of all other classes."""
+        """Make walks skip the deals of all other classes."""
         frames = np.zeros(self.classes, np.uint32)
         frames[list(classes)] = [1 + self.held.index(label) for label in classes]
         self._frame_of = self.cupy.asarray(frames)
         self.frame = address(self._frame_of)
 
     def table_in(self, frame: int) -> DeviceTable:
-        """The tables of the class in a frame."""
+        """Return the tables of the class in a frame."""
         found = copy(self.each)
         start = self.ahead + frame * self.stride
         found.table, found.numbers = self.table[start : start + self.stride + 2], self.numbers
@@ -158,7 +158,7 @@ class ClassTables(DeviceTable):
         return found
 
     def hold(self, classes: Sequence[int]) -> None:
-        """Have the tables of some classes in GPU memory, in place of others, and the deals of no others walked over."""
+        """Bring the tables of some classes into GPU memory, and restrict walks to deals of these classes."""
         free = [frame for frame, label in enumerate(self.held) if label not in classes]
         for label, frame in zip([label for label in classes if label not in self.held], free, strict=False):
             there = self.table_in(frame)
@@ -176,13 +176,13 @@ class ClassTables(DeviceTable):
         copy_out(self.table_in(frame).table[: self.each.size], self.pages[self.held[frame]], pinned=True)
 
     def groups(self) -> list[list[int]]:
-        """All classes, in groups for which there are frames; the first is that of the classes in GPU memory."""
+        """Divide all classes into groups that fit into the frames, beginning with the classes in GPU memory."""
         first = sorted(self.held)
         others = [label for label in range(self.classes) if label not in first]
         return [first, *(others[k : k + self.frames] for k in range(0, len(others), self.frames))]
 
     def _of_all(self, name: str, *arguments: Any) -> None:
-        """Change the tables of the trunk and of the classes in GPU memory; those of the others are changed in time."""
+        """Change the tables of the trunk and of the classes in GPU memory; other classes are changed when copied."""
         getattr(super(), name)(*arguments)
         for label in range(self.classes):
             if label in self.held:
@@ -191,15 +191,15 @@ class ClassTables(DeviceTable):
                 self._waiting[label].append((name, arguments))
 
     def discount(self, key: np.uint64, threads: int = 1) -> None:
-        """Multiply regrets and counts by FACTOR; counts are rounded at random, so that they stay whole."""
+        """Multiply regrets and counts by FACTOR; counts are rounded at random to integers."""
         self._of_all("discount", key)
 
     def halve(self, limit: int, threads: int = 1) -> None:
-        """Halve the counts of each decision that has one of `limit` or more, and bound its regrets."""
+        """Halve the counts of each decision that has a count of `limit` or more, and bound its regrets."""
         self._of_all("halve", limit)
 
     def quantised(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
-        """[slot] the average strategy, if that is kept, or what regret matching plays now."""
+        """Return the average strategy if it is stored, otherwise the current one by regret matching, [slot]."""
         whole = self.partition.abstract
         shares = np.zeros(whole.slots, dtype=dtype)
         join_parts([(self.partition.head, super().quantised(dtype, counted=counted))], whole, shares)
@@ -208,7 +208,7 @@ class ClassTables(DeviceTable):
         return shares
 
     def _each_in_turn(self) -> Iterator[tuple[int, int]]:
-        """Each class, with the frame that it is in for as long as nobody asks for the next."""
+        """Yield each class with its frame, which stays valid until the next one is requested."""
         for group in self.groups():
             self.hold(group)
             for label in group:
@@ -223,13 +223,13 @@ class ClassTables(DeviceTable):
         """Write the table in the CPU's format."""
         head = np.empty(self.size, np.uint32)
         self._fill(wide, head)
-        for label, frame in self._each_in_turn():  # changes that wait are made
+        for label, frame in self._each_in_turn():  # pending changes are applied
             self._store(frame)
             self._copy(self.part_of[label], self.pages[label], table)
         self._copy(self.partition.head, head, table)
 
     def _copy(self, part: AbstractPart, mine: Array, table: Array, *, back: bool = False) -> None:
-        """Copy the tables of a part to where they are in those of the whole game, or `back`."""
+        """Copy the tables of a part into those of the whole game, or `back`."""
         acts = np.flatnonzero(part.betting.nodes.actor >= 0)
         begin, place, size = (self.words * each for each in part.pieces(self.partition.abstract, acts))
         if back:
@@ -238,7 +238,7 @@ class ClassTables(DeviceTable):
             copy_pieces(mine, begin, table, place, size)
 
     def load(self, table: Array, wide: Array | None) -> None:
-        """Restore what `kept` returned, or a table of the CPU if `wide` is None."""
+        """Restore the arrays of `kept`, or a table of the CPU if `wide` is None."""
         if table.shape != (self.whole,):
             raise ValueError(f"table has shape {table.shape}, not {(self.whole,)}")
         head = np.empty(self.size, np.uint32)
@@ -252,16 +252,16 @@ class ClassTables(DeviceTable):
 
 
 class ClassedExternal(DeviceExternal):
-    """External sampling with the tables of some classes of boards in GPU memory at a time: see the module.
+    """External sampling with some classes of boards in GPU memory at a time: see the module's docstring.
 
     Parameters
     ----------
     partition : Partition
-        The abstract game in its parts.
+        The abstract game, divided into parts.
     seed, options, dtype
         As for `DeviceExternal`.
     frames : int
-        How many classes are in GPU memory at a time.
+        Number of classes in GPU memory at a time.
     """
 
     def __init__(
@@ -272,12 +272,12 @@ class ClassedExternal(DeviceExternal):
         dtype: npt.DTypeLike = np.uint8,
         frames: int = 1,
     ) -> None:
-        self.copying = self.walking = 0.0  # seconds
-        self._passes = self._walked = 0  # and the deals of all passes
+        self.copying = self.walking = 0.0  # total seconds
+        self._passes = self._walked = 0  # number of passes, and of their deals
         super().__init__(partition.abstract, seed, options, dtype, ClassTables(partition, options, frames))
 
     def step(self, iterations: int) -> None:
-        """Run at least `iterations` more iterations, and as many as make copies pay."""
+        """Run at least `iterations` more iterations, and enough to make copying worthwhile."""
         points = [(self.iterations // CHECKED + 1) * CHECKED]
         if self.options.linear:
             points.append(scheduled(self.iterations + 1, STEPS))
@@ -285,7 +285,7 @@ class ClassedExternal(DeviceExternal):
         super().step(max(iterations, min(paid, min(points) - self.iterations)))
 
     def pass_deals(self) -> int:
-        """Number of deals of a pass that walks for `TIMES` as long as it copies: at most all so far once more."""
+        """Number of deals for which walking takes `TIMES` as long as copying; at most the number of deals so far."""
         if not self._walked:
             return FEWEST
         deals_a_second = self._walked / max(self.walking, 1e-9)
@@ -293,7 +293,7 @@ class ClassedExternal(DeviceExternal):
         return int(min(max(FEWEST, self.iterations), max(FEWEST, pays)))
 
     def _walk_all(self, end: int, weight: float) -> None:
-        """Walk the deals from the next one to before `end`, group by group."""
+        """Walk the deals from the next one up to `end`, group by group."""
         for group in self.regrets.groups():
             began = perf_counter()
             self.regrets.hold(group)
@@ -307,5 +307,5 @@ class ClassedExternal(DeviceExternal):
         self._walked += end - self.iterations
 
     def _wait(self) -> None:
-        """Wait until the GPU has done what it was asked for."""
+        """Wait until the GPU has finished all kernels."""
         self.cupy.asnumpy(self._counters[0])

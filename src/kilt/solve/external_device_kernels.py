@@ -1,4 +1,4 @@
-"""The compiled loops of `external_device`: what walks over a betting tree need."""
+"""The compiled loops of `external_device`, which measure what walks over a betting tree need."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ Ints = npt.NDArray[np.int32]
 
 @kernel
 def count_depth(parent: Ints, actor: ByteArray, depth: Ints) -> None:
-    """Write [node] how many decisions come before it; parents come before their children."""
+    """Write to `depth` [node] the number of decisions before each node; parents precede their children."""
     for node in range(1, len(parent)):
         depth[node] = depth[parent[node]] + (1 if actor[parent[node]] >= 0 else 0)
 
 
 @kernel
 def count_room(first_child: Ints, children: Ints, actor: ByteArray, player: int, most: bool, room: FloatArray) -> None:
-    """Write [node, kind] how many of the player's decisions, of their actions, and of all decisions a walk comes to.
+    """Write to `room` [node, kind] how many of the player's decisions, their actions, and all decisions a walk reaches.
 
-    That is the `most` that there can be for each kind, or the mean if all actions of the opponent are equally likely.
+    That is the maximum for each kind if `most`, otherwise the mean if the opponent's actions are uniformly random.
     """
     for node in range(len(actor) - 1, -1, -1):
         n, first = children[node], first_child[node]

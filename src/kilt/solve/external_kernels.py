@@ -1,10 +1,10 @@
 """The compiled walks of `external`.
 
-A walk does not wait for memory. Nodes stand in a queue, and what will be read at a node is asked for when the node is
-put there: there is always something else to do meanwhile. On the way down, places are filled in the order in which they
-are found; on the way back each node finds its children's values in theirs.
+Walks hide memory latency. Nodes wait in a queue, and the memory of a node is prefetched when the node is put there, so
+that other nodes can be processed meanwhile. On the way down, nodes are appended to the queue in the order of their
+discovery; on the way back, each node reads its children's values from their entries.
 
-Random numbers are functions of the deal's number and of the node they decide at: see `draws`.
+Random numbers are functions of the deal's number and of the node where they are used: see `draws`.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from kilt.arrays import ByteArray, IntArray
 from kilt.draws import mix, numbered, uniform
 from kilt.jit import inlined, kernel, prefetch
 
-OVER = 2  # who acts, where it is neither player 0 nor 1: nobody any more
-ENDINGS = 6  # payoffs where a hand ends: for each player, by who wins the showdown
-SKIPPED = 4  # what was left out
-BEYOND = 5  # what others know: `link` says which node it is
-COIN = np.uint64(2**63)  # sets the coin of a restricted player apart from what is drawn at nodes
-WALKS = np.uint64(0x5851F42D4C957F2D)  # sets what is drawn in walks apart from the cards
-MOSTLY = 0.95  # of the walks leave out actions that are regretted little
+OVER = 2  # actor of a terminal node, next to players 0 and 1
+ENDINGS = 6  # payoffs of a terminal node: for each player, by the outcome of the showdown
+SKIPPED = 4  # actor of a pruned child
+BEYOND = 5  # actor of a node in another part: `link` is its number
+COIN = np.uint64(2**63)  # separates the coin of a restricted player from random numbers at nodes
+WALKS = np.uint64(0x5851F42D4C957F2D)  # separates random numbers of walks from those of the cards
+MOSTLY = 0.95  # share of walks that prune actions with very negative regret
 
-# All that a walk asks at a node, side by side. Where nobody acts, `link` is a row of the payoffs.
+# The fields that a walk reads at a node, in one record. At terminal nodes, `link` is a row of the payoffs.
 NODE = np.dtype(
     [("first", np.uint64), ("link", np.uint32), ("count", np.uint16), ("actor", np.uint8), ("round", np.uint8)],
     align=True,
 )
-# A node that a walk has come to. `count` is 0 where its value is known.
+# A node that a walk has reached. `count` is 0 if its value is known.
 PLACE = np.dtype(
     [
         ("slot", np.uint64),
@@ -40,7 +40,7 @@ PLACE = np.dtype(
         ("value", np.float32),
         ("count", np.uint16),
         ("actor", np.uint8),
-        ("player", np.uint8),  # for whom the walk is
+        ("player", np.uint8),  # the player whose regrets the walk updates
     ],
     align=True,
 )
@@ -51,46 +51,46 @@ Singles: TypeAlias = npt.NDArray[np.float32]
 
 
 class Rules(NamedTuple):
-    """The betting of an abstract game as walks see it."""
+    """The betting tree of an abstract game as arrays for walks."""
 
     nodes: Records  # [node] NODE
-    # [ENDINGS · row + 3 · player + outcome + 1] what the player of a walk wins, with the sign changed for player 1. The
-    # outcome is 1 where player 0 wins the showdown, −1 where player 1 does, and 0 where they split; means of outcomes,
-    # between these, are paid in proportion.
+    # [ENDINGS · row + 3 · player + outcome + 1] winnings of the player of a walk, with the sign changed for player 1.
+    # The outcome is 1 if player 0 wins the showdown, −1 if player 1 does, and 0 for a split pot; mean outcomes in
+    # between are interpolated.
     payoff: Singles
 
 
 class Held(NamedTuple):
-    """How one player is held to a strategy while both learn: see `counter.Restriction`."""
+    """Restriction of one player to a fixed strategy while both learn: see `counter.Restriction`."""
 
-    player: int  # −1: nobody
+    player: int  # −1: none
     coin: float  # the probability, drawn once for each deal, that the player follows `fixed`; 0: at each decision
-    fixed: Singles  # [slot] probabilities; without a coin, times that of following them
+    fixed: Singles  # [slot] probabilities; without a coin, times the probability of following them
 
 
 NOBODY = Held(-1, 0.0, np.zeros(0, dtype=np.float32))
 
 
 class Starts(NamedTuple):
-    """Where walks begin."""
+    """The nodes where walks begin, for each deal."""
 
     begin: IntArray  # [deal + 1] the first start of each deal
     node: Words  # [start]
-    player: ByteArray  # [start] for whom
+    player: ByteArray  # [start] player of the walk
 
 
 class Exits(NamedTuple):
-    """Where walks have left what is known."""
+    """The nodes where walks have left this part of the tree, for each deal."""
 
     begin: IntArray  # [deal + 1] the first exit of each deal
-    node: Words  # [exit] what they have come to
-    player: ByteArray  # [exit] for whom
-    place: IntArray  # [exit] in the queue
+    node: Words  # [exit] the node in another part
+    player: ByteArray  # [exit] player of the walk
+    place: IntArray  # [exit] index in the queue
 
 
 @kernel
 def deal_cards(seed: np.uint64, first: int, deck: int, cards: IntArray) -> None:
-    """Write to `cards` [deal, card] what is dealt in deals number `first` and following."""
+    """Write the cards of deals number `first` and following to `cards` [deal, card]."""
     pack = np.arange(deck)
     for deal in range(len(cards)):
         key = numbered(seed, np.uint64(first + deal))
@@ -120,14 +120,14 @@ def walk_deals(
     queue: Records,
     value: Singles,
 ) -> tuple[int, int]:
-    """Walk over deals number `first` and following, from each of their starts: external sampling.
+    """Run walks of external sampling over deals number `first` and following, from each of their starts.
 
-    `bucket` [deal, round, player] and `outcome` [deal, round] say what was dealt. Adds to `regret`, deals weighted by
-    their `share`, and unless it is empty, `tally` [deal] to `count` for each action that is drawn for the opponent:
-    both are views of one table, see `external`. Deals without a share are left out. Where `prune` is above 0, most
-    walks leave out actions whose mean regret is below −`prune`, unless they end the hand; deals so far weigh as much
-    as their number, and `weight` more. A player may be `held` to a strategy in part. `queue` is scratch. Writes
-    [start] the `value` to player 0. Returns how many decisions and how many nodes the walks came to.
+    `bucket` [deal, round, player] and `outcome` [deal, round] describe the deals. Adds to `regret`, weighted by each
+    deal's `share`; and adds `tally` [deal], unless it is empty, to `count` of each action that is sampled for the
+    opponent: both are views of one table, see `external`. Deals without a share are skipped. If `prune` is above 0,
+    most walks skip actions whose mean regret is below −`prune`, unless they end the hand; the mean is over the number
+    of deals so far plus `weight`. A player may be `held` in part to a fixed strategy. `queue` is scratch. Writes the
+    values for player 0 to `value` [start]. Returns the number of decisions and the number of nodes visited.
     """
     decisions, visited = 0, 0
     key = mix(seed ^ WALKS)
@@ -155,14 +155,14 @@ def walk_deals(
 
 @inlined
 def _keys(key: np.uint64, deal: int) -> tuple[np.uint64, np.uint64]:
-    """What draws in the walks of a deal begin from, for each player."""
+    """Return the random keys of the walks of a deal, for each player."""
     number = np.uint64(deal)
     return numbered(key, number + number), numbered(key, number + number + np.uint64(1))
 
 
 @inlined
 def _begin(there: Any, node: Any, player: int, bucket: Words, deal: int, shift: np.uint64) -> None:
-    """Write to a place that a walk begins at a decision."""
+    """Initialise a queue entry with the decision where a walk begins."""
     there.slot = node.first + np.uint64(bucket[deal, node.round, node.actor]) * (np.uint64(node.count) << shift)
     there.link, there.count, there.actor, there.player = node.link, node.count, node.actor, player
 
@@ -184,7 +184,7 @@ def _descend(
     poor: np.float32,
     held: Held,
 ) -> tuple[np.uint64, int]:
-    """Walk down from the places before `free`: where that ends, and how many decisions there were."""
+    """Walk down from the queue entries before `free`; return the end of the queue and the number of decisions."""
     one, zero, nothing, lowest = np.uint64(1), np.uint64(0), np.float32(0.0), -np.float32(np.inf)
     second = np.uint64(4)
     averaging = len(count) > 0
@@ -199,7 +199,7 @@ def _descend(
         slot, link, player = here.slot, np.uint64(here.link), here.player
         here.below = np.uint32(free)
         a, last, least = zero, n, lowest
-        if here.actor != player:  # the opponent: one action, drawn in proportion to positive regret
+        if here.actor != player:  # the opponent: one action, sampled in proportion to positive regret
             whole = nothing
             for k in range(n):
                 whole += max(regret[slot + k], nothing)
@@ -244,7 +244,7 @@ def _descend(
                     there.link, there.player = child.link, player
                 else:
                     shown = outcome[deal, child.round]
-                    even = np.uint64(child.link) + (second if player else one)  # the payoff where they split
+                    even = np.uint64(child.link) + (second if player else one)  # the payoff of a split pot
                     won = rules.payoff[even + one] if shown > nothing else rules.payoff[even - one]
                     there.value = rules.payoff[even] + abs(shown) * (won - rules.payoff[even])
                 there.count, there.actor = np.uint8(0), child.actor
@@ -273,7 +273,7 @@ def _ascend(
     held: Held,
     shift: np.uint64,
 ) -> None:
-    """Walk back up from before a place to the start: values to where walks came from, regrets by their share."""
+    """Walk back up from the end of the queue to its start: propagate values, and add regrets times the deal's share."""
     nothing = np.float32(0.0)
     while place > start:
         place -= np.uint64(1)
@@ -297,7 +297,8 @@ def _ascend(
         for k in range(n):
             if prune <= 0 or queue[child + k].actor != SKIPPED:
                 regret[slot + k] += signed * (queue[child + k].value - worth)
-        if here.player == held.player and held.coin <= 0:  # what is worth is what they do, not what they have learnt
+        # the value is that of the restricted play, not of the learnt strategy
+        if here.player == held.player and held.coin <= 0:
             follows, fixed = nothing, nothing
             for k in range(n):
                 chance = held.fixed[(slot >> shift) + k]
@@ -326,11 +327,11 @@ def descend_deals(
     begin: IntArray,
     exits: Exits,
 ) -> tuple[int, int, int]:
-    """The first half of `walk_deals`, for nodes of which some are `BEYOND` what is known here.
+    """Run the first half of `walk_deals` on a part of the tree, where some nodes are `BEYOND` the part.
 
-    Writes to `queue` how far the walks came, all deals one after another, to `begin` [deal + 1] where each begins, and
-    to `exits` where walks have come to such nodes: their values are missing. Returns how many exits, decisions and
-    nodes there are.
+    Writes the walks of all deals to `queue`, one after another, the beginning of each deal's entries to `begin`
+    [deal + 1], and the nodes beyond the part, whose values are missing, to `exits`. Returns the number of exits,
+    decisions and nodes.
     """
     key = mix(seed ^ WALKS)
     shift = np.uint64(1 if len(count) > 0 else 0)
@@ -370,7 +371,7 @@ def ascend_deals(
     starts: Starts,
     worth: Singles,
 ) -> None:
-    """The second half, when [exit] the values are known: writes to `worth` [start] the values to player 0."""
+    """Run the second half of `walk_deals`, given the values of exits: write player 0's values to `worth` [start]."""
     for deal in range(len(begin) - 1):
         for k in range(exits.begin[deal], exits.begin[deal + 1]):
             queue[exits.place[k]].value = value[k]
@@ -400,11 +401,11 @@ def quantise(
     regret: Singles,
     count: Words,
 ) -> None:
-    """Write [slot] probabilities as whole numbers, the largest number for 1: of what was `counted`, or of regrets.
+    """Write probabilities as integers, [slot], with the largest integer for 1: from counts if `counted`, else regrets.
 
-    [decision] `first` is the first slot, `counts` the number of actions and `buckets` that of buckets; a slot has
-    `words` numbers. Where nothing was counted, it is what regret matching plays; where there is no regret above 0
-    either, all are 0.
+    [decision] `first` is the first slot, `counts` the number of actions and `buckets` the number of buckets; a slot has
+    `words` numbers. If nothing was counted, regret matching gives the probabilities; if no regret is positive either,
+    all are 0.
     """
     top = 2.0 ** (8 * shares.itemsize) - 1
     for decision in range(len(first)):
@@ -437,7 +438,7 @@ def discount(
     regret: Singles,
     count: Words,
 ) -> None:
-    """Scale regrets and counts of some decisions, see `quantise`. Counts stay whole: they are rounded at random."""
+    """Scale regrets and counts of some decisions, see `quantise`. Counts stay integers: they are rounded at random."""
     for decision in range(len(first)):
         n = counts[decision]
         for slot in range(first[decision], first[decision] + buckets[decision] * n, n):
@@ -451,7 +452,7 @@ def discount(
 def halve(
     words: int, limit: int, first: IntArray, counts: IntArray, buckets: IntArray, regret: Singles, count: Words
 ) -> None:
-    """Halve the counts of each decision that has one of at least `limit`; arguments are those of `quantise`."""
+    """Halve the counts of each decision with a count of at least `limit`; arguments as in `quantise`."""
     for decision in range(len(first)):
         n = counts[decision]
         for slot in range(first[decision], first[decision] + buckets[decision] * n, n):

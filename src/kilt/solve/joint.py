@@ -1,14 +1,15 @@
 """Abstract games by joint tables: expected values, best responses inside the abstraction, and walks for CFR.
 
-A walk goes over the betting tree alone, with vectors over bucket sequences [Johanson16 §6.3.1]. Reach of the opponent
-goes down; at an end of the betting the values are a product with a table of `abstraction.joint`, all ends of a round at
-once; values go up, and where a round begins the values of sequences that continue one add up. Nothing is sampled and no
-board is looked at: an iteration of CFR on 5-bucket limit hold'em takes seconds.
+A walk covers only the betting tree, with vectors over bucket sequences [Johanson16 §6.3.1]. It takes the opponent's
+reach down. At the ends of the betting, the values are a product with a table of `abstraction.joint`, computed for all
+ends of a round at once. The walk then takes values up; at the start of a round, the values of all sequences that
+continue an earlier one are summed. Nothing is sampled, and boards are never looked at: an iteration of CFR on 5-bucket
+limit hold'em takes seconds.
 
-In a best response each information set takes the action that is worth most, from the last round to the first. With
-perfect recall that is the best response of the abstract game. With imperfect recall it is a strategy of the abstract
-game, and what it wins a lower bound of what the best one wins: a player who has forgotten something weighs all that may
-have been alike.
+In a best response, each information set takes the action with the highest value, from the last round to the first. With
+perfect recall, this is the best response of the abstract game. With imperfect recall, it is a strategy of the abstract
+game, and its value a lower bound of the best one's: a player who has forgotten something weighs all histories that may
+have led to the information set.
 
 >>> from pathlib import Path
 >>> from tempfile import mkdtemp
@@ -46,63 +47,63 @@ from kilt.tree.judged import Judged
 from kilt.tree.rule import Discount
 from kilt.tree.vector_arrays import FOLLOW
 
-MEMORY = 1 << 27  # bytes of the vectors of last-round blocks that are walked at once
+MEMORY = 1 << 27  # bytes of the vectors of last-round blocks in one batch
 
-# Called on a range of nodes of a round, with their reach or values: see `JointGame.walk`.
+# A callback for a range of nodes of a round, with their reach or values: see `JointGame.walk`.
 OnRange = Callable[[int, int, int, FloatArray], None]
 
 
 class _Range(NamedTuple):
-    """What is at some nodes of a round: where the betting ends, and the rounds that follow."""
+    """Ends of the betting and chance nodes among a range of nodes of a round."""
 
-    roots: Any  # the nodes that open blocks
-    ends: list[tuple[Any, Any, Any]]  # (nodes, stakes as a column, the table that reach is multiplied with)
-    chance: list[tuple[Any, int, int]]  # (nodes, the first node of the blocks that they open, and the end of these)
-    parent: Any  # [opponent's sequence of the next round] that of this one; None where no round follows
+    roots: Any  # the first nodes of blocks
+    ends: list[tuple[Any, Any, Any]]  # (nodes, stakes as a column, the table that multiplies reach)
+    chance: list[tuple[Any, int, int]]  # (nodes, first node of the blocks after them, end of these blocks)
+    parent: Any  # [opponent's sequence of the next round] its prefix in this one; None in the last round
 
 
 class JointGame(Judged):
-    """An abstract game as betting tree × joint tables.
+    """An abstract game as the product of its betting tree and joint tables.
 
     Parameters
     ----------
     abstract : SlotLayout
-        Rules, buckets and menu.
+        Rules, buckets and menu of bets.
     joint : JointTables
-        Those of its cards.
+        Joint tables of its card abstraction.
     """
 
     def __init__(self, abstract: SlotLayout, joint: JointTables) -> None:
         self.abstract, self.joint = abstract, joint
         self.nodes, self.first = abstract.betting.nodes, abstract.first
-        self.arrays: Any = np  # the library that tables and vectors are of
+        self.arrays: Any = np  # the array library: NumPy or CuPy
         self.memory = MEMORY
         self._ranges: dict[tuple[int, int, int], _Range] = {}
         rounds = np.asarray(self.nodes.round, dtype=np.int64)
         if (np.diff(rounds) < 0).any():
-            raise GameError(f"the betting tree of {abstract.game.name} is not in order of rounds: write it anew")
-        # [player] what a sequence wins at showdowns from each of the opponent's, for each chip at stake; transposed
+            raise GameError(f"the betting tree of {abstract.game.name} is not in order of rounds: save it again")
+        # [player] showdown winnings per chip at stake, for each pair of sequences; transposed
         wins, loses, folds, takes = 1 + abstract.game.tilts.T
         self._shown = (
             np.ascontiguousarray((wins[0] * joint.wins - loses[0] * joint.loses).T),
             wins[1] * joint.loses - loses[1] * joint.wins,
         )
         self._folded = [(np.ascontiguousarray(each.T), each) for each in joint.together]  # [round][player]
-        self._folds, self._takes = folds, takes  # [player] chips for each at stake, lost by folding and won by a fold
+        self._folds, self._takes = folds, takes  # [player] per chip at stake: loss by folding, win by a fold
         self._gain = np.empty(int(np.diff(self.first).max()))
 
     @cached_property
     def layout(self) -> DecisionLayout:
-        """Where the information sets are in tables over slots."""
+        """Layout of the information sets in tables over slots."""
         return DecisionLayout.of_abstract(self.abstract)
 
     def probabilities(self, strategy: Array) -> FloatArray:
-        """[slot] a strategy as probabilities; where a blueprint has none, it calls."""
+        """Return a strategy as probabilities, [slot]; information sets without a strategy call."""
         layout, weights = self.layout, np.maximum(np.asarray(strategy, dtype=np.float64), 0.0)
         if len(weights) != self.abstract.slots:
             raise GameError(
-                f"the strategy has {len(weights):,} entries, and {self.abstract.game.name} with these cards and bets "
-                f"has {self.abstract.slots:,}: use the one that was made for it"
+                f"the strategy has {len(weights):,} entries, but {self.abstract.game.name} with these cards and bets "
+                f"has {self.abstract.slots:,}: use the strategy that was made for it"
             )
         start = layout.start[:-1]
         whole = np.add.reduceat(weights, start)
@@ -111,36 +112,36 @@ class JointGame(Judged):
         return weights
 
     def normalised(self, total: FloatArray) -> FloatArray:
-        """[slot] sums of strategies as probabilities; uniform where nobody has been."""
+        """Normalise sums of strategies to probabilities, [slot]; uniform at information sets never reached."""
         actions = self.layout.actions
         whole = np.repeat(np.add.reduceat(total, self.layout.start[:-1]), actions)
         return np.where(whole > 0, total / np.where(whole > 0, whole, 1.0), np.repeat(1.0 / actions, actions))
 
     def on_host(self, table: Any) -> Array:
-        """A table of this game as an array of NumPy, which it is."""
+        """Return a table of this game as a NumPy array, which it already is."""
         found: Array = table
         return found
 
     def shares_of(self, abstract: SlotLayout, strategy: FloatArray, dtype: npt.DTypeLike) -> Array:
-        """[slot] probabilities as a blueprint has them, in whole numbers; `iinfo(dtype).max` stands for 1."""
+        """Convert probabilities [slot] to a blueprint's integers; `iinfo(dtype).max` stands for 1."""
         kind = data_type(dtype)
         shares: Array = np.round(self.on_host(strategy) * np.iinfo(kind).max).astype(kind)
         return shares
 
     @property
     def uneven(self) -> bool:
-        """Whether what both players win does not add up to 0: tilted payoffs."""
+        """Whether the players' winnings do not sum to 0, because of tilted payoffs."""
         return bool(self.abstract.game.tilts.any())
 
     def worth(self, player: int, task: int, strategy: Array) -> float:
-        """What a player wins who follows a strategy or responds to it, seeing buckets alone; in chips per game."""
+        """Winnings of a player who follows a strategy, or responds to it while seeing buckets, in chips per game."""
         theirs = self.probabilities(strategy)
         if task == FOLLOW:
             return self._worth(player, theirs, theirs, self.pull_values)
         return self._worth(player, theirs.copy(), theirs, self.respond)
 
     def responses(self, strategy: Array) -> FloatArray:
-        """[slot] a strategy that takes a best response of the abstract game in each seat."""
+        """Return a strategy that plays a best response of the abstract game in each seat, [slot]."""
         theirs = self.probabilities(strategy)
         answer = theirs.copy()
         for player in (0, 1):
@@ -148,7 +149,7 @@ class JointGame(Judged):
         return answer
 
     def _worth(self, player: int, own: FloatArray, theirs: FloatArray, pull: Callable[..., None]) -> float:
-        """What a player wins against the strategy `theirs`."""
+        """Winnings of a player against the strategy `theirs`."""
 
         def push(r: int, begin: int, end: int, reach: FloatArray) -> None:
             self.push_reach(r, begin, end, 1 - player, theirs, reach[0])
@@ -161,21 +162,21 @@ class JointGame(Judged):
     # ── kernels on a range of the nodes of a round ──
 
     def push_reach(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, reach: FloatArray) -> None:
-        """Write the reach of `player` at all nodes, from that at the openings of blocks."""
+        """Write the reach of `player` at all nodes, from the reach at the first nodes of blocks."""
         kernels.push_reach(self.nodes, self.first, begin, end, player, self.bucket(player, r), strategy, reach)
 
     def pull_values(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, value: FloatArray) -> None:
-        """Write the values to `player`, who follows a strategy, at all nodes from those at the ends."""
+        """Write the values of `player`, who follows a strategy, at all nodes, from the values at the ends."""
         kernels.pull_values(self.nodes, self.first, begin, end, player, self.bucket(player, r), strategy, value)
 
     def respond(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, value: FloatArray) -> None:
-        """As `pull_values`, for a player who takes the action that is worth most, and writes it to the strategy."""
+        """Like `pull_values`, for a player who takes the best action, and write this action to the strategy."""
         kernels.respond(self.nodes, self.first, begin, end, player, self.bucket(player, r), strategy, value)
 
     def add_average(
         self, r: int, begin: int, end: int, player: int, discount: Discount, reach: FloatArray, total: FloatArray
     ) -> None:
-        """Add what `player` does to the sum of strategies, weighted by reach and by how likely cards are."""
+        """Add the strategy of `player`, weighted by reach and by the probability of cards, to the sum of strategies."""
         likely, there = self.likely(player, r), (self.nodes, self.first, begin, end, player, self.bucket(player, r))
         kernels.add_average(*there, likely, discount, reach, total)
 
@@ -192,43 +193,43 @@ class JointGame(Judged):
         *,
         restricted: bool,
     ) -> None:
-        """Add regrets of `player`, and match the strategy to them; see `joint_kernels.learn`."""
+        """Add regrets of `player`, and update the strategy by regret matching; see `joint_kernels.learn`."""
         there = self.nodes, self.first, begin, end, player, self.bucket(player, r)
         kernels.learn(*there, discount, restricted, value, regret, self._gain, strategy)
 
     def _add_up(self, player: int, r: int, values: FloatArray) -> FloatArray:
-        """[block, sequence] values of the sequences of a round, summed up over those that continue one of `r` − 1."""
+        """Sum the values of a round's sequences over those with one prefix in round `r` − 1: [block, sequence]."""
         before = len(self.bucket(player, r - 1))
-        firsts = np.searchsorted(self.joint.sequences[player][r].parent, np.arange(before))  # they stand together
+        firsts = np.searchsorted(self.joint.sequences[player][r].parent, np.arange(before))  # they are adjacent
         return np.asarray(np.add.reduceat(values, firsts, axis=1))
 
     def bucket(self, player: int, r: int) -> npt.NDArray[np.int32]:
-        """[sequence] the bucket of a player in a round."""
+        """Bucket of a player in a round, [sequence]."""
         return self.joint.sequences[player][r].bucket
 
     def likely(self, player: int, r: int) -> FloatArray:
-        """[sequence] probability that a player's cards come by it."""
+        """Probability of each sequence of a player's cards, [sequence]."""
         chance: FloatArray = self.joint.together[r].sum(axis=1 - player)
         return chance
 
     def walk(self, player: int, push: OnRange, pull: OnRange, ways: Sequence[float] = (1.0,)) -> float:
-        """Take the opponent's reach down the betting tree and the values of `player` up.
+        """Take the opponent's reach down the betting tree, and the values of `player` up.
 
         Parameters
         ----------
         player : int
-            Whose values are asked for.
+            The player whose values are computed.
         push, pull : callable
-            Called with a round, the first node of a range of it, the end of the range, and [way, node of the range,
-            sequence] the opponent's reach, or [node of the range, sequence] the values to the player: to write them
-            all, from those at the openings of rounds or at the ends.
+            Called with a round, the first node and the end of a range of its nodes, and an array: the opponent's reach
+            [way, node of the range, sequence], or the player's values [node of the range, sequence]. They fill the
+            array, starting from the entries at the openings of the round, or at the ends.
         ways : sequence of float
-            Probabilities of the strategies that the opponent chooses from before the game; the player sees none of it.
+            Probabilities of the strategies that the opponent chooses from before the game, unseen by the player.
 
         Returns
         -------
         float
-            What the player wins, in chips per game.
+            Winnings of the player, in chips per game.
         """
         opening = self.arrays.asarray(
             np.ones((len(ways), 1, len(self.bucket(1 - player, 0)))) * np.reshape(ways, (-1, 1, 1))
@@ -238,7 +239,7 @@ class JointGame(Judged):
     def _round(
         self, player: int, r: int, begin: int, end: int, opening: FloatArray, push: OnRange, pull: OnRange
     ) -> FloatArray:
-        """[block, sequence] values at the openings of some blocks, nodes `begin` to `end`, and all that follows them.
+        """Values at the openings of some blocks, nodes `begin` to `end`, including later rounds: [block, sequence].
 
         `opening` [way, block, opponent's sequence] is the opponent's reach there.
         """
@@ -259,7 +260,7 @@ class JointGame(Judged):
         return openings
 
     def _range(self, player: int, r: int, begin: int, end: int) -> _Range:
-        """What a walk of a player meets at the nodes of a range; found once."""
+        """Return the ends and chance nodes of a range of nodes for a player's walk; cached."""
         if (player, begin, end) in self._ranges:
             return self._ranges[player, begin, end]
         nodes, betting, put = self.nodes, self.abstract.betting, self.arrays.asarray
@@ -281,7 +282,7 @@ class JointGame(Judged):
         return self._ranges[player, begin, end]
 
     def _chunks(self, r: int, chance: IntArray) -> list[IntArray]:
-        """Chance nodes before blocks of a round, in groups whose vectors fit the caches and memory."""
+        """Split chance nodes before blocks of a round into groups whose vectors fit into caches and memory."""
         sequences = sum(len(self.bucket(player, r)) for player in (0, 1))
         sizes = np.diff(self.nodes.block)
         size = max(int(sizes[self.nodes.round[self.nodes.block[:-1]] == r].max()), 1)

@@ -1,7 +1,7 @@
-// CUDA twins of the kernels of `joint_kernels.py`, for games with perfect recall: a sequence is all there is in a bucket.
-// A thread goes through the nodes of one block with one sequence. Vectors are [node of the range, sequence].
+// CUDA twins of the kernels of `joint_kernels.py`, for games with perfect recall: a bucket has a single sequence.
+// A thread processes the nodes of one block for one sequence. Vectors are [node of the range, sequence].
 
-struct Range { int block, begin, player, sequences; };  // its first block and node, who acts, and for how many sequences
+struct Range { int block, begin, player, sequences; };  // first block and node, the player who acts, number of sequences
 
 #define BETTING const int *actor, const int *children, const int *child, const int *first, const int *block, Range range
 #define WALK \
@@ -74,7 +74,7 @@ extern "C" __global__ void learn(
         if (actor[node] != range.player) continue;
         const int count = children[node], slot = SLOT(node);
         double here = AT(value, node);
-        if (learning.restricted) {  // values are those of what was played, and regrets are those of the strategy
+        if (learning.restricted) {  // values are those of the played strategy, regrets those of the learnt one
             here = 0;
             for (int a = 0; a < count; a++) here += strategy[slot + a] * AT(value, child[node] + a);
         }

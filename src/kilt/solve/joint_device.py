@@ -1,8 +1,8 @@
 """Abstract games by joint tables on a GPU: the walks of `joint`, with tables and vectors that stay on the device.
 
-All blocks of a round are walked at once, a thread for each block and bucket sequence; ends of the betting are products
-with the tables of `abstraction.joint`, by the device's own library. With perfect recall alone: there a bucket has one
-sequence, and no two threads write to the same place.
+All blocks of a round are walked at once, with one thread for each block and bucket sequence. Ends of the betting are
+products with the tables of `abstraction.joint`, computed by the GPU's linear algebra library. Perfect recall is
+required: a bucket then has a single sequence, and no two threads write to the same memory.
 """
 
 from __future__ import annotations
@@ -22,30 +22,35 @@ from kilt.tree.gpu.device_arrays import learning_of
 from kilt.tree.rule import Discount
 
 SOURCE = Path(__file__).with_name("joint_device.cu")
-MEMORY = 1 << 32  # bytes of vectors that are walked at once
+MEMORY = 1 << 32  # bytes of vectors in one batch
 BLOCK = 128  # threads of a block, over bucket sequences
 
-# As in the CUDA file.
+# Record types as in the CUDA file.
 RANGE = np.dtype([(name, np.int32) for name in ("block", "begin", "player", "sequences")])
 
 
 class DeviceJointGame(JointGame):
-    """An abstract game as betting tree × joint tables, on a GPU.
+    """An abstract game as the product of its betting tree and joint tables, on a GPU.
 
-    `PairTables` take it as they take a `JointGame`, and keep their tables on the device. Strategies that come from the
-    device are probabilities; those of the host are made so.
+    `PairTables` accept it like a `JointGame`, and then store their tables on the device. Strategies from the device are
+    probabilities; those from the host are converted to probabilities.
 
     Parameters
     ----------
     abstract : SlotLayout
-        Rules, buckets and menu.
+        Rules, buckets and menu of bets.
     joint : JointTables
-        Those of its cards; they must have perfect recall.
+        Joint tables of its card abstraction, which must have perfect recall.
+
+    Raises
+    ------
+    GameError
+        If the card abstraction has imperfect recall.
     """
 
     def __init__(self, abstract: SlotLayout, joint: JointTables) -> None:
         if not joint.perfect_recall:
-            raise GameError("joint tables on a GPU are for cards with perfect recall: leave out `--device gpu`")
+            raise GameError("joint tables on a GPU need cards with perfect recall: omit `--device gpu`")
         super().__init__(abstract, joint)
         self.arrays, self._kernel, self.memory = require_gpu(), kernels(SOURCE, np.float64), MEMORY
         put, players, rounds = self.arrays.asarray, (0, 1), range(len(joint.together))
@@ -56,7 +61,7 @@ class DeviceJointGame(JointGame):
         self._likely = [[put(super(DeviceJointGame, self).likely(player, r)) for r in rounds] for player in players]
         self._shown = (put(self._shown[0]), put(self._shown[1]))
         self._folded = [(put(first), put(second)) for first, second in self._folded]
-        # [player][round] [sequence, sequence of the round before] 1 where one continues the other
+        # [player][round] [sequence, sequence of the round before] 1 if the first continues the second
         self._parents = [
             [
                 put(np.eye(len(joint.sequences[player][max(r - 1, 0)].bucket))[joint.sequences[player][r].parent])
@@ -67,14 +72,14 @@ class DeviceJointGame(JointGame):
         self._start = put(self.layout.start.astype(np.int32))
 
     def probabilities(self, strategy: Any) -> FloatArray:
-        """[slot] a strategy as probabilities, on the device."""
+        """Convert a strategy to probabilities on the device, [slot]."""
         if isinstance(strategy, np.ndarray):
             return self._put(super().probabilities(strategy))
         found: FloatArray = strategy
         return found
 
     def on_host(self, table: Any) -> Array:
-        """A table as an array of NumPy."""
+        """Return a table as a NumPy array."""
         found: Array = self.arrays.asnumpy(table)
         return found
 
@@ -83,28 +88,28 @@ class DeviceJointGame(JointGame):
         return on_device
 
     def normalised(self, total: FloatArray) -> FloatArray:
-        """[slot] sums of strategies as probabilities; uniform where nobody has been."""
+        """Normalise sums of strategies to probabilities, [slot]; uniform at information sets never reached."""
         infosets, strategy = len(self._start) - 1, self.arrays.empty(len(total))
         grid = (-(-infosets // BLOCK), 1, 1)
         self._kernel("normalise")(grid, (BLOCK,), (self._start, np.int32(infosets), total, strategy))
         return strategy  # type: ignore[no-any-return]
 
     def push_reach(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, reach: FloatArray) -> None:
-        """Write the reach of `player` at all nodes, from that at the openings of blocks."""
+        """Write the reach of `player` at all nodes, from the reach at the first nodes of blocks."""
         self._call("push_reach", r, begin, end, player, strategy, reach)
 
     def pull_values(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, value: FloatArray) -> None:
-        """Write the values to `player`, who follows a strategy, at all nodes from those at the ends."""
+        """Write the values of `player`, who follows a strategy, at all nodes, from the values at the ends."""
         self._call("pull_values", r, begin, end, player, strategy, value)
 
     def respond(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, value: FloatArray) -> None:
-        """As `pull_values`, for a player who takes the action that is worth most, and writes it to the strategy."""
+        """Like `pull_values`, for a player who takes the best action, and write this action to the strategy."""
         self._call("respond", r, begin, end, player, strategy, value)
 
     def add_average(
         self, r: int, begin: int, end: int, player: int, discount: Discount, reach: FloatArray, total: FloatArray
     ) -> None:
-        """Add what `player` does to the sum of strategies, weighted by reach and by how likely cards are."""
+        """Add the strategy of `player`, weighted by reach and by the probability of cards, to the sum of strategies."""
         how = learning_of(discount, averages=True)
         self._call("add_average", r, begin, end, player, self._likely[player][r], how, reach, total)
 
@@ -121,7 +126,7 @@ class DeviceJointGame(JointGame):
         *,
         restricted: bool,
     ) -> None:
-        """Add regrets of `player`, and match the strategy to them."""
+        """Add regrets of `player`, and update the strategy by regret matching."""
         how = learning_of(discount, regrets=True, restricted=restricted)
         self._call("learn", r, begin, end, player, how, value, regret, strategy)
 
@@ -134,6 +139,6 @@ class DeviceJointGame(JointGame):
         self._kernel(kernel)(grid, (BLOCK,), (*self._betting, where, self._bucket[player][r], *given))
 
     def _add_up(self, player: int, r: int, values: FloatArray) -> FloatArray:
-        """[block, sequence] values of the sequences of a round, summed up over those that continue one of `r` − 1."""
+        """Sum the values of a round's sequences over those with one prefix in round `r` − 1: [block, sequence]."""
         summed: FloatArray = values @ self._parents[player][r]
         return summed

@@ -1,7 +1,7 @@
 """Compiled loops of `joint`: reach down and values up a range of betting nodes, with vectors over bucket sequences.
 
 A range holds whole blocks of one round. Vectors are [node of the range, sequence]; tables are over the slots of the
-abstract game, with the actions of (decision, bucket) side by side. `bucket` is [sequence] of the player who acts.
+abstract game, with the actions of each (decision, bucket) adjacent. `bucket` [sequence] belongs to the player who acts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def push_reach(
     strategy: FloatArray,
     reach: FloatArray,
 ) -> None:
-    """Write the reach of `player` at all nodes of a range, from that at the openings of its blocks."""
+    """Write the reach of `player` at all nodes of a range, from the reach at the first nodes of its blocks."""
     for node in range(begin, end):
         actor = nodes.actor[node]
         if actor < 0:
@@ -56,7 +56,7 @@ def add_average(
     reach: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Add what `player` does to the sum of strategies, weighted by reach and by how `likely` [sequence] cards are."""
+    """Add the strategy of `player` to the sum, weighted by reach and by the cards' probability `likely` [sequence]."""
     for node in range(begin, end):
         if nodes.actor[node] != player:
             continue
@@ -81,7 +81,7 @@ def pull_values(
     strategy: FloatArray,
     value: FloatArray,
 ) -> None:
-    """Write the values to `player`, who follows a strategy, at all nodes of a range from those at its ends."""
+    """Write the values of `player`, who follows a strategy, at all nodes of a range, from the values at its ends."""
     for node in range(end - 1, begin - 1, -1):
         actor = nodes.actor[node]
         if actor < 0:
@@ -111,9 +111,9 @@ def respond(
     strategy: FloatArray,
     value: FloatArray,
 ) -> None:
-    """As `pull_values`, for a player who takes in each bucket the action that is worth most, and writes it down.
+    """Like `pull_values`, for a player who takes the best action in each bucket, and write this action to `strategy`.
 
-    What an action is worth in a bucket is the sum over the sequences that end there.
+    The value of an action in a bucket is the sum over the bucket's sequences.
     """
     for node in range(end - 1, begin - 1, -1):
         if nodes.actor[node] == player:
@@ -150,10 +150,10 @@ def learn(
     gain: FloatArray,
     strategy: FloatArray,
 ) -> None:
-    """Add regrets of `player` at the decisions of a range, and match the strategy to them; `gain` [slot] is scratch.
+    """Add regrets of `player` at the decisions of a range, and update the strategy; `gain` [slot] is scratch.
 
-    A predictive strategy is matched to regrets as if a share of the last ones came once more. Where the player is
-    `restricted`, values are those of what was played, and regrets are still those of the strategy.
+    A predictive strategy is computed as if a share of the last regrets occurred once more. If the player is
+    `restricted`, values are those of the strategy actually played, while regrets are relative to the learnt strategy.
     """
     for node in range(begin, end):
         if nodes.actor[node] != player:
@@ -168,7 +168,7 @@ def learn(
             for s in range(len(here)):
                 gain[bucket[s] * count + a] += there[s] - here[s]
         for base in range(0, size, count):
-            beyond = 0.0  # what the strategy is worth more than what was played
+            beyond = 0.0  # value of the learnt strategy minus that of the played one
             if restricted:
                 for a in range(count):
                     beyond += strategy[first[node] + base + a] * gain[base + a]

@@ -1,4 +1,4 @@
-"""Compiled learning of `vector`: how the values and the reach of a walk enter the tables of regrets and averages."""
+"""Compiled updates of CFR: how the values and the reach of a walk enter the tables of regrets and averages."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from kilt.tree.vector_kernels import follow
 
 
 class PlayerTables(NamedTuple):
-    """What a player has learnt. In the identity layout a walk updates the tables on each board, once.
+    """Regrets and averages of one player. In the identity layout, a walk updates the tables on each board, once.
 
-    Boards and hands that share a bucket share an entry: there a walk first accumulates what all of them add.
+    In a layout with buckets, boards and hands share entries, and a walk first sums the contributions of all of them.
     """
 
     layout: TableLayout
-    strategy: Table  # what regret matching makes probabilities of: the regrets, or those that are predicted
+    strategy: Table  # input of regret matching: the regrets, or the predicted ones
     regret: Table
     average: Table  # sums of strategies
-    averaged: bool  # whether strategies are added up
-    rows: IntArray  # the rows of the player's decisions in their order, in a layout with buckets
-    sums: Table  # [part, row, column] what a walk adds to the regrets or to the average; empty without buckets
-    fixed: Table = np.zeros((0, 0))  # what a restricted player is held to, see `counter`; empty for others
+    averaged: bool  # whether strategies are summed
+    rows: IntArray  # rows of the player's decisions in ascending order, in a layout with buckets
+    sums: Table  # [part, row, column] sums of a walk for the regrets or the average; empty without buckets
+    fixed: Table = np.zeros((0, 0))  # fixed strategy of a restricted player, see `counter`; otherwise empty
     coin: float = 0.0  # the probability that such a player follows `fixed`, drawn before the game; 0: at each decision
-    # [decision, 2] first row and number of actions, where a player is restricted without a coin
+    # [decision, 2] first row and number of actions, for a player restricted without a coin
     decisions: IntArray = np.zeros((0, 2), dtype=np.int64)
 
 
 class RootChoice(NamedTuple):
-    """What a player decides with each hand before the game begins, learnt by regret matching: see `solve.resolve`.
+    """A player's decision for each hand before the game begins, learnt by regret matching: see `solve.resolve`.
 
-    It changes the reach with which the player's hands come to the root, and nothing else.
+    It only changes the reach with which the player's hands begin the game.
     """
 
-    player: int  # who decides; −1 where nobody does
-    joint: bool  # whether it is one choice of a hand, in place of one for each hand between the game and `value`
-    weight: FloatArray  # [hand] the reach of a hand that begins the game for certain
-    least: FloatArray  # [hand] the share of it that has no choice, where each hand has its own
-    value: FloatArray  # [hand] what the alternative to the game is worth, weighted by the other player's reach
-    regret: FloatArray  # [2, hand] of the game and of the alternative; a joint choice has the first alone
+    player: int  # the player who decides; −1: none
+    joint: bool  # whether the player picks a hand, rather than playing or taking `value` with each hand
+    weight: FloatArray  # [hand] reach of a hand that certainly plays the game
+    least: FloatArray  # [hand] share of the reach that has no choice, if each hand chooses separately
+    value: FloatArray  # [hand] value of the alternative to the game, weighted by the other player's reach
+    regret: FloatArray  # [2, hand] for the game and the alternative; a joint choice uses only the first
 
 
 NO_CHOICE = RootChoice(-1, False, np.zeros(0), np.zeros(0), np.zeros(0), np.zeros((2, 0)))
@@ -55,7 +55,7 @@ NO_CHOICE = RootChoice(-1, False, np.zeros(0), np.zeros(0), np.zeros(0), np.zero
 def update_average(
     reach: FloatArray, child: int, start: Hand, end: Hand, weight: float, kept: float, average: Table, row: int
 ) -> None:
-    """Add the reach after an action to the sum of strategies, and discount that."""
+    """Discount the sum of strategies, and add the reach after an action."""
     share, left = reach.dtype.type(weight), reach.dtype.type(kept)
     for hand in range(start, end):
         average[row, hand] = averaged(average[row, hand], reach[child, hand], share, left)
@@ -73,7 +73,7 @@ def update_regrets(
     regret: Table,
     row: int,
 ) -> None:
-    """Add what an action is worth more than the strategy, unless it is `noise`, and discount the sum."""
+    """Add the regret of an action, unless it is below `noise`, and discount the sum."""
     number = value.dtype.type
     above, below, weight = number(discount.above), number(discount.below), number(discount.weight)
     least, zero = number(noise), number(0)
@@ -100,7 +100,7 @@ def predict_regrets(
     row: int,
     prediction: Table,
 ) -> None:
-    """Write what the regrets will be if the last ones come once more."""
+    """Write the predicted regrets: those after the last regrets occurred once more."""
     number = value.dtype.type
     share, least, one = number(weight), number(noise), number(1)
     for hand in range(start, end):
@@ -121,7 +121,7 @@ def accumulate_reach(
     part: int,
     row: int,
 ) -> None:
-    """Add the reach after an action to the sums of the buckets, by the weight of the board."""
+    """Add the reach after an action to the sums of buckets, weighted by the board."""
     for hand in range(start, end):
         sums[part, row, bucket[board, hand]] += weight * reach[child, hand]
 
@@ -140,7 +140,7 @@ def accumulate_regrets(
     part: int,
     row: int,
 ) -> None:
-    """Add what an action is worth more than the strategy to the sums of the buckets, by the weight of the board."""
+    """Add the regret of an action to the sums of buckets, weighted by the board."""
     for hand in range(start, end):
         sums[part, row, bucket[board, hand]] += weight * (value[child, hand] - value[here, hand])
 
@@ -157,7 +157,7 @@ def add_average(
     discount: Discount,
     vectors: Vectors,
 ) -> None:
-    """Add the opponent's strategy in a block, weighted by the opponent's own reach, to the average."""
+    """Add the opponent's strategy in a block to the average, weighted by the opponent's own reach."""
     reach, average, sums, bucket = vectors.reach, theirs.average, theirs.sums, theirs.layout.bucket
     given = theirs.layout.given
     weight, kept = discount.average_weight, discount.average
@@ -199,9 +199,9 @@ def add_regrets(
     discount: Discount,
     vectors: Vectors,
 ) -> None:
-    """Add to the regrets of the player's actions in a block what each is worth more than the strategy.
+    """Add the regrets of the player's actions in a block: the value of each action minus that of the strategy.
 
-    Who is restricted plays something else than what was learnt: there, values are replaced by what that is worth.
+    A restricted player does not play the learnt strategy: its values are replaced by those of the learnt one.
     """
     value, regret, sums, bucket = vectors.value, own.regret, own.sums, own.layout.bucket
     given = own.layout.given
@@ -238,7 +238,7 @@ def add_regrets(
 
 @kernel
 def begin_game(root: RootChoice, prior: FloatArray) -> None:
-    """Write to `prior` [player, hand] the reach of the hands that begin the game, by regret matching."""
+    """Write the reach of the hands that begin the game to `prior` [player, hand], by regret matching."""
     regret, weight = root.regret, root.weight
     total, possible = 0.0, 0
     for hand in range(len(weight)):
@@ -257,7 +257,7 @@ def begin_game(root: RootChoice, prior: FloatArray) -> None:
 
 @kernel
 def learn_root(root: RootChoice, result: FloatArray, discount: Discount, prior: FloatArray) -> None:
-    """Learn from a walk of the player what it is worth to begin the game with each hand, and write the new `prior`.
+    """Update the root decision with a walk's values of beginning the game with each hand, and write the new `prior`.
 
     `result` [hand] is weighted by the other player's reach, like `root.value`.
     """
@@ -281,7 +281,7 @@ def learn_root(root: RootChoice, result: FloatArray, discount: Discount, prior: 
 
 @kernel
 def restrict(tables: PlayerTables) -> None:
-    """Write what a restricted player plays: `fixed`, and regret matching for what that leaves [Johanson16 eq. 6.1]."""
+    """Write a restricted player's strategy: `fixed`, and regret matching for the rest [Johanson16 eq. 6.1]."""
     fixed, regret, played = tables.fixed, tables.regret, tables.strategy
     for d in range(len(tables.decisions)):
         first, actions = tables.decisions[d]
@@ -308,7 +308,7 @@ def blend(
     fixed: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Write the reach of an opponent who follows one of two strategies, by a coin thrown before the game."""
+    """Write the reach of an opponent who follows one of two strategies, chosen by a coin toss before the game."""
     depth = visit.depth
     begin, end = np.uint64(scope.theirs[depth, 0]), np.uint64(scope.theirs[depth, 1])
     share, rest = total.dtype.type(coin), total.dtype.type(1 - coin)
@@ -328,9 +328,9 @@ def blend(
 
 @inlined
 def entered(board: int, hands: IntArray, lasting: bool, columns: int) -> tuple[int, int, int]:
-    """The board of a round and its hands, from … to …, that a walk has entered into a row; −1 and all columns if not.
+    """Board, first and end hand that a walk has entered into a row; −1 and all columns if this cannot be narrowed down.
 
-    These are enough where one board was drawn for few hands, and a row keeps, for `lasting`, what nothing is added to.
+    It can if a single board was sampled for few hands, and if a row keeps (`lasting`) entries that nothing is added to.
     """
     if lasting and board >= 0 and hands[1] - hands[0] < columns:
         return board, hands[0], hands[1]
@@ -339,9 +339,9 @@ def entered(board: int, hands: IntArray, lasting: bool, columns: int) -> tuple[i
 
 @kernel
 def conclude(own: PlayerTables, theirs: PlayerTables, noise: float, discount: Discount, scope: Scope) -> None:
-    """Enter what a walk has accumulated for buckets into the player's regrets and the opponent's average.
+    """Enter the sums of a walk over buckets into the player's regrets and the opponent's average.
 
-    The sums are left empty. Hands may share a column: nothing is left to be entered for the second of them.
+    The sums are then reset to 0. Several hands may share a column, which is entered only once.
     """
     regret, sums, layout, r = own.regret, own.sums, own.layout, 0
     weight, above, below = discount.weight, discount.above, discount.below
@@ -379,7 +379,7 @@ def conclude(own: PlayerTables, theirs: PlayerTables, noise: float, discount: Di
 def enter(
     tables: PlayerTables, rows: IntArray, columns: IntArray, learning: bool, noise: float, discount: Discount
 ) -> None:
-    """Enter what a walk has accumulated for buckets in some rows and columns: into regrets, or into the average."""
+    """Enter the sums over buckets in some rows and columns into the regrets or into the average."""
     regret, average, sums = tables.regret, tables.average, tables.sums
     weight, above, below = discount.weight, discount.above, discount.below
     for row in rows:

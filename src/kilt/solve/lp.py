@@ -1,15 +1,16 @@
-"""The sequence-form linear programme: the exact equilibrium of a small game, to judge all other solvers by.
+"""The sequence-form linear programme: the exact equilibrium of a small game, as a reference for all other solvers.
 
-A player who remembers everything has one *sequence* of own actions to each information set, so a strategy can be
-written as a realisation plan: for each sequence, the probability that the player does all they must for it. The plan of
-the empty sequence is 1, and what reaches an information set is shared out among its actions: linear equations, E x = e
-for player 0 and F y = f for player 1. With A the payoff of each pair of sequences, player 0 looks for
+With perfect recall, each information set is reached by exactly one *sequence* of its player's own actions. A strategy
+can then be written as a realisation plan: for each sequence, the probability that the player takes all its actions. The
+plan of the empty sequence is 1, and the probability of the sequence that leads to an information set is split among its
+actions: linear equations, E x = e for player 0 and F y = f for player 1. With A the payoff of each pair of sequences,
+player 0 solves
 
     max over x of min over y of xᵀ A y  =  max fᵀ q  subject to  Fᵀ q ≤ Aᵀ x,  E x = e,  x ≥ 0,
 
-the second form by the duality of the inner problem: q is what player 1 concedes from each information set on. The plan
-y comes out as the multipliers of Fᵀ q ≤ Aᵀ x. D. Koller, N. Megiddo, B. von Stengel: Fast algorithms for finding
-randomized strategies in game trees, STOC 1994; [Johanson16 §9.2] tells what it made possible.
+where the second form follows from the duality of the inner problem: q are player 1's concessions from each information
+set on. The plan y is the multipliers of Fᵀ q ≤ Aᵀ x. See D. Koller, N. Megiddo, B. von Stengel: Fast algorithms for
+finding randomized strategies in game trees, STOC 1994; [Johanson16 §9.2] describes its applications.
 """
 
 from __future__ import annotations
@@ -30,22 +31,22 @@ from kilt.solve.solver import TableState, normalised
 from kilt.tree.flat import FlatNodes
 from kilt.tree.walk_kernels import own_reach
 
-Sequences = npt.NDArray[np.int64]  # each by the slot of its last action; −1 is the empty one
+Sequences = npt.NDArray[np.int64]  # slot of the last action of each sequence; −1: the empty sequence
 
-TOLERANCE = 1e-10  # the finest that HiGHS takes
-NEVER = 1e-12  # a sequence less likely than this is not played: what is left of it is rounding
+TOLERANCE = 1e-10  # the smallest that HiGHS accepts
+NEVER = 1e-12  # smaller probabilities of sequences are rounding errors
 
 
 @dataclass(frozen=True)
 class Equilibrium:
-    """Optimal play for both, and what it is worth."""
+    """Optimal strategies of both players, and the game value."""
 
     value: float  # to player 0, in chips per game
-    strategy: FloatArray  # [slot] uniform at information sets that their player's own actions never lead to
+    strategy: FloatArray  # [slot] uniform at information sets that the player's own actions never reach
 
 
 def solve_lp(nodes: FlatNodes) -> Equilibrium:
-    """Solve a flat tree with perfect recall; the payoffs of player 1 are those of player 0 with the sign changed.
+    """Solve a zero-sum game with perfect recall, given as a flat tree.
 
     >>> from kilt.games import load_game
     >>> from kilt.tree.flat import flat_tree
@@ -61,23 +62,24 @@ def solve_lp(nodes: FlatNodes) -> Equilibrium:
 
 
 def solve_restricted(nodes: FlatNodes, restriction: Restriction) -> Equilibrium:
-    """The exact answer to an opponent who is held to a strategy in part [Johanson16 §§6.1, 6.5.1].
+    """The exact counter-strategy to a partly restricted opponent [Johanson16 §§6.1, 6.5.1].
 
-    With a coin of p it is a restricted Nash response: max p · xᵀ A ŷ + (1 − p) fᵀ q. Without one it is a data-biased
-    response: the opponent's plans obey y(Ia) ≥ P_conf(I) σ(I, a) y(before I), whose multipliers g ≥ 0 are new unknowns.
+    With a coin of probability p this is a restricted Nash response: max p · xᵀ A ŷ + (1 − p) fᵀ q. Without one it is a
+    data-biased response: the opponent's plans satisfy y(Ia) ≥ P_conf(I) σ(I, a) y(before I), whose multipliers g ≥ 0
+    are additional unknowns.
 
     Parameters
     ----------
     nodes : FlatNodes
         A game with perfect recall.
     restriction : Restriction
-        The opponent; the other player answers.
+        Restriction of the opponent; the counter-strategy is for the other player.
 
     Returns
     -------
     Equilibrium
-        The value to the player who answers in the restricted game, in chips per game, and their strategy; that of the
-        opponent is the one they are held to, scaled.
+        The counter-strategy and its value in the restricted game, in chips per game. The opponent's part of the
+        strategy is the one that the opponent is restricted to, normalised.
     """
     player, coin = 1 - restriction.player, restriction.coin
     form, fixed = _sequence_form(nodes, player), np.asarray(restriction.fixed, dtype=np.float64)
@@ -94,23 +96,23 @@ def solve_restricted(nodes: FlatNodes, restriction: Restriction) -> Equilibrium:
 
 
 def safe_response(nodes: FlatNodes, player: int, strategy: FloatArray, safety: float) -> Equilibrium:
-    """The most that a player can win from a strategy while giving up at most `safety` [Johanson16 §6.2].
+    """The highest value against a strategy while giving up at most `safety` [Johanson16 §6.2].
 
     Parameters
     ----------
     nodes : FlatNodes
         A game with perfect recall.
     player : int
-        Who answers.
+        The player who responds.
     strategy : ndarray, shape (slots,)
-        The opponent's part of it is answered.
+        Contains the opponent's strategy.
     safety : float
-        ε: chips per game that a best response may win from the answer beyond the value of the game.
+        ε, in chips per game: the most that a best response to the result may win above the value of the game.
 
     Returns
     -------
     Equilibrium
-        What the answer wins, and the profile of the answer and the strategy.
+        The value of the response, and the profile of the response and the opponent's strategy.
     """
     form = _sequence_form(nodes, player)
     value = -float(_maximise(form, None, 1.0).fun)
@@ -119,17 +121,17 @@ def safe_response(nodes: FlatNodes, player: int, strategy: FloatArray, safety: f
 
 
 class SequenceForm(NamedTuple):
-    """A game as its sequence form: one player's plans against the other's."""
+    """A game in sequence form: one player's plans against the other's."""
 
     player: int
-    owner: ByteArray  # [slot] whose it is
-    number: Sequences  # [slot + 1] of a sequence among its player's; the empty one is 0 and stands last, at −1
-    mine: csr_array  # E: what makes a plan of the player
-    theirs: csr_array  # F: … of the opponent
+    owner: ByteArray  # [slot] player to act
+    number: Sequences  # [slot + 1] number among the player's sequences; the empty one is 0, at index −1
+    mine: csr_array  # E: the equations of the player's plans
+    theirs: csr_array  # F: those of the opponent's plans
     payoff: csr_array  # A: [own sequence, theirs] to the player
 
     def against(self, nodes: FlatNodes, strategy: FloatArray) -> FloatArray:
-        """[own sequence] what each is worth against the opponent's part of a strategy: A ŷ."""
+        """Values of the player's sequences against the opponent's part of a strategy, [own sequence]: A ŷ."""
         reach = np.empty(len(self.owner))
         own_reach(nodes, np.ascontiguousarray(strategy), 1 - self.player, reach)
         plan = np.append(1.0, reach[self.owner != self.player])
@@ -137,7 +139,7 @@ class SequenceForm(NamedTuple):
         return worth
 
     def profile(self, nodes: FlatNodes, solution: FloatArray, strategy: FloatArray) -> FloatArray:
-        """[slot] the player's plan as a strategy, beside the opponent's part of another."""
+        """Combine the player's plan, as a strategy, with the opponent's part of `strategy`: [slot]."""
         plan = np.array(strategy, dtype=np.float64)
         own = solution[1 : self.mine.shape[1]]
         plan[self.owner == self.player] = np.where(own > NEVER, own, 0.0)
@@ -145,9 +147,11 @@ class SequenceForm(NamedTuple):
 
 
 def _sequence_form(nodes: FlatNodes, player: int) -> SequenceForm:
-    """The sequence form of a game from a player's side; GameError where it is not zero-sum, or somebody forgets."""
+    """Return the sequence form from a player's side. Raises GameError without zero sum or perfect recall."""
     if nodes.surplus.size:
-        raise GameError("with this tilt the game is not zero-sum, as its linear programme must be: use one of CFR's")
+        raise GameError(
+            "the game with this tilt is not zero-sum, as the linear programme requires: use a solver of the CFR family"
+        )
     last, reach = _walk(nodes)
     _check_recall(nodes, last)
     owner = np.repeat(nodes.infoset_player, np.diff(nodes.infoset_start))
@@ -198,7 +202,7 @@ def _maximise(
 
 
 class Exact(TableState):
-    """The linear programme in the clothes of an iterative solver: it is done after one step."""
+    """The linear programme with the interface of an iterative solver: finished after one step."""
 
     KEPT = ("strategy",)
 
@@ -208,20 +212,20 @@ class Exact(TableState):
         self.strategy = normalised(np.zeros(int(nodes.infoset_start[-1])), nodes)
 
     def step(self, iterations: int) -> None:
-        """Solve the game, once."""
+        """Solve the game, at the first call."""
         if not self.iterations:
             self.strategy = solve_lp(self.nodes).strategy
         self.iterations += iterations
 
     def average(self) -> FloatArray:
-        """[slot] the solution."""
+        """The solution, [slot]."""
         return self.strategy
 
     current = average
 
 
 def _walk(nodes: FlatNodes) -> tuple[Sequences, FloatArray]:
-    """[player, node] the sequence that leads there, and [node] how likely chance is to do its part."""
+    """Sequences that lead to each node, [player, node], and chance's probability of reaching it, [node]."""
     last = np.full((2, len(nodes.parent)), -1, dtype=np.int64)
     reach = np.ones(len(nodes.parent))
     for start, end in zip(nodes.level[1:-1], nodes.level[2:], strict=True):
@@ -236,20 +240,20 @@ def _walk(nodes: FlatNodes) -> tuple[Sequences, FloatArray]:
 
 
 def _check_recall(nodes: FlatNodes, last: Sequences) -> None:
-    """Every information set comes after one sequence of its player; GameError where it comes after several."""
+    """Raise GameError unless every information set follows exactly one sequence of its player."""
     acting = np.flatnonzero(nodes.actor >= 0)
     infoset = nodes.infoset[acting]
     forgetful = np.unique(infoset[last[nodes.actor[acting], acting] != nodes.infoset_after[infoset]])
     if len(forgetful):
         raise GameError(
-            f"{len(forgetful):,} of {len(nodes.infoset_after):,} information sets, first number {forgetful[0]}, come "
-            "after different actions of their own player, who must have forgotten them: the linear programme needs "
+            f"{len(forgetful):,} of {len(nodes.infoset_after):,} information sets, first number {forgetful[0]}, follow "
+            "different actions of their own player, so the player has forgotten some: the linear programme needs "
             "perfect recall; use a solver of the CFR family"
         )
 
 
 def _equations(player: int, nodes: FlatNodes, number: Sequences) -> csr_array:
-    """What makes a plan over a player's sequences: 1 for the empty one; at each information set, out − in = 0."""
+    """Equations of a player's plans: 1 for the empty sequence; for each information set, out − in = 0."""
     sizes = np.diff(nodes.infoset_start)
     sets = np.flatnonzero(nodes.infoset_player == player)
     slots = np.flatnonzero(np.repeat(nodes.infoset_player, sizes) == player)

@@ -1,12 +1,12 @@
-"""Against whom players learn, and what is drawn for it.
+"""The opponents that players learn against, and the sampling schemes.
 
 ==========  ========================================================================================================
-`scheme`    the boards and hands that a walk covers: all of them, or drawn (Johanson, Bard, Lanctot, Gibson and
-            Bowling 2012; [Johanson16 algorithm 1]). Public chance sampling ``pcs`` draws boards; ``opcs`` the
-            opponent's hand too, ``spcs`` the own hand, ``cs`` both
-`opponent`  ``abstract``: one with the same view of the cards, the other player of self-play. ``real``: one who learns
-            too, and sees all cards. ``response``: a best response, as in CFR-BR [Johanson16 chapter 4], which sees all
-            cards; with a trunk, a hybrid that learns in the first rounds and responds after them [Johanson16 §4.3]
+`scheme`    the boards and hands that a walk covers: all, or sampled ones (Johanson, Bard, Lanctot, Gibson and Bowling
+            2012; [Johanson16 algorithm 1]). Public chance sampling ``pcs`` samples boards; ``opcs`` also the
+            opponent's hand, ``spcs`` also the player's hand, ``cs`` both hands
+`opponent`  ``abstract``: the other player of self-play, with the same view of the cards. ``real``: an opponent who also
+            learns, and sees all cards. ``response``: a best response that sees all cards, as in CFR-BR [Johanson16
+            chapter 4]; with a trunk, a hybrid that learns in the first rounds and responds after them [Johanson16 §4.3]
 ==========  ========================================================================================================
 """
 
@@ -35,31 +35,36 @@ OPPONENTS = ABSTRACT, REAL, RESPONSE = "abstract", "real", "response"
 
 
 class Opponent(NamedTuple):
-    """Whom players learn against: an opponent who sees all cards has a table, and turns of its own."""
+    """The opponent that players learn against. One who sees all cards has a separate table and separate turns."""
 
     name: str  # one of `OPPONENTS`
-    tasks: IntArray  # [round] FOLLOW to learn, ANSWER to respond
+    tasks: IntArray  # [round] FOLLOW: learns, ANSWER: responds
     scheme: Scheme
     layout: TableLayout
-    groups: tuple[tuple[Turn, ...], ...]  # the turns of an iteration, for each seat where seats are apart
-    stride: int  # numbers of walks in an iteration: walks with the same number draw the same boards
+    groups: tuple[tuple[Turn, ...], ...]  # the turns of an iteration, grouped by seat if seats learn independently
+    stride: int  # walk numbers per iteration; walks with the same number sample the same boards
 
     @classmethod
     def of(cls, game: VectorGame, name: str, scheme: str | Scheme, trunk: int, *, hands: bool) -> Opponent:
-        """An opponent by name.
+        """Return an opponent by name.
 
         Parameters
         ----------
         game : VectorGame
-            The game as it is.
+            The unabstracted game.
         name : str
             One of `OPPONENTS`.
         scheme : str or Scheme
-            What is drawn for a walk, a name of `SCHEMES`; a best response draws boards as its trunk needs them.
+            What a walk samples, a name in `SCHEMES`; a best response samples boards as its trunk needs them.
         trunk : int
             Number of rounds in which a best response learns.
         hands : bool
-            Whether the player sees all hands too, not buckets of them.
+            Whether the player also sees all hands, rather than buckets.
+
+        Raises
+        ------
+        GameError
+            If a name is unknown, or the trunk is too long.
         """
         for what, given, known in (("sampling scheme", scheme, SCHEMES), ("opponent", name, OPPONENTS)):
             if isinstance(given, str) and given not in known:
@@ -67,8 +72,8 @@ class Opponent(NamedTuple):
         drawn = SCHEMES[scheme] if isinstance(scheme, str) else scheme
         if name == ABSTRACT:
             return cls(name, _learning(game), drawn, game.layouts[0], (SELF_PLAY,), 2)
-        # An opponent who is not the other player learns first, in each seat; runs that can still be resumed have had
-        # both seats respond on the same boards.
+        # An opponent other than the second player learns first, in each seat. In runs of earlier versions, which can
+        # still be resumed, both seats responded on the same boards.
         alike = name == RESPONSE and hands
         offsets = (0, 0) if alike else (0, 1)
         groups = tuple(
@@ -80,7 +85,7 @@ class Opponent(NamedTuple):
 
     @property
     def apart(self) -> bool:
-        """Whether this is not the other player."""
+        """Whether the opponent is not the other player of self-play."""
         return self.name != ABSTRACT
 
 
@@ -89,16 +94,16 @@ def _learning(game: VectorGame) -> IntArray:
 
 
 def _hybrid(game: VectorGame, trunk: int) -> tuple[IntArray, Scheme, TableLayout]:
-    """What the opponent of CFR-BR does, draws and keeps.
+    """Return what the opponent of CFR-BR does in each round, what it samples, and the layout of its table.
 
-    It learns in the first `trunk` rounds and responds in those after them [Johanson16 §4.3]. The boards that lead out
-    of the trunk are drawn, so that an iteration needs the responses on one of them alone. Where the last round is all
-    there is after the trunk, these are all that is kept. A trunk of no rounds is a best response everywhere, with all
-    boards.
+    It learns in the first `trunk` rounds and responds in later ones [Johanson16 §4.3]. The boards at the end of the
+    trunk are sampled, so that an iteration needs the responses on one of them only. If only the last round follows the
+    trunk, the table stores nothing but these responses. With a trunk of no rounds, the opponent responds everywhere, on
+    all boards.
     """
     tree, rounds, identity = game.tree, len(game.tree.rows), game.layouts[0]
     if not 0 <= trunk < rounds:
-        raise GameError(f"the trunk is {trunk} rounds; {game.game.name} has {rounds}: give 0 to {rounds - 1}")
+        raise GameError(f"the trunk is {trunk} rounds; {game.game.name} has {rounds}: use 0 to {rounds - 1}")
     tasks = np.repeat([FOLLOW, ANSWER], [trunk, rounds - trunk])
     if not trunk:
         return tasks, FULL_WIDTH, identity
@@ -109,7 +114,7 @@ def _hybrid(game: VectorGame, trunk: int) -> tuple[IntArray, Scheme, TableLayout
 
 
 def decisions_of(game: VectorGame | BucketedGame, player: int) -> IntArray:
-    """[decision, 2] the first row and the number of actions of a player's decisions, in tables of a game."""
+    """First row and number of actions of each of a player's decisions in a game's tables, [decision, 2]."""
     if isinstance(game, BucketedGame):
         starts, vectors = game.layouts[0].start, game.game
         found = [

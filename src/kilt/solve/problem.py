@@ -1,8 +1,8 @@
-"""A game in the form that solvers work on, and the strategies that belong to it.
+"""Problems: a game in the form that solvers work on, with the strategies that belong to it.
 
-A small game is written out as a flat tree. A large one is walked with vectors of hands over its public tree. One that
-is too large for that is abstracted first: see `abstract_problem`. What holds for all three is `Problem`. How good a
-strategy is, `evaluate.judge` tells.
+A small game is expanded to a flat tree. A large one is walked over its public tree, with vectors of hands. One that is
+too large for that is abstracted first: see `abstract_problem`. `Problem` is the common base class. `evaluate.judge`
+evaluates strategies.
 
 >>> from kilt.games import load_game
 >>> from kilt.tree.flat import flat_tree
@@ -38,29 +38,32 @@ from kilt.tree.flat import FlatTree
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import Table
 
-# Forms of a game: its flat tree, its public tree with vectors of hands, that in subgames on disk, or an abstract game.
+# Forms of a game: flat tree, public tree with vectors of hands, the same in subgames on disk, or abstract game.
 FORMS = FLAT, VECTOR, DISK, ABSTRACT = "flat", "vector", "disk", "abstract"
-SINGLE = 1 << 30  # bytes: tables that would be larger in double precision are kept in single precision
+SINGLE = 1 << 30  # bytes; tables that would be larger in double precision have single precision
 
 
 class Walker(Protocol):
-    """A game as its public tree is walked. Strategies are tables of its own: on the host, on a GPU, in fixed point."""
+    """A game as its public tree is walked.
+
+    The type of its strategies depends on it: on the host, a GPU, fixed point.
+    """
 
     def expected_value(self, strategy: Any, /) -> float:
-        """What player 0 wins when both follow a strategy, in chips per game."""
+        """Winnings of player 0 when both players follow a strategy, in chips per game."""
 
     def response_values(self, strategy: Any, /) -> tuple[float, float]:
-        """What a best response to a strategy wins in seats 0 and 1, in chips per game."""
+        """Value of a best response to a strategy in seats 0 and 1, in chips per game."""
 
     def exploitability(self, strategy: Any, /) -> float:
-        """What best responses win more than the strategy itself, mean over both seats, in chips per game."""
+        """Mean over both seats of a best response's gain over the strategy itself, in chips per game."""
 
     def on_host(self, table: Any, /) -> Table:
-        """A table as an array of NumPy over (board, row) × hand."""
+        """Return a table as a NumPy array over (board, row) × hand."""
 
 
 class Problem(ABC):
-    """A game in one of its forms. Strategies for it are tables of the shape that its solvers use."""
+    """A game in one of its forms. Strategies are tables in the form that its solvers use."""
 
     form: ClassVar[str]
     against: Against | None
@@ -68,89 +71,92 @@ class Problem(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """What the game is called."""
+        """Name of the game."""
 
     @property
     @abstractmethod
     def fingerprint(self) -> str:
-        """A short name for the game in this form: two forms of a game have different ones."""
+        """Short hash of the game in this form; different forms of a game have different ones."""
 
     @property
     @abstractmethod
     def big_blind(self) -> float | None:
-        """Chips of the big blind, or of the ante; None where the game has neither."""
+        """Chips of the big blind, or of the ante; None if the game has neither."""
 
     @abstractmethod
     def uniform(self) -> Array:
-        """The strategy that takes all actions of a decision with equal probability."""
+        """Return the strategy that takes all actions of a decision with equal probability."""
 
     @abstractmethod
     def save(self, path: Path, strategy: Array, **figures: Any) -> None:
-        """Write a strategy to a folder, with figures about it that `load` gives back."""
+        """Save a strategy to a folder, with figures about it that `load` returns."""
 
     @abstractmethod
     def load(self, path: Path) -> tuple[Array, dict[str, Any]]:
-        """Read a strategy that was saved for this very problem, and the figures beside it."""
+        """Return a saved strategy and its figures. Raises an error if it was saved for another problem."""
 
     @property
     def real(self) -> Problem:
-        """The problem with the payoffs of the rules, by which strategies are judged and kept; itself if not tilted."""
+        """The problem with the payoffs of the rules, for evaluation; the problem itself if payoffs are not tilted."""
         return self
 
     @property
     def opponent(self) -> Against:
-        """Who the problem is `against`, by a model that fits this very problem."""
+        """The opponent that a counter-strategy is for, with a model that fits this problem.
+
+        Raises RunError if unset.
+        """
         if self.against is None:
             raise RunError("there is no model of an opponent to answer: use `kilt counter`, or give `against`")
         self.against.model.on(self.name, self.fingerprint, self.uniform().shape)
         return self.against
 
     def restriction(self, player: int) -> Restriction:
-        """How a player is held to the model that the problem is `against`, by a table of this form."""
+        """Return the restriction of a player to the model of the opponent, with a table of this form."""
         opponent = self.opponent
         return opponent.restriction(player, opponent.fixed())
 
     def mbb(self, chips: float) -> float | None:
-        """Convert chips per game to thousandths of a big blind per game; None where there is no big blind."""
+        """Convert chips per game to thousandths of a big blind per game; None if there is no big blind."""
         return None if self.big_blind is None else 1000 * chips / self.big_blind
 
 
 @dataclass(frozen=True)
 class FlatProblem(Problem):
-    """A game written out as a flat tree. Tables are over slots: an entry for each action of each information set."""
+    """A game expanded to a flat tree. Tables are over slots: one entry for each action of each information set."""
 
     form: ClassVar[str] = FLAT
 
     tree: FlatTree
     big_blind: float | None = None
-    untilted: FlatTree | None = None  # with the payoffs of the rules, where those of `tree` are tilted
+    untilted: FlatTree | None = None  # with the payoffs of the rules, if those of `tree` are tilted
     against: Against | None = None  # the opponent that a counter-strategy is for
 
     @cached_property
     def real(self) -> FlatProblem:
-        """The problem with the payoffs of the rules; itself if not tilted."""
+        """The problem with the payoffs of the rules; the problem itself if payoffs are not tilted."""
         return self if self.untilted is None else FlatProblem(self.untilted, self.big_blind)
 
     @property
     def name(self) -> str:
-        """What the game is called."""
+        """Name of the game."""
         return self.tree.name
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short name for the tree."""
+        """Short hash of the tree."""
         return tree_fingerprint(self.tree)
 
     def uniform(self) -> Array:
-        """[slot] equal probabilities for all actions of an information set."""
+        """Equal probabilities for all actions of an information set, [slot]."""
         return best_response.uniform(self.tree)
 
     def save(self, path: Path, strategy: Array, **figures: Any) -> None:
-        """Write a strategy to a folder, with the names of all information sets."""
+        """Save a strategy to a folder, with the names of all information sets."""
         Strategy.of(self.tree, strategy, **figures).save(path)
 
     def load(self, path: Path) -> tuple[Array, dict[str, Any]]:
-        """[slot] a strategy that was saved for this very tree, and the figures beside it."""
+        """Return a saved strategy, [slot], and its figures. Raises an error if it was saved for another tree."""
         strategy = Strategy.load(path)
         return strategy.on(self.tree), strategy.figures
 
@@ -162,14 +168,14 @@ class VectorProblem(Problem):
     form: ClassVar[str] = VECTOR
 
     game: VectorGame
-    dtype: npt.DTypeLike = np.float64  # of the tables of solvers
-    device: str = CPU  # where walks run
-    tables: int = 3  # that a GPU must have room for
+    dtype: npt.DTypeLike = np.float64  # type of the solvers' tables
+    device: str = CPU  # where walks run: "cpu" or "gpu"
+    tables: int = 3  # number of tables that a GPU must have memory for
     against: Against | None = None  # the opponent that a counter-strategy is for
 
     @cached_property
     def real(self) -> VectorProblem:
-        """The problem with the payoffs of the rules; itself if not tilted."""
+        """The problem with the payoffs of the rules; the problem itself if payoffs are not tilted."""
         rules, game = self.game.game, self.game
         if not isinstance(rules, TiltedGame):
             return self
@@ -177,13 +183,13 @@ class VectorProblem(Problem):
 
     @property
     def opponent(self) -> Against:
-        """Who the problem is `against`: what was seen of a hand was seen of all that differ from it by suits alone."""
+        """The opponent that a counter-strategy is for; observations of hands that are equal up to suits are pooled."""
         opponent = super().opponent
         return replace(opponent, model=replace(opponent.model, counts=self.game.pooled(opponent.model.counts)))
 
     @cached_property
     def walker(self) -> Walker:
-        """The game as it is walked: itself, or its copy on the GPU."""
+        """The game to walk: itself, or its copy on the GPU."""
         if self.device == CPU:
             return self.game
         from kilt.tree.gpu.device import DeviceGame  # imports the GPU library
@@ -192,45 +198,45 @@ class VectorProblem(Problem):
 
     @property
     def name(self) -> str:
-        """What the game is called."""
+        """Name of the game."""
         return self.game.game.name
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short name for the rules, and for the raises that the tree has of them."""
+        """Short hash of the rules and of the raises in the tree."""
         return game_fingerprint(self.game.game, self.game.menu)
 
     @property
     def big_blind(self) -> float | None:
-        """Chips of the big blind, or of the ante; None where the game has neither."""
+        """Chips of the big blind, or of the ante; None if the game has neither."""
         return big_blind_of(self.game.game)
 
     def uniform(self) -> Array:
-        """[row, hand] a table of zeros, which stands for equal probabilities."""
+        """A table of zeros, [row, hand], which means equal probabilities."""
         return self.game.table(self.dtype)
 
     def save(self, path: Path, strategy: Array, **figures: Any) -> None:
-        """Write a table to a folder as it is."""
+        """Save a table to a folder without normalising it."""
         VectorStrategy.of(self.game, self.walker.on_host(strategy), **figures).save(path)
 
     def load(self, path: Path) -> tuple[Array, dict[str, Any]]:
-        """[row, hand] a table that was saved for these very rules, mapped from its file, and the figures beside it."""
+        """Map a saved table, [row, hand], and return it with its figures. Raises an error if it has other rules."""
         strategy = VectorStrategy.load(path)
         return strategy.on(self.game), strategy.figures
 
 
 def require_device(device: str) -> str:
-    """A device by name; RunError where there is none of this name."""
+    """Return `device` if it is the name of a device. Raises RunError otherwise."""
     if device not in DEVICES:
         raise RunError(f"the device is {shortened(repr(device))}: use one of {', '.join(DEVICES)}")
     return device
 
 
 def precision_of(problem: Problem) -> str:
-    """The type of the numbers in a solver's tables, such as "float32"."""
+    """Type of the numbers in a solver's tables, such as "float32"."""
     return np.dtype(getattr(problem, "dtype", np.float64)).name
 
 
 def big_blind_of(game: Game) -> float | None:
-    """Chips of the big blind, or of the ante, of a game of poker; None for other games."""
+    """Chips of a poker game's big blind, or of its ante; None for other games."""
     return game.rules.big_blind if isinstance(game, Poker) else None

@@ -1,34 +1,34 @@
-"""Subgames solved anew, given what a blueprint has done before and would have done in them.
+"""Safe re-solving: solve a subgame again during play, given the blueprint's play before it and its values in it.
 
-A player who solves the subgame that play has come to knows the own range: it follows from the own strategy. The
-opponent's is a guess, and a strategy that is best against the guess may lose to somebody who comes with other hands.
-What the opponent's hands win against the blueprint is the remedy. If none of them wins more against the new strategy,
-then nobody wins more from the whole one either, whatever is done before. So the opponent first has a choice, hand by
-hand, in a *gadget* before the subgame.
+A player who re-solves the subgame that play has reached knows its own range, which follows from its own strategy. The
+opponent's range is only an estimate, and a strategy that is optimal against the estimate may lose to an opponent with
+other hands. The values of the opponent's hands against the blueprint solve this problem: if no hand gains more against
+the new strategy, then no opponent gains more from the combined strategy, whatever it does before the subgame. The
+subgame is therefore preceded by a *gadget*, in which the opponent has a choice for each hand.
 
 ==============  =====================================================================================================
-``unsafe``      no choice: the opponent has the range that is given
-``gadget``      each hand of the opponent plays the subgame, or takes what it wins against the blueprint (CFR-D: Burch,
-                Johanson and Bowling 2014). All that counts is that no hand wins more
-``max-margin``  the opponent picks the hand that gains most over the blueprint, or loses least: every hand is held as
-                far below it as can be (Moravčík, Schmid, Ha, Hladík and Gaukrodger 2016)
+``unsafe``      no choice: the opponent has the given range
+``gadget``      each hand of the opponent either plays the subgame or takes its value against the blueprint (CFR-D:
+                Burch, Johanson and Bowling 2014). The only goal is that no hand gains more
+``max-margin``  the opponent picks the hand that gains most over the blueprint, or loses least: the smallest margin of
+                all hands is maximised (Moravčík, Schmid, Ha, Hladík and Gaukrodger 2016)
 ==============  =====================================================================================================
 
-No tree is built for it. What the opponent chooses is the reach of the own hands at the root, learnt by regret matching
-from the root's values (`RootChoice`), while the solver is that of any other game.
+The gadget needs no tree. The opponent's choice determines the reach of its hands at the root, which is learnt by regret
+matching from the root's values (`RootChoice`); the solver is the same as for any other game.
 
-**Nested re-solving** (Brown and Sandholm 2017). A bet of the opponent that the tree does not have begins a subgame of
-its own: that after the bet. Its alternative is what the hand wins without it, by the actions that the tree has: values
-of the decision before the bet. So the bet gains nothing, for any hand, if it can be helped.
+**Nested re-solving** (Brown and Sandholm 2017). An opponent's bet that is missing in the tree starts a new subgame
+after the bet. The alternative of each hand is its value without this bet: that of the decision before the bet, with the
+actions in the tree. The bet then gains nothing for any hand, if the player can prevent it.
 
-**Depth limits** [Brown18]. A subgame may end with its first round. Where it ends, the player goes on by the blueprint;
-the opponent chooses, hand by hand, among several strategies for the rest. A player who was told one value for each end
-could rely on what the opponent does there; one who faces a choice cannot.
+**Depth limits** [Brown18]. A subgame may end with its first round. After it, the player follows the blueprint, and the
+opponent chooses, for each hand, among several strategies for the rest of the game. With a single value for each end,
+the player could exploit the opponent's fixed strategy after it; the choice prevents this.
 
 >>> from kilt.games import load_game
 >>> leduc = load_game("leduc")
->>> blueprint = [-0.5, -0.5, 2.5, 0, 0, 0]  # chips that queens, kings and aces of the second player have won so far
->>> for method in ("gadget", "max-margin"):  # how much less they win now: no hand wins more, or all lose alike
+>>> blueprint = [-0.5, -0.5, 2.5, 0, 0, 0]  # value of each of the second player's hands against the blueprint, in chips
+>>> for method in ("gadget", "max-margin"):  # margins: either no hand gains, or all lose the same
 ...     found = resolve(leduc, leduc.replay("cc/"), "Ks", 0, np.ones((2, 6)), blueprint, method=method, iterations=1000)
 ...     print(found.margins().round(1).tolist())
 [0.2, 0.2, 0.1, 0.0, 0.0]
@@ -61,30 +61,30 @@ from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import RESPOND, Table
 
 LeafValues: TypeAlias = Callable[[Subgame, Sequence[Betting]], Continuations]
-ITERATIONS = 100  # where neither they nor seconds are given
-GUESSED = 0.5  # share of the guessed range in the weights of hands that have a choice in the gadget; the rest is even
-ALIKE = 9  # digits after which values of hands are equal but for rounding
+ITERATIONS = 100  # default if neither iterations nor seconds are given
+GUESSED = 0.5  # share of the estimated range in the gadget's weights of hands; the rest is uniform
+ALIKE = 9  # digits to which the values of hands are compared
 
 
 @dataclass(frozen=True, eq=False)
 class Resolved:
-    """A subgame that was solved anew.
+    """The solution of a subgame.
 
     Attributes
     ----------
     game : VectorGame
-        Its public tree. The hands are `game.game.numbers` of `Deck.holes`.
+        The subgame on its public tree. Its hands are `game.game.numbers` of `Deck.holes`.
     table : ndarray, shape `game.shape`
-        The average strategies of both players: weights in proportion to probabilities. That of the opponent is one of
-        those against which the player's is good.
+        Average strategies of both players, not normalised. The opponent's is only one of those that the player's
+        strategy was optimised against.
     player : int
-        Who has solved it.
+        The player who re-solves.
     values : ndarray, shape (hands,), optional
-        What the opponent's hands could win instead, in chips, in the order of the subgame's hands.
+        Alternative values of the opponent's hands in chips, in the order of the subgame's hands.
     iterations : int
-        Of CFR.
+        Number of CFR iterations.
     seconds : float
-        That it took, with the making of the tree.
+        Time taken, including building the tree.
     """
 
     game: VectorGame
@@ -95,9 +95,9 @@ class Resolved:
     seconds: float
 
     def margins(self) -> FloatArray:
-        """[hand] chips that the opponent's best response wins less than `values` with each hand.
+        """Margin of each of the opponent's hands, [hand]: `values` minus its best-response value, in chips.
 
-        The strategy is safe where none is below 0.
+        The strategy is safe if no margin is negative.
         """
         won = self.game.hand_values(1 - self.player, RESPOND, self.table.astype(np.float64))
         return (0.0 if self.values is None else self.values) - won
@@ -122,70 +122,75 @@ def resolve(
     continued: LeafValues | None = None,
     device: str = CPU,
 ) -> Resolved:
-    """Solve a subgame anew for one player.
+    """Re-solve a subgame for one player.
 
     Parameters
     ----------
     game : Holdem
         The whole game.
     position : Betting
-        Where the subgame begins, with a player to act: such as ``game.replay("cr300c/")``. For nested re-solving, the
+        Start of the subgame, with a player to act: such as ``game.replay("cr300c/")``. For nested re-solving, the
         position after the opponent's bet.
     board : str or sequence of int
-        The public cards of that round.
+        Public cards of that round.
     player : int
-        Who solves it: 0 or 1. The other is the opponent.
+        The player who re-solves: 0 or 1. The other one is the opponent.
     ranges : array_like, shape (2, hands of the deck)
-        Weights of both players' hands here, in the order of `Deck.holes`: how likely each player is to have come here
-        with each hand, without regard to the other's cards. Hands with a card of the board count for nothing. Their
-        scale is of no importance. The opponent's is what ``unsafe`` takes for granted. For ``gadget`` it says which
-        hands matter more where not all can be held to their values; all matter. ``max-margin`` does not look at it.
+        Weights of both players' hands, in the order of `Deck.holes`: the probability that each player's own actions
+        lead here with each hand, ignoring the other player's cards. Hands with a card of the board are ignored, and a
+        common factor makes no difference. ``unsafe`` assumes that the opponent's range is correct. For ``gadget`` it
+        says which hands get more weight if not all can be held to their values. ``max-margin`` ignores it.
     values : array_like, shape (hands of the deck,), optional
         For ``gadget`` and ``max-margin``: chips that the opponent wins with each hand against the player's blueprint,
-        for the whole game as in `Holdem.payoffs` (who folds loses what the own hand has put in so far). For each hand
-        it is a mean over the player's hands that leave it, by the player's range: a counterfactual value divided by
-        the reach of those hands, and not multiplied by the opponent's own reach. Best-response values make the result
-        no worse than the blueprint against any opponent; values of the opponent's blueprint are a stricter goal, which
-        may not be reached. For nested re-solving, values of the opponent's decision before the bet. Hands that meet no
-        hand of the player, or have a card of the board, may have any finite number.
+        for the whole game as in `Holdem.payoffs` (a player who folds loses the chips already put in). The value of a
+        hand is a mean over the player's compatible hands, weighted by the player's range: the counterfactual value
+        divided by the reach of those hands, and not multiplied by the opponent's own reach. With best-response values,
+        the result is at least as good as the blueprint against any opponent; values of the opponent's blueprint are a
+        stricter goal, which may be unreachable. For nested re-solving, values of the opponent's decision before the
+        bet. Hands that are incompatible with the board or with all hands of the player may have any finite number.
     method : str
         One of `kilt.config.RESOLVE_METHODS`.
     menu : Menu, optional
-        Picks the raises of a no-limit game.
+        Selects the raises of a no-limit game.
     iterations : int, optional
-        Of CFR: the result depends on nothing else. 100 where `seconds` are not given either.
+        Number of CFR iterations, for reproducible results. Default: 100, if `seconds` is not given either.
     seconds : float, optional
-        After which what is found so far is returned, if `iterations` are not done before: for the tree and the
-        iterations. There is one iteration at least.
+        Time limit, including building the tree. At least one iteration is run.
     neglect : float
-        For ``gadget`` and ``max-margin``: hands with less than this share of the largest weight in the opponent's range
-        are taken never to be held. Iterations take less time by as many hands as are left out. With 0 none is, and the
-        result is safe against all.
+        For ``gadget`` and ``max-margin``: the opponent's hands with less than this share of its range's largest weight
+        are ignored, which makes iterations faster. With 0 no hand is ignored, and the result is safe against any
+        opponent.
     threads : int
-        That share the boards to come.
+        Number of threads, which share the boards to come.
     dtype : data type
-        Of the tables.
+        Type of the tables.
     trust : float
-        For ``gadget``, from 0 to 1: the probability that the opponent has the given range and no choice, in place of
-        any hand and a choice. With 0 all that counts is that no hand wins more than by the blueprint, whatever the
-        range is; 1 is ``unsafe``.
+        For ``gadget``, from 0 to 1: probability that the opponent has the given range and no choice, rather than any
+        hand and a choice. With 0, the only goal is that no hand gains over the blueprint, whatever the range; 1 is
+        ``unsafe``.
     continued : callable, optional
-        A depth limit: the subgame ends with its first round, and this tells, of the subgame and of the positions where
-        it ends, what they are worth. See `kilt.search.continuations`. Not on a GPU.
+        Depth limit: the subgame ends with its first round, and this function returns the values of its ends, given the
+        subgame and these positions. See `kilt.search.continuations`. Not available on a GPU.
     device : str
-        Where walks run: "cpu", or "gpu" for an NVIDIA graphics card. What the opponent chooses before the subgame is
-        learnt on the CPU.
+        Where walks run: "cpu", or "gpu" for an NVIDIA graphics card. The opponent's choice before the subgame is learnt
+        on the CPU.
 
     Returns
     -------
     Resolved
+        The subgame and the strategies of both players in it.
+
+    Raises
+    ------
+    GameError
+        If an argument is invalid, or if `values` are missing for a method that needs them.
     """
     begun = monotonic()
     weights = np.array(ranges, dtype=np.float64)
     if method not in RESOLVE_METHODS:
-        raise GameError(f"unknown way to re-solve {method!r}: use one of {', '.join(RESOLVE_METHODS)}")
+        raise GameError(f"unknown method of re-solving {method!r}: use one of {', '.join(RESOLVE_METHODS)}")
     if require_device(device) != CPU and continued is not None:
-        raise GameError("walks on a GPU know no depth limit: leave out `continued`, or the device")
+        raise GameError("walks on a GPU do not support a depth limit: omit `continued`, or use the CPU")
     if method == UNSAFE:
         found, own, root = subgame(game, position, board, weights), None, None
     else:
@@ -203,7 +208,7 @@ def resolve(
 
 
 def _tables(problem: VectorProblem, root: RootChoice | None) -> Tables:
-    """The tables of a subgame, on the CPU or a GPU."""
+    """Return tables for a subgame, on the CPU or a GPU."""
     if problem.device == CPU:
         return TreeTables(problem.game, problem.dtype, root=root)
     from kilt.solve.tables.device import DeviceTables  # imports the GPU library
@@ -214,22 +219,22 @@ def _tables(problem: VectorProblem, root: RootChoice | None) -> Tables:
 
 
 def with_depth_limit(game: Subgame, menu: Menu | None, continued: LeafValues) -> Subgame:
-    """A subgame that ends with its first round, with the values that are told for where it ends."""
+    """Return a subgame that ends with its first round, where `continued` gives the values."""
     cut = first_round_of(game)
     return replace(cut, continued=continued(cut, ends_of_round(cut, menu)))
 
 
 def ends_of_round(game: Subgame, menu: Menu | None) -> tuple[Betting, ...]:
-    """The positions where a subgame of one round ends without a fold."""
+    """Return the positions at which the first round of a subgame ends without a fold."""
     return tuple(leaf for leaf in betting_tree(game, menu).leaves if leaf.folded is None)
 
 
 def heeded(
     game: Holdem, board: str | Sequence[int], player: int, ranges: FloatArray, neglect: float
 ) -> npt.NDArray[np.bool_]:
-    """[hand of the deck] whether a hand of the opponent is worth looking at: all are where `neglect` is 0.
+    """Which of the opponent's hands are not ignored, [hand of the deck]: all hands if `neglect` is 0.
 
-    It has at least that share of the largest weight among the hands that can be dealt, to both players.
+    A hand counts if it has at least that share of the largest weight among the hands that both players can hold.
     """
     cards = game.deck.cards(board) if isinstance(board, str) else board
     free = ~np.isin(game.holes, cards).any(axis=1)
@@ -239,13 +244,13 @@ def heeded(
 
 
 def _step_until(solver: Solver, end: float, iterations: float) -> None:
-    """Iterate until a time of the monotonic clock, or so often: at least once, and no longer than is foreseen."""
+    """Iterate up to a time of the monotonic clock or a number of iterations: at least once, and within the time."""
     begun, doing = monotonic(), 1
     while doing >= 1:
         solver.step(doing)
         now = monotonic()
         each = (now - begun) / solver.iterations
-        # At most as many as before: the first ones may be slower, or quicker, than those to come.
+        # Batches at most double, because the first iterations may be slower or faster than later ones.
         doing = int(min(iterations - solver.iterations, solver.iterations, (end - now) / each))
 
 
@@ -260,23 +265,23 @@ def _with_choice(
     neglect: float,
     trust: float,
 ) -> tuple[Subgame, FloatArray, RootChoice]:
-    """A subgame to which the opponent may come with any hand, what hands win otherwise, and the choice between both."""
+    """Return a subgame that the opponent may enter with any hand, the alternative values, and the opponent's choice."""
     opponent, said = 1 - player, np.zeros(0) if values is None else np.asarray(values, dtype=np.float64)
     if said.shape != ranges.shape[1:] or not np.isfinite(said).all():
         raise GameError(
-            f"{method} needs what each of {ranges.shape[1]} hands of the opponent wins: `values` have shape "
-            f"{said.shape}, or are no numbers"
+            f"{method} needs the values of each of the opponent's {ranges.shape[1]} hands: `values` has shape "
+            f"{said.shape}, or contains other things than finite numbers"
         )
     for name, share in (("trust", trust), ("neglect", neglect)):
         if not 0 <= share <= 1:
-            raise GameError(f"`{name}` in the opponent's range is {share:g}: give 0 to 1")
+            raise GameError(f"`{name}` in the opponent's range is {share:g}: use 0 to 1")
     every = ranges.copy()
     every[opponent] = heeded(game, board, player, ranges, neglect)
     found = subgame(game, position, board, every)
     met = rivals(found.ranges[player], game.holes, game.deck.size)
     possible = (met > 0) & (found.ranges[opponent] > 0)
-    trusted = np.zeros_like(met)  # reach of hands that have no choice
-    if method == MAX_MARGIN:  # a gain is one over what a hand wins otherwise, whatever the weight of the hands it meets
+    trusted = np.zeros_like(met)  # reach of the hands that have no choice
+    if method == MAX_MARGIN:  # gains are compared between hands, whatever the weight of the hands they meet
         weight = np.divide(met.max(), met, out=np.zeros_like(met), where=possible)
     else:
         weight, guess = possible.astype(np.float64), np.where(possible, ranges[opponent], 0.0)
@@ -284,7 +289,8 @@ def _with_choice(
             guess *= np.count_nonzero(possible) / guess.sum()
             trusted = trust * guess
             weight = trusted + (1 - trust) * ((1 - GUESSED) * weight + GUESSED * guess)
-    told = np.stack([np.where(possible, said, 0.0), weight, trusted]).round(ALIKE)  # tells suits apart as ranges do
+    # suits are equivalent only if these agree
+    told = np.stack([np.where(possible, said, 0.0), weight, trusted]).round(ALIKE)
     own, weight, trusted = (np.ascontiguousarray(row[found.numbers]) for row in told)
     least = np.divide(trusted, weight, out=np.zeros_like(weight), where=weight > 0)
     value = own * met[found.numbers]

@@ -14,14 +14,14 @@ scheme        the player                  adds to the regret of action a at I  a
               probability ε, else from σ
 ============  ==========================  ===================================  ============================
 
-σ is the strategy of regret matching and v the value that the walk finds after an action. Pure CFR (Gibson 2014) draws
-an action ŝ from σ for the player too: where payoffs are integers, it adds integers only. In outcome sampling, z is the
-end of the path, u its payoff, q(·) the probability of sampling the player's own actions so far, and π(·, z) the
-probability that σ goes on to z as the path did: 0 after an action not taken. ε is 0.6, open_spiel's default too.
+σ is the strategy of regret matching, and v the sampled value after an action. Pure CFR (Gibson 2014) also samples an
+action ŝ of the player from σ: if payoffs are integers, all regrets stay integers. In outcome sampling, z is the end of
+the path, u its payoff, q(·) the probability of sampling the player's own actions so far, and π(·, z) the probability
+that σ continues to z along the path: 0 after an action not taken. ε is 0.6, which is also open_spiel's default.
 
-The average is weighted by the opponent's own reach, as it must be, for a walk comes to the opponent's I in proportion
-to that and to q(I), which is 1 where the player tries everything. Division by q(I) is stochastically weighted averaging
-(Lanctot 2013). All this holds as long as the players take turns and each remembers what they saw and did.
+The average is correctly weighted by the opponent's own reach, because a walk reaches the opponent's I in proportion to
+that reach and to q(I), which is 1 if the player tries every action. Division by q(I) is stochastically weighted
+averaging (Lanctot 2013). All this requires that players act in turn, with perfect recall.
 
 >>> from kilt.games import load_game
 >>> from kilt.tree.best_response import exploitability
@@ -56,7 +56,7 @@ SCHEMES: dict[str, Callable[..., None]] = {
 
 
 class Sampled(TableState):
-    """Monte Carlo CFR on a flat tree. What it does depends on `seed` and the number of iterations alone."""
+    """Monte Carlo CFR on a flat tree. Results depend only on `seed` and the number of iterations."""
 
     KEPT = ("regret", "strategy", "total", "seed")
 
@@ -69,27 +69,27 @@ class Sampled(TableState):
         self.seed = np.array(seed % 2**64, dtype=np.uint64)
         self.regret = np.zeros(slots)
         self.strategy = normalised(np.zeros(slots), nodes)
-        self.total = np.zeros(slots)  # of what was added to the average
+        self.total = np.zeros(slots)  # sum of the strategies for the average
         self._walk = SCHEMES[scheme]
         self._paths = paths(nodes)
 
     def step(self, iterations: int) -> None:
-        """Run `iterations` more iterations of Monte Carlo CFR: a walk for each player."""
+        """Run `iterations` more iterations of Monte Carlo CFR: one walk for each player."""
         walks = (self.seed[()], 2 * self.iterations, 2 * iterations)
         self._walk(*walks, self._paths, self.regret, self.regret, self.strategy, self.total)
         self.iterations += iterations
 
     def average(self) -> FloatArray:
-        """[slot] the average strategy: what converges."""
+        """Average strategy, which converges, [slot]."""
         return normalised(self.total, self.nodes)
 
     def current(self) -> FloatArray:
-        """[slot] what regret matching plays now."""
+        """Current strategy by regret matching, [slot]."""
         return self.strategy.copy()
 
 
 def paths(nodes: FlatNodes) -> kernels.Paths:
-    """A flat tree as walks see it."""
+    """Convert a flat tree to the arrays that walks use."""
     acts, ends = nodes.actor >= 0, nodes.actor == TERMINAL
     decision = (nodes.actor, nodes.children, nodes.first_child, nodes.infoset_start[nodes.infoset])
     payoffs = np.stack([nodes.payoff, nodes.payoff - (nodes.surplus if nodes.surplus.size else 0)])[:, ends]
@@ -108,19 +108,19 @@ def paths(nodes: FlatNodes) -> kernels.Paths:
     ):
         for name, numbers in zip(kernels.NODE.fields or (), fields, strict=True):
             records[name][where] = numbers
-    for start, end in reversed(list(pairwise(nodes.level))):  # a forced move is what follows it
+    for start, end in reversed(list(pairwise(nodes.level))):  # a forced move is replaced by its child
         forced = start + np.flatnonzero(acts[start:end] & (nodes.children[start:end] == 1))
         records[forced] = records[nodes.first_child[forced]]
     return kernels.Paths(records, payoff, odds, outcome)
 
 
 def chance_events(nodes: FlatNodes) -> tuple[IntArray, IntArray, FloatArray]:
-    """A row for each outcome of each chance event: the node of the event, the node it leads to, the probability.
+    """For each outcome of each chance event: the node of the event, the node it leads to, and the probability.
 
-    Chance nodes that follow one another are one event. Rows are sorted by event.
+    Consecutive chance nodes are merged into one event. Rows are sorted by event.
     """
     event, odds = np.arange(len(nodes.actor)), np.ones(len(nodes.actor))
-    dealt = nodes.actor[nodes.parent] == CHANCE  # not so at the root: its parent −1 is the last node, where a game ends
+    dealt = nodes.actor[nodes.parent] == CHANCE  # False at the root: its parent −1 is the last node, which is terminal
     for start, end in pairwise(nodes.level):
         here = start + np.flatnonzero(dealt[start:end])
         event[here] = event[nodes.parent[here]]

@@ -1,14 +1,14 @@
 """The compiled walks of `sampled`.
 
-A random number is a function of the walk's number and of what is decided with it, an information set or a chance event,
-whatever the order in which a walk comes to them. So an opponent who comes to an information set twice in a walk acts
-alike both times, as a pure strategy does, and nothing but a count of walks must be kept to go on.
+A random number is a function of the walk's number and of its use, an information set or a chance event; the order in
+which a walk reaches them does not matter. An opponent whose information set is reached twice in a walk therefore acts
+the same both times, like a pure strategy, and a checkpoint needs only the number of walks.
 
-The strategy of regret matching is kept beside the regrets: to work it out anew at every visit is as fast on Leduc and
-slower where opponents have many actions (Bluff: 9%).
+The strategy of regret matching is stored with the regrets: computing it at every visit is as fast on Leduc, and slower
+if opponents have many actions (9% on Bluff).
 
-Helpers that take arrays are kernels, not inlined: LLVM compiles them into their callers all the same, and numba then
-counts no references to the arrays, which took up to a quarter of the time.
+Helpers that take arrays are kernels, not inlined: LLVM inlines them into their callers all the same, and numba then
+does not count references to the arrays, which took up to a quarter of the time.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from kilt.arrays import FloatArray
 from kilt.draws import mix, numbered, uniform
 from kilt.jit import kernel
 
-DEAL, END = 2, 3  # who acts, where it is neither player 0 nor 1: chance, or nobody any more
+DEAL, END = 2, 3  # actor of chance nodes and terminal nodes, next to players 0 and 1
 
-# All that a walk asks at a node, side by side: it waits for memory once (Bluff: a fifth faster than with five arrays).
+# The fields that a walk reads at a node, in one record: one cache miss (Bluff: a fifth faster than with five arrays).
 NODE = np.dtype([("actor", np.uint32), ("count", np.uint32), ("link", np.uint32), ("slot", np.uint32)])
 
 Records: TypeAlias = npt.NDArray[Any]
@@ -32,26 +32,26 @@ Links: TypeAlias = npt.NDArray[np.uint32]
 
 
 class Paths(NamedTuple):
-    """A flat tree as walks see it. Chance nodes that follow one another are one; forced moves are passed over.
+    """A flat tree as arrays for walks. Consecutive chance nodes are merged, and forced moves are skipped.
 
     ======  ==================  ====================================  ======================================
     actor   count               link                                  slot
     ======  ==================  ====================================  ======================================
-    0, 1    how many actions    the first child                       the first slot of the information set
-    DEAL    how many rows       the first row of `odds`, `outcome`    a number above all slots
+    0, 1    number of actions   the first child                       the first slot of the information set
+    DEAL    number of rows      the first row of `odds`, `outcome`    a number above all slots
     END                         the row of `payoff`
     ======  ==================  ====================================  ======================================
     """
 
     nodes: Records  # [node]
-    payoff: FloatArray  # [player, row] what the player of a walk wins, the sign changed for player 1
-    odds: FloatArray  # [row] the probability of the first of two outcomes; rows of an event have equal probability
+    payoff: FloatArray  # [player, row] winnings of the player of a walk, with the sign changed for player 1
+    odds: FloatArray  # [row] probability of the first of two outcomes; all rows of an event are equally likely
     outcome: Links  # [row, 2] the nodes they lead to
 
 
 @kernel
 def choose(strategy: FloatArray, slot: np.uint64, count: np.uint64, draw: float) -> np.uint64:
-    """The action that a uniform random number picks."""
+    """Return the action that a uniform random number selects."""
     action, passed = np.uint64(0), 0.0
     for a in range(count - np.uint64(1)):
         passed += strategy[slot + a]
@@ -61,9 +61,9 @@ def choose(strategy: FloatArray, slot: np.uint64, count: np.uint64, draw: float)
 
 @kernel
 def match(regret: FloatArray, slot: np.uint64, count: np.uint64, strategy: FloatArray) -> None:
-    """Regret matching: write probabilities in proportion to positive regret, uniform where there is none.
+    """Write the strategy of regret matching: proportional to positive regret, uniform if there is none.
 
-    One loop for both cases: with one for each, walks over Leduc take nearly half as long again.
+    A single loop handles both cases: with one loop for each, walks over Leduc take nearly 50% longer.
     """
     whole = 0.0
     for a in range(count):
@@ -76,7 +76,7 @@ def match(regret: FloatArray, slot: np.uint64, count: np.uint64, strategy: Float
 
 @kernel
 def deal(paths: Paths, link: np.uint64, count: np.uint64, draw: float) -> np.uint64:
-    """The node that chance leads to: the random number picks a row, what is left of it one of the two outcomes."""
+    """Sample the node after a chance node: the random number selects a row, and its remainder one of two outcomes."""
     place = draw * count
     row = np.uint64(place)
     second = np.uint64(place - row >= paths.odds[link + row])
@@ -87,10 +87,12 @@ def deal(paths: Paths, link: np.uint64, count: np.uint64, draw: float) -> np.uin
 def alias(first: npt.NDArray[np.int64], odds: FloatArray, outcome: Links) -> None:
     """Turn chance events into rows of equal probability with two outcomes each (Walker 1977, Vose 1991).
 
-    Event i has the rows first[i] to first[i + 1]. On entry `odds` holds the probability of each row's outcome, given in
-    both columns of `outcome`. Writes `odds` and, where a row is too improbable to fill its share, the second column.
+    Event i has the rows first[i] to first[i + 1]. On entry, `odds` holds the probability of each row's outcome, which
+    is in both columns of `outcome`. Writes `odds`, and the second column of rows whose outcome is too improbable to
+    fill their share.
     """
-    order = np.empty(len(odds), dtype=np.int64)  # rows of an event: the poor from the left, the rich from the right
+    # rows of an event: those below their share from the left, those above it from the right
+    order = np.empty(len(odds), dtype=np.int64)
     for event in range(len(first) - 1):
         low, high = first[event], first[event + 1]
         for row in range(first[event], first[event + 1]):
@@ -124,17 +126,17 @@ def walk_all(
     strategy: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Walks number `first` and following, for players 0 and 1 in turn, that try all actions of the player.
+    """Run walks number `first` and following, for players 0 and 1 in turn, that try all actions of the player.
 
-    Adds sampled counterfactual regrets to `gain`, which is `regret` itself unless one wants to look at them, and to
-    `total` what the opponent plays. Writes `strategy`: what `regret` says. In `pure` walks the player, too, has a pure
-    strategy.
+    Adds sampled counterfactual regrets to `gain`, which is the same array as `regret` unless they are examined, and the
+    opponent's strategy to `total`. Writes the strategy of `regret` to `strategy`. In `pure` walks, the player also has
+    a pure strategy.
 
-    On the way down, places are filled in the order in which they are found: with a payoff, or with a node of the
-    player, whose children get the next free places. On the way back, each such node finds its children's values there.
+    On the way down, entries are appended in the order of their discovery: a payoff, or a node of the player, whose
+    children get the next free entries. On the way back, each such node reads its children's values from these entries.
     """
     one = np.uint64(1)
-    most = len(paths.nodes)  # no walk has more places; memory that is not touched costs nothing
+    most = len(paths.nodes)  # an upper bound on entries; pages that are never written to cost nothing
     pending, value = np.empty(most, dtype=np.uint32), np.empty(most)
     slots, counts = np.empty(most, dtype=np.uint32), np.empty(most, dtype=np.uint32)
     places, below = np.empty(most, dtype=np.uint32), np.empty(most, dtype=np.uint32)
@@ -202,9 +204,9 @@ def walk_one(
     strategy: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Outcome-sampling walks number `first` and following, for players 0 and 1 in turn, each along one path.
+    """Run outcome-sampling walks number `first` and following, for players 0 and 1 in turn, each along one path.
 
-    With probability `exploration` the player takes any action there, all equally likely.
+    With probability `exploration`, the player takes a uniformly random action.
     """
     one = np.uint64(1)
     most = len(paths.nodes)
@@ -215,7 +217,7 @@ def walk_one(
         key = numbered(start, np.uint64(walk))
         player = np.uint64(walk) & one
         node, visits = np.uint64(0), np.uint64(0)
-        weight = 1.0  # 1 / q, where q is the probability that the player's actions so far are sampled
+        weight = 1.0  # 1 / q, where q is the sampling probability of the player's actions so far
         while True:
             here = paths.nodes[node]
             actor, count = np.uint64(here.actor), np.uint64(here.count)
@@ -242,7 +244,7 @@ def walk_one(
                 for a in range(count):
                     total[slot + a] += weight * strategy[slot + a]
             node = link + action
-        while visits > 0:  # weight: u(z) / q(z) times the probability that the strategy goes on to z as the walk did
+        while visits > 0:  # weight: u(z) / q(z) times the strategy's probability of continuing to z like the walk
             visits -= one
             slot, count = np.uint64(slots[visits]), np.uint64(counts[visits])
             action, share = np.uint64(actions[visits]), shares[visits]

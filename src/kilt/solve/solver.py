@@ -1,4 +1,4 @@
-"""What every solver is to the loop that runs it: see `runs.loop`."""
+"""The protocols that a solver implements for the run loop: see `runs.loop`."""
 
 from __future__ import annotations
 
@@ -18,60 +18,60 @@ R = TypeVar("R")
 
 
 class Solver(Protocol):
-    """An iterative algorithm. Its tables are those of the form that it works on.
+    """An iterative algorithm. The form of its tables depends on the form of the game.
 
-    On a flat tree they are over slots, one for each action of each information set. On a public tree they are over
-    (board, row) × hand, and probabilities are in proportion to what is in them: see `tree.vector`.
+    On a flat tree, tables are over slots: one for each action of each information set. On a public tree, they are over
+    (board, row) × hand, and need not be normalised: see `tree.vector`.
     """
 
     @property
     def iterations(self) -> int:
-        """Iterations done so far."""
+        """Number of completed iterations."""
 
     def step(self, iterations: int) -> None:
         """Run `iterations` more iterations."""
 
     def average(self) -> Array:
-        """The average strategy: what converges."""
+        """Return the average strategy, which converges."""
 
     def current(self) -> Array:
-        """The strategy of the last iteration."""
+        """Return the strategy of the last iteration."""
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """All that must be kept to go on later as if nothing had happened."""
+        """Return the solver's state, for a checkpoint."""
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Go on from what `state` gave."""
+        """Restore a state that `state` returned; further iterations give the same results as without interruption."""
 
 
 @runtime_checkable
 class WithWorkers(Protocol):
-    """A solver whose work is done somewhere else."""
+    """A solver whose work is done by workers, possibly on other machines."""
 
-    size: int  # bytes of all that it keeps
+    size: int  # total size of its tables in bytes
 
     def parts(self) -> list[tuple[str, float]]:
-        """Where each worker is, and the share of the time that it has been at work."""
+        """Return the host of each worker, and the share of time that the worker was busy."""
 
     def spent(self) -> str:
-        """Where the time went, in a line."""
+        """Return one line about how busy the workers were."""
 
     def close(self) -> None:
-        """Let go of all that is somewhere else."""
+        """Release the workers and their resources."""
 
 
 @runtime_checkable
 class InParts(WithWorkers, Protocol):
-    """A solver of which most is in the memory of workers: see `distributed`."""
+    """A solver most of whose tables are in the memory of workers: see `distributed`."""
 
     def save_parts(self, folder: Path) -> None:
-        """Write what is somewhere else, as it is when `state` says how the rest is."""
+        """Write the workers' tables to a folder, at the iteration of `state`."""
 
     def restore_parts(self, folder: Path) -> None:
-        """Go on from what was written there, after `restore`."""
+        """Read the workers' tables from a folder, after `restore`."""
 
     def mend(self) -> None:
-        """Begin with nothing, when a part was lost."""
+        """Discard the tables after a worker was lost, so that they can be restored."""
 
 
 @runtime_checkable
@@ -79,36 +79,39 @@ class StrategyInParts(Protocol):
     """A solver whose strategy need not be in memory as a whole: see `distributed`."""
 
     def over_parts(self, work: Callable[[Any], R]) -> list[R]:
-        """What `work`, which is pickled, makes of each part of the average strategy, where that part is."""
+        """Call `work`, which is pickled, on each part of the average strategy where the part is; return the results."""
 
     def fill(self, shares: Array, folder: Path) -> None:
-        """Write the average strategy to a table that may be mapped from a file; `folder` is for scratch."""
+        """Write the average strategy to a table that may be mapped from a file; `folder` is for temporary files."""
 
 
 @runtime_checkable
 class OnDisk(Protocol):
-    """A solver that keeps all that it learns in a folder as it goes: see `disk`."""
+    """A solver that stores its tables in a folder during the solve: see `disk`."""
 
-    size: int  # bytes that the folder will take, about
+    size: int  # approximate final size of the folder in bytes
     interrupted: bool  # whether the folder is in the middle of an iteration: the next step completes it
 
     def open(self, folder: Path, warn: Callable[[str], None] = ..., run: str = ...) -> None:
-        """Keep all that is learnt in the folder of a `run` with that id, or resume from what is there.
+        """Store all tables in the folder of the run with id `run`, or resume from the files in it.
 
-        `warn` is called with a line about each loss of a worker.
+        `warn` is called with a line of text for each lost worker.
         """
 
     def settle(self) -> None:
-        """Bring the folder to where the solver is: workers may have come further."""
+        """Bring the folder to the solver's last pass: workers may have newer files."""
 
 
 def on_disk(solver: Solver) -> OnDisk | None:
-    """What of a solver keeps all that it learns in a folder: itself, or its tables; None where it does not."""
+    """Return the part of a solver that stores its tables in a folder: the solver or its tables.
+
+    None if neither does.
+    """
     return found if isinstance(found := _home(solver), OnDisk) else None
 
 
 def with_workers(solver: Solver) -> WithWorkers | None:
-    """What of a solver has its work done somewhere else: itself, or its tables; None where it does all itself."""
+    """Return the part of a solver that has workers: the solver or its tables; None if neither has."""
     return found if isinstance(found := _home(solver), WithWorkers) else None
 
 
@@ -117,18 +120,18 @@ def _home(solver: Solver) -> object:
 
 
 class TableState:
-    """The keeping and restoring of a solver whose state is a few arrays, the number of iterations, and other counts."""
+    """State of a solver that consists of a few arrays, the number of iterations, and other counts."""
 
-    KEPT: tuple[str, ...]  # the attributes that hold the arrays
-    COUNTS: tuple[str, ...] = ()  # those that hold whole numbers; checkpoints of kilt 0.1.0 lack them
+    KEPT: tuple[str, ...]  # names of the attributes that are arrays
+    COUNTS: tuple[str, ...] = ()  # names of integer attributes; missing in checkpoints of kilt 0.1.0
     iterations: int
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """All that must be kept to go on later as if nothing had happened."""
+        """Return the solver's state, for a checkpoint."""
         return {name: np.asarray(getattr(self, name)) for name in (*self.KEPT, "iterations", *self.COUNTS)}
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Go on from what `state` gave."""
+        """Restore a state that `state` returned."""
         for name in self.KEPT:
             mine = getattr(self, name)
             if mine.shape != state[name].shape:
@@ -140,7 +143,7 @@ class TableState:
 
 
 def normalised(table: FloatArray, nodes: FlatNodes) -> FloatArray:
-    """[slot] the non-negative numbers of each information set scaled to add up to 1; uniform where all are 0."""
+    """Scale the nonnegative numbers of each information set to sum to 1, [slot]; uniform if all are 0."""
     starts = nodes.infoset_start
     sizes = np.diff(starts)
     sums = np.repeat(np.add.reduceat(table, starts[:-1]), sizes)
@@ -149,7 +152,7 @@ def normalised(table: FloatArray, nodes: FlatNodes) -> FloatArray:
 
 
 def scheduled(iteration: int, first: int = 0) -> int:
-    """The first iteration of a schedule that is not before this one: powers of √2 from number `first` on.
+    """The first iteration of a schedule that is not before `iteration`: powers of √2 from number `first` on.
 
     >>> [scheduled(iteration) for iteration in (0, 1, 2, 5, 9, 12)]
     [1, 1, 2, 6, 11, 16]

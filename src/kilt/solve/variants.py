@@ -1,17 +1,17 @@
 """Regret minimisers as rows of numbers, or of functions of the iteration.
 
-After iteration t, regrets above zero are multiplied by t^α / (t^α + 1), regrets below zero by t^β / (t^β + 1), and what
-has been added to the average strategy by (t / (t + 1))^γ: discounted CFR of Brown and Sandholm (2019). The limits of
-the exponents give the others: ∞ keeps everything, −∞ nothing. A predictive minimiser chooses its next strategy as if
-the last regrets, or a share of them, came once more (Farina, Kroer and Sandholm 2021).
+After iteration t, regrets above zero are multiplied by t^α / (t^α + 1), regrets below zero by t^β / (t^β + 1), and the
+sum of strategies by (t / (t + 1))^γ: discounted CFR of Brown and Sandholm (2019). The limits of the exponents give
+other algorithms: ∞ keeps everything, −∞ nothing. A predictive minimiser chooses its next strategy as if the last
+regrets, or a share of them, occurred once more (Farina, Kroer and Sandholm 2021).
 
-A sampled walk comes to a part of the tables. What it adds is then weighted up, in place of discounting all that was
-there before: by t^γ in the average, by the inverse of all discounts of positive regrets so far in regrets. Both come to
-the same but for a common factor, and strategies do not change with that. Negative regrets, where they are discounted
-more than positive ones, are discounted where a walk comes by.
+A sampled walk reaches only a part of the tables. Instead of discounting all earlier sums, its contributions get a
+larger weight: t^γ in the average, and the inverse of all discounts of positive regrets so far in regrets. Both give the
+same tables up to a common factor, which does not change strategies. If negative regrets are discounted more than
+positive ones, they are discounted when a walk reaches them.
 
 ================  =====  ======  ======  =======  ======================================================================
-name                  α       β       γ  predict  what it is
+name                  α       β       γ  predict  description
 ================  =====  ======  ======  =======  ======================================================================
 ``cfr``               ∞       ∞       0        0  counterfactual regret minimization (Zinkevich et al. 2007)
 ``cfr+``              ∞      −∞       1        0  regret matching+, average weighted by t (Tammelin 2014; [Johanson16
@@ -30,8 +30,8 @@ name                  α       β       γ  predict  what it is
 ``hs-pcfr+``          ∞      −∞  30 → 25       1  exponent changes over `HORIZON` iterations: HS-PCFR+(30)
 ================  =====  ======  ======  =======  ======================================================================
 
-The papers claim that each of theirs is faster, by iterations, than what was there before, on small games. Which is the
-fastest here by time, docs/reference/algorithms.md tells for some games.
+The papers claim that each of their variants needs fewer iterations than earlier ones, on small games. For the fastest
+ones by time in kilt, see docs/reference/algorithms.md.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ from kilt.errors import GameError
 
 Exponent: TypeAlias = float | Callable[[FloatArray], FloatArray]  # a number, or a function of the iteration
 
-HORIZON = 1000  # iterations in which scheduled exponents change, as in the paper; after these they stay
-# What is left of an average that restarts. Not 0: where no strategy is added to it, the average of before stays.
+HORIZON = 1000  # iterations over which scheduled exponents change, as in the paper; afterwards they are constant
+# Factor of the average at a restart. It is not 0, so that unreached information sets keep their earlier average.
 LEFT = 2.0**-30
 
 
 def scheduled(first: float, last: float) -> Exponent:
-    """An exponent that changes evenly over `HORIZON` iterations.
+    """Return an exponent that changes linearly over `HORIZON` iterations.
 
     >>> scheduled(30, 25)(np.array([0, 100, 1000, 2000])).tolist()
     [30.0, 29.5, 25.0, 25.0]
@@ -62,7 +62,7 @@ def scheduled(first: float, last: float) -> Exponent:
 
 
 class Variant(NamedTuple):
-    """A row of the table: how a regret minimiser discounts what it has learnt.
+    """A row of the table above: how a regret minimiser discounts regrets and strategies.
 
     Attributes
     ----------
@@ -72,10 +72,10 @@ class Variant(NamedTuple):
     gamma : float or function
         The sum of strategies is multiplied by (t / (t + 1))^gamma.
     predictive : float
-        The next strategy is chosen as if this share of the last regrets came once more.
+        The next strategy is chosen as if this share of the last regrets occurred once more.
     restart : int
-        The sum of strategies restarts after iterations that are powers of this number; 0: never. Then t in its
-        multiplier counts from the last restart.
+        The sum of strategies restarts after iterations that are powers of this number; 0: never. The t in its
+        multiplier then counts from the last restart.
     """
 
     alpha: Exponent
@@ -86,12 +86,12 @@ class Variant(NamedTuple):
 
     @property
     def unsigned(self) -> bool:
-        """Whether no regret is ever below 0, and nothing is predicted: what tables without signs can keep."""
+        """Whether no regret is ever negative, and nothing is predicted, so that unsigned tables suffice."""
         return self.beta == -inf and not self.predictive
 
     @property
     def steady(self) -> bool:
-        """Whether the exponents are numbers and the average never restarts: what sampled walks need."""
+        """Whether the exponents are constant and the average never restarts, as sampled walks require."""
         return not self.restart and not any(map(callable, self[:3]))
 
 
@@ -100,7 +100,7 @@ VARIANTS = {
     "cfr+": Variant(inf, -inf, 1),
     "linear": Variant(1, 1, 1),
     "dcfr": Variant(1.5, 0, 2),
-    # Subgames took the fewest iterations with it to 0.5% of the pot, from river to flop, of the exponents tried.
+    # Of the exponents tried, these took the fewest iterations to 0.5% of the pot, in subgames from river to flop.
     "dcfr+": Variant(1.5, -inf, 4),
     "dcfr-restart": Variant(1.5, 0, 3, restart=4),
     "hs-dcfr": Variant(scheduled(1, 4), scheduled(-1, -3), scheduled(30, 25)),
@@ -113,7 +113,7 @@ STEADY = tuple(name for name, row in VARIANTS.items() if row.steady)
 
 
 def variant_named(variant: str | Variant) -> Variant:
-    """A row of the table by name, or a row of one's own as it is."""
+    """Return a variant by name; a `Variant` is returned unchanged."""
     if isinstance(variant, Variant):
         return variant
     if variant not in VARIANTS:
@@ -122,12 +122,12 @@ def variant_named(variant: str | Variant) -> Variant:
 
 
 def exponent_at(exponent: Exponent, iteration: FloatArray) -> float | FloatArray:
-    """The exponent of each iteration, or of all."""
+    """Return the exponent of each iteration, or the constant exponent."""
     return exponent(iteration) if callable(exponent) else exponent
 
 
 def last_power(base: int, number: int) -> int:
-    """The greatest power of `base` that is not above a number of 1 or more.
+    """Return the greatest power of `base` that is at most `number`, which is 1 or more.
 
     >>> [last_power(4, number) for number in (1, 3, 4, 15, 16, 100)]
     [1, 1, 4, 4, 16, 64]
@@ -139,7 +139,7 @@ def last_power(base: int, number: int) -> int:
 
 
 def multipliers(variant: Variant, iteration: FloatArray) -> FloatArray:
-    """[iteration, 3]: what regrets above zero, regrets below zero and the average are multiplied by after each.
+    """Multipliers after each iteration, [iteration, 3]: for positive regrets, negative regrets and the average.
 
     >>> multipliers(VARIANTS["dcfr"], np.array([1.0, 4.0])).round(4).tolist()
     [[0.5, 0.5, 0.25], [0.8889, 0.5, 0.64]]
@@ -162,7 +162,7 @@ def multipliers(variant: Variant, iteration: FloatArray) -> FloatArray:
 
 
 def discounts(variant: Variant, first: int, count: int, *, sampled: bool = False) -> FloatArray:
-    """The numbers of `rule.Discount` for some iterations, of which the first of all has number 1.
+    """Return the fields of `rule.Discount` for some iterations, which are numbered from 1.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def discounts(variant: Variant, first: int, count: int, *, sampled: bool = False
     first, count : int
         The iterations: `first`, `first` + 1, …
     sampled : bool
-        Whether a walk comes to a part of the tables only.
+        Whether a walk reaches only a part of the tables.
 
     Returns
     -------
@@ -185,7 +185,7 @@ def discounts(variant: Variant, first: int, count: int, *, sampled: bool = False
     """
     if sampled and not variant.steady:
         raise GameError(
-            "where boards are drawn, exponents must be numbers and the average must not restart: "
+            "with sampled boards, exponents must be constant and the average must not restart: "
             f"use one of {', '.join(STEADY)}"
         )
     iteration = np.arange(1.0 if sampled else first, first + count)

@@ -1,1 +1,1 @@
-"""Trees: the rules as flat arrays, parent before child, for kernels to walk."""
+"""Trees: the rules of a game as flat arrays, with parents before children, for walks in kernels."""

@@ -1,10 +1,10 @@
-"""Tables with the hands of last boards in order of strength, and only with those that are apart there.
+"""Tables whose columns on last boards are the distinct hands in order of strength.
 
-Hands that differ only by suits which their board does not tell apart are played alike: on a flop, 733 of 1,326 are
-apart in the mean, those that hold a card of the flop left out. Where a layout says `TableLayout.apart`, the first
-columns of a row of the last round are these hands, weakest first, as `cards.equity_kernels` ranks them: a walk comes by
-half of the numbers, and finds them in the order in which it adds up showdowns. A row has the hands that its player may
-hold, and no others. Tables that others see are by hand.
+Two hands that are equal up to suits that the board treats the same have the same strategy. On a flop, 733 of 1,326
+hands are distinct on average, without those that hold a card of the flop. In a layout with `TableLayout.apart`, the
+first columns of a row of the last round are these hands, weakest first, as ranked by `cards.equity_kernels`: a walk
+reads half as many numbers, in the order in which it sums showdowns. A row contains only the hands that its player may
+hold. Tables that are visible to callers are ordered by hand.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from kilt.tree.vector_arrays import DECISION, Table
 
 
 def arrange(game: VectorGame, table: Table, *, apart: bool) -> None:
-    """Rearrange the columns of a table in place, on boards of the last round.
+    """Reorder the columns of a table in place, on boards of the last round.
 
     Parameters
     ----------
     game : VectorGame
-        A game of poker with tables by board.
+        A poker game with tables by board.
     table : ndarray, shape `game.shape`
-        In the other one of the two orders. It must not tell suits apart that a board does not.
+        A table in the other one of the two orders. It must be the same for suits that a board treats the same.
     apart : bool
-        Whether columns are to be the hands that are apart, weakest first: of those that are alike, the one with the
-        lowest number. What follows them in a row is left as it is. Otherwise columns are all hands by number, and those
-        that hold a card of the board, or that the row's player may not hold, get 0.
+        If True, columns become the distinct hands, weakest first: of equivalent hands, the one with the lowest number.
+        The rest of each row is left unchanged. If False, columns become all hands by number; hands that hold a card of
+        the board, or that the row's player may not hold, get 0.
     """
     tree, hands = game.tree, table.shape[1]
     first, owned = int(tree.board_start[-2]), rows_of_players(game)
@@ -48,7 +48,7 @@ def arrange(game: VectorGame, table: Table, *, apart: bool) -> None:
             if apart:
                 rows[own, : len(order)] = rows[own][:, order]
                 continue
-            column = np.full(hands, len(order))  # [hand] of the one that stands for it, or a zero after the last
+            column = np.full(hands, len(order))  # [hand] column of its representative, or of a zero after the last
             for p in range(len(tree.moved)):
                 if tree.symmetry[board] >> p & 1:
                     column[tree.moved[p, order]] = np.arange(len(order))
@@ -58,7 +58,7 @@ def arrange(game: VectorGame, table: Table, *, apart: bool) -> None:
 
 
 def rows_of_players(game: VectorGame) -> tuple[IntArray, IntArray]:
-    """The rows of both players' decisions among those of a board of the last round."""
+    """Return the rows of each player's decisions within a board of the last round."""
     tree, nodes = game.tree, game.tree.nodes
     rows: tuple[list[int], list[int]] = [], []
     for entry in range(tree.entry_start[-2], tree.entry_start[-1]):
@@ -70,34 +70,34 @@ def rows_of_players(game: VectorGame) -> tuple[IntArray, IntArray]:
 
 
 class ArrangedTables:
-    """Tables of a solver: in order of strength while it is at work, by hand where somebody looks at them.
+    """Tables of a solver: in order of strength while it iterates, by hand when they are read.
 
     Parameters
     ----------
     game : VectorGame
-        That the tables are of.
+        The game of the tables.
     tables : sequence of ndarray
-        New tables of the game. Each is rearranged in place; one that is there twice, once.
+        New tables of the game. Each is reordered in place; a table that occurs twice is reordered once.
     """
 
     def __init__(self, game: VectorGame, tables: Sequence[Table]) -> None:
         self.game = game
         every = {id(table): table for table in tables}
-        # Zeros have any order; what is given has not.
+        # Zeros need no reordering, but fixed strategies do.
         self._by_hand, self._apart = (every, dict[int, Table]()) if game.given else (dict[int, Table](), every)
 
     @staticmethod
     def possible(game: VectorGame) -> bool:
-        """Whether hands of a game have an order of strength on last boards, and tables have rows for each of these."""
+        """Whether hands of a game can be ordered by strength on last boards, and tables have rows for each board."""
         tree = game.tree
         return tree.poker and bool(tree.rows[-1] > 0) and not len(tree.pair_values)
 
     def has_apart(self, table: Table) -> bool:
-        """Whether a table is in order of strength now."""
+        """Whether a table is currently in order of strength."""
         return id(table) in self._apart
 
     def by_hand(self, table: Table) -> Table:
-        """A table by hand, until `apart` is called."""
+        """Return a table ordered by hand, until `apart` is called."""
         if id(table) in self._apart:
             arrange(self.game, table, apart=False)
             self._by_hand[id(table)] = self._apart.pop(id(table))

@@ -1,10 +1,10 @@
-"""Best responses on flat trees, and what they say about a strategy.
+"""Best responses on flat trees, and exploitability.
 
 A strategy profile is a table over slots: a probability for each action of each information set. Against the opponent's
-part of it, a best response takes at every information set the action with the highest counterfactual value: the walk
-that computes expected values, with a max [Johanson16 §2.3]. *Exploitability* is what best responses win on average
-over the two seats: zero for an equilibrium, never negative, in chips per game here. open_spiel's NashConv is twice
-that.
+part of it, a best response takes the action with the highest counterfactual value at every information set: the walk
+that computes expected values, with a max [Johanson16 §2.3]. *Exploitability* is the mean value of best responses over
+the two seats, in chips per game: zero for an equilibrium, and never negative. open_spiel's NashConv is twice this
+number.
 
 >>> from kilt.games import load_game
 >>> from kilt.tree.flat import flat_tree
@@ -29,23 +29,23 @@ from kilt.tree.judged import excess
 class Response(NamedTuple):
     """A best response of one player."""
 
-    value: float  # what it wins, in chips per game
+    value: float  # value of the response, in chips per game
     strategy: FloatArray  # [slot] the given profile, with the player's part replaced by the response
 
 
 def uniform(tree: FlatTree) -> FloatArray:
-    """[slot] the profile that takes all actions alike."""
+    """Return the uniform strategy profile, [slot]."""
     sizes = np.diff(tree.nodes.infoset_start)
     return np.repeat(1.0 / sizes, sizes)
 
 
 def expected_value(tree: FlatTree, strategy: FloatArray) -> float:
-    """What player 0 wins when both follow `strategy`, in chips per game."""
+    """Expected winnings of player 0 when both players follow `strategy`, in chips per game."""
     return float(_values(tree, strategy, 0, best=False)[0][0])
 
 
 def best_response(tree: FlatTree, strategy: FloatArray, player: int) -> Response:
-    """The best response of `player` to the opponent's part of `strategy`."""
+    """Return the best response of `player` to the opponent's part of `strategy`."""
     value, choice = _values(tree, strategy, player, best=True)
     response = strategy.copy()
     for where in np.flatnonzero(choice >= 0):
@@ -56,23 +56,23 @@ def best_response(tree: FlatTree, strategy: FloatArray, player: int) -> Response
 
 
 def response_values(tree: FlatTree, strategy: FloatArray) -> tuple[float, float]:
-    """What a best response wins in each seat, in chips per game."""
+    """Values of best responses in both seats, in chips per game."""
     first, second = (_values(tree, strategy, player, best=True)[0][0] for player in (0, 1))
     return float(first), float(second)
 
 
 def exploitability(tree: FlatTree, strategy: FloatArray) -> float:
-    """What best responses win more than the strategy on average over the seats, in chips per game."""
+    """Mean over both seats of a best response's gain over the strategy, in chips per game."""
     followed = [float(_values(tree, strategy, player, best=False)[0][0]) for player in (0, 1) if tree.uneven]
     return excess(response_values(tree, strategy), followed)
 
 
 def _values(tree: FlatTree, strategy: FloatArray, player: int, *, best: bool) -> tuple[FloatArray, kernels.Choice]:
-    """Counterfactual values of `player` by node, and the choices of a best response where `best` is set."""
+    """Return counterfactual values of `player` by node, and the choices of a best response if `best` is set."""
     nodes = tree.nodes
     slots = int(nodes.infoset_start[-1])
     if len(strategy) != slots:
-        raise GameError(f"the strategy has {len(strategy)} entries; {tree.name} needs {slots}: it is for another game")
+        raise GameError(f"the strategy has {len(strategy)} entries, not {slots}: it does not belong to {tree.name}")
     reach, value = np.empty(len(nodes.actor)), np.empty(len(nodes.actor))
     choice = np.empty(len(nodes.infoset_player), dtype=np.int32)
     kernels.push_reach(nodes, strategy, player, reach)

@@ -1,7 +1,7 @@
-"""The tree of public actions in poker: one node per position of the betting, whatever the cards.
+"""The tree of public actions in poker: one node for each position of the betting, independent of the cards.
 
-In no-limit games a *menu* picks the raises that the tree has out of those that are legal; without one it has them all.
-Compiled code writes trees out, millions of nodes a second, where the menu can say itself as numbers (`SizedMenu`).
+In no-limit games, a *menu* selects the legal raises that the tree contains; without a menu it contains all of them. If
+the menu can be expressed as arrays (`SizedMenu`), compiled code builds the tree, at millions of nodes per second.
 
 >>> from kilt.games import load_game
 >>> tree = betting_tree(load_game("holdem.limit.2p"))
@@ -32,37 +32,38 @@ from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem
 from kilt.tree.betting_kernels import BetSizes, BettingRules, write_tree
 
 MOST_NODES = 20_000_000
-FEW = 1000  # nodes that Python writes out before the compiled code, which takes seconds to compile, is called
-FOLDS, CALLS = -1, 0  # levels that stand for a fold and for a call
-SHOWN = -1  # in place of who has folded, where nobody has
+FEW = 1000  # trees up to this many nodes are built in Python, since compiling the kernels takes seconds
+FOLDS, CALLS = -1, 0  # values of `level` for a fold and for a call
+SHOWN = -1  # value of `folded` at a showdown
 
-Menu: TypeAlias = Callable[[Betting], Iterable[int]]  # the levels to which the actor may raise, all of them legal
+Menu: TypeAlias = Callable[[Betting], Iterable[int]]  # returns the legal levels to which the actor may raise
 
 
 @runtime_checkable
 class SizedMenu(Protocol):
-    """A menu whose raises depend on the player, the round and the raises so far alone, as parts of the pot."""
+    """A menu of raises as fractions of the pot that depend only on the player, the round and the raises so far."""
 
     def __call__(self, position: Betting, /) -> Iterable[int]:
-        """The levels to which the actor may raise."""
+        """Return the levels to which the actor may raise."""
 
     def sizes(self, rounds: int) -> BetSizes:
-        """The bet sizes of the menu as arrays for a number of rounds, as compiled code takes them."""
+        """Return the bet sizes of the menu as arrays for a number of rounds, in the form that kernels use."""
 
 
 class BettingNodes(NamedTuple):
-    """Nodes in blocks: all that follows the opening of a round up to its end, breadth first.
+    """Nodes in blocks: a block has the nodes from the opening of a round to its end, breadth first.
 
-    A parent comes before its children, and siblings stand together. The one child of a chance node opens another block.
+    Parents come before children, and siblings are adjacent. The only child of a chance node is the root of another
+    block.
     """
 
     parent: npt.NDArray[np.int32]  # −1 at the root
     actor: ByteArray  # 0, 1, CHANCE or TERMINAL
     round: ByteArray
     first_child: npt.NDArray[np.int32]
-    children: npt.NDArray[np.int32]  # how many
-    leaf: npt.NDArray[np.int32]  # the number of a terminal node among them, −1 elsewhere
-    block: npt.NDArray[np.int32]  # [block + 1] where it begins
+    children: npt.NDArray[np.int32]  # number of children
+    leaf: npt.NDArray[np.int32]  # number of a terminal node among the leaves; otherwise −1
+    block: npt.NDArray[np.int32]  # [block + 1] its first node
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,13 +75,13 @@ class BettingTree:
     game : Holdem
         The rules.
     nodes : BettingNodes
-        Who acts where, and what follows.
+        The player to act at each node, and its children.
     level : ndarray of int32, shape (nodes,)
-        The action that led to a node as a number: see `level_of`.
+        The action that leads to each node, as a number: see `level_of`.
     stake : ndarray of int32, shape (leaves,)
         Chips that the loser loses.
     folded : ndarray of int8, shape (leaves,)
-        Who has folded; SHOWN at a showdown.
+        The player who has folded; SHOWN at a showdown.
     """
 
     game: Holdem
@@ -91,12 +92,12 @@ class BettingTree:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """[node] The action that led there as the ACPC writes it: for small trees, since each is a text of its own."""
+        """Action that leads to each node in ACPC notation, [node]: for small trees, since each is a separate string."""
         return tuple(map(self._label, range(len(self.level))))
 
     @cached_property
     def leaves(self) -> tuple[Betting, ...]:
-        """[leaf] The positions at the ends: for small trees."""
+        """Positions at the leaves, [leaf]: for small trees."""
         return tuple(self.game.replay(self.history(node)) for node in np.flatnonzero(self.nodes.leaf >= 0).tolist())
 
     def same_bets(self, other: BettingTree) -> bool:
@@ -105,7 +106,7 @@ class BettingTree:
         return all(map(np.array_equal, mine, theirs))
 
     def history(self, node: int) -> str:
-        """The actions from the root to a node."""
+        """Return the actions from the root to a node."""
         labels = []
         while node > 0:
             labels.append(self._label(node))
@@ -121,7 +122,7 @@ class BettingTree:
 
 
 def payoffs_of(game: Holdem, stake: npt.NDArray[np.int32], folded: npt.NDArray[np.int8]) -> FloatArray:
-    """What players win where hands end, by the payoffs of a game, which may be tilted.
+    """Payoffs at the ends of hands, as defined by a game, which may be tilted.
 
     Parameters
     ----------
@@ -133,8 +134,8 @@ def payoffs_of(game: Holdem, stake: npt.NDArray[np.int32], folded: npt.NDArray[n
     Returns
     -------
     ndarray, shape (ends, 2, 3)
-        Chips by player, and by who wins the showdown: player 1, nobody, player 0. After a fold all three are alike.
-
+        Chips by player and by showdown result: player 1 wins, split pot, player 0 wins. After a fold, the three are
+        equal.
     >>> from kilt.games import load_game
     >>> payoffs_of(load_game("kuhn"), np.array([2, 1], np.int32), np.array([SHOWN, 0], np.int8)).tolist()
     [[[-2.0, 0.0, 2.0], [2.0, -0.0, -2.0]], [[-1.0, -1.0, -1.0], [1.0, 1.0, 1.0]]]
@@ -149,7 +150,7 @@ def payoffs_of(game: Holdem, stake: npt.NDArray[np.int32], folded: npt.NDArray[n
 
 
 def level_of(label: str) -> int:
-    """An action as a number: the chips that a raise goes to (1 where raises have one size), FOLDS or CALLS.
+    """Return an action as a number: the level of a raise (1 if raises have a fixed size), FOLDS or CALLS.
 
     >>> [level_of(label) for label in ("f", "c", "r", "r300")]
     [-1, 0, 1, 300]
@@ -160,16 +161,16 @@ def level_of(label: str) -> int:
 
 
 def label_of(level: int, *, limit: bool) -> str:
-    """Inverse of `level_of`: the label of an action, raises without a number where the game is `limit`."""
+    """Inverse of `level_of`: return the label of an action; with `limit`, raises have no number."""
     if level == FOLDS:
         return FOLD
     return CALL if level == CALLS else RAISE if limit else f"{RAISE}{level}"
 
 
 def call_place(nodes: BettingNodes, level: npt.NDArray[np.int32], node: Any) -> Any:
-    """Which action of a decision is the call: 1 (True) where the first action is a fold, otherwise 0 (False).
+    """Index of the call among a decision's actions: 1 (True) if the first action is a fold, otherwise 0 (False).
 
-    `level` is that of `BettingTree`; `node` one decision or an array of them. Where it is 1, the player faces a bet.
+    `level` is that of `BettingTree`; `node` is one decision or an array of decisions. At 1, the player faces a bet.
 
     >>> from kilt.games import load_game
     >>> kuhn = betting_tree(load_game("kuhn"))
@@ -180,7 +181,7 @@ def call_place(nodes: BettingNodes, level: npt.NDArray[np.int32], node: Any) -> 
 
 
 def call_places(nodes: BettingNodes, level: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """[node] `call_place` of all decisions; 0 where nobody acts."""
+    """`call_place` of all decisions, [node]; 0 at other nodes."""
     acts = np.flatnonzero(nodes.actor >= 0)
     places = np.zeros(len(nodes.actor), dtype=np.int64)
     places[acts] = call_place(nodes, level, acts)
@@ -188,7 +189,7 @@ def call_places(nodes: BettingNodes, level: npt.NDArray[np.int32]) -> npt.NDArra
 
 
 def acted_before(nodes: BettingNodes) -> BoolArray:
-    """[node] Whether the player who acts there has acted before in the hand."""
+    """Whether the player who acts at each node has acted before in the hand, [node]."""
     acted, above = np.zeros(len(nodes.actor), dtype=np.bool_), nodes.parent
     while (above >= 0).any():
         acted |= (above >= 0) & (nodes.actor[above] == nodes.actor)
@@ -197,7 +198,7 @@ def acted_before(nodes: BettingNodes) -> BoolArray:
 
 
 def after_chance(nodes: BettingNodes) -> npt.NDArray[np.int64]:
-    """[node] The node itself or, where it is chance, the first decision or end that follows."""
+    """For each node, [node], the node itself, or the first decision or end after a chance node."""
     place = np.arange(len(nodes.actor))
     for r in range(int(nodes.round.max()), -1, -1):
         chance = np.flatnonzero((nodes.actor == CHANCE) & (nodes.round == r))
@@ -206,13 +207,13 @@ def after_chance(nodes: BettingNodes) -> npt.NDArray[np.int64]:
 
 
 def require_tree(nodes: BettingNodes, rounds: int) -> None:
-    """Raise ValueError where arrays from a file are no betting tree of a game with `rounds` rounds.
+    """Raise ValueError unless arrays from a file are a betting tree of a game with `rounds` rounds.
 
-    Every walk from a node to its parent or to its children ends then, and stays inside the arrays.
+    After this check, every walk to parents or children terminates and stays inside the arrays.
     """
     count = len(nodes.actor)
     if not count or any(array.shape != (count,) or array.dtype.kind != "i" for array in nodes[:-1]):
-        raise ValueError("the arrays of the betting tree are not alike")
+        raise ValueError("the arrays of the betting tree differ in length or type")
     inner = nodes.actor != TERMINAL
     place, child, number = np.flatnonzero(inner), nodes.first_child[inner], nodes.children[inner]
     sound = {
@@ -226,24 +227,30 @@ def require_tree(nodes: BettingNodes, rounds: int) -> None:
     }
     for name, holds in sound.items():
         if not holds:
-            raise ValueError(f"{name} of the betting tree points out of it")
+            raise ValueError(f"{name} of the betting tree points outside the tree")
 
 
 def betting_tree(game: Holdem, menu: Menu | None = None, most_nodes: int = MOST_NODES) -> BettingTree:
-    """Write out the betting of a game.
+    """Build the betting tree of a game.
 
     Parameters
     ----------
     game : Holdem
         The rules.
     menu : Menu, optional
-        The raises of a no-limit game that are in the tree. Left out: all that are legal.
+        Selects the raises of a no-limit game. Default: all legal raises.
     most_nodes : int
-        GameError is raised where there are more nodes than that.
+        Limit on the number of nodes.
 
     Returns
     -------
     BettingTree
+        The tree as arrays.
+
+    Raises
+    ------
+    GameError
+        If there would be more than `most_nodes` nodes.
     """
     if (found := _by_positions(game, menu, most_nodes)) is not None:
         return _of_positions(game, found)
@@ -254,16 +261,16 @@ def betting_tree(game: Holdem, menu: Menu | None = None, most_nodes: int = MOST_
 
 
 class BettingSize(NamedTuple):
-    """How large a betting tree is."""
+    """The size of a betting tree."""
 
     nodes: int
     decisions: tuple[tuple[int, ...], ...]  # [player][round]
-    actions: tuple[tuple[int, ...], ...]  # [player][round] of all their decisions together
+    actions: tuple[tuple[int, ...], ...]  # [player][round] total over all decisions
 
 
 @lru_cache(maxsize=16)
 def betting_size(game: Holdem, menu: Menu | None = None, most_nodes: int = MOST_NODES) -> BettingSize:
-    """The size of `betting_tree`, which is gone through but not kept; GameError where it is too large to be written.
+    """Return the size of `betting_tree` without storing the tree. Raises GameError if it has too many nodes.
 
     >>> from kilt.games import load_game
     >>> betting_size(load_game("holdem.limit.2p"))[:2]
@@ -277,7 +284,7 @@ def betting_size(game: Holdem, menu: Menu | None = None, most_nodes: int = MOST_
 
 
 def _by_positions(game: Holdem, menu: Menu | None, most_nodes: int) -> PublicTree | None:
-    """The tree position by position, where it is small or its menu is no `SizedMenu`; None where kernels are needed."""
+    """Build the tree position by position if it is small or its menu is no `SizedMenu`; None if kernels are needed."""
     if menu is not None and not isinstance(menu, SizedMenu):
         return public_tree(game, menu, most_nodes)
     with suppress(_TooManyError):
@@ -286,7 +293,7 @@ def _by_positions(game: Holdem, menu: Menu | None, most_nodes: int) -> PublicTre
 
 
 def _counted(game: Holdem, nodes: BettingNodes) -> BettingSize:
-    """The size of a tree that is there."""
+    """Return the size of an existing tree."""
     acts = nodes.actor >= 0
     where = nodes.actor[acts].astype(np.int64) * game.rules.rounds + nodes.round[acts]
     decisions, actions = (
@@ -297,7 +304,7 @@ def _counted(game: Holdem, nodes: BettingNodes) -> BettingSize:
 
 
 def _room(game: Holdem, nodes: int = 0, leaves: int = 0, blocks: int = 0) -> BettingTree:
-    """A tree to be written; without nodes, one that is only counted."""
+    """Allocate a tree; without nodes, one that is only counted."""
 
     def wide(size: int) -> npt.NDArray[np.int32]:
         return np.empty(size, dtype=np.int32)
@@ -312,7 +319,7 @@ def _room(game: Holdem, nodes: int = 0, leaves: int = 0, blocks: int = 0) -> Bet
 def _write(
     game: Holdem, menu: Menu | None, most_nodes: int, tree: BettingTree
 ) -> tuple[int, int, int, npt.NDArray[np.int64]]:
-    """Write out a tree, or count it: numbers of nodes, leaves and blocks, and [what, player, round] of decisions."""
+    """Build a tree, or count it: numbers of nodes, leaves and blocks, and [what, player, round] of decisions."""
     rules = game.rules
     limit = rules.betting == "limit"
     none = BetSizes(np.empty(0), np.empty((2, rules.rounds, 0), dtype=np.int64), 1.0, False)
@@ -333,7 +340,7 @@ def _write(
 
 
 class _TooManyError(GameError):
-    """A tree has more nodes than it may have."""
+    """A tree would have too many nodes."""
 
     def __init__(self, game: Game, most_nodes: int) -> None:
         super().__init__(
@@ -349,14 +356,15 @@ class PublicTree:
     """The public actions of any game as arrays, with their labels and the positions at its leaves."""
 
     nodes: BettingNodes
-    labels: tuple[str, ...]  # [node] the action that led here
+    labels: tuple[str, ...]  # [node] the action that leads to it
     leaves: tuple[Position, ...]  # [leaf]
 
 
 def public_tree(game: Game, menu: Menu | None = None, most_nodes: int = MOST_NODES) -> PublicTree:
-    """Write out the public actions of a game position by position, as `betting_tree` orders them: slow, for any rules.
+    """Build the tree of public actions position by position, in the order of `betting_tree`: slow, for any rules.
 
-    In no-limit games those raises are in it that are on the `menu`. GameError where there are more than `most_nodes`.
+    In no-limit games, the tree contains the raises that the `menu` returns. Raises GameError if there would be more
+    than `most_nodes` nodes.
     """
     parent: list[int] = []
     actor: list[int] = []
@@ -403,7 +411,7 @@ def public_tree(game: Game, menu: Menu | None = None, most_nodes: int = MOST_NOD
 
 
 def _of_positions(game: Holdem, tree: PublicTree) -> BettingTree:
-    """A tree of positions as one of arrays."""
+    """Convert a tree of positions to arrays."""
     leaves = [leaf for leaf in tree.leaves if isinstance(leaf, Betting)]
     level = np.array([level_of(label) for label in tree.labels], dtype=np.int32)
     stake = np.array([leaf.stake for leaf in leaves], dtype=np.int32)
@@ -412,7 +420,7 @@ def _of_positions(game: Holdem, tree: PublicTree) -> BettingTree:
 
 
 def on_menu(position: Position, menu: Menu | None) -> tuple[str, ...]:
-    """The legal actions, with the raises of a no-limit game cut down to the menu, if there is one."""
+    """Return the legal actions, with raises restricted to the menu if there is one."""
     if menu is None or not isinstance(position, Betting) or position.rules.betting == "limit" or position.actor < 0:
         return position.actions()
     return (*position.passive_actions(), *(f"r{to}" for to in sorted(menu(position))))

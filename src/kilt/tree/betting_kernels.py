@@ -1,6 +1,6 @@
-"""Compiled loops of `betting`: the rules of betting as arithmetic on rows of whole numbers, and the tree written out.
+"""Compiled loops of `betting`: the rules of betting as arithmetic on rows of integers, and the building of trees.
 
-`games.holdem.Betting` has the same rules for single positions; tests hold the two against each other.
+`games.holdem.Betting` implements the same rules for single positions; tests compare the two.
 """
 
 from __future__ import annotations
@@ -12,41 +12,42 @@ import numpy.typing as npt
 
 from kilt.jit import kernel, subkernel
 
-# A position is a row of whole numbers: who acts, the chips of both players, by how much the next raise must go up at
-# least, raises of the round, players who have yet to answer, who has folded.
+# A position is a row of integers: player to act, chips of both players, smallest legal increment of the next raise,
+# raises of the round, players who have yet to respond, player who has folded.
 ACTOR, SPENT, LAST_RAISE, RAISES, TO_ACT, FOLDED, WIDTH = 0, 1, 3, 4, 5, 6, 7
 CHANCE, TERMINAL = -1, -2  # as in `games.game`
 FOLDS, CALLS = -1, 0  # as in `betting`
 MOST_ACTIONS = 64  # as in `games.holdem`
-ROUNDING = 1e-6  # chips: what a product of a share and a number of chips may be off by
+ROUNDING = 1e-6  # chips: tolerance for rounding errors in products of a share and a number of chips
 
 
 class BettingRules(NamedTuple):
-    """What betting depends on."""
+    """The rules that betting depends on."""
 
     stacks: npt.NDArray[np.int64]  # [player]
     blinds: npt.NDArray[np.int64]  # [player]
     first_player: npt.NDArray[np.int64]  # [round]
-    raise_sizes: npt.NDArray[np.int64]  # [round] in limit games; 0 elsewhere
+    raise_sizes: npt.NDArray[np.int64]  # [round] in limit games; otherwise 0
     max_raises: npt.NDArray[np.int64]  # [round]
-    start: npt.NDArray[np.int64]  # where betting begins: the round, then the row of the position
+    start: npt.NDArray[np.int64]  # start of the betting: the round, followed by the row of the position
 
 
 class BetSizes(NamedTuple):
-    """The raises that a menu has at each decision, in pots; 0 is the least that is legal, infinity is all-in.
+    """The raises of a menu at each decision, as multiples of the pot; 0 is the smallest legal raise, infinity all-in.
 
-    Without any, `first` being empty, all legal raises are taken.
+    If `first` is empty, all legal raises are included.
     """
 
     size: npt.NDArray[np.float64]
-    first: npt.NDArray[np.int64]  # [player, round, raises so far + 1] where those of a decision begin; the last goes on
-    near: float  # share of the chips at which a raise becomes all-in
-    of_chips_left: bool  # whether of those that the actor has left, or of the stack at the beginning of the hand
+    # [player, round, raises so far + 1] first size of a decision; the last also serves later raises
+    first: npt.NDArray[np.int64]
+    near: float  # share of the chips above which a raise becomes all-in
+    of_chips_left: bool  # True: share of the actor's remaining chips; False: of the stack at the beginning of the hand
 
 
 @subkernel
 def turn_to(rules: BettingRules, r: int, position: Any, player: int) -> None:
-    """Hand the turn to a player, or to the other one, or end the round: `Betting._turn_to`."""
+    """Give the turn to a player, or to the other one, or end the round: see `Betting._turn_to`."""
     all_in = (position[SPENT] == rules.stacks[0]) | (position[SPENT + 1] == rules.stacks[1])
     if r == 0 or position[TO_ACT] < 2 or not all_in:
         for turn in range(position[TO_ACT]):
@@ -68,7 +69,7 @@ def open_round(rules: BettingRules, r: int, spent_0: int, spent_1: int, position
 
 @subkernel
 def raises_at(rules: BettingRules, sizes: BetSizes, r: int, position: Any, levels: Any) -> tuple[int, int]:
-    """The raises of a decision: how many, and the least that is legal. `levels` gets those of a menu."""
+    """Return the number of raises of a decision, and the smallest legal one. `levels` gets the raises of a menu."""
     me = position[ACTOR]
     level, stack, raises = max(position[SPENT], position[SPENT + 1]), rules.stacks[me], position[RAISES]
     acted = raises + (raises + (me != rules.first_player[r])) % 2
@@ -105,7 +106,7 @@ def raises_at(rules: BettingRules, sizes: BetSizes, r: int, position: Any, level
 
 @subkernel
 def act(rules: BettingRules, r: int, before: Any, level: int, after: Any) -> None:
-    """Write the position after an action, which is FOLDS, CALLS or the level that a raise goes to."""
+    """Write the position after an action, which is FOLDS, CALLS or the level of a raise."""
     me = before[ACTOR]
     for column in range(WIDTH):
         after[column] = before[column]
@@ -143,17 +144,17 @@ def write_tree(
     folded: npt.NDArray[np.int8],
     counts: npt.NDArray[np.int64],
 ) -> tuple[int, int, int]:
-    """Write out a betting tree, or only count it where `level` is empty.
+    """Build a betting tree, or only count it if `level` is empty.
 
     Writes `tree`, which is a `betting.BettingNodes`, `level` [node], `stake` and `folded` [leaf] as in
-    `betting.BettingTree`, and `counts` [0 or 1, player, round]: the decisions, and the actions of all of them together.
-    Returns the numbers of nodes, leaves and blocks; that of nodes is above `most_nodes` where it gave up.
+    `betting.BettingTree`, and `counts` [0 or 1, player, round]: the numbers of decisions and of their actions. Returns
+    the numbers of nodes, leaves and blocks; more nodes than `most_nodes` mean that it gave up.
     """
     storing = len(level) > 0
     most_children = 2 + (1 if len(sizes.size) == 0 else len(sizes.size))
-    levels = np.empty(most_children, dtype=np.int64)  # of the raises of a decision
+    levels = np.empty(most_children, dtype=np.int64)  # levels of the raises of a decision
     block = np.empty((1024, WIDTH), dtype=np.int32)  # the positions of a block
-    opening = np.empty((1024, 4), dtype=np.int32)  # of blocks: the chance node before it, its round, chips of players
+    opening = np.empty((1024, 4), dtype=np.int32)  # [block] chance node before it, its round, chips of both players
     opening[0, 0], opening[0, 1] = -1, rules.start[0]
     blocks, opened, nodes, leaves = 0, 1, 0, 0
     while blocks < opened:

@@ -1,9 +1,8 @@
-"""Best responses to an opponent who looks at no cards: betting that goes on alike is walked once on each board.
+"""Best responses to an opponent whose actions do not depend on cards: equivalent betting is walked once per board.
 
-What such an opponent does is the same for all hands, so that a number takes the place of the vector of reach: values
-per unit of reach do not depend on what was done before. Blocks of betting whose stakes, probabilities and
-continuations are equal have equal values, and are merged into one *class*. Limit hold'em has 567 blocks of betting in
-its last round, and 16 classes.
+Such an opponent plays the same with all hands, so a number replaces the vector of reach: values per unit of reach do
+not depend on earlier actions. Blocks of betting with equal stakes, probabilities and continuations have equal values,
+and are merged into one *class*. Limit hold'em has 567 blocks of betting in its last round, but only 16 classes.
 """
 
 from __future__ import annotations
@@ -20,28 +19,28 @@ from kilt.tree.vector_arrays import DECISION, REVEAL, Table, VectorTree
 
 
 class CardlessWalk(NamedTuple):
-    """The walk of a best response in one seat to an opponent who looks at no cards."""
+    """The walk of a best response in one seat to an opponent whose actions do not depend on cards."""
 
     player: int
     classes: Classes
     opened: IntArray  # [chance node of the first round] the class that it opens
-    reach: FloatArray  # [chance node of the first round] the probability that the opponent's actions allow for it
+    reach: FloatArray  # [chance node of the first round] the opponent's probability of reaching it
 
     @classmethod
     def of(cls, game: VectorGame, player: int, table: Table) -> CardlessWalk:
-        """The walk of a player against a strategy.
+        """Return the walk of a player against a strategy.
 
         Parameters
         ----------
         game : VectorGame
-            Of two rounds or more, with tables that are not by board.
+            A game of at least two rounds, without tables by board.
         player : int
-            Who responds.
+            The player who responds.
         table : ndarray, shape `game.shape`
-            The opponent's strategy, for which `looks_at_cards` is false.
+            The opponent's strategy, for which `looks_at_cards` is False.
         """
         tree = game.tree
-        kept: list[dict[str, Any]] = []  # of each class
+        kept: list[dict[str, Any]] = []  # the columns of each class
         of_entry = np.zeros(len(tree.entry_node), np.int64)
         start = [0]
         for r in range(len(tree.rows) - 1, 0, -1):
@@ -76,9 +75,9 @@ class CardlessWalk(NamedTuple):
         return cls(player, classes, of_entry[first], reach[opens])
 
     def flop_values(self, game: VectorGame, part: VectorTree) -> FloatArray:
-        """[chance node of the first round, hand] what the boards of a part of the tree are worth to the player.
+        """Values for the player of the boards of a part of the tree, [chance node of the first round, hand].
 
-        As `VectorGame.flop_values`, but for rounding. `part` is what `flop_tree` gives.
+        Equal to `VectorGame.flop_values` up to rounding. `part` is a result of `flop_tree`.
         """
         hands, classes = game.shape[1], self.classes
         value = np.zeros((int(np.diff(classes.begin).max()), hands))
@@ -96,7 +95,7 @@ def looks_at_cards(table: Table) -> bool:
 
 
 def _block(tree: VectorTree, player: int, table: Table, r: int, entry: int, of_entry: IntArray) -> dict[str, Any]:
-    """The nodes of the block that an entry opens, with children numbered from 0: columns of `Classes`."""
+    """Return the nodes of the block of an entry, with children numbered from 0, as columns of `Classes`."""
     nodes = tree.nodes
     begin, end = nodes.block[tree.entry_block[entry] :][:2].tolist()
     part = slice(begin, end)

@@ -1,4 +1,4 @@
-"""The compiled walk over the boards after a flop against an opponent who looks at no cards."""
+"""The compiled walk over the boards of one flop against an opponent whose actions do not depend on cards."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from kilt.tree.vector_kernels import average_over_suits, copy_value, raise_value
 
 
 class Classes(NamedTuple):
-    """Blocks of betting after the first round, of those that are alike one each; the last round comes first."""
+    """Blocks of betting after the first round, one for each set of equivalent ones; the last round comes first."""
 
     kind: npt.NDArray[np.int32]  # [node]
-    own: npt.NDArray[np.int32]  # [node] whether the player who responds decides there
-    child: npt.NDArray[np.int32]  # [node] the first one, counted from the block's first node
-    actions: npt.NDArray[np.int32]  # [node] its children
-    reached: npt.NDArray[np.int32]  # [node] whether the opponent's actions inside the block allow for it
-    share: FloatArray  # [node] the probability with which the opponent takes the action that leads there; 1 elsewhere
-    stake: FloatArray  # [node] as in `Nodes`, of the player who responds
+    own: npt.NDArray[np.int32]  # [node] whether the responding player acts
+    child: npt.NDArray[np.int32]  # [node] first child, counted from the block's first node
+    actions: npt.NDArray[np.int32]  # [node] number of children
+    reached: npt.NDArray[np.int32]  # [node] whether the opponent's actions inside the block can reach it
+    share: FloatArray  # [node] probability of the opponent's action that leads there; otherwise 1
+    stake: FloatArray  # [node] as in `Nodes`, for the responding player
     below: npt.NDArray[np.int32]  # [node] the class that a chance node opens
-    begin: IntArray  # [class + 1] where its nodes begin
-    opened: Flags  # [class] whether the opponent's actions before allow for it
-    start: IntArray  # [round] the first class of a round from the second on; the one after its last is that before it
+    begin: IntArray  # [class + 1] first node
+    opened: Flags  # [class] whether the opponent's earlier actions can reach it
+    start: IntArray  # [round] first class of a round, from the second on; its classes end where the round before begins
 
 
 @subkernel
@@ -52,7 +52,7 @@ def add_scaled(
 def pull_class(
     classes: Classes, which: int, leaf: FloatArray, total: FloatArray, start: Hand, end: Hand, value: FloatArray
 ) -> None:
-    """Write the values of a class's nodes: at its leaves `leaf` (met, beats less beaten), at chance nodes `total`."""
+    """Write the values of a class's nodes, from `leaf` (met, wins minus losses) and, at chance nodes, `total`."""
     begin = classes.begin[which]
     for node in range(classes.begin[which + 1] - 1, begin - 1, -1):
         here, kind = node - begin, classes.kind[node]
@@ -88,11 +88,10 @@ def values(
     value: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Write to `total`, [class, hand], what the classes of the second round are worth on the boards of one flop.
+    """Write the values of the classes of the second round on the boards of one flop to `total` [class, hand].
 
-    Values are to `player`, per unit of the opponent's reach. A board is left when all that follow it have been: then
-    its leaves are summed up, once for all of its betting. `leaf` [2, hand] and `value` [node of a class, hand] are
-    scratch.
+    Values are those of `player`, per unit of the opponent's reach. A board is left after all later boards; then its
+    leaves are summed once for all of its betting. `leaf` [2, hand] and `value` [node of a class, hand] are scratch.
     """
     none, hands, lanes, last = np.uint64(0), np.uint64(value.shape[1]), np.uint64(LANES), len(tree.rows) - 1
     prior, order = tree.prior[1 - player], work.ranking.order

@@ -1,4 +1,4 @@
-"""What a sampled walk covers: boards and hands are drawn [Johanson16 algorithm 1]."""
+"""Sampling of the boards and hands that a walk covers [Johanson16 algorithm 1]."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kilt.tree.vector_arrays import Scope, VectorTree
 
 @subkernel
 def added_up(prior: FloatArray, player: int, hands: int) -> float:
-    """The reach of all hands of a player together."""
+    """Total reach of all hands of a player."""
     whole = 0.0
     for hand in range(hands):
         whole += prior[player, hand]
@@ -23,13 +23,14 @@ def added_up(prior: FloatArray, player: int, hands: int) -> float:
 def draw_scope(
     tree: VectorTree, player: int, my: bool, their: bool, rounds: int, seed: np.uint64, walk: np.uint64, scope: Scope
 ) -> None:
-    """Write to `scope` a board for each round after the first, up to `rounds` of them, and all hands of both players.
+    """Write to `scope` one board for each round after the first, up to `rounds` of them, and all hands of both players.
 
-    Where `my` or `their` is set, it is one hand of the player, or of the opponent. What is drawn depends on the seed
-    and the number of the walk alone.
+    If `my` or `their` is set, one hand of the player or of the opponent is sampled. Samples depend only on the seed and
+    the number of the walk.
 
-    Boards are drawn as often as they stand for others, and with a permutation of the suits that the board before does
-    not tell apart: that makes all boards equally likely. What shares a card with what was drawn before is drawn anew.
+    A canonical board is sampled in proportion to the boards it represents, with a random permutation of the suits that
+    the previous board treats the same: all boards are equally likely. If a sample shares a card with an earlier one, it
+    is sampled again.
     """
     key, number = numbered(mix(seed), walk), np.uint64(0)
     drawn = 0
@@ -66,7 +67,7 @@ def draw_scope(
             alike += (tree.symmetry[board] >> p) & 1
         while True:
             place = before + np.int64(uniform(key, number) * whole)
-            low, high = first, end  # the last board that begins at the place or before it
+            low, high = first, end  # the last board that begins at or before the index
             while high - low > 1:
                 middle = (low + high) // 2
                 if tree.weight_before[middle] <= place:

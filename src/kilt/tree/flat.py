@@ -30,67 +30,69 @@ State = TypeVar("State")
 
 
 class FlatNodes(NamedTuple):
-    """Nodes in breadth-first order: a parent comes before its children, and siblings stand together.
+    """Nodes in breadth-first order: parents come before children, and siblings are adjacent.
 
-    Tables over (information set, action) have one *slot* for each action of each information set, one after another.
+    Tables over (information set, action) have one *slot* for each action of each information set, in order.
     """
 
     parent: npt.NDArray[np.int32]  # −1 at the root
     actor: ByteArray  # 0, 1, CHANCE or TERMINAL
     first_child: npt.NDArray[np.int32]
-    children: npt.NDArray[np.int32]  # how many
-    chance: FloatArray  # the probability of the step into this node where chance took it, else 1
-    infoset: npt.NDArray[np.int32]  # the information set of the actor, −1 where no player acts
-    payoff: FloatArray  # to player 0 at the end, else 0
-    level: npt.NDArray[np.int32]  # [depth + 1] where the nodes of each depth begin
+    children: npt.NDArray[np.int32]  # number of children
+    chance: FloatArray  # probability of a chance event that leads here, otherwise 1
+    infoset: npt.NDArray[np.int32]  # the actor's information set; −1 if no player acts
+    payoff: FloatArray  # payoff of player 0 at terminal nodes, otherwise 0
+    level: npt.NDArray[np.int32]  # [depth + 1] first node of each depth
     infoset_player: ByteArray  # [information set]
     infoset_start: npt.NDArray[np.int32]  # [information set + 1] its first slot
-    infoset_after: npt.NDArray[np.int32]  # [information set] the slot its player took last before it, −1 if none
-    order: npt.NDArray[np.int32]  # [player, node] in groups: the player's information sets, each with what follows it
-    group: npt.NDArray[np.int32]  # [player, information set + 2] where each begins in the order; first comes the start
-    surplus: FloatArray  # what both players win together at the end; empty where that is 0, as it is but for tilts
+    infoset_after: npt.NDArray[np.int32]  # [information set] its player's last slot before it, −1 if none
+    # [player, node] in groups: each of the player's information sets with the nodes after it
+    order: npt.NDArray[np.int32]
+    # [player, information set + 2] start of each group; group 0 is the beginning of the game
+    group: npt.NDArray[np.int32]
+    surplus: FloatArray  # sum of both payoffs at terminal nodes; empty if the game is zero-sum, as without tilts
 
 
 @dataclass(frozen=True)
 class FlatTree:
-    """A whole game as arrays, with the names that the arrays leave out."""
+    """A whole game as arrays, with names of information sets and actions."""
 
     name: str  # of the game
     nodes: FlatNodes
-    infosets: tuple[str, ...]  # hand|board|history, as its player sees it
-    actions: tuple[tuple[str, ...], ...]  # of each information set
+    infosets: tuple[str, ...]  # hand|board|history, as the player sees them
+    actions: tuple[tuple[str, ...], ...]  # actions of each information set
 
     @cached_property
     def uneven(self) -> bool:
-        """Whether what both players win does not add up to 0: tilted payoffs."""
+        """Whether the players' winnings do not sum to 0, because of tilted payoffs."""
         return bool(self.nodes.surplus.size)
 
 
 class MergedTree(NamedTuple):
-    """A game whose players tell fewer states apart than its rules let them: an abstraction with perfect recall."""
+    """A game whose players distinguish fewer states than the rules allow: an abstraction with perfect recall."""
 
     tree: FlatTree
-    slot: npt.NDArray[np.int64]  # [slot of the whole game] that of the merged information set
+    slot: npt.NDArray[np.int64]  # [slot of the whole game] slot of the merged information set
 
     def lifted(self, strategy: FloatArray) -> FloatArray:
-        """[slot of the whole game] a strategy of the merged game, as it is played in the whole one."""
+        """Convert a strategy of the merged game to one of the whole game, [slot of the whole game]."""
         played: FloatArray = strategy[self.slot]
         return played
 
 
 class Expansion(NamedTuple):
-    """What follows a state: who acts, and the states after it, each with its probability (1 where a player acts)."""
+    """Successors of a state: who acts, and the next states, each with its probability (1 if a player acts)."""
 
     actor: int
     branches: Sequence[tuple[float, object]] = ()
     infoset: str = ""
     actions: tuple[str, ...] = ()
-    payoff: float = 0.0  # to player 0
-    surplus: float = 0.0  # to both together
+    payoff: float = 0.0  # payoff of player 0
+    surplus: float = 0.0  # sum of both payoffs
 
 
 class _Public:
-    """A position with what is known of it, worked out once and not once per deal."""
+    """A public position with cached properties, which are computed once rather than once per deal."""
 
     def __init__(self, position: Position) -> None:
         self.position, self.actor = position, position.actor
@@ -109,7 +111,7 @@ class _Public:
 
 
 class _Deal(NamedTuple):
-    """A state of a game while its tree is written: hands are None until they are dealt."""
+    """A state of a game while its tree is built; hands are None until they are dealt."""
 
     public: _Public
     mine: int | None = None
@@ -118,10 +120,9 @@ class _Deal(NamedTuple):
 
 
 def flat_tree(game: Game, most_nodes: int = MOST_NODES) -> FlatTree:
-    """Write out a game. The first two chance nodes deal a hand to player 0, then to player 1.
+    """Build the flat tree of a game. The first two chance nodes deal a hand to player 0, then to player 1.
 
-    Both players remember all they have seen, so an information set is the hand, what is seen of the board, and the
-    history.
+    With perfect recall, an information set is given by the hand, the visible part of the board, and the history.
     """
     deals = game.deals()
     own = deals.sum(axis=1)
@@ -155,7 +156,7 @@ def flat_tree(game: Game, most_nodes: int = MOST_NODES) -> FlatTree:
 
 
 def write_out(name: str, root: State, expand: Callable[[State], Expansion], most_nodes: int = MOST_NODES) -> FlatTree:
-    """Write out any game, given what follows each of its states; refuse one of more than `most_nodes` nodes."""
+    """Build the flat tree of any game from the successors of its states. Raises GameError above `most_nodes` nodes."""
     parent: list[int] = []
     actor: list[int] = []
     first_child: list[int] = []
@@ -168,15 +169,15 @@ def write_out(name: str, root: State, expand: Callable[[State], Expansion], most
     infosets: dict[str, int] = {}
     players: list[int] = []
     actions: list[tuple[str, ...]] = []
-    start = [0]  # of each information set
+    start = [0]  # first slot of each information set
     after: list[int] = []
     queue: deque[tuple[int, float, State, tuple[int, int]]] = deque([(-1, 1.0, root, (-1, -1))])
     while queue:
         above, probability, state, taken = queue.popleft()  # `taken`: the last slot of each player
         node = len(parent)
         if node + len(queue) >= most_nodes:
-            raise GameError(f"{name} has more than {most_nodes:,} nodes: too large to be written out as a flat tree")
-        if not level or above >= level[-1]:  # the first node whose parent is on the level before
+            raise GameError(f"{name} has more than {most_nodes:,} nodes: too large for a flat tree")
+        if not level or above >= level[-1]:  # the first node whose parent is on the previous level
             level.append(node)
         found = expand(state)
         where = -1
@@ -194,8 +195,8 @@ def write_out(name: str, root: State, expand: Callable[[State], Expansion], most
             )
             if not same:
                 raise GameError(
-                    f"{name} has imperfect recall or unlike states at {found.infoset!r}: at all states that a player "
-                    "cannot tell apart they must have done the same and have the same choices"
+                    f"{name} has imperfect recall or inconsistent states at {found.infoset!r}: all states of an "
+                    "information set need the same earlier actions of the player, and the same choices"
                 )
         parent.append(above)
         actor.append(found.actor)
@@ -231,7 +232,7 @@ def write_out(name: str, root: State, expand: Callable[[State], Expansion], most
 
 
 def merge(tree: FlatTree, names: Sequence[str]) -> MergedTree:
-    """Let players not tell information sets apart that are given the same name.
+    """Merge information sets that get the same name.
 
     Parameters
     ----------
@@ -243,11 +244,16 @@ def merge(tree: FlatTree, names: Sequence[str]) -> MergedTree:
     Returns
     -------
     MergedTree
-        GameError is raised where sets of one name have different players, actions or actions before them.
+        The merged game.
+
+    Raises
+    ------
+    GameError
+        If information sets of one name have different players, actions or earlier actions.
 
     >>> from kilt.games import load_game
     >>> whole = flat_tree(load_game("kuhn"))
-    >>> blind = merge(whole, [name.split("|")[-1] for name in whole.infosets])  # nobody looks at their card
+    >>> blind = merge(whole, [name.split("|")[-1] for name in whole.infosets])  # players ignore their card
     >>> blind.tree.infosets, blind.slot.tolist()[:8]
     (('', 'c', 'r', 'cr'), [0, 1, 0, 1, 0, 1, 2, 3])
     """
@@ -265,7 +271,7 @@ def merge(tree: FlatTree, names: Sequence[str]) -> MergedTree:
         where = int(np.argmax(unlike))
         raise GameError(
             f"{tree.infosets[where]!r} cannot be {names[where]!r}: all information sets of that name must have the "
-            "same player, the same actions, and the same ones before them"
+            "same player, the same actions, and the same earlier actions"
         )
     merged = nodes._replace(
         infoset=np.where(nodes.infoset >= 0, into[nodes.infoset], -1).astype(np.int32),
@@ -280,10 +286,10 @@ def merge(tree: FlatTree, names: Sequence[str]) -> MergedTree:
 
 
 def _groups(player: int, nodes: FlatNodes) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """A player's row of `FlatNodes.order` and of `FlatNodes.group`.
+    """Return a player's row of `FlatNodes.order` and of `FlatNodes.group`.
 
-    A node belongs to the player's information set that it is in or that came last before it, and to group 0 where there
-    is none. Who remembers all never comes back to a group: later information sets have higher numbers.
+    A node belongs to the group of the player's information set at the node or last before it, and to group 0 if there
+    is none. With perfect recall, play never returns to a group: later information sets have higher numbers.
     """
     of = np.where(nodes.actor == player, nodes.infoset + 1, 0)
     for start, end in zip(nodes.level[1:-1], nodes.level[2:], strict=True):

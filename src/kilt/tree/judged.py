@@ -1,4 +1,4 @@
-"""How good a strategy is, from what players win who follow it and who respond to it [Johanson16 §2.4]."""
+"""Evaluation of strategies from the values of following them and of best responses [Johanson16 §2.4]."""
 
 from __future__ import annotations
 
@@ -10,45 +10,45 @@ from kilt.tree.vector_arrays import FOLLOW, RESPOND
 
 
 def excess(responses: Iterable[float], followed: Iterable[float] = ()) -> float:
-    """Exploitability: what best responses win more than the strategy, mean over both seats; at least 0.
+    """Exploitability: mean over both seats of a best response's gain over the strategy; at least 0.
 
     Parameters
     ----------
     responses : iterable of float
-        What a best response wins in seats 0 and 1.
+        Values of best responses in seats 0 and 1.
     followed : iterable of float
-        What players 0 and 1 win when both follow the strategy. Left out: these add up to 0.
+        Expected winnings of players 0 and 1 when both follow the strategy. Default: they sum to 0.
     """
     return max((sum(responses) - sum(followed)) / 2, 0.0)  # rounding may leave −1e-17
 
 
 class Judged(ABC):
-    """A game whose walks judge strategies. Strategies are tables as the game has them; values are chips per game."""
+    """A game whose walks evaluate strategies. Strategies are tables of the game; values are in chips per game."""
 
     @property
     def uneven(self) -> bool:
-        """Whether what both players win does not add up to 0: rake, or tilted payoffs."""
+        """Whether the players' winnings do not sum to 0, because of rake or tilted payoffs."""
         return False
 
     @abstractmethod
     def worth(self, player: int, task: int, strategy: Any) -> float:
-        """What a player wins against a strategy who follows it too (FOLLOW), or who responds to it (RESPOND)."""
+        """Winnings against a strategy of a player who follows it too (FOLLOW), or responds to it (RESPOND)."""
 
     def expected_value(self, strategy: Any) -> float:
-        """What player 0 wins when both follow a strategy."""
+        """Expected winnings of player 0 when both players follow a strategy."""
         return self.worth(0, FOLLOW, strategy)
 
     def expected_values(self, strategy: Any) -> tuple[float, float]:
-        """What players 0 and 1 win when both follow a strategy."""
+        """Expected winnings of players 0 and 1 when both follow a strategy."""
         return self.worth(0, FOLLOW, strategy), self.worth(1, FOLLOW, strategy)
 
     def response_values(self, strategy: Any) -> tuple[float, float]:
-        """What a best response to a strategy wins in seats 0 and 1."""
+        """Values of a best response to a strategy in seats 0 and 1."""
         return self.worth(0, RESPOND, strategy), self.worth(1, RESPOND, strategy)
 
     def exploitability(self, strategy: Any) -> float:
-        """What best responses win more than the strategy, mean over both seats; at least 0.
+        """Mean over both seats of a best response's gain over the strategy, in chips per game; at least 0.
 
-        In thousandths of a big blind per game it is 1000 times that over the big blind.
+        Multiply by 1000 and divide by the big blind for thousandths of a big blind per game.
         """
         return excess(self.response_values(strategy), self.expected_values(strategy) if self.uneven else ())

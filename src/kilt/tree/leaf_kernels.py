@@ -43,15 +43,15 @@ def fill(value: FloatArray, here: int, start: Hand, end: Hand) -> None:
 
 @spliced
 def in_order(visit: Visit) -> bool:
-    """Whether vectors have only the hands that are apart, weakest first: on last boards, where the walk is such."""
+    """Whether vectors contain only distinct hands, weakest first: on last boards, if the walk uses that order."""
     return visit.apart and visit.arriving and visit.leaving
 
 
 @spliced
 def on_board(visit: Visit, hands: IntArray, live: int) -> tuple[Hand, Hand]:
-    """The part of a vector that counts on the board of a visit, from … to …, for a player with these `hands`.
+    """Return the range of a vector that is used on a visit's board, for a player with these `hands`.
 
-    There are `live` of them where they are in order.
+    There are `live` of them if they are in order of strength.
     """
     if in_order(visit):
         return np.uint64(0), np.uint64(live)
@@ -60,13 +60,13 @@ def on_board(visit: Visit, hands: IntArray, live: int) -> tuple[Hand, Hand]:
 
 @subkernel
 def after_rake(won: float, rake: float) -> float:
-    """What a player wins at a leaf, less the rake; who loses pays none."""
+    """Winnings at a leaf after rake, which only the winner pays."""
     return won - rake if won > 0 else won
 
 
 @spliced
 def one_hand(scope: Scope) -> bool:
-    """Whether one of the players has a single hand, which was drawn."""
+    """Whether one of the players has a single hand, which was sampled."""
     mine, theirs = scope.mine, scope.theirs
     found: bool = mine[0, 1] - mine[0, 0] == 1 or theirs[0, 1] - theirs[0, 0] == 1
     return found
@@ -76,7 +76,7 @@ def one_hand(scope: Scope) -> bool:
 def values_of_leaves(
     tree: VectorTree, block: int, player: int, scope: Scope, visit: Visit, work: Workspace, reach: FloatArray
 ) -> None:
-    """Write what each hand of the player is worth at the leaves of a block against the opponent's `reach`."""
+    """Write the values of the player's hands at the leaves of a block against the opponent's `reach`."""
     if not tree.poker:
         sums = work.ranking.by_card
         bluff_values(tree.nodes, tree.dice, block, player, scope, visit.depth, sums, work.vectors, reach)
@@ -104,7 +104,7 @@ def bluff_values(
     vectors: Vectors,
     reach: FloatArray,
 ) -> None:
-    """Write what hands are worth where a bid is called: the number of matching dice is all [Johanson16 §3.3]."""
+    """Write the values of hands after a called bid, which depend only on the matching dice [Johanson16 §3.3]."""
     source, alive, value = vectors.source, vectors.alive, vectors.value
     matching, called = dice.matching, dice.called
     mine, mine_end = np.uint64(scope.mine[depth, 0]), np.uint64(scope.mine[depth, 1])
@@ -137,7 +137,7 @@ def pairwise_values(
     vectors: Vectors,
     reach: FloatArray,
 ) -> None:
-    """Write what hands are worth at the leaves of a block where one player has only one: each meets each."""
+    """Write the values of hands at the leaves of a block when one player has a single hand: compare all pairs."""
     source, alive, value = vectors.source, vectors.alive, vectors.value
     mine, mine_end = scope.mine[visit.depth, 0], scope.mine[visit.depth, 1]
     theirs, theirs_end = scope.theirs[visit.depth, 0], scope.theirs[visit.depth, 1]
@@ -171,7 +171,7 @@ def fold_values(
     vectors: Vectors,
     reach: FloatArray,
 ) -> None:
-    """Write the values of a block's leaves before the last board: a player has folded, and nobody shows a hand."""
+    """Write the values of a block's leaves before the last board: a player has folded, and there is no showdown."""
     value = vectors.value
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     for node in range(nodes.block[block], nodes.block[block + 1]):
@@ -192,9 +192,10 @@ def continued_values(
     vectors: Vectors,
     reach: FloatArray,
 ) -> None:
-    """Write the values of a block's leaves where the game goes on: known for each pair of hands, 0 for impossible ones.
+    """Write the values of a block's leaves at which the game continues, from a table over pairs of hands.
 
-    The matrices are read row by row for both players; four rows at a time, so that sums do not wait for each other.
+    Impossible pairs have the value 0. The matrices are read row by row for both players, four rows at a time, so that
+    sums do not wait for each other.
     """
     value = vectors.value
     hands = np.uint64(value.shape[1])
@@ -240,7 +241,7 @@ def take_lanes(
     sorted_already: bool,
     reach: FloatArray,
 ) -> None:
-    """Write the reaches that are `wanted` side by side, weakest hand first, then a 0; other lanes get anything."""
+    """Write the `wanted` reaches next to each other, weakest hand first, followed by a 0; other lanes are undefined."""
     lanes = np.uint64(LANES)
     for end in range(lanes * live, lanes * live + lanes):
         reach[end] = 0
@@ -269,7 +270,7 @@ def write_fold(
     value: FloatArray,
     here: int,
 ) -> None:
-    """Write what each hand wins of all reach that it meets, where a player has folded on a last board."""
+    """Write each hand's winnings from the reach it meets, after a fold on a last board."""
     lanes, share = np.uint64(LANES), value.dtype.type(won)
     if sorted_already:
         for i in range(np.uint64(0), live):
@@ -292,9 +293,9 @@ def write_showdown(
     value: FloatArray,
     here: int,
 ) -> None:
-    """Write what each hand wins at a showdown.
+    """Write each hand's winnings at a showdown.
 
-    In the result, what is beaten counts twice and ties once: so does rake that winners pay.
+    In `result`, hands that are beaten count twice and ties once; so does the rake that winners pay.
     """
     lanes, won, half = np.uint64(LANES), value.dtype.type(stake), value.dtype.type(0.5 * rake)
     if sorted_already:
@@ -311,9 +312,9 @@ def write_showdown(
 def showdown_values(
     nodes: Nodes, block: int, player: int, visit: Visit, work: Workspace, node_reach: FloatArray
 ) -> None:
-    """Write the values of a block's leaves on a last board: `LANES` different reaches at a time.
+    """Write the values of a block's leaves on a last board, for `LANES` different reaches at a time.
 
-    What was found out on this board about reaches of rounds before serves other blocks as well.
+    Results on this board for the reach of earlier rounds are reused in other blocks.
     """
     sides, weighted, lanes = work.sides, work.ranking.weighted[0], np.uint64(LANES)
     order, their_order = sides.order[0], sides.order[1]
@@ -327,7 +328,7 @@ def showdown_values(
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     node, end = nodes.block[block], nodes.block[block + 1]
     while node < end:
-        begin, found = node, 0  # take leaves while their reaches fit; neighbours may share one
+        begin, found = node, 0  # take leaves while their reaches fit; adjacent leaves may share one
         while node < end:
             if kinds[node] >= FOLD and alive[node + shift]:
                 above = source[node + shift]
@@ -364,7 +365,7 @@ def showdown_values(
                     write_fold(after_rake(won, rake), whole, lane, order, live, sorted_already, value, here)
                     continue
                 write_showdown(won, rake, result, whole, lane, order, live, sorted_already, value, here)
-                if tilted:  # what is beaten pays more, or less, than what beats costs
+                if tilted:  # wins pay more, or less, than losses cost
                     half = value.dtype.type(0.5 * nodes.extra[player, leaf])
                     for i in range(np.uint64(0), live):
                         hand = i if sorted_already else np.uint64(order[i])
@@ -381,7 +382,7 @@ def strengths_of_few(
     depth: int,
     strength: npt.NDArray[np.int16],
 ) -> None:
-    """Write how strong hands are on a last board, where one player has only one."""
+    """Write the strength of hands on a last board when one player has a single hand."""
     mine, theirs = scope.mine[depth, 0], scope.theirs[depth, 0]
     if scope.mine[depth, 1] - mine > 1 or scope.theirs[depth, 1] - theirs > 1:
         board_strengths(cards, deck, tables, strength)
@@ -395,7 +396,7 @@ def strengths_of_few(
 
 @subkernel
 def hands_left(bits: IntArray, held: np.int64, order: npt.NDArray[np.uint16]) -> int:
-    """Write which hands share no card with the board, and return how many there are."""
+    """Write the hands that share no card with the board, and return their number."""
     live = 0
     for hand in range(len(bits)):
         if not held & bits[hand]:

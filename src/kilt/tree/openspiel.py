@@ -1,4 +1,4 @@
-"""Games of open_spiel as flat trees, so that whatever walks a flat tree can be tried on them.
+"""Games of open_spiel as flat trees, so that solvers for flat trees can be tried on them.
 
 >>> tree = openspiel_tree("kuhn_poker")
 >>> len(tree.nodes.parent), len(tree.infosets)
@@ -6,9 +6,9 @@
 >>> tree.infosets[3], tree.actions[3]
 ('1p', ('0:Pass', '1:Bet'))
 
-Information sets go by open_spiel's own names, and the label of an action is its number there and its name: that is all
-one needs to send a strategy back, see `kilt.strategy.openspiel`. open_spiel (M. Lanctot et al.: OpenSpiel: a framework
-for reinforcement learning in games, 2019) is imported in benchmarks and here, when a game is asked for.
+Information sets have open_spiel's names, and the label of an action is its number and its name in open_spiel: that is
+sufficient to convert a strategy back, see `kilt.strategy.openspiel`. open_spiel (M. Lanctot et al.: OpenSpiel: a
+framework for reinforcement learning in games, 2019) is imported only in benchmarks and here, when a game is loaded.
 """
 
 from __future__ import annotations
@@ -21,20 +21,23 @@ from kilt.errors import GameError
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.tree.flat import Expansion, FlatTree, write_out
 
-MOST_NODES = 2_000_000  # fewer than for kilt's own games: a waiting state of open_spiel takes a kilobyte or so
+MOST_NODES = 2_000_000  # fewer than for kilt's games: a queued state of open_spiel takes about a kilobyte
 
 TWINS = {"kuhn": "kuhn_poker", "leduc": "leduc_poker", "bluff-1-1": "liars_dice"}  # kilt's name: open_spiel's
 
 
 def openspiel_game(name: str) -> Any:
-    """The `pyspiel.Game` of that name, with players moving in turn; it must have two, and be zero-sum."""
+    """Load the `pyspiel.Game` of that name, with players moving in turn.
+
+    Raises GameError unless it can be converted.
+    """
     try:
         import pyspiel
     except ImportError:
         raise GameError(f"{name} is a game of open_spiel, which is not installed: pip install 'kilt[peers]'") from None
     short = name.partition("(")[0]
     if short not in pyspiel.registered_names():
-        raise GameError(f"open_spiel has no game {short!r}: pyspiel.registered_names() lists those it has")
+        raise GameError(f"open_spiel has no game {short!r}: pyspiel.registered_names() lists its games")
     try:
         game = pyspiel.load_game(name)
     except pyspiel.SpielError as error:
@@ -55,9 +58,9 @@ def openspiel_game(name: str) -> Any:
 
 
 def openspiel_tree(name: str, most_nodes: int = MOST_NODES) -> FlatTree:
-    """Write out a two-player zero-sum game of open_spiel, such as "leduc_poker" or "liars_dice(dice_sides=4)".
+    """Build the flat tree of a two-player zero-sum game of open_spiel, such as "leduc_poker".
 
-    Where both players move at once, player 0 moves first and player 1 does not see it.
+    If both players move simultaneously, player 0 moves first, hidden from player 1.
     """
     known: dict[str, tuple[int, list[int]]] = {}
     labels: dict[str, tuple[str, ...]] = {}
@@ -74,7 +77,7 @@ def openspiel_tree(name: str, most_nodes: int = MOST_NODES) -> FlatTree:
         if known[infoset] != (actor, legal):
             raise GameError(
                 f"{name} cannot be written out: it gives one name, {infoset!r}, to information states that differ in "
-                "their player or actions; use a game that tells them apart"
+                "their player or actions; use a game that distinguishes them"
             )
         return Expansion(actor, [(1.0, state.child(action)) for action in legal], infoset, labels[infoset])
 
@@ -82,7 +85,7 @@ def openspiel_tree(name: str, most_nodes: int = MOST_NODES) -> FlatTree:
 
 
 def openspiel_twin(tree: FlatTree) -> FlatTree:
-    """open_spiel's tree of a game that kilt has too. Their nodes are the same, so strategies for one fit the other.
+    """Return open_spiel's tree of a game that kilt also has. The nodes are the same, so strategies fit both trees.
 
     >>> from kilt.games import load_game
     >>> from kilt.tree.flat import flat_tree
@@ -91,7 +94,7 @@ def openspiel_twin(tree: FlatTree) -> FlatTree:
     ('Ks||c', '1p')
     """
     if tree.name not in TWINS:
-        raise GameError(f"{tree.name} is not known to be a game of open_spiel: use one of {', '.join(TWINS)}")
+        raise GameError(f"{tree.name} has no counterpart in open_spiel: use one of {', '.join(TWINS)}")
     twin = openspiel_tree(TWINS[tree.name])
     for field in tree.nodes._fields:
         mine, theirs = getattr(tree.nodes, field), getattr(twin.nodes, field)
@@ -103,7 +106,7 @@ def openspiel_twin(tree: FlatTree) -> FlatTree:
 
 
 def action_numbers(tree: FlatTree) -> list[int]:
-    """[slot] the number of each action in open_spiel."""
+    """Number of each action in open_spiel, [slot]."""
     try:
         return [int(label.partition(":")[0]) for labels in tree.actions for label in labels]
     except ValueError:

@@ -1,7 +1,7 @@
-"""Parts of a public tree: what follows some of its boards, some of its betting, or boards that were drawn.
+"""Parts of a public tree: the subtree of some boards, of some betting, or of sampled boards.
 
-What is walked in parts has a *trunk*, its first rounds, and parts that follow it. A walk of a part finds values at the
-chance nodes that end the trunk; those of all parts add up to what the walk of the trunk begins with: see
+A walk in parts has a *trunk*, the first rounds, and parts that follow it. The walk of a part computes values at the
+chance nodes that end the trunk; the walk of the trunk starts from the sum of the values of all parts: see
 `VectorGame.part_values` and `VectorGame.conclude_walk`.
 """
 
@@ -18,52 +18,52 @@ from kilt.tree.vector_arrays import TableLayout, VectorTree
 
 
 def flop_tree(tree: VectorTree, flop: int, end: int | None = None) -> VectorTree:
-    """The part of a public tree that follows a board of the second round: a walk there has few boards to look at.
+    """Return the part of a public tree below a board of the second round, whose walks cover few boards.
 
     Parameters
     ----------
     tree : VectorTree
-        Of a game with two rounds or more.
+        The tree of a game with at least two rounds.
     flop : int
-        The number of the board among those of the second round, from 0.
+        Number of the board within the second round, counted from 0.
     end : int, optional
-        That after the last, where the part follows several.
+        End of a range of boards that starts with `flop`. Default: a single board.
 
     Returns
     -------
     VectorTree
-        Its boards are that of the first round, the one or those of the second, and all that follow. Where tables are by
-        board, walks over it need layouts of their own.
+        A tree with the board of the first round, the given boards of the second, and all later boards. If tables are by
+        board, walks over it need separate layouts.
     """
     return flops_tree(tree, np.arange(flop, flop + 1 if end is None else end))
 
 
 def flops_tree(tree: VectorTree, flops: IntArray) -> VectorTree:
-    """The part of a public tree that follows some boards of the second round, by their numbers there in rising order.
+    """Return the part of a public tree below some boards of the second round, given by ascending numbers.
 
-    See `flop_tree`, which takes one of them, or several in a row.
+    See `flop_tree`, which takes one board or a range.
     """
     return _part(tree, [tree.board_start[1] + flops])
 
 
 def drawn_tree(tree: VectorTree, boards: Sequence[int]) -> VectorTree:
-    """The part of a public tree that follows boards that were drawn, each of which stands for all of its round.
+    """Return the part of a public tree below sampled boards, each of which represents all boards of its round.
 
-    A walk over it finds, in the mean over what is drawn, what one over the whole tree does [Johanson16 §4.3]. Suits
-    that the board before does not tell apart need not be drawn: walks take the mean over them.
+    In expectation over the samples, a walk over it gives the values of the whole tree [Johanson16 §4.3]. Suits that the
+    previous board treats the same need not be sampled: walks average over them.
 
     Parameters
     ----------
     tree : VectorTree
-        Of a game with two rounds or more.
+        The tree of a game with at least two rounds.
     boards : sequence of int
-        A board of the second round by its number through all rounds, one of the third that follows it, and so on; one
-        at least. Boards of later rounds are all there.
+        A board of the second round, numbered over all rounds, a board of the third that follows it, and so on; at least
+        one. All boards of later rounds are included.
 
     Returns
     -------
     VectorTree
-        As `flop_tree` gives it, but for the weights of boards that were drawn: those of all that could have been.
+        As returned by `flop_tree`, except that a sampled board has the weight of all boards it could have been.
     """
     part = _part(tree, [np.array([board]) for board in boards])
     for r, before in enumerate((0, *boards[:-1]), start=1):
@@ -73,11 +73,11 @@ def drawn_tree(tree: VectorTree, boards: Sequence[int]) -> VectorTree:
 
 
 def _part(tree: VectorTree, boards: list[IntArray]) -> VectorTree:
-    """Some boards of some rounds after the first, in rising order, and all that follow those of the last of these."""
+    """Return the tree of some boards of some rounds after the first, in ascending order, and all later boards."""
     boards = [np.zeros(1, np.int64), *boards]
     while len(boards) < len(tree.rows):
         first, end = tree.first_board[boards[-1]], tree.first_board[boards[-1] + 1]
-        begin = np.cumsum(end - first) - (end - first)  # [board] where its extensions begin among those that are kept
+        begin = np.cumsum(end - first) - (end - first)  # [board] its first extension among those in the part
         boards.append(np.repeat(first - begin, end - first) + np.arange((end - first).sum()))
     kept, start = np.concatenate(boards), np.cumsum([0, *map(len, boards)])
     following = np.full(len(kept) + 1, len(kept))
@@ -95,9 +95,9 @@ def _part(tree: VectorTree, boards: list[IntArray]) -> VectorTree:
 
 
 def rows_of_flop(tree: VectorTree, flop: int) -> IntArray:
-    """[round, 2] the rows that all that follows a board of the second round has in tables over (board, row).
+    """Rows of the part below a board of the second round in tables over (board, row), [round, 2].
 
-    Those of the first round are all of its rows; a table of the part has them all in this order.
+    The first round has all of its rows. A table of the part consists of these rows in this order.
     """
     edges, found = tree.board_start[1] + np.array([flop, flop + 1]), [[0, int(tree.rows[0])]]
     for r in range(1, len(tree.rows)):
@@ -107,7 +107,7 @@ def rows_of_flop(tree: VectorTree, flop: int) -> IntArray:
 
 
 def layout_of_flop(layout: TableLayout, rows: IntArray) -> TableLayout:
-    """The layout of a part's table by `rows_of_flop`, from that of the whole tree; both are by board."""
+    """Return the layout of a part's table from `rows_of_flop` and the layout of the whole tree; both are by board."""
     given = layout.given
     if len(given):
         given = np.concatenate([given[begin:end] for begin, end in rows.tolist()])
@@ -116,12 +116,11 @@ def layout_of_flop(layout: TableLayout, rows: IntArray) -> TableLayout:
 
 
 def entries_through(tree: VectorTree, round_: int, begin: int, end: int) -> list[IntArray]:
-    """[round] the entries on the ways through some entries of a round: `begin` to `end`, by their numbers in the tree.
+    """Entries on the paths through the entries `begin` to `end` of a round, [round], by their numbers in the tree.
 
-    Those of later rounds stand in a row, and so do their rows of the tables: the betting after one entry comes before
-    that after the next.
+    Those of later rounds are contiguous, and so are their rows of the tables: entries are ordered by the entry before.
     """
-    within = np.searchsorted(tree.nodes.block, tree.entry_node, side="right") - 1  # [entry] block of its node
+    within = np.searchsorted(tree.nodes.block, tree.entry_node, side="right") - 1  # [entry] the block of its node
     every = [np.arange(first, last) for first, last in pairwise(tree.entry_start.tolist())]
     every[round_] = np.arange(begin, end)
     for r in range(round_ - 1, -1, -1):
@@ -132,7 +131,7 @@ def entries_through(tree: VectorTree, round_: int, begin: int, end: int) -> list
 
 
 def entries_tree(tree: VectorTree, kept: Sequence[IntArray]) -> VectorTree:
-    """The part of a public tree with some entries of each round; rows of its tables are where they were."""
+    """Return the part of a public tree with some entries of each round; rows of its tables keep their numbers."""
     entries = np.concatenate(kept).astype(np.int32)
     return tree._replace(
         entry_start=np.cumsum([0, *map(len, kept)], dtype=np.int32),
@@ -143,18 +142,18 @@ def entries_tree(tree: VectorTree, kept: Sequence[IntArray]) -> VectorTree:
 
 
 class BettingPart(NamedTuple):
-    """The betting that leads through some chance nodes of a round, and all that follows them."""
+    """The betting that leads through some chance nodes of a round, including everything after them."""
 
     round: int
-    entries: list[IntArray]  # [round] in the tree
-    rows: IntArray  # [round, 2] rows of a board from … to … that belong to it; all of them before `round`
+    entries: list[IntArray]  # [round] entries in the tree
+    rows: IntArray  # [round, 2] first and end row within a board; all rows before `round`
 
     @classmethod
     def of(cls, tree: VectorTree, round_: int, begin: int, end: int) -> BettingPart:
-        """The betting through some entries of a round after the first, by their numbers among those of the round."""
+        """Return the betting through some entries of a round after the first, given by numbers within the round."""
         first = int(tree.entry_start[round_])
         entries = entries_through(tree, round_, first + begin, first + end)
-        ends = np.append(tree.entry_row[1:], 0)  # [entry] where its rows end
+        ends = np.append(tree.entry_row[1:], 0)  # [entry] end of its rows
         ends[tree.entry_start[1:] - 1] = tree.rows
         rows = np.stack([np.zeros_like(tree.rows), tree.rows], axis=1).astype(np.int64)
         for r in range(round_, len(rows)):
@@ -162,7 +161,7 @@ class BettingPart(NamedTuple):
         return cls(round_, entries, rows)
 
     def within(self, tree: VectorTree) -> VectorTree:
-        """A public tree, or a part of its boards, with this betting alone: boards have its rows and no others."""
+        """Return a public tree, or a part of its boards, with only this betting: tables have no other rows."""
         part = entries_tree(tree, self.entries)
         offset = np.repeat(self.rows[:, 0], np.diff(part.entry_start))
         rows = np.diff(self.rows, axis=1)[:, 0].astype(tree.rows.dtype)

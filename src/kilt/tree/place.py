@@ -1,7 +1,7 @@
-"""Places of a public tree: where actions and cards lead, and which hand is which there.
+"""Positions in a public tree: where actions and cards lead, and how the tree's hands correspond to the actual ones.
 
-Boards that differ by suits alone are one in the tree. So a place knows which card of its board stands for which, and
-which hand for which.
+Boards that differ only in suits are one board in the tree. A position therefore maps the cards and hands of the tree's
+board to the actual ones.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from kilt.tree.vector_arrays import TableRows
 
 @dataclass(frozen=True, eq=False)
 class TreePlace:
-    """A node of the public tree, on a board up to suits."""
+    """A node of the public tree, with the actual board that the tree's canonical board stands for."""
 
     position: Betting
     node: int
-    path: tuple[tuple[int, int], ...]  # [round] the entry that opens its block, and the board by number
-    board: tuple[int, ...]  # the cards as they were dealt
-    cards: IntArray  # [card of the board by number] which card it stands for
-    hands: IntArray  # [hand on the board by number] which hand it stands for
+    path: tuple[tuple[int, int], ...]  # [round] the entry of its block, and the number of the board
+    board: tuple[int, ...]  # the dealt cards
+    cards: IntArray  # [card of the tree's board] the actual card
+    hands: IntArray  # [hand on the tree's board] the actual hand
 
 
 class PlacedTree(NamedTuple):
-    """The public tree of a game of the hold'em family, and the way through it."""
+    """The public tree of a game of the hold'em family, with functions to navigate it."""
 
     game: VectorGame
 
@@ -46,22 +46,22 @@ class PlacedTree(NamedTuple):
 
     @property
     def start(self) -> TreePlace:
-        """Where the game begins."""
+        """Return the beginning of the game."""
         game = self.holdem
         cards, hands = np.arange(game.deck.size), np.arange(len(game.numbers))
         return TreePlace(game.start(), 0, ((0, 0),), game.known_board, cards, hands)
 
     def actions(self, place: TreePlace) -> tuple[str, ...]:
-        """The actions that the tree has at a decision."""
+        """Return the actions of a decision in the tree."""
         return on_menu(place.position, self.game.menu)
 
     def act(self, place: TreePlace, action: str) -> TreePlace:
-        """Where an action of the tree leads."""
+        """Return the position after an action."""
         node = int(self.game.tree.nodes.first_child[place.node]) + self.actions(place).index(action)
         return replace(place, position=place.position.after(action), node=node)
 
     def next(self, place: TreePlace) -> dict[str, int]:
-        """The cards that may be dealt next, up to suits that nothing tells apart: how many boards each stands for."""
+        """Cards that may be dealt next, up to equivalent suits, with the number of boards that each represents."""
         tree, board = self.game.tree, place.path[-1][1]
         known, size = tree.board_size[len(place.path) - 1 : len(place.path) + 1]
         return {
@@ -70,7 +70,7 @@ class PlacedTree(NamedTuple):
         }
 
     def deal(self, place: TreePlace, cards: tuple[int, ...]) -> TreePlace:
-        """Deal the cards of the next round: find the board that stands for them, and who is who there."""
+        """Deal the cards of the next round: find the board that represents them, and map hands accordingly."""
         tree, deck = self.game.tree, self.holdem.deck
         depth, board = len(place.path), place.path[-1][1]
         entry = int(np.flatnonzero(tree.entry_node == place.node)[0])
@@ -79,7 +79,7 @@ class PlacedTree(NamedTuple):
         known, size = tree.board_size[depth - 1 : depth + 1]
         first, last = tree.first_board[board : board + 2].tolist()
         kept = np.flatnonzero(tree.symmetry[board] >> np.arange(len(renamed)) & 1)
-        bits = 1 << renamed[kept].astype(np.int64)  # [permutation, card]
+        bits = 1 << renamed[kept].astype(np.int64)  # [permutation, card] as bits
         boards = bits[:, tree.board[first:last, known:size]].sum(axis=2)  # [permutation, board] as sets of cards
         found = np.argwhere(wanted == boards.T)
         assert len(found), f"no board stands for {deck.name(cards)}"
@@ -94,32 +94,32 @@ class PlacedTree(NamedTuple):
         )
 
     def row(self, place: TreePlace) -> int:
-        """The first row of a decision in tables of the tree."""
+        """First row of a decision in tables of the tree."""
         tree, depth = self.game.tree, len(place.path) - 1
         entry, board = place.path[-1]
         first = tree.table_start[depth] + (board - tree.board_start[depth]) * tree.rows[depth]
         return int(first + tree.entry_row[entry] + tree.nodes.row[place.node])
 
     def live(self, place: TreePlace) -> BoolArray:
-        """[hand] whether a hand of the game shares no card with the board of a place."""
+        """Whether each hand of the game shares no card with the board of a position, [hand]."""
         return np.asarray(~np.isin(self.holdem.holes, place.board).any(axis=1))
 
     def strategy(self, table: TableRows, place: TreePlace) -> FloatArray:
-        """[action, hand] probabilities at a decision, by hands of the game; uniform where nothing is known."""
+        """Probabilities at a decision, [action, hand], by hands of the game; uniform if the table has no strategy."""
         row, count = self.row(place), len(self.actions(place))
         weights = np.maximum(table[row : row + count].astype(np.float64), 0.0)
         total = weights.sum(axis=0)
         return _by_hand(place, np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / count))
 
     def reach(self, look: Look, place: TreePlace) -> FloatArray:
-        """[hand] reach of the opponent at a place, by hands of the game; `look` is the player's, at its path."""
+        """Reach of the opponent at a position, [hand], by hands of the game; `look` is the player's, at its path."""
         return _by_hand(place, look.reach[self._in_block(place.node, place)]) * self.live(place)
 
     def hand_values(self, look: Look, place: TreePlace, action: int | None = None) -> FloatArray:
-        """[hand] chips that a player wins in the whole game with each hand at a place, or by one of its actions.
+        """Winnings of a player in the whole game with each hand at a position, or after one of its actions: [hand].
 
-        By hands of the game. A mean over the opponent's hands, by their reach; nan for hands that meet none. `look` is
-        the player's, at the place's path.
+        In chips, by hands of the game: a mean over the opponent's hands, weighted by their reach; nan for hands that
+        meet none. `look` is the player's, at the position's path.
         """
         node = place.node if action is None else int(self.game.tree.nodes.first_child[place.node]) + action
         met = rivals(self.reach(look, place), self.holdem.holes, self.holdem.deck.size)
@@ -128,13 +128,13 @@ class PlacedTree(NamedTuple):
         return found
 
     def _in_block(self, node: int, place: TreePlace) -> int:
-        """The number of a node in the block of betting of a place."""
+        """Number of a node within the block of betting of a position."""
         tree = self.game.tree
         return node - int(tree.nodes.block[tree.entry_block[place.path[-1][0]]])
 
 
 def _by_hand(place: TreePlace, values: FloatArray) -> FloatArray:
-    """[…, hand] values by hands of the game, of those by hands on the board that stands for the place's."""
+    """Convert values by hands on the tree's board to values by hands of the game, […, hand]."""
     found = np.empty_like(values)
     found[..., place.hands] = values
     return found

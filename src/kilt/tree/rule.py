@@ -1,7 +1,7 @@
-"""The rule by which players learn: regret matching, the update of regrets, and that of the average strategy.
+"""The learning rule: regret matching, the update of regrets, and the update of the average strategy.
 
-All representations of a game learn by these few lines: flat trees, hands, buckets and pairs of buckets. `rule.cuh` says
-the same in CUDA. By which numbers an iteration discounts is a row of `solve.variants`.
+All representations of a game use these few lines: flat trees, hands, buckets and pairs of buckets. `rule.cuh` is the
+same rule in CUDA. A row of `solve.variants` defines the discounts of each iteration.
 
     regret  R_t(I, a) = d · (R_{t−1}(I, a) + w · r_t(I, a)), d = `above` for sums above 0 and `below` for others
     average S_t(I, a) = k · (S_{t−1}(I, a) + v · π_t(I) · σ_t(I, a))
@@ -18,28 +18,26 @@ import numpy.typing as npt
 from kilt.arrays import FloatArray
 from kilt.jit import inlined, subkernel
 
-TINY = (
-    1e-37  # sums of positive regrets up to this one count as none: their inverse may not be a single-precision number
-)
+TINY = 1e-37  # smaller sums of positive regrets count as 0: their inverse may overflow in single precision
 
 
 class Discount(NamedTuple):
-    """How one iteration enters the tables: what is added is weighted, then the sums are multiplied."""
+    """Discounts of one iteration: new values are weighted, and then the sums are multiplied."""
 
     above: float  # d for regrets above zero
     below: float  # d for regrets below zero
     average: float  # k
     weight: float  # w
     average_weight: float  # v
-    predictive: float  # the share of the last regrets that the next strategy takes to come once more
+    predictive: float  # share of the last regrets that the next strategy expects to occur once more
 
 
 @inlined
 def learnt(regret: Any, gained: Any, least: Any, weight: Any, above: Any, below: Any) -> Any:
-    """A sum of regrets after one more, `gained`, which counts as 0 where it is not larger than rounding, `least`.
+    """Update a sum of regrets by `gained`, which counts as 0 up to the rounding error `least`.
 
-    With `above` and `below` of 1, and a `weight` times the share that is predicted, it is what a predictive player
-    takes the sum to be after the next iteration.
+    With `above` and `below` of 1, and a `weight` times the predicted share, the result is the sum that a predictive
+    player expects after the next iteration.
     """
     total = regret + weight * gained if abs(gained) > least else regret
     return total * (above if total > 0 else below)
@@ -47,14 +45,14 @@ def learnt(regret: Any, gained: Any, least: Any, weight: Any, above: Any, below:
 
 @inlined
 def learnt_plus(regret: Any, gained: Any, least: Any, weight: Any, above: Any, zero: Any) -> Any:
-    """`learnt` where `below` is 0, as a maximum; `zero` is a 0 of the type of the numbers."""
+    """`learnt` for `below` = 0, as a maximum; `zero` is a 0 of the type of the numbers."""
     total = regret + weight * gained if abs(gained) > least else regret
     return max(total, zero) * above
 
 
 @inlined
 def averaged(total: Any, more: Any, weight: Any, kept: Any) -> Any:
-    """A sum of strategies after one more."""
+    """Update a sum of strategies by one more strategy."""
     return (total + weight * more) * kept
 
 
@@ -69,8 +67,9 @@ def match_columns(
 ) -> None:
     """Regret matching for some columns of a table: the actions of a decision are its rows from `first` on.
 
-    The probability of an action is max(entry, 0) · scale[0] + scale[1]: this writes both for each column, and the
-    probability is computed where it is needed. Two and three actions, which most decisions have, take one pass.
+    The probability of an action is max(entry, 0) · scale[0] + scale[1]: this function writes both factors for each
+    column, and the probability is computed where it is needed. Two and three actions, the most frequent numbers, take a
+    single pass.
     """
     number = scale.dtype.type
     zero, one, even, least = number(0), number(1), number(1.0 / actions), number(TINY)

@@ -1,11 +1,12 @@
-"""Games for walks with vectors of hands, and what such walks tell about a strategy.
+"""Games for walks with vectors of hands, and the evaluation of strategies by such walks.
 
-A strategy here is a table of non-negative numbers over (board, row) × hand: a row for each action of each decision of a
-round. Its entries at a decision, scaled to add up to 1, are the probabilities; so regrets and sums of strategies can be
-walked as they are.
+A strategy is a table of nonnegative numbers over (board, row) × hand: a row for each action of each decision of a
+round. Normalised, the entries of a decision are its probabilities; walks therefore accept regrets and sums of
+strategies without conversion.
 
-A walk goes over one board of those that differ only by suits, and takes it that both players play them alike. A table
-must not tell suits apart that the board does not: those of solvers never do, and `symmetrise` makes one so.
+Of boards that differ only in suits, a walk covers one, and assumes that both players play the same on the others. A
+table must not distinguish suits that the board treats the same: those of solvers never do, and `symmetrise` makes any
+table comply.
 
 >>> from kilt.games import load_game
 >>> leduc = VectorGame(load_game("leduc"))
@@ -58,36 +59,36 @@ from kilt.tree.vector_arrays import (
 )
 from kilt.tree.vector_tree import vector_tree
 
-# What a compiled walk is called with, beside its tables: what it covers, its workspace, [chance node of the first
-# round, hand] the values that parts of it exchange, and [hand] the result.
+# A compiled walk without its tables. Arguments: its scope, its workspace, the values that parts of it exchange
+# [chance node of the first round, hand], and its result [hand].
 CompiledWalk: TypeAlias = Callable[[Scope, Workspace, FloatArray, FloatArray], None]
 
 
-# Boards take unequal time: where tables have more than `LARGE` entries, a walk has `SHARES` parts for each thread.
+# Boards take unequal time: if tables have more than `LARGE` entries, a walk has `SHARES` parts for each thread.
 SHARES, LARGE = 4, 16_000_000
 
 
 class Scheme(NamedTuple):
-    """What is drawn for a walk: boards and, with them, the hand of the player who learns or that of the opponent."""
+    """What a walk samples: boards and, with them, the hand of the player who learns or of the opponent."""
 
     boards: bool
     mine: bool = False
     theirs: bool = False
-    rounds: int | None = None  # after the first whose board is drawn; later ones are walked with all boards
+    rounds: int | None = None  # rounds after the first with a sampled board; later rounds have all boards
 
 
 FULL_WIDTH = Scheme(boards=False)
 
 
 class Walk(NamedTuple):
-    """A walk that finds out what a player wins who follows a strategy, or responds to that of the opponent.
+    """A walk that computes the winnings of a player who follows a strategy, or responds to the opponent's.
 
     Tables are over (board, row) × hand, unless a layout says otherwise.
     """
 
     player: int
-    tasks: tuple[int, ...]  # in each round, or in all of them: FOLLOW, RESPOND or ANSWER
-    own: Table  # the player's strategy; ANSWER writes the response there
+    tasks: tuple[int, ...]  # for each round, or one for all: FOLLOW, RESPOND or ANSWER
+    own: Table  # the player's strategy; ANSWER writes the response to it
     theirs: Table
     own_layout: TableLayout | None = None
     their_layout: TableLayout | None = None
@@ -101,11 +102,11 @@ class VectorGame(Judged):
     game : Game
         A game of the hold'em family, or Bluff.
     menu : Menu, optional
-        Picks the raises of a no-limit game.
+        Selects the raises of a no-limit game.
     threads : int
-        Number of threads that share the boards after the first round. Results depend on it by rounding alone.
+        Number of threads that share the boards after the first round. It affects results only by rounding.
     by_board : bool
-        Where false, tables are over row × hand: strategies that look at no board. They are small in any game.
+        If False, tables are over row × hand, for strategies that ignore the board. They are small in any game.
     """
 
     def __init__(self, game: Game, menu: Menu | None = None, threads: int = 1, *, by_board: bool = True) -> None:
@@ -117,8 +118,8 @@ class VectorGame(Judged):
         self.tree = vector_tree(game, menu, by_board=by_board)
         none = np.empty((0, 0), dtype=np.int32), np.empty(0, dtype=np.bool_)
         identity = TableLayout(self.tree.rows, self.tree.table_start, *none)
-        self.layouts = identity, identity  # of each player's tables
-        self.given: dict[int, FloatArray] = {}  # [action, hand] strategies by their first row
+        self.layouts = identity, identity  # layouts of each player's tables
+        self.given: dict[int, FloatArray] = {}  # fixed strategies [action, hand], by their first row
         self.threads = threads
         self._pool = ThreadPoolExecutor(threads)
         self._lock = Lock()
@@ -126,7 +127,7 @@ class VectorGame(Judged):
 
     @contextmanager
     def workspace(self, dtype: npt.DTypeLike = np.float64) -> Iterator[Workspace]:
-        """Scratch memory for a walk, with vectors of a type of numbers: there is one for each thread."""
+        """Provide scratch memory for a walk, with vectors of type `dtype`: one for each thread, reused."""
         kind = data_type(dtype).name
         with self._lock:
             if kind not in self._workspaces:
@@ -142,7 +143,7 @@ class VectorGame(Judged):
     def _new_workspace(self, dtype: npt.DTypeLike) -> Workspace:
         game, rounds = self.game, len(self.tree.rows)
         places, hands = int(self.tree.nodes.place.max()) + 1, self.shape[1]
-        cards = (FULL, 2, 5)  # a game without cards never looks at these
+        cards = (FULL, 2, 5)  # unused by games without cards
         if isinstance(game, Holdem):
             cards = (game.deck, game.rules.hole_cards, sum(game.rules.board_cards))
         ranking = room_to_rank(*cards, len(self.tree.deck.bits))
@@ -154,7 +155,7 @@ class VectorGame(Judged):
                 value=np.zeros((places, hands), dtype),
                 scale=np.empty((2, hands), dtype),
                 expanded=np.zeros((int(self.tree.nodes.children.max()), hands), dtype),
-                second=np.zeros((places, hands), dtype),  # memory that is not touched costs nothing
+                second=np.zeros((places, hands), dtype),  # pages that are never written to cost nothing
                 blended=np.zeros((places, hands), dtype),
             ),
             board=np.zeros(rounds, dtype=np.int64),
@@ -184,24 +185,24 @@ class VectorGame(Judged):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The shape of a table over (board, row) × hand."""
+        """Shape of a table over (board, row) × hand."""
         return int(self.tree.table_start[-1]), self.tree.prior.shape[1]
 
     def table(self, dtype: npt.DTypeLike = np.float64) -> Table:
-        """A table of zeros, which is the uniform strategy, but for what is given."""
+        """Return a table of zeros, which means the uniform strategy, except for fixed strategies."""
         table = np.zeros(self.shape, dtype=dtype)
         for row, strategy in self.given.items():
             table[row : row + len(strategy)] = strategy
         return table
 
     def give(self, strategies: Mapping[int, FloatArray]) -> None:
-        """Fix strategies of decisions on boards: solvers leave them as they are, and best responses follow them.
+        """Fix the strategies of some decisions on boards: solvers keep them, and best responses follow them.
 
         Parameters
         ----------
         strategies : mapping from int to ndarray, shape (actions, hands)
-            Probabilities, by the row of the first action in tables over (board, row). Suits that nothing else tells
-            apart must be alike in them.
+            Probabilities, by the row of the first action in tables over (board, row). They must be the same for hands
+            that are equal up to equivalent suits.
         """
         self.given.update(strategies)
         given = np.zeros(self.shape[0], dtype=np.bool_)
@@ -210,11 +211,11 @@ class VectorGame(Judged):
         self.layouts = identity, identity
 
     def on_host(self, table: Table) -> Table:
-        """A table as an array of NumPy, which it is."""
+        """Return a table as a NumPy array, which it already is."""
         return table
 
     def decisions(self) -> Iterator[tuple[int, int, Position]]:
-        """Every decision: its round, the first of its rows among those of a board, and the position."""
+        """Yield every decision: its round, the first of its rows within a board, and the position."""
         tree, nodes = self.tree, self.tree.nodes
         entry_of = {node: entry for entry, node in enumerate(tree.entry_node.tolist())}
         below = [(0, 0, 0, self.game.start())]
@@ -225,13 +226,13 @@ class VectorGame(Judged):
                 node = int(nodes.block[tree.entry_block[entry]])
                 if position.actor == CHANCE:
                     position = position.after(*position.actions())
-            if nodes.kind[node] == DECISION and position.actor >= 0:  # not a choice of how the game goes on
+            if nodes.kind[node] == DECISION and position.actor >= 0:  # not the choice among continuations
                 yield r, int(tree.entry_row[entry] + nodes.row[node]), position
                 child, actions = int(nodes.first_child[node]), on_menu(position, self.menu)
                 below += [(child + a, entry, r, position.after(act)) for a, act in enumerate(actions)]
 
     def symmetrise(self, table: Table) -> Table:
-        """A table in which hands that differ only by suits which their board does not tell apart share their mean."""
+        """Return a table in which each hand has the mean over hands that are equal up to equivalent suits."""
         self._check(table)
         even = np.empty_like(table)
         for rows, alike in self._alike():
@@ -239,16 +240,17 @@ class VectorGame(Judged):
         return even
 
     def pooled(self, counts: FloatArray) -> FloatArray:
-        """Counts in which hands that differ only by suits which their board does not tell apart share their sum."""
+        """Return counts in which each hand has the sum over hands that are equal up to equivalent suits."""
         self._check(counts)
         whole = np.empty_like(counts)
         for rows, alike in self._alike():
-            times = (alike == np.arange(counts.shape[1])).sum(axis=0)  # that a hand is met as itself
+            # number of permutations that map a hand to itself
+            times = (alike == np.arange(counts.shape[1])).sum(axis=0)
             whole[rows] = np.sum([counts[rows][:, moved] for moved in alike], axis=0) / times
         return whole
 
     def _alike(self) -> Iterator[tuple[slice, npt.NDArray[np.int32]]]:
-        """For each board its rows in tables, and [suits renamed, hand] which hand each becomes on the same board."""
+        """Yield for each board its rows in tables, and the hand that each hand becomes, [permutation, hand]."""
         tree = self.tree
         for r, rows in enumerate(tree.rows):
             for board in range(tree.board_start[r], tree.board_start[r + 1]):
@@ -262,7 +264,7 @@ class VectorGame(Judged):
                 raise GameError(f"the table has shape {table.shape}; {self.game.name} needs {self.shape}: see `table`")
 
     def scope(self, player: int, part: int = 0, parts: int = 1, trunk: int = 1) -> Scope:
-        """All boards and all hands, or a part of the boards: what a player's walk covers unless something is drawn."""
+        """Scope of a walk without sampling: all hands and boards, or one of several parts of the boards."""
         rounds = len(self.tree.rows)
         mine, theirs = (np.tile(np.array([0, self.tree.hands[who]]), (rounds, 1)) for who in (player, 1 - player))
         drawn = np.full(rounds, -1), np.zeros(rounds, np.int64)
@@ -279,29 +281,29 @@ class VectorGame(Judged):
         result: FloatArray | None = None,
         parts: int | None = None,
     ) -> float:
-        """Run a compiled walk, in parts on all threads where it takes all boards.
+        """Run a compiled walk; without sampling, in parts on all threads.
 
         Parameters
         ----------
         player : int
-            The seat whose values are pulled up.
+            The seat whose values are computed.
         walk : CompiledWalk
-            Called for each part; parts may run side by side.
+            Called for each part; parts may run in parallel.
         scheme : Scheme
-            What is drawn for the walk.
+            What the walk samples.
         seed, number : int
-            What is drawn depends on these alone.
+            Samples depend only on these two.
         dtype : data type
-            Of reach and values.
+            Type of reach and values.
         result : ndarray, shape (hands,), optional
-            Takes what each hand of the player is worth, weighted by the opponent's reach.
+            Receives the values of the player's hands, weighted by the opponent's reach.
         parts : int, optional
-            Number of parts, 2 or more. Left out: one for each thread or, in a large game, `SHARES`.
+            Number of parts, at least 2. Default: one for each thread, or `SHARES` times as many in a large game.
 
         Returns
         -------
         float
-            What the player wins, in chips per game.
+            Winnings of the player, in chips per game.
         """
         result = np.zeros(self.shape[1]) if result is None else result
         if self.threads == 1 or len(self.tree.rows) == 1 or scheme.boards:
@@ -316,19 +318,17 @@ class VectorGame(Judged):
         return self._worth(player, walk, self.scope(player, 0, 0), result, dtype, np.sum(list(values), axis=0))
 
     def rounds_drawn(self, scheme: Scheme) -> int:
-        """The number of rounds after the first whose boards a scheme draws; GameError where it can draw no hands."""
+        """Number of rounds after the first with sampled boards. Raises GameError if hands cannot be sampled."""
         if scheme.mine and scheme.theirs and isnan(self.tree.rivals):
-            raise GameError(
-                f"both hands are drawn where all are alike, and {self.game.name} has ranges: draw boards, or one hand"
-            )
+            raise GameError(f"{self.game.name} has ranges, so both hands cannot be sampled: sample boards, or one hand")
         return len(self.tree.rows) - 1 if scheme.rounds is None else scheme.rounds
 
     def spread(self, work: Callable[[int], None], numbers: Sequence[int]) -> None:
-        """Do work of each of some numbers, which has nothing to do with that of others, on all threads."""
+        """Call `work` for each of some numbers on all threads; the calls must be independent."""
         list(self._pool.map(work, numbers))
 
     def both_seats(self, work: Callable[[int], None], scheme: Scheme) -> None:
-        """Do work of each seat that has nothing to do with the other's: side by side, unless walks have all threads."""
+        """Call `work` for each seat: in parallel, unless walks use all threads."""
         if self.threads > 1 and scheme.boards:
             self.spread(work, (0, 1))
         else:
@@ -336,31 +336,31 @@ class VectorGame(Judged):
             work(1)
 
     def walk(self, walk: Walk, scheme: Scheme = FULL_WIDTH, seed: int = 0, number: int = 0) -> float:
-        """What the player of a walk wins in chips per game. What is drawn depends on the seed and the walk's number."""
+        """Winnings of a walk's player in chips per game. Samples depend on the seed and the walk's number."""
         return self.run(walk.player, self._judging(walk), scheme, seed, number)
 
     def hand_values(self, player: int, task: int, strategy: Table) -> FloatArray:
-        """What each hand of a player wins at the beginning of the game, against the hands that the opponent may hold.
+        """Winnings of each hand of a player at the beginning of the game, against the hands the opponent may hold.
 
         Parameters
         ----------
         player : int
-            Whose hands.
+            The player whose hands are evaluated.
         task : int
-            FOLLOW: both follow the strategy; RESPOND: the player takes a best response, and the values are the
+            FOLLOW: both players follow the strategy; RESPOND: the player takes a best response, and the values are the
             counterfactual best-response values of Burch, Johanson and Bowling (2014).
         strategy : ndarray, shape `shape`
-            Entries of a decision are in proportion to its probabilities.
+            Probabilities of each decision, up to a factor.
 
         Returns
         -------
         ndarray, shape (hands,)
-            Chips, a mean over the opponent's hands by their weights; 0 for hands that meet none.
+            Chips, as a mean over the opponent's hands by their weights; 0 for hands that meet none.
         """
         return self.walk_values(Walk(player, (task,), strategy, strategy))
 
     def walk_values(self, walk: Walk) -> FloatArray:
-        """[hand] what each hand of a walk's player wins at the beginning of the game: see `hand_values`."""
+        """Winnings of each hand of a walk's player at the beginning of the game, [hand]: see `hand_values`."""
         assert isinstance(self.game, Holdem)
         result, tree = np.zeros(self.shape[1]), self.tree
         self.run(walk.player, self._judging(walk), result=result)
@@ -368,25 +368,25 @@ class VectorGame(Judged):
         return np.divide(result, met, out=np.zeros_like(result), where=met > 0)
 
     def part(self, walk: Walk, number: int, of: int) -> FloatArray:
-        """One of 2 or more parts of a walk: [chance node of the first round, hand] values; those of all parts add up.
+        """Values of one of at least 2 parts of a walk, [chance node of the first round, hand], to be summed over parts.
 
-        Parts may run side by side: as many at a time as the game has threads.
+        Parts may run in parallel: as many at a time as the game has threads.
         """
         return self._values(self._judging(walk), self.scope(walk.player, number, of))
 
     def flop_values(self, walk: Walk, part: VectorTree, trunk: int = 1) -> FloatArray:
-        """[chance node at the end of the trunk, hand] what the boards of a part of the tree are worth to the player.
+        """Values for the player of the boards of a part of the tree, [chance node at the end of the trunk, hand].
 
-        Those of all flops add up to what `conclude` takes. Parts may run side by side, one in each thread.
+        `conclude` takes the sum over all flops. Parts may run in parallel, one in each thread.
 
         Parameters
         ----------
         walk : Walk
-            Its layouts are those of the part.
+            The walk, with the part's layouts.
         part : VectorTree
-            As `flop_tree` gives it, or `BettingPart.within` of that.
+            As returned by `flop_tree`, or by `BettingPart.within` for such a tree.
         trunk : int
-            Number of rounds before the boards that count. After more than one, the part has one board of each.
+            Number of rounds of the trunk. If more than one, the part has one board in each.
         """
         return self.part_values(walk.player, self._judging(walk, part), part, trunk=trunk)
 
@@ -400,7 +400,7 @@ class VectorGame(Judged):
         return sum(second, start=first)[:opened]
 
     def conclude(self, walk: Walk, values: FloatArray, trunk: int = 1) -> float:
-        """The end of a walk in parts, from the sum of their values; what the player wins in chips per game.
+        """Finish a walk in parts from the sum of their values; return the player's winnings in chips per game.
 
         Values are those of the chance nodes at the end of the trunk, for each board of its last round in turn.
         """
@@ -409,11 +409,11 @@ class VectorGame(Judged):
     def conclude_walk(
         self, player: int, walk: CompiledWalk, values: FloatArray, dtype: npt.DTypeLike = np.float64, trunk: int = 1
     ) -> float:
-        """`conclude` of any compiled walk of a player."""
+        """`conclude` for any compiled walk of a player."""
         return self._worth(player, walk, self.scope(player, 0, 0, trunk), np.zeros(self.shape[1]), dtype, values)
 
     def _judging(self, walk: Walk, part: VectorTree | None = None) -> CompiledWalk:
-        """The compiled walk of a player who follows a strategy or responds to one: in double precision."""
+        """Return the compiled walk of a player who follows a strategy or responds to one, in double precision."""
         own, theirs = self._policy(walk.own, walk.own_layout), self._policy(walk.theirs, walk.their_layout)
         tasks = np.array(walk.tasks if len(walk.tasks) > 1 else walk.tasks * len(self.tree.rows))
         return partial(kernels.walk, part or self.tree, walk.player, tasks, own, theirs)
@@ -424,7 +424,7 @@ class VectorGame(Judged):
         return Policy(layout or self.layouts[0], table)
 
     def _values(self, walk: CompiledWalk, scope: Scope, dtype: npt.DTypeLike = np.float64) -> FloatArray:
-        """[chance node of the first round, hand] values of a part of a walk."""
+        """Values of a part of a walk, [chance node of the first round, hand]."""
         values = np.zeros((len(self.tree.entry_node), self.shape[1]))
         with self.workspace(dtype) as work:
             walk(scope, work, values, np.zeros(self.shape[1]))
@@ -439,27 +439,27 @@ class VectorGame(Judged):
         dtype: npt.DTypeLike = np.float64,
         values: FloatArray | None = None,
     ) -> float:
-        """What a player wins in chips per game, by a whole walk or by its end; each hand's share goes to `result`."""
+        """Winnings of a player in chips per game, by a whole walk or its end; each hand's share goes to `result`."""
         with self.workspace(dtype) as work:
             walk(scope, work, np.zeros((1, 1)) if values is None else values, result)
         return float(self.tree.norm * (self.tree.prior[player] @ result))
 
     def worth(self, player: int, task: int, strategy: Table, layout: TableLayout | None = None) -> float:
-        """What a player wins, in chips per game, who follows a strategy or responds to it.
+        """Winnings of a player who follows a strategy or responds to it, in chips per game.
 
         Parameters
         ----------
         player, task : int
-            Whose winnings, and FOLLOW or RESPOND.
+            The player, and FOLLOW or RESPOND.
         strategy : ndarray, shape `shape`
-            Entries of a decision are in proportion to its probabilities; negative ones count as 0.
+            Probabilities of each decision, up to a factor; negative entries count as 0.
         layout : TableLayout, optional
-            Where its numbers stand, if not by hand.
+            Layout of the table. Default: ordered by hand.
         """
         return self.walk(Walk(player, (task,), strategy, strategy, layout, layout))
 
     def responses(self, strategy: Table) -> Table:
-        """A strategy that takes a best response in each seat: 1 for an action that is best, 0 for the others."""
+        """Return a strategy that takes a best response in each seat: 1 for the best action, 0 for the others."""
         response = strategy.copy()
         for player in (0, 1):
             self.walk(Walk(player, (ANSWER,), response, strategy))
@@ -467,27 +467,27 @@ class VectorGame(Judged):
 
     @property
     def uneven(self) -> bool:
-        """Whether what both players win does not add up to 0: rake, or tilted payoffs."""
+        """Whether the players' winnings do not sum to 0, because of rake or tilted payoffs."""
         return bool(self.tree.nodes.rake.any() or self.tree.nodes.extra.size)
 
     def look(
         self, strategy: Table, path: Sequence[tuple[int, int]], tasks: tuple[int, int] = (FOLLOW, FOLLOW)
     ) -> tuple[Look, Look]:
-        """What both players reach and are worth in the block of betting at the end of a path.
+        """Reach and values of both players in the block of betting at the end of a path.
 
         Parameters
         ----------
         strategy : ndarray, shape `shape`
-            That both follow.
+            The strategy that both players follow.
         path : sequence of (entry, board)
-            Of each round, beginning with (0, 0): the chance node that opens its block, and the board by number.
+            For each round, beginning with (0, 0): the chance node that opens the block, and the number of the board.
         tasks : tuple of two int
-            What each player does in the walk that finds the own values: FOLLOW, or RESPOND to the other's strategy.
+            Task of each player in the walk that computes that player's values: FOLLOW, or RESPOND to the opponent.
 
         Returns
         -------
         tuple of Look
-            What the walks of players 0 and 1 find there. Only what the path leads to is walked.
+            Results of the walks of players 0 and 1 in the block. Only the path is walked.
         """
         self._check(strategy)
         tree, rounds = self.tree, len(self.tree.rows)
@@ -511,22 +511,22 @@ class VectorGame(Judged):
 
 
 class Look(NamedTuple):
-    """What a walk of one player finds in a block of betting, on one board: arrays [node of the block, hand]."""
+    """Results of one player's walk in a block of betting on one board: arrays [node of the block, hand]."""
 
-    reach: FloatArray  # of the opponent; hands that hold a card of the board count too
-    value: FloatArray  # to the player in chips, weighted by the opponent's reach; 0 where that is 0
+    reach: FloatArray  # of the opponent; includes hands that hold a card of the board
+    value: FloatArray  # of the player in chips, weighted by the opponent's reach; 0 if the reach is 0
 
 
 class Walks(NamedTuple):
-    """The walks with one strategy, which may be taken in parts, here and elsewhere."""
+    """The walks that evaluate one strategy, which can be run in parts, in this process or elsewhere."""
 
     game: VectorGame
-    of: Callable[[int, int], Walk]  # a player and a task
+    of: Callable[[int, int], Walk]  # maps a player and a task to a walk
 
     def part(self, player: int, task: int, number: int, of: int) -> FloatArray:
-        """[chance node of the first round, hand] values of one of several parts: see `VectorGame.part`."""
+        """Values of one of several parts, [chance node of the first round, hand]: see `VectorGame.part`."""
         return self.game.part(self.of(player, task), number, of)
 
     def conclude(self, player: int, task: int, parts: Sequence[FloatArray]) -> float:
-        """What the player wins in chips per game, from the values of all parts."""
+        """Winnings of the player in chips per game, from the values of all parts."""
         return self.game.conclude(self.of(player, task), np.sum(parts, axis=0))

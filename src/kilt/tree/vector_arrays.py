@@ -11,161 +11,162 @@ from kilt.arrays import ByteArray, FloatArray, IntArray
 from kilt.cards.equity_kernels import HandList, Ranking, Sides
 from kilt.cards.hands_kernels import HandTables
 
-Table: TypeAlias = npt.NDArray[np.floating[Any]]  # over (board, row) × hand, or as a `TableLayout` says
+Table: TypeAlias = npt.NDArray[np.floating[Any]]  # over (board, row) × hand, or as described by a `TableLayout`
 Flags: TypeAlias = npt.NDArray[np.bool_]
-Hand: TypeAlias = np.uint64  # unsigned: for signed numbers the compiler adds tests, and uses no wide registers
+Hand: TypeAlias = np.uint64  # unsigned: with signed indices the compiler adds checks, and does not vectorise
 
 DECISION, REVEAL, FOLD, SHOWDOWN, CALL_BLUFF = 0, 1, 2, 3, 4  # kinds of nodes
-CONTINUED = -1  # a leaf where the game goes on, which is worth what is known for each pair of hands
-FOLLOW, RESPOND, ANSWER = 0, 1, 2  # what the player of a walk does; ANSWER is to respond and to write the response down
+CONTINUED = -1  # a leaf at which the game continues, with a known value for each pair of hands
+FOLLOW, RESPOND, ANSWER = 0, 1, 2  # tasks of a walk's player; ANSWER is RESPOND, and writes the response to the table
 
 
 class TableLayout(NamedTuple):
-    """Where the numbers of a table stand.
+    """Layout of a table.
 
-    The identity layout has them over (board, row) × hand, with a row for each action of each decision. A player with a
-    card abstraction has them over row × bucket: boards share their rows, and hands of a bucket their column.
+    The identity layout is over (board, row) × hand, with a row for each action of each decision. A player with a card
+    abstraction has a table over row × bucket: boards share their rows, and hands of a bucket share a column.
     """
 
-    rows: npt.NDArray[np.int32]  # [round] from one board to the next; 0 where boards share their rows
-    start: IntArray  # [round + 1] where the rows of a round begin
+    rows: npt.NDArray[np.int32]  # [round] rows from one board to the next; 0 if boards share their rows
+    start: IntArray  # [round + 1] first row
     bucket: npt.NDArray[np.int32]  # [board, hand] the column; empty in the identity layout
-    given: Flags  # [row] whether the strategy of the decision that begins there is given; empty where none is
-    # Whether columns of last boards are the actor's hands that are apart there, weakest first: see `apart`.
+    given: Flags  # [row] whether the strategy of the decision with this first row is fixed; empty if none is
+    # Whether columns of last boards are the actor's distinct hands, weakest first: see `apart`.
     apart: bool = False
 
 
 class TableRows(Protocol):
-    """Rows of a table over (board, row) × hand: an array, in memory or mapped, or what unpacks them from a file."""
+    """Rows of a table over (board, row) × hand: an array, in memory or mapped, or an object that reads a file."""
 
     def __getitem__(self, rows: slice, /) -> Table:
-        """Those of one decision on one board."""
+        """Return the rows of one decision on one board."""
 
 
 class Policy(NamedTuple):
-    """A player's strategy: entries of a decision are in proportion to its probabilities, negative ones count as 0."""
+    """A player's strategy: probabilities of each decision up to a factor; negative entries count as 0."""
 
     layout: TableLayout
     table: Table
 
 
 class Nodes(NamedTuple):
-    """Public actions in blocks: all that follows the opening of a round up to its end."""
+    """Public actions in blocks: a block has the nodes from the opening of a round to its end."""
 
     kind: ByteArray  # [node]
     actor: ByteArray  # [node]
     first_child: npt.NDArray[np.int32]  # [node]
     children: npt.NDArray[np.int32]  # [node]
-    row: npt.NDArray[np.int32]  # [node] of its first action among the rows of its block; CONTINUED: its pair values
-    place: npt.NDArray[np.int32]  # [node] in the workspace; the blocks of the last round share theirs
-    # [player, node] chips that a player loses at a showdown; after a fold, what they win; CONTINUED: what pair values
-    # are multiplied by
+    row: npt.NDArray[np.int32]  # [node] row of its first action within the block; CONTINUED: index of its pair values
+    place: npt.NDArray[np.int32]  # [node] index in the workspace; the blocks of the last round share theirs
+    # [player, node] chips that a player loses at a showdown; after a fold, chips that the player wins; CONTINUED:
+    # factor of the pair values
     stake: FloatArray
-    extra: FloatArray  # [player, node] what they win at a showdown more than that; [player, 0] where nothing is tilted
-    rake: FloatArray  # [node] chips that the house takes from whoever wins, half from each where they tie
-    face: npt.NDArray[np.int32]  # [node] of a called bid
-    block: npt.NDArray[np.int32]  # [block + 1] where it begins
+    extra: FloatArray  # [player, node] extra winnings at a showdown over `stake`; [player, 0] without tilts
+    rake: FloatArray  # [node] rake in chips, paid by the winner, or half by each player in a split pot
+    face: npt.NDArray[np.int32]  # [node] face of a called bid
+    block: npt.NDArray[np.int32]  # [block + 1] first node
 
 
 class Dice(NamedTuple):
-    """What Bluff's leaves pay."""
+    """Payoffs of Bluff's leaves."""
 
     matching: ByteArray  # [player, face, hand] dice that match
-    called: FloatArray  # [player, node of CALL_BLUFF by its row, own matches, the opponent's] to the player
+    called: FloatArray  # [player, node of CALL_BLUFF by its row, own matches, opponent's matches] payoff
 
 
 class VectorTree(NamedTuple):
-    """A public tree as kernels walk it.
+    """A public tree as arrays for kernels.
 
-    A chance node is an entry of the next round: it opens a block, for which it has rows of the tables. Boards are
-    numbered through all rounds.
+    A chance node is an entry of the next round: it opens a block, and this block has rows of the tables for the entry.
+    Boards are numbered over all rounds.
     """
 
     nodes: Nodes
     dice: Dice
-    deck: HandList  # all private hands; not looked at where hands are no cards
-    strengths: HandTables  # what hands are worth on a board
-    entry_start: npt.NDArray[np.int32]  # [round + 1] where the entries of a round begin
-    entry_node: npt.NDArray[np.int32]  # [entry] the chance node, −1 where the game begins
-    entry_block: npt.NDArray[np.int32]  # [entry] what it opens
-    entry_row: npt.NDArray[np.int32]  # [entry] of its block among the rows of the round
-    rows: npt.NDArray[np.int32]  # [round] from one board to the next in tables; 0 where boards share their rows
-    table_start: IntArray  # [round + 1] where the rows of a round begin in tables over (board, row)
-    board_start: IntArray  # [round + 1] number of its first board
+    deck: HandList  # all private hands; unused if hands are not cards
+    strengths: HandTables  # hand strengths on a board
+    entry_start: npt.NDArray[np.int32]  # [round + 1] first entry
+    entry_node: npt.NDArray[np.int32]  # [entry] the chance node; −1 at the beginning of the game
+    entry_block: npt.NDArray[np.int32]  # [entry] the block that it opens
+    entry_row: npt.NDArray[np.int32]  # [entry] first row of its block within the round
+    rows: npt.NDArray[np.int32]  # [round] rows from one board to the next in tables; 0 if boards share their rows
+    table_start: IntArray  # [round + 1] first row in tables over (board, row)
+    board_start: IntArray  # [round + 1] first board
     board: ByteArray  # [board, card]
     board_size: npt.NDArray[np.int32]  # [round]
-    first_board: IntArray  # [board + 1] of the round after: its extensions
-    weight: npt.NDArray[np.int32]  # [board] how many it stands for
-    weight_before: IntArray  # [board + 1] of all boards with lower numbers
-    symmetry: npt.NDArray[np.int32]  # [board] the suit permutations that leave it as it is
+    first_board: IntArray  # [board + 1] first of its extensions in the next round
+    weight: npt.NDArray[np.int32]  # [board] number of boards that it represents
+    weight_before: IntArray  # [board + 1] total weight of all boards with lower numbers
+    symmetry: npt.NDArray[np.int32]  # [board] the suit permutations that map it to itself, as bits
     moved: npt.NDArray[np.int32]  # [permutation, hand]
     renamed: npt.NDArray[np.int8]  # [permutation, card]
     chance: FloatArray  # [round] the probability of one of its boards, given both hands
-    odds: FloatArray  # [round, hands that were drawn] that probability over the one with which a sampled walk draws it
-    poker: bool  # whether hands are cards, which may be on the board or in the other hand
-    hands: npt.NDArray[np.int32]  # [player] how many
-    prior: FloatArray  # [player, hand] the reach with which a hand is dealt
-    held: Flags  # [player, hand] whether the player may hold it at all
-    rivals: float  # the prior reach of all hands that one hand may meet
-    norm: float  # what sums of prior × value are multiplied by
-    noise: float  # values that differ by less are equal but for rounding
-    pair_values: npt.NDArray[np.float32]  # [leaf of kind CONTINUED by its row, hand of player 0, hand of player 1]
+    odds: FloatArray  # [round, sampled hands] `chance` divided by the probability in a sampled walk
+    poker: bool  # whether hands are cards, which may also be on the board or in the other hand
+    hands: npt.NDArray[np.int32]  # [player] number of hands
+    prior: FloatArray  # [player, hand] reach with which a hand begins the game
+    held: Flags  # [player, hand] whether the player may hold it
+    rivals: float  # total prior reach of the hands that one hand may meet
+    norm: float  # factor of sums of prior × value
+    noise: float  # smaller differences of values are rounding errors
+    # [leaf of kind CONTINUED by its row, hand of player 0, hand of player 1] values
+    pair_values: npt.NDArray[np.float32]
 
 
 class Scope(NamedTuple):
-    """What a walk covers, round by round: all boards and hands, or those that were drawn; and its part of the boards.
+    """The boards and hands that a walk covers in each round: all, or sampled ones; and its part of the boards.
 
-    A walk of several parts shares out the boards that follow the rounds of the trunk. One of 0 parts takes no boards
-    after the trunk: it goes on from what others have found them to be worth.
+    A walk in several parts divides the boards that follow the rounds of the trunk. With 0 parts, a walk takes no boards
+    after the trunk: it starts from the values that the parts have computed.
     """
 
-    board: IntArray  # [round] −1 for all
-    suits: IntArray  # [round] the permutation that leads from hands of the round before to those of this one
-    mine: IntArray  # [round, 2] hands of the player, from … to …, the latter excluded
-    theirs: IntArray  # [round, 2] hands of the opponent
-    reach: FloatArray  # [1] of a hand of the opponent that was drawn, when it is dealt; 0 where all have theirs
-    chance: FloatArray  # [round] how much a board that was drawn counts
+    board: IntArray  # [round] the sampled board; −1: all
+    suits: IntArray  # [round] suit permutation from hands of the previous round to those of this one
+    mine: IntArray  # [round, 2] first and end hand of the player
+    theirs: IntArray  # [round, 2] first and end hand of the opponent
+    reach: FloatArray  # [1] initial reach of the opponent's sampled hand; 0 if all hands have their own
+    chance: FloatArray  # [round] weight of a sampled board
     part: int
     parts: int
-    trunk: int  # rounds before the boards that parts share out: 1, or more where there is one board of each
+    trunk: int  # rounds before the boards that parts divide: 1, or more if each has only one board
 
 
 class Visit(NamedTuple):
-    """A visit of a walk to a board, before the boards that follow it or after them; to a last board it is both."""
+    """A walk's visit to a board: before its later boards, or after them; both at once on a last board."""
 
     depth: int  # the round; −1 at the end of the walk
     board: int
     arriving: bool  # reach goes down
     leaving: bool  # values come up
-    groups: int  # of hands with equal strength, on a last board
-    # How many hands of the player it leaves, and of the opponent. On last boards: how many are on that side of `Sides`.
+    groups: int  # number of groups of hands with equal strength, on a last board
+    # Numbers of compatible hands of the player and of the opponent; on last boards, those of `Sides`.
     mine: int
     theirs: int
-    apart: bool  # whether vectors have only hands on last boards that are apart and may be held there, weakest first
+    apart: bool  # whether vectors on last boards have only distinct, possible hands, weakest first
     held: np.int64  # the cards of the board, as a set of bits
     weight: float  # the probability of the board, given both hands; sampled boards count by `Scope.chance`
 
 
 class Vectors(NamedTuple):
-    """What a walk knows of each public node: vectors over hands. Where a node's reach is its parent's, it is shared."""
+    """Vectors over hands at each public node during a walk. A node shares its parent's reach if both are equal."""
 
-    reach: FloatArray  # [place, hand] of the opponent
-    source: IntArray  # [place] where its reach stands
-    alive: Flags  # [place] whether the opponent reaches it at all
-    value: FloatArray  # [place, hand] to the player, weighted by the opponent's reach
+    reach: FloatArray  # [place, hand] reach of the opponent
+    source: IntArray  # [place] index of its reach
+    alive: Flags  # [place] whether the opponent reaches it with any hand
+    value: FloatArray  # [place, hand] value of the player, weighted by the opponent's reach
     scale: FloatArray  # [2, hand] scratch of `rule.match_columns`
     expanded: FloatArray  # [action, hand] scratch: rows of a table over buckets, expanded to hands
-    # [place, hand] of an opponent with two strategies: the reach of the second, and what both reach together
+    # [place, hand] for an opponent with two strategies: reach of the second one, and total reach
     second: FloatArray
     blended: FloatArray
 
 
 class ShowdownLanes(NamedTuple):
-    """Scratch for `LANES` showdowns at a time: vectors over hands side by side."""
+    """Scratch for `LANES` showdowns at a time: vectors over hands next to each other."""
 
-    source: IntArray  # [lane] where its reach stands
-    wanted: IntArray  # [lane] where that of the leaves to come does
-    ready: IntArray  # [1] how many lanes hold what is good for all of this board
+    source: IntArray  # [lane] index of its reach
+    wanted: IntArray  # [lane] index of the reach of the next leaves
+    ready: IntArray  # [1] number of lanes with results that hold for all blocks on this board
     reach: FloatArray
     result: FloatArray
     whole: FloatArray
@@ -177,11 +178,11 @@ class Workspace(NamedTuple):
     """Scratch memory of one walk."""
 
     vectors: Vectors
-    board: IntArray  # [round] where the walk is
-    following: IntArray  # [round] the board that comes next after it
-    weight: FloatArray  # [round] of the board: see `Visit`
-    cards: IntArray  # of the board
-    order: npt.NDArray[np.uint16]  # the hands that the board leaves
+    board: IntArray  # [round] current board
+    following: IntArray  # [round] next board
+    weight: FloatArray  # [round] weight of the board: see `Visit`
+    cards: IntArray  # cards of the board
+    order: npt.NDArray[np.uint16]  # hands compatible with the board
     ranking: Ranking
     sides: Sides
     lanes: ShowdownLanes

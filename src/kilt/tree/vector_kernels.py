@@ -1,10 +1,10 @@
 """The compiled walk over a public tree with vectors of hands: reach goes down, values come up [Johanson16 §§2.4, 3.3].
 
-A walk goes over the boards, deeper round by round, and on each board over all betting that leads there, so that a
-board's hands are ranked once. `next_visit` says which board is next; `reached`, `push_reach`, `leaf_values`,
-`pull_values` and `pass_up` are what happens there. `walk` puts them together for a player who follows a strategy or
-responds to one; the walk of a player who learns is that of `solve.cfr`. At chance nodes a walk takes all boards, or
-the one that was drawn; of the hands each player has all, or the one that was drawn [Johanson16 algorithm 1].
+A walk visits the boards, round after round, and on each board all betting that leads there, so that a board's hands are
+ranked only once. `next_visit` finds the next board; `reached`, `push_reach`, `leaf_values`, `pull_values` and `pass_up`
+process it. `walk` combines them for a player who follows a strategy or responds to one; the walk of a learning player
+is in `solve.cfr`. At chance nodes, a walk takes all boards or a sampled one; players have all hands or a sampled one
+[Johanson16 algorithm 1].
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def mix_actions(
     end: Hand,
     here: int,
 ) -> None:
-    """Write what actions of the player are worth, each times its probability; two at a time, in their order."""
+    """Write the values of the player's actions, weighted by their probabilities; two at a time, in order."""
     zero = scale.dtype.type(0)
     if actions == 1:
         fill(value, here, start, end)
@@ -91,14 +91,14 @@ def mix_actions(
 
 @subkernel
 def copy_value(value: FloatArray, child: int, start: Hand, end: Hand, here: int) -> None:
-    """Write what the first action is worth."""
+    """Write the value of the first action."""
     for hand in range(start, end):
         value[here, hand] = value[child, hand]
 
 
 @subkernel
 def sum_actions(value: FloatArray, child: int, actions: int, start: Hand, end: Hand, here: int) -> None:
-    """Write the sum of what actions of the opponent are worth: the reach says how often each is taken."""
+    """Write the sum of the values of the opponent's actions, which the reach already weights."""
     if actions == 1:
         copy_value(value, child, start, end, here)
     else:
@@ -111,14 +111,14 @@ def sum_actions(value: FloatArray, child: int, actions: int, start: Hand, end: H
 
 @subkernel
 def raise_value(value: FloatArray, child: int, start: Hand, end: Hand, here: int) -> None:
-    """Raise each hand's best value to what another action is worth."""
+    """Replace each hand's value by that of another action if it is higher."""
     for hand in range(start, end):
         value[here, hand] = max(value[here, hand], value[child, hand])
 
 
 @subkernel
 def any_reach(reach: FloatArray, child: int, start: Hand, end: Hand) -> bool:
-    """Whether the opponent gets to a node with any hand."""
+    """Whether the opponent reaches a node with any hand."""
     for hand in range(start, end):  # noqa: SIM110, no generators in kernels
         if reach[child, hand] > 0:
             return True
@@ -127,7 +127,7 @@ def any_reach(reach: FloatArray, child: int, start: Hand, end: Hand) -> bool:
 
 @subkernel
 def certain(table: Table, first: int, actions: int, start: Hand, end: Hand) -> int:
-    """The action that is taken with every hand, −1 where there is none."""
+    """Return the action that is taken with every hand; −1 if there is none."""
     found = -1
     for a in range(actions):
         if table[first + a, start] > 0:
@@ -150,7 +150,7 @@ def certain(table: Table, first: int, actions: int, start: Hand, end: Hand) -> i
 def write_best(
     value: FloatArray, child: int, here: int, actions: int, start: Hand, end: Hand, noise: float, table: Table, row: int
 ) -> None:
-    """Write 1 for the first action that is best for a hand, but for noise, and 0 for the others."""
+    """Write 1 for the first best action of each hand, up to noise, and 0 for the others."""
     for hand in range(start, end):
         found = False
         for a in range(actions):
@@ -163,10 +163,10 @@ def write_best(
 def average_over_suits(
     moves: npt.NDArray[np.int32], symmetry: int, hands: int, scratch: FloatArray, value: FloatArray, here: int
 ) -> None:
-    """Give each hand the mean value over the suit permutations that nothing tells apart.
+    """Give each hand the mean value over the permutations of equivalent suits.
 
-    Each canonical board was counted as often as the boards that it stands for. They are its images under the
-    permutations that leave the board before as it is; so what it says of a hand is shared among that hand's images.
+    Each canonical board was weighted by the number of boards it represents. These are its images under the permutations
+    that map the previous board to itself; a hand's value is therefore averaged over the images of the hand.
     """
     for hand in range(hands):
         scratch[0, hand] = 0
@@ -180,15 +180,15 @@ def average_over_suits(
         value[here, hand] = scratch[0, hand] / count
 
 
-# Where a walk goes
+# Order of the boards
 
 
 @subkernel
 def arrive(tree: VectorTree, player: int, scope: Scope, depth: int, work: Workspace, apart: bool) -> Visit:
-    """Come to the board `work.board[depth]`: rank its hands, or find out which of them it leaves.
+    """Visit the board `work.board[depth]`: rank its hands, or list those compatible with it.
 
-    Where hands are to be `apart`, only those are ranked that differ by more than suits which the board leaves alike,
-    and each player has those alone that he may hold. The opponent has them alone in any case.
+    With `apart`, only distinct hands are ranked, up to suits that the board treats the same, and each player gets only
+    the hands that the player may hold. The opponent always gets only those.
     """
     board, last = work.board[depth], depth == len(tree.rows) - 1
     groups, mine, theirs, held = 0, 0, 0, np.int64(0)
@@ -219,10 +219,11 @@ def arrive(tree: VectorTree, player: int, scope: Scope, depth: int, work: Worksp
 
 @subkernel
 def next_visit(tree: VectorTree, player: int, scope: Scope, work: Workspace, sums: FloatArray, visit: Visit) -> Visit:
-    """Go on to the first board that follows and, when all that follow have been left, back to the one before.
+    """Move to the first later board, or back to the previous round after all later boards.
 
-    Where boards are walked in parts, `sums` takes what the chance nodes at the end of the trunk are worth on those of
-    this part, and the walk ends; a walk of 0 parts takes that from there, board by board of the trunk's last round.
+    If boards are divided into parts, `sums` receives the values of the chance nodes at the end of the trunk on this
+    part's boards, and the walk ends; a walk of 0 parts reads the values there, for each board of the trunk's last
+    round.
     """
     nodes, value, alive, trunk = tree.nodes, work.vectors.value, work.vectors.alive, scope.trunk - 1
     depth = visit.depth - 1 if visit.leaving else visit.depth
@@ -231,7 +232,7 @@ def next_visit(tree: VectorTree, player: int, scope: Scope, work: Workspace, sum
     board = work.board[depth]
     end, drawn = tree.first_board[board + 1], scope.board[depth + 1] >= 0
     entries = range(tree.entry_start[depth + 1], tree.entry_start[depth + 2])
-    if visit.arriving and not visit.leaving:  # its betting is known by now
+    if visit.arriving and not visit.leaving:  # its betting has already been walked
         goes_on = False
         for entry in entries:
             goes_on = goes_on or alive[nodes.place[tree.entry_node[entry]]]
@@ -270,13 +271,13 @@ def next_visit(tree: VectorTree, player: int, scope: Scope, work: Workspace, sum
 
 @spliced
 def first_row(tree: VectorTree, layout: TableLayout, visit: Visit, entry: int) -> int:
-    """Where the rows of a block begin in a table, on the board of a visit."""
+    """First row of a block in a table, on the board of a visit."""
     board = visit.board - tree.board_start[visit.depth]
     row: int = layout.start[visit.depth] + board * layout.rows[visit.depth] + tree.entry_row[entry]
     return row
 
 
-# What happens on a board
+# Processing of a board
 
 
 @spliced
@@ -290,9 +291,9 @@ def reached(
     vectors: Vectors,
     reach: FloatArray,
 ) -> bool:
-    """Whether the opponent comes to a block; on arrival, bring the `reach` there from the chance node that opens it.
+    """Whether the opponent reaches a block; on arrival, copy the `reach` there from the chance node before it.
 
-    Where hands are apart on a last board, those of the opponent stand there in order of strength, as in `sides`.
+    If hands are apart on a last board, the opponent's hands are in order of strength, as in `sides`.
     """
     depth, block, hands, order = visit.depth, tree.entry_block[entry], scope.theirs, sides.order[1]
     begin, end = tree.nodes.block[block], tree.nodes.block[block + 1]
@@ -343,8 +344,8 @@ def push_reach(
 ) -> None:
     """Push the opponent's `reach` down a block whose rows begin at `row`: at each action, times its probability.
 
-    Chance nodes, and leaves that are not reached, get a value of 0. Where `prune` is set, what the opponent reaches
-    with no hand is left out.
+    Chance nodes and unreached leaves get a value of 0. With `prune`, nodes that the opponent reaches with no hand are
+    skipped.
     """
     source, alive, scale = vectors.source, vectors.alive, vectors.scale
     table, bucket, expanded = policy.table, policy.layout.bucket, vectors.expanded
@@ -365,7 +366,7 @@ def push_reach(
             continue
         first = row + nodes.row[node]
         sure = certain(table, first, actions, begin, end) if prune and not bucketed else -1
-        if sure >= 0:  # the reach stays as it is
+        if sure >= 0:  # the reach does not change
             for a in range(actions):
                 source[child + a], alive[child + a] = above, a == sure
             continue
@@ -396,7 +397,7 @@ def follow(
     end: Hand,
     vectors: Vectors,
 ) -> None:
-    """Write what a decision is worth to a player who follows the strategy of a table whose rows begin at `first`."""
+    """Write the values of a decision for a player who follows the strategy of a table whose rows begin at `first`."""
     value, scale, expanded = vectors.value, vectors.scale, vectors.expanded
     if len(bucket) > 0:
         expand(table, bucket, board, first, actions, begin, end, expanded)
@@ -420,9 +421,9 @@ def pull_values(
     policy: Policy,
     vectors: Vectors,
 ) -> None:
-    """Pull the values of a block up from its leaves and chance nodes: those of the player who does the `task` there.
+    """Pull the values of a block up from its leaves and chance nodes, for the player who performs the `task`.
 
-    Where a strategy is given, the player follows it whatever the task.
+    At a decision with a fixed strategy, the player follows it whatever the task.
     """
     value, table, bucket, given = vectors.value, policy.table, policy.layout.bucket, policy.layout.given
     begin, end = on_board(visit, scope.mine, visit.mine)
@@ -456,10 +457,10 @@ def pass_up(
     value: FloatArray,
     result: FloatArray,
 ) -> None:
-    """Add what a block is worth to the chance node that opened it; where the game begins, write it to `result`.
+    """Add the value of a block to the chance node before it; at the beginning of the game, write it to `result`.
 
-    After a board that was drawn, hands have other numbers than before it. Where hands are apart, each adds for all that
-    it stands for: what suits do not tell apart is shared out at the chance node.
+    After a sampled board, hands are numbered differently than before it. If hands are apart, each contributes for all
+    hands that it represents: the chance node divides the value among equivalent hands.
     """
     depth, order = visit.depth, sides.order[0]
     root = tree.nodes.place[tree.nodes.block[tree.entry_block[entry]]]
@@ -504,13 +505,13 @@ def walk(
     sums: FloatArray,
     result: FloatArray,
 ) -> None:
-    """Write to `result` what each hand of `player` is worth, weighted by the opponent's reach.
+    """Write the values of the hands of `player`, weighted by the opponent's reach, to `result`.
 
-    In each round the player follows the strategy `own` or responds, as `tasks` says; the opponent follows `theirs`.
+    In each round, the player follows the strategy `own` or responds, as set by `tasks`; the opponent follows `theirs`.
     """
     prune = True
     for task in tasks:
-        prune = prune and task != ANSWER  # a response is written down wherever it might be asked for
+        prune = prune and task != ANSWER  # a response is written at all decisions, including unreached ones
     nodes, vectors, reach = tree.nodes, work.vectors, work.vectors.reach
     work.board[0] = 0
     visit = arrive(tree, player, scope, 0, work, own.layout.apart)

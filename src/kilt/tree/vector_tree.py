@@ -1,8 +1,8 @@
 """Public trees as arrays for walks with vectors of hands.
 
-In poker a block of betting follows every chance node. Bluff has no public chance events, and its bids are a tree of
-millions of nodes: there, what follows the first of the higher bids is a block of its own. What can follow depends on
-the last bid and on whose turn it is, so that few blocks serve all histories; each history has rows of its own.
+In poker, a block of betting follows every chance node. Bluff has no public chance events, and its bids form a tree of
+millions of nodes. There, a block begins after the first of the higher bids: the possible continuations depend only on
+the last bid and on the player to act, so a few blocks serve all histories; each history has separate rows in tables.
 """
 
 from __future__ import annotations
@@ -40,42 +40,44 @@ from kilt.tree.vector_arrays import Dice, Nodes, VectorTree
 from kilt.tree.walk_kernels import ROUNDING
 
 NO_PAIR_VALUES = np.zeros((0, 0, 0), dtype=np.float32)
-LOWER_BLOCK = 12  # how many bids the blocks of Bluff below the first are about
+LOWER_BLOCK = 12  # number of bids in each block of Bluff after the first
 
 
 class ActionBlocks(NamedTuple):
-    """Public actions in blocks, in order of their rounds. A parent comes before its children, which stand together."""
+    """Public actions in blocks, ordered by round. Parents come before children, and siblings are adjacent."""
 
     actor: npt.NDArray[np.int8]  # [node] 0, 1, CHANCE where another block opens, or TERMINAL
     round: npt.NDArray[np.int8]  # [node]
     first_child: npt.NDArray[np.int32]  # [node]
     children: npt.NDArray[np.int32]  # [node]
-    opens: npt.NDArray[np.int32]  # [node] which block
-    block: npt.NDArray[np.int32]  # [block + 1] where it begins
-    kind: npt.NDArray[np.int8]  # [node] of a leaf
+    opens: npt.NDArray[np.int32]  # [node] the block it opens
+    block: npt.NDArray[np.int32]  # [block + 1] first node
+    kind: npt.NDArray[np.int8]  # [node] kind of a leaf
     stake: FloatArray  # [player, node]
     extra: FloatArray  # [player, node]
     rake: FloatArray  # [node]
     face: npt.NDArray[np.int32]  # [node]
-    called: npt.NDArray[np.int32]  # [node] which of the payoffs
+    called: npt.NDArray[np.int32]  # [node] index in `payoffs`
     payoffs: FloatArray  # of called bids: see `Dice`
 
 
 def vector_tree(game: Game, menu: Menu | None = None, *, by_board: bool = True) -> VectorTree:
-    """The public tree of a game; `menu` picks the raises of a no-limit game.
+    """Build the public tree of a game; `menu` selects the raises of a no-limit game.
 
-    Where not `by_board`, tables have one set of rows for all boards of a round.
+    If `by_board` is False, tables have one set of rows for all boards of a round.
+
+    Raises GameError if vectors of hands do not support the game.
     """
     if isinstance(game, Holdem):
         actions, deal = _bets(game, menu), _deal_cards(game)
         hands, strengths = some_hands(game.holes, game.deck), hand_tables(_seen(game), game.deck)
     elif isinstance(game, Bluff):
         actions, deal = _bids(game), _roll_dice(game)
-        hands, strengths = hand_list(FULL), hand_tables(7)  # nobody looks at them
+        hands, strengths = hand_list(FULL), hand_tables(7)  # unused
     elif isinstance(game, Stud):
-        raise GameError(f"{game.name} is stud: vectors of hands cannot grow from round to round; use a flat tree")
+        raise GameError(f"{game.name} is a stud game, which vectors of hands do not support: use a flat tree")
     else:
-        raise GameError(f"no walk with vectors knows the payoffs of {game.name}: use a flat tree")
+        raise GameError(f"walks with vectors of hands do not support {game.name}: use a flat tree")
     boards = deal.boards
     rounds = len(boards)
     deciding, revealing = actions.actor >= 0, np.flatnonzero(actions.actor == CHANCE)
@@ -152,7 +154,7 @@ def vector_tree(game: Game, menu: Menu | None = None, *, by_board: bool = True) 
 
 
 class Dealing(NamedTuple):
-    """What is dealt, and how likely that is: fields as in `VectorTree`."""
+    """The chance events of a game: fields as in `VectorTree`."""
 
     boards: Sequence[Boards]
     hands: tuple[int, ...]
@@ -165,12 +167,12 @@ class Dealing(NamedTuple):
 
 
 def _seen(game: Holdem) -> int:
-    """Cards that a player sees at a showdown."""
+    """Number of cards that a player sees at a showdown."""
     return game.rules.hole_cards + sum(game.rules.board_cards)
 
 
 def _deal_cards(game: Holdem) -> Dealing:
-    """The cards of a game, from the board that is known on."""
+    """Return the cards of a game, from its known board on."""
     rules, deck, prior, known = game.rules, game.deck, game.weights, game.known_board
     layout = rules.board_cards[game.start().round + 1 :]
     chance, odds = np.ones(len(layout) + 1), np.ones((len(layout) + 1, 3))
@@ -184,17 +186,17 @@ def _deal_cards(game: Holdem) -> Dealing:
     for count in layout:
         boards.append(extend(boards[-1], count, deck))
     whole = deals(prior, game.holes, deck.size)
-    even = bool((prior == 1).all())  # otherwise it depends on the hand
+    even = bool((prior == 1).all())  # otherwise the probability depends on the hand
     return Dealing(
         boards, (prior.shape[1],) * 2, moved, prior, 1 / whole, whole / len(prior[0]) if even else nan, chance, odds
     )
 
 
 def _renamed(game: Holdem) -> tuple[npt.NDArray[np.int32], int]:
-    """[permutation, hand] which hand becomes which when suits are renamed, and the set of permutations that count.
+    """Hand that each hand becomes under each suit permutation, [permutation, hand], and the set of valid permutations.
 
-    These are those that change neither the board nor weights and marks of hands, a bit each. Rows of others may be
-    nonsense.
+    Valid permutations, a bit each, change neither the board nor the weights and marks of hands. Rows of others are
+    undefined.
     """
     deck, told = game.deck, np.concatenate([game.weights, game.marks])
     every, symmetry = hand_permutations(deck, game.rules.hole_cards), symmetry_of(deck, game.known_board)
@@ -206,12 +208,12 @@ def _renamed(game: Holdem) -> tuple[npt.NDArray[np.int32], int]:
         for p in range(len(moved))
         if symmetry >> p & 1 and (moved[p] >= 0).all() and (told[:, moved[p]] == told).all()
     ]
-    # In one order in memory for all games, so that kernels are compiled once.
+    # The same memory order for all games, so that kernels are compiled once.
     return np.maximum(moved, 0, order="C"), sum(1 << p for p in kept)
 
 
 def _roll_dice(game: Bluff) -> Dealing:
-    """The dice of Bluff: no boards, and bids in two rounds."""
+    """Return the dice of Bluff: no boards, and bids in two rounds."""
     dealt = game.deals()
     prior = np.zeros((2, max(dealt.shape)))
     prior[0, : dealt.shape[0]], prior[1, : dealt.shape[1]] = dealt.sum(axis=1), dealt.sum(axis=0)
@@ -220,7 +222,7 @@ def _roll_dice(game: Bluff) -> Dealing:
 
 
 def _bets(game: Holdem, menu: Menu | None) -> ActionBlocks:
-    """The betting of a poker game."""
+    """Return the betting of a poker game."""
     tree = betting_tree(game, menu)
     nodes = tree.nodes
     count = len(nodes.actor)
@@ -246,12 +248,12 @@ def _bets(game: Holdem, menu: Menu | None) -> ActionBlocks:
 
 
 def _continued(game: Game) -> Continuations | None:
-    """What showdowns of a game that ends early are worth; None for others."""
+    """Values of showdowns for a game that ends early; None for other games."""
     return game.continued if isinstance(game, Subgame) else None
 
 
 def _continuing(blocks: ActionBlocks, tree: BettingTree, known: Continuations) -> ActionBlocks:
-    """The betting of a game of one round that goes on at its showdowns: a player chooses how, as one more decision."""
+    """Add the choice of a continuation, as one more decision, to the showdowns of a one-round game that ends early."""
     shown = np.flatnonzero(blocks.kind == kinds.SHOWDOWN)
     first, ways = np.array([known.places[tree.history(node)] for node in shown.tolist()]).reshape(-1, 2).T
     kind, stake, called = blocks.kind.copy(), blocks.stake.copy(), blocks.called.copy()
@@ -284,7 +286,7 @@ def _continuing(blocks: ActionBlocks, tree: BettingTree, known: Continuations) -
 
 
 class _Bid(NamedTuple):
-    """What the future depends on, in Bluff: the last bid, −1 before the first, whose turn it is, if it was called."""
+    """A state of Bluff: the last bid (−1 before the first), the player to act, whether the bid was called."""
 
     bid: int
     actor: int
@@ -292,7 +294,7 @@ class _Bid(NamedTuple):
 
 
 def _bids(game: Bluff) -> ActionBlocks:
-    """The bids of Bluff: a first block of all histories up to the first higher bid, and blocks for what follows it."""
+    """Return the bids of Bluff: one block of all histories up to the first higher bid, and blocks for the rest."""
     bids = sum(game.dice) * len(FACES)
     higher = max(bids - LOWER_BLOCK, 0)
     openings = [_Bid(-1, 0)] + [_Bid(bid, actor) for bid in range(higher, bids) for actor in (0, 1)]
@@ -346,7 +348,7 @@ def _bids(game: Bluff) -> ActionBlocks:
 
 
 def _matching(game: Holdem | Bluff) -> npt.NDArray[np.int8]:
-    """[player, face, hand] how many dice show the face or a star."""
+    """Number of dice that show the face or a star, [player, face, hand]."""
     most = max(len(game.hands(0)), len(game.hands(1))) if isinstance(game, Bluff) else 0
     matching = np.zeros((2, len(FACES), most), dtype=np.int8)
     if isinstance(game, Bluff):
@@ -358,7 +360,7 @@ def _matching(game: Holdem | Bluff) -> npt.NDArray[np.int8]:
 
 
 def _called(game: Bluff, bid: int, bidder: int) -> FloatArray:
-    """[matches of player 0, matches of player 1] what player 0 wins where a bid is called."""
+    """Winnings of player 0 when a bid is called, [matches of player 0, matches of player 1]."""
     table = np.zeros((max(game.dice) + 1,) * 2)
     for mine in range(game.dice[0] + 1):
         for theirs in range(game.dice[1] + 1):

@@ -14,15 +14,15 @@ from kilt.tree.flat import FlatNodes
 
 Choice: TypeAlias = npt.NDArray[np.int32]
 
-# Values that differ by less than this part of what is at stake are equal but for rounding, and leave no regret: regret
-# matching would make a pure strategy out of 1e-17.
+# Differences of values below this share of the stakes are rounding errors, and give no regret: regret matching would
+# turn 1e-17 into a pure strategy.
 ROUNDING = 1e-14
-TIE = 1e-12  # actions whose values differ by less are equal but for rounding: the first of them is chosen
+TIE = 1e-12  # smaller differences of values are rounding errors: the first such action is chosen
 
 
 @kernel
 def push_reach(nodes: FlatNodes, strategy: FloatArray, player: int, reach: FloatArray) -> None:
-    """Write to `reach` the probability that chance and the opponent of `player` let play come to each node."""
+    """Write to `reach` the probability with which chance and the opponent of `player` reach each node."""
     reach[0] = 1.0
     for node in range(len(nodes.actor)):
         actor = nodes.actor[node]
@@ -54,9 +54,9 @@ def pull_values(
 ) -> None:
     """Write the counterfactual values of `player`: to `value` by node, to `slot_value` summed over information sets.
 
-    Both are weighted by `reach`. The player follows `strategy` or, where `best` is set, the action that is best at the
-    information set: a best response. It is written to `choice`, −1 elsewhere. What follows an information set is worked
-    out before it, wherever in the tree its nodes are; then its slots are complete, and it has its choice.
+    Both are weighted by `reach`. The player follows `strategy` or, with `best`, takes the best action of the
+    information set: a best response. The action is written to `choice`, otherwise −1. Nodes after an information set
+    are processed before it, wherever they are in the tree; its slots are then complete when its action is chosen.
     """
     slot_value[:] = 0.0
     choice[:] = -1
@@ -97,7 +97,7 @@ def pull_values(
 
 @kernel
 def own_reach(nodes: FlatNodes, strategy: FloatArray, player: int, reach: FloatArray) -> None:
-    """Write to `reach`, by slot, the probability that `player`'s own actions lead there, the last one included."""
+    """Write to `reach`, by slot, the probability of the actions of `player` that lead there, including the last one."""
     for where in range(len(nodes.infoset_player)):
         if nodes.infoset_player[where] == player:
             after = nodes.infoset_after[where]

@@ -1,1 +1,1 @@
-"""Equilibrium finding on many machines [Brown15 §3]."""
+"""Distributed equilibrium finding on many machines [Brown15 §3]."""

@@ -1,22 +1,24 @@
 """Head and children: external sampling in parts [Brown15 algorithm 4].
 
-An iteration deals two private hands h. The head walks the trunk. Wherever a walk comes to the end of the trunk, every
-class of boards n goes on with a board of its own, drawn from the F(n,h) that the hands leave; what that is worth is the
-mean over classes, weighted by |F(n,h)|. There are two passes. In the first the head walks down and notes where walks
-leave the trunk; the children find the values of these places; in the second the head takes them back up. Choices are
-made once, in the first pass, and kept: the second cannot make others.
+An iteration deals two private hands h. The head walks the trunk. Where a walk reaches the end of the trunk, it
+continues on each class of boards n with a board of that class, drawn from the F(n,h) that are compatible with the
+hands; the value is the mean over classes, weighted by |F(n,h)|. There are two passes. In the first, the head walks down
+and records where walks leave the trunk; the children compute the values of these nodes; in the second pass, the head
+propagates the values up. Random choices are made in the first pass and stored, so that the second pass uses the same
+ones.
 
-A child meets each pair of hands once per class, however few boards of that class they leave. Sampling all boards alike
-would meet them in proportion to |F(n,h)|; so what the child adds to its own tables carries that weight too. Algorithm 4
-as printed has no weight there: it is biased, and kept to show by how much (`SharedGame.weighted`).
+A child meets each pair of hands once per class, however few compatible boards the class has. Uniform sampling of boards
+would meet them in proportion to |F(n,h)|; the child therefore weights updates of its own tables by |F(n,h)|. Algorithm
+4 as printed lacks this weight: it is biased, and is implemented to show the size of the bias (`SharedGame.weighted`).
 
-With many classes the trunk then learns from few deals. So a deal may have fewer boards than there are classes: they are
-spread evenly over all ways, and a class gets |F(n,h)| / Σ |F(n,h)| of them on average. That is the weight; all boards
-then count the same. One board for each deal is external sampling as it was; as many as classes is about algorithm 4.
+With many classes, the trunk learns from few deals for the same work. A deal may therefore have fewer boards than there
+are classes: the boards are spread evenly over all possible ones, so that a class gets |F(n,h)| / Σ |F(n,h)| of them on
+average. That replaces the weight; all boards then count the same. One board per deal is ordinary external sampling; as
+many boards as classes is similar to algorithm 4.
 
-Messages are about a *batch* of deals. Children deal the private hands themselves, from the numbers of the deals; what
-they are told is where walks left the trunk. What they send back are whole numbers, sums of |F(n,h)| · v over their
-classes: so it does not matter which blade has which class, and tables are equal to the last bit on any number of them.
+Messages are about a *batch* of deals. Children deal the private hands themselves, from the numbers of the deals; the
+message says where walks left the trunk. Children answer with integers, the sums of |F(n,h)| · v over their classes.
+The tables are therefore the same to the bit, however classes are assigned to blades.
 """
 
 from __future__ import annotations
@@ -52,13 +54,13 @@ class UnderWay(NamedTuple):
     """State of the head between its two passes over a batch."""
 
     batch: Batch
-    begin: IntArray  # [deal + 1] where the places of each deal begin in `queue`
-    place: IntArray  # [start] the place that waits for its value
-    queue: Records  # the nodes that walks came to
+    begin: IntArray  # [deal + 1] first entry of each deal in `queue`
+    place: IntArray  # [start] the entry that waits for its value
+    queue: Records  # the nodes that walks reached
 
 
 class Head:
-    """The owner of the trunk, with the two passes over it of each batch."""
+    """The owner of the trunk, which passes over the trunk twice for each batch."""
 
     def __init__(self, game: SharedGame, partition: Partition) -> None:
         self.game, self.partition = game, partition
@@ -73,18 +75,22 @@ class Head:
 
     @staticmethod
     def places(partition: Partition) -> int:
-        """Upper bound of the nodes that the two walks of a deal come to in the trunk."""
+        """Upper bound of the number of trunk nodes that the two walks of a deal reach."""
         return places_in(partition, 0, partition.trunk)
 
     def descend(self, number: int) -> UnderWay:
-        """First pass over a batch: walk the trunk; the message to children, and what is kept until they answer."""
+        """Run the first pass over a batch in the trunk.
+
+        Return the message to children and the state until the answer.
+        """
         game, deals = self.game, self.game.batch
         if game.discounts(number):
             self.regrets.discount(game.key(number))
         if game.halves(number):
             self.regrets.halve(HALVED)
         bucket, outcome = self._workspace.deal(game.key(), number * deals, deals)
-        # Memory that is not touched costs nothing. Zeros, since it is kept in checkpoints, and walks fill it in part.
+        # Pages that are never written to cost nothing. Zeros, because checkpoints contain entries that walks do not
+        # fill.
         queue = np.zeros(deals * self._most, dtype=PLACE)
         begin, most = np.empty(deals + 1, dtype=np.int64), deals * self._most
         node, player = np.empty(most, dtype=np.uint32), np.empty(most, dtype=np.int8)
@@ -111,7 +117,7 @@ class Head:
         return UnderWay(Batch(number, starts), begin, exits.place[:found].copy(), queue[:end].copy())
 
     def ascend(self, sent: UnderWay, sums: IntArray) -> None:
-        """Second pass over a batch: take values up the trunk, from the children's sums [start] of |F(n,h)| · v."""
+        """Run the second pass over a batch: take values up the trunk from the children's sums |F(n,h)| · v, [start]."""
         starts = sent.batch.starts
         value = (sums / (kernels.FINE * self.game.whole(self.partition.ways))).astype(np.float32)
         exits = Exits(starts.begin, starts.node, starts.player, sent.place)
@@ -122,7 +128,7 @@ class Head:
 
 
 def cut_off(rules: walks.Rules, slots: SlotLayout, later: int) -> None:
-    """Make decisions of round `later` and those after it ends of walks, which others go on from."""
+    """Make decisions of round `later` and after it terminal for these walks; other processes continue there."""
     nodes, records = slots.betting.nodes, rules.nodes
     beyond = (records["count"] > 0) & (records["round"] >= later)
     follows = np.where(nodes.actor == CHANCE, nodes.first_child, np.arange(len(records)))
@@ -130,17 +136,17 @@ def cut_off(rules: walks.Rules, slots: SlotLayout, later: int) -> None:
 
 
 def places_in(partition: Partition, first: int, later: int) -> int:
-    """Upper bound of the nodes that the two walks of a deal come to in rounds from `first` to before `later`."""
+    """Upper bound of the nodes that the two walks of a deal reach in rounds from `first` to before `later`."""
     rounds = partition.abstract.betting.nodes.round
     return 2 * int(((rounds >= first) & (rounds < later)).sum()) + 2
 
 
 class OwnedClass(Protocol):
-    """A class of boards on a blade."""
+    """A class of boards that belongs to a blade."""
 
     @property
     def path(self) -> tuple[int, ...]:
-        """The classes that lead to it, itself the last: see `Partition.paths`."""
+        """Path of classes that leads to this one, including itself: see `Partition.paths`."""
 
     @property
     def regrets(self) -> RegretTable:
@@ -155,9 +161,9 @@ class ClassOwner:
         self._pool = ThreadPoolExecutor(threads)
 
     def clear(self, batch: int, samples: int, boards: int, part: SlotLayout, rounds: range) -> None:
-        """Clear all tables; batches have `batch` deals from now on, with `samples` or `boards` as in `SharedGame`.
+        """Clear all tables, and set the batch size to `batch` deals, with `samples` or `boards` as in `SharedGame`.
 
-        Walks go through `rounds` of the game.
+        Walks cover `rounds` of the game.
         """
         self.game = replace(self.game, batch=batch, samples=samples, boards=boards)
         self._workspaces: SimpleQueue[WalkWorkspace] = SimpleQueue()
@@ -178,9 +184,9 @@ class ClassOwner:
         first: int,
         weight: float,
     ) -> tuple[IntArray, int, int]:
-        """Walk over deals from `first` on, with the shares in `workspace`, and update the tables of a class.
+        """Walk the deals from number `first` on, with the shares in `workspace`, and update the tables of a class.
 
-        Returns [start] the sums of values weighted by `ways` [deal], and the numbers of decisions and nodes visited.
+        Returns the sums of values weighted by `ways` [deal], [start], and the numbers of decisions and nodes visited.
         """
         value: Singles = np.empty(len(starts.node), dtype=np.float32)
         decisions, visits = walks.walk_deals(
@@ -204,36 +210,36 @@ class ClassOwner:
         return sums, decisions, visits
 
     def halve(self, number: int) -> None:
-        """Halve large counts before a batch, if it is time: see `SharedGame.halves`."""
+        """Halve large counts before a batch, if necessary: see `SharedGame.halves`."""
         if self.game.halves(number):
             for own in self.owned:
                 own.regrets.halve(HALVED, self.threads)
 
     def quantised(self, dtype: npt.DTypeLike, counted: bool) -> list[tuple[tuple[int, ...], Array]]:
-        """For each class its path and its strategy [slot] as integers: see `RegretTable.quantised`."""
+        """Return the path of each class and its strategy [slot] as integers: see `RegretTable.quantised`."""
         return [(own.path, own.regrets.quantised(dtype, self.threads, counted=counted)) for own in self.owned]
 
     def write(self, folder: Path, dtype: npt.DTypeLike) -> None:
-        """Write the average strategy, a folder for each class: see `Distributed.fill`."""
+        """Write the average strategy, in one folder for each class: see `Distributed.fill`."""
         for own in self.owned:
             inputs, shares = {"game": self.game.fingerprint}, own.regrets.quantised(dtype, self.threads)
             artifact.write(place_of(folder, *own.path), SHARES, {"shares": shares}, inputs=inputs)
 
     def save(self, folder: Path) -> None:
-        """Write the tables, a folder for each class, so that other blades can read them later."""
+        """Write the tables, in one folder for each class, so that other blades can read them later."""
         for own in self.owned:
             inputs = {"game": self.game.fingerprint}
             artifact.write(place_of(folder, *own.path), KIND, {"table": own.regrets.table}, inputs=inputs)
 
     def restore(self, folder: Path) -> None:
-        """Read the tables that `save` has written, by this blade or others."""
-        remedy = f"copy it from where it is whole, or delete {folder.parent} and its checkpoint to begin again"
+        """Read tables that `save` of this blade or others has written."""
+        remedy = f"restore it from an undamaged copy, or delete {folder.parent} and its checkpoint to start again"
         for own in self.owned:
             place = place_of(folder, *own.path)
             found = artifact.read(place, KIND, check=True, remedy=remedy)
             with artifact.understood(place, remedy):
                 own.regrets.table[:] = found.arrays["table"]
-            own.regrets.halve(FULL, self.threads)  # of a release that let counts wrap around
+            own.regrets.halve(FULL, self.threads)  # for tables of a release in which counts could overflow
 
 
 class BoardClass:
@@ -252,12 +258,12 @@ class BoardClass:
 
     @property
     def path(self) -> tuple[int, ...]:
-        """Its number alone: it is of the first level."""
+        """A path of one number: the class is on the first level."""
         return (self.label,)
 
 
 def counted_in(boards: ByteArray, deck: int) -> tuple[int, IntArray, IntArray]:
-    """Arguments of `count_ways` for some boards: their size, binomials, and how many of them have which cards."""
+    """Arguments of `count_ways` for some boards: their size, binomials, and counts of boards by contained cards."""
     size = boards.shape[1]
     choose = np.array([[comb(n, k) for k in range(max(size, 4) + 2)] for n in range(deck + 1)])
     within = np.zeros(sum(comb(deck, k) for k in range(size + 1)), dtype=np.int64)
@@ -266,7 +272,7 @@ def counted_in(boards: ByteArray, deck: int) -> tuple[int, IntArray, IntArray]:
 
 
 def picked_starts(starts: Starts, deals: IntArray) -> tuple[Starts, IntArray]:
-    """The starts of some deals as if there were no others, and [start] which of all they are."""
+    """Restrict `starts` to some deals; also returns the index of each remaining start, [start]."""
     most = int(np.diff(starts.begin)[deals].sum())
     node, player = np.empty(most, dtype=np.uint32), np.empty(most, dtype=np.int8)
     picked, index = Starts(np.empty(len(deals) + 1, dtype=np.int64), node, player), np.empty(most, dtype=np.int64)
@@ -277,14 +283,14 @@ def picked_starts(starts: Starts, deals: IntArray) -> tuple[Starts, IntArray]:
 class Child(ClassOwner):
     """A blade: the owner of some classes of boards, with the walks beyond the trunk on them.
 
-    Threads share the classes; where there are fewer classes than threads, several threads walk other boards of the same
-    class, and now and then one overwrites what another has just added.
+    Threads share the classes. If there are fewer classes than threads, several threads walk different boards of the
+    same class, and occasionally one overwrites an update of another.
     """
 
     def __init__(self, game: SharedGame, labels: Sequence[int], threads: int = 1) -> None:
         self.partition = partition = game.open()
         self.ways, self.classes, self.own = partition.ways, partition.classes, list[BoardClass]()
-        for label in labels:  # all have as many buckets, so that the same rules will do
+        for label in labels:  # all classes have the same number of buckets, so they share the rules
             rules = self.own[0].regrets.rules if self.own else None
             self.own.append(BoardClass(partition, label, game.options, rules))
         super().__init__(game, self.own, threads)
@@ -295,7 +301,7 @@ class Child(ClassOwner):
         self.clear(batch, samples, boards, self.own[0].part, range(self.partition.trunk, self.partition.end(1)))
 
     def work(self, batch: Batch) -> BatchResult:
-        """Walk on from where the head left the trunk, on boards of all classes of this blade."""
+        """Continue walks where the head left the trunk, on boards of all classes of this blade."""
         began, game = perf_counter(), self.game
         batch, hands, weight = self.received(batch)
 
@@ -318,8 +324,8 @@ class Child(ClassOwner):
         return BatchResult(sums, perf_counter() - began, decisions, visits, work)
 
     def received(self, batch: Batch) -> tuple[Batch, IntArray, float]:
-        """A batch that has come, its hands, and the weight of all before it; tables are discounted if it is time."""
-        # What has travelled cannot be written to, and kernels would be compiled once more for that.
+        """Unpack a batch: returns it, its hands, and the weight of all earlier ones; discounts tables if it is time."""
+        # Arrays from messages are read-only, and kernels would be compiled once more for read-only arrays.
         batch = Batch(batch.number, Starts(*map(np.array, batch.starts)))
         if self.game.discounts(batch.number):
             for own in self.own:
@@ -328,7 +334,7 @@ class Child(ClassOwner):
         return batch, self._hands(batch.number * self.game.batch), self.game.weight(batch.number)
 
     def _hands(self, first: int) -> IntArray:
-        """[deal, card] The private hands of a batch, as the head has dealt them."""
+        """Private hands of a batch, [deal, card]: the same as those of the head."""
         rules = self.game.game.rules
         hands = np.empty((self.game.batch, 2 * rules.hole_cards), dtype=np.int64)
         walks.deal_cards(self.game.key(), first, rules.deck.size, hands)
@@ -337,9 +343,9 @@ class Child(ClassOwner):
     def _walk(
         self, own: BoardClass, sample: int, workspace: WalkWorkspace, hands: IntArray, batch: Batch, weight: float
     ) -> tuple[IntArray, int, int]:
-        """Walk over a batch with boards of one class.
+        """Walk a batch with boards of one class.
 
-        Returns [start] the sums of |F(n,h)| · v, and the numbers of decisions and nodes visited.
+        Returns the sums of |F(n,h)| · v, [start], and the numbers of decisions and nodes visited.
         """
         sums, decisions, visits = np.zeros(len(batch.starts.node), dtype=np.int64), 0, 0
         for drawn in self.draws(own, sample, workspace, hands, batch):
@@ -351,7 +357,7 @@ class Child(ClassOwner):
     def draws(
         self, own: BoardClass, sample: int, workspace: WalkWorkspace, hands: IntArray, batch: Batch
     ) -> Iterator[BoardDraw]:
-        """Draw boards of a class for deals of a batch, to `workspace`: one for each, or as many as it is to have."""
+        """Draw boards of a class for deals of a batch into `workspace`: one per deal, or as many as it should get."""
         if not self.game.boards:
             key, ways = self.game.key(own.label, sample), np.empty(len(hands), dtype=np.int64)
             kernels.count_ways(hands, *own.counted, ways)
@@ -369,11 +375,11 @@ class Child(ClassOwner):
             yield BoardDraw(some, index, once, key, board, once.astype(np.float32))
 
     def spread(self, own: BoardClass, hands: IntArray, first: int) -> tuple[IntArray, IntArray]:
-        """[deal] Number of boards of a class that the hands leave, and how many of the deal's boards it gets."""
+        """For each deal, the number of a class's compatible boards, and how many of the deal's boards it gets."""
         below, upto, often = np.empty((3, len(hands)), dtype=np.int64)
         kernels.count_ways(hands, *own.below, below)
         kernels.count_ways(hands, *own.upto, upto)
-        key = self.game.key(self.classes)  # none of those that cards are dealt from
+        key = self.game.key(self.classes)  # different from all keys for cards
         kernels.spread_boards(key, first, self.game.boards, self.ways, below, upto, often)
         return upto - below, often
 
@@ -394,14 +400,15 @@ class Child(ClassOwner):
         key: np.uint64,
         weight: float = 0.0,
     ) -> tuple[IntArray, int, int]:
-        """Walk over a batch with the cards in `workspace`; values and updates are weighted by `ways` [deal]."""
+        """Walk a batch with the cards in `workspace`; values and updates are weighted by `ways` [deal]."""
         first, seen = batch.number * self.game.batch, self.settled(own, workspace, ways)
         return self.walked(own.regrets, workspace, batch.starts, *seen, ways, key, first, weight)
 
     def settled(self, own: BoardClass, workspace: WalkWorkspace, ways: IntArray) -> tuple[Words, Singles]:
-        """Buckets and outcomes of the deals in `workspace`: see `WalkWorkspace.settle`; and sets their shares."""
+        """Return buckets and outcomes of the deals in `workspace`, and set their shares: see `WalkWorkspace.settle`."""
         bucket, outcome = workspace.settle(len(ways), own.part)
-        own.part.require_own(bucket, ways > 0)  # deals that leave no board of the class have any, and are not walked
+        # deals without a compatible board have arbitrary buckets, and are not walked
+        own.part.require_own(bucket, ways > 0)
         if self.game.weighted:
             workspace.share[: len(ways)] = ways / self.game.whole(self.ways)
         else:
@@ -409,11 +416,11 @@ class Child(ClassOwner):
         return bucket, outcome
 
     def echo(self, batch: Batch) -> BatchResult:
-        """An answer to a batch without any work, to measure how long messages take."""
+        """Answer a batch without any work, to measure the latency of messages."""
         return BatchResult(np.zeros(len(batch.starts.node), dtype=np.int64), 0.0, 0, 0, np.zeros(self.classes))
 
     def over(self, work: Callable[[StrategyPart], R], trunk: Array) -> list[R]:
-        """What `work` makes of the average strategy on boards of each class, given that of the `trunk` [slot]."""
+        """Call `work` on the average strategy on boards of each class, including that of the `trunk` [slot]."""
 
         def some(own: BoardClass) -> R:
             partition = self.partition.real
@@ -426,5 +433,5 @@ class Child(ClassOwner):
 
 
 def place_of(folder: Path, *path: int) -> Path:
-    """The folder of a class's tables, by the path to it: see `Partition.paths`."""
+    """Folder of the tables of the class with this path: see `Partition.paths`."""
     return folder / "-".join(["class", *(str(label + 1) for label in path)])

@@ -1,4 +1,4 @@
-"""The compiled parts of `blades`: boards of a class for hands that are dealt, and sums of what they are worth."""
+"""The compiled parts of `blades`: sampling boards of a class for dealt hands, and summing weighted values."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from kilt.solve.external_kernels import Singles, Starts, Words
 
 Bits: TypeAlias = npt.NDArray[np.uint64]
 
-FINE = 2.0**20  # parts of a chip that sums are rounded to: whole numbers add up to the same in any order
+FINE = 2.0**20  # resolution per chip of sums, which are integers: their sum does not depend on the order
 
 
 @kernel
 def count_within(boards: ByteArray, choose: IntArray, within: IntArray) -> None:
-    """Add to `within` [set of cards] how many boards have all of them: see `_number`. `choose` [n, k] is n over k."""
+    """Add to `within` [set of cards] the number of boards that contain the set: see `_number`.
+
+    `choose` [n, k] is n over k.
+    """
     size = boards.shape[1]
     for board in range(len(boards)):
         for mask in range(1 << size):
@@ -28,7 +31,7 @@ def count_within(boards: ByteArray, choose: IntArray, within: IntArray) -> None:
 
 @inlined
 def _number(cards: Any, mask: int, choose: IntArray) -> int:
-    """The number of a set of cards: ascending `cards`, those in the mask. Smaller sets come first."""
+    """Number of a set of cards: those of the ascending `cards` in the mask. Smaller sets have lower numbers."""
     members, number = 0, 0
     for k in range(len(cards)):
         if (mask >> k) & 1:
@@ -41,7 +44,7 @@ def _number(cards: Any, mask: int, choose: IntArray) -> int:
 
 @kernel
 def count_ways(hands: IntArray, size: int, choose: IntArray, within: IntArray, ways: IntArray) -> None:
-    """Write [deal] how many boards of `size` cards the `hands` [deal, card] leave, of those that were counted."""
+    """Write to `ways` [deal] how many counted boards of `size` cards are compatible with `hands` [deal, card]."""
     held = hands.shape[1]
     ascending = np.empty(held, dtype=np.int64)
     for deal in range(len(hands)):
@@ -52,7 +55,7 @@ def count_ways(hands: IntArray, size: int, choose: IntArray, within: IntArray, w
                 place -= 1
             ascending[place] = card
         free = 0
-        for mask in range(1 << held):  # inclusion and exclusion
+        for mask in range(1 << held):  # inclusion–exclusion
             members = 0
             for k in range(held):
                 members += (mask >> k) & 1
@@ -65,9 +68,10 @@ def count_ways(hands: IntArray, size: int, choose: IntArray, within: IntArray, w
 def spread_boards(
     seed: np.uint64, first: int, boards: int, whole: int, below: IntArray, upto: IntArray, often: IntArray
 ) -> None:
-    """Write to `often` [deal] how many of a deal's `boards` a class gets: they are spread evenly over all ways.
+    """Write to `often` [deal] how many of a deal's `boards` a class gets: they are spread evenly over all boards.
 
-    `whole` is the number of all ways; those of the class are from `below` [deal] to before `upto` [deal].
+    `whole` is the number of all boards; those of the class are numbered from `below` [deal] to before `upto`
+    [deal].
     """
     for deal in range(len(often)):
         start = np.int64(uniform(numbered(seed, np.uint64(first + deal)), np.uint64(0)) * whole)
@@ -78,7 +82,7 @@ def spread_boards(
 
 @kernel
 def pick_starts(starts: Starts, deals: IntArray, picked: Starts, index: IntArray) -> None:
-    """Write the starts of some deals to `picked`, as if there were no others, and to `index` which they are."""
+    """Copy the starts of some deals to `picked`, and their indices to `index`."""
     free = 0
     for place in range(len(deals)):
         picked.begin[place] = free
@@ -101,12 +105,12 @@ def draw_boards(
     tally: Words,
     drawn: IntArray,
 ) -> None:
-    """Draw a board of a class for deals number `first` and following, of which the private hands are dealt.
+    """Sample a board of a class for deals number `first` and following, whose private hands are already dealt.
 
-    Reads `hands` [deal, card] of both players, the `boards` [board, card] of the class with their `bits`, and `ways`
-    [deal], how many of them the hands leave. Writes `cards` [deal, card], hands and all boards to the last; and `tally`
-    [deal], 0 or 1, which is 1 as often as `ways` is of all boards of the class; and to `drawn` [deal] which board it
-    is. Where there is no way, cards are those of any board.
+    Reads the `hands` [deal, card] of both players, the `boards` [board, card] of the class with their `bits`, and
+    `ways` [deal], the number of compatible boards. Writes `cards` [deal, card], hands and all boards up to the last;
+    `tally` [deal], which is 1 with the probability that a uniformly drawn board of the class is compatible, otherwise
+    0; and the sampled board to `drawn` [deal]. Without a compatible board, the cards are those of an arbitrary board.
     """
     held, size = hands.shape[1], boards.shape[1]
     for deal in range(len(hands)):
@@ -154,14 +158,15 @@ def draw_next(
     tally: Words,
     drawn: IntArray,
 ) -> None:
-    """Draw the cards of the next board for deals number `first` and following, so that its class is `label`.
+    """Sample the cards of the next board for deals number `first` and following, so that its class is `label`.
 
-    Reads what was `seen` [deal, card], hands and then the board, the number of that board [deal], and the `labels`
-    [board, set] of boards with each of the `sets` [set, card] of cards, whose `bits` there are too; −1 where they share
-    a card. Writes `cards` [deal, card] to the last board; `ways` [deal], how many sets make a board of the class;
-    `tally` [deal], 0 or 1, which is 1 as often as these are of all sets, times how `likely` [deal] it was before; and
-    to `drawn` [deal] the number of the next board, as `labels` number them. With `spread`, a set is drawn from all that
-    are left: there is one way if it makes a board of the class, and none if not.
+    Reads the dealt cards `seen` [deal, card], hands followed by the board, the number of that board [deal], and the
+    `labels` [board, set] of boards with each of the `sets` [set, card] of cards, which are also given as `bits`; −1 for
+    sets that share a card with the board. Writes `cards` [deal, card] up to the last board; `ways` [deal], the number
+    of sets that make a board of the class; `tally` [deal], which is 1 with the share of these among all sets, times the
+    probability `likely` [deal] before, otherwise 0; and the number of the next board, as in `labels`, to `drawn`
+    [deal]. With `spread`, a set is sampled from all remaining ones: `ways` is 1 if it makes a board of the class,
+    otherwise 0.
     """
     known, size = seen.shape[1], sets.shape[1]
     for deal in range(len(seen)):
@@ -204,7 +209,7 @@ def draw_next(
 
 @kernel
 def add_values(begin: IntArray, ways: IntArray, value: Singles, sums: IntArray) -> None:
-    """Add [start] values to `sums`, weighted by [deal] the ways: |F(n,h)| · v."""
+    """Add values [start], weighted by the ways of their deals, to `sums`: |F(n,h)| · v."""
     for deal in range(len(ways)):
         for start in range(begin[deal], begin[deal + 1]):
             sums[start] += np.int64(np.rint(ways[deal] * np.float64(value[start]) * FINE))

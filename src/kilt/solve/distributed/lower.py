@@ -1,14 +1,15 @@
-"""Blades below blades: a class of boards ends with its round, and classes of the next board go on [Brown15 §3].
+"""Levels of blades: a class of boards ends with its round, and classes of the next board continue [Brown15 §3].
 
-A blade is then to the blades below it what the head is to the first level. It draws boards of its classes, walks over
-its own rounds and notes where walks leave them; each class m of the next board, inside the class n, goes on with a
-board of its own, drawn from the G(m,f,h) that the hands h and the board f leave; what that is worth is the mean over
-these classes, weighted by |G(m,f,h)|. What is added to the tables of a class below carries both weights, |F(n,h)| and
-|G(m,f,h)|; on a third level, that of the third board too, and so on. Where `boards` says how many boards a deal has,
-each of them goes on with one next board, drawn from all that are left: whoever has its class walks on.
+A blade is to the blades below it what the head is to the first level. It samples boards of its classes, walks its own
+rounds and records where walks leave them. There, walks continue on each class m of the next board, inside the class n,
+with a board drawn from the G(m,f,h) that are compatible with the hands h and the board f; the value is the mean over
+these classes, weighted by |G(m,f,h)|. Updates of the tables of a lower class have both weights, |F(n,h)| and
+|G(m,f,h)|; on a third level, also that of the third board, and so on. If `boards` sets the number of boards per deal,
+each of them continues with one next board, drawn from all remaining ones: the blade that has its class continues the
+walk.
 
-A blade below is told all that it has to know of a deal, and draws from keys that it is told: what is found does not
-depend on who has which class.
+Messages contain everything that a lower blade needs for a deal, including the keys of random numbers: results do not
+depend on the assignment of classes to blades.
 """
 
 from __future__ import annotations
@@ -41,23 +42,23 @@ from kilt.solve.distributed.shared import Batch, BatchResult, BoardDraw, SharedG
 from kilt.solve.external import RegretTable, WalkWorkspace
 from kilt.solve.external_kernels import PLACE, Exits, Records, Singles, Starts, Words
 
-APART = 1 << 32  # from which on keys are numbered that next boards are drawn from
+APART = 1 << 32  # first number of the keys for next boards
 
 
 class Onward(NamedTuple):
-    """A message to a blade below: where walks over some deals, with a board of a class each, left its rounds."""
+    """A message to a lower blade: where walks over some deals, with boards of one class, left the upper rounds."""
 
-    path: tuple[int, ...]  # to the class
+    path: tuple[int, ...]  # path of the class
     key: np.uint64
     starts: Starts
-    seen: ByteArray  # [deal, card] hands, and the board
-    board: IntArray  # [deal] its number: see `Partition.next_boards`
-    share: Singles  # [deal] what it weighs
+    seen: ByteArray  # [deal, card] hands followed by the board
+    board: IntArray  # [deal] number of the board: see `Partition.next_boards`
+    share: Singles  # [deal] weight
     likely: Singles  # [deal] see `BoardDraw`
 
 
 class LowerResult(NamedTuple):
-    """The answer of a blade below."""
+    """The answer of a lower blade."""
 
     sums: list[IntArray]  # [message][start] Σ |G(m,f,h)| · v over classes
     decisions: int
@@ -69,8 +70,8 @@ class Passing(NamedTuple):
 
     regrets: RegretTable
     drawn: BoardDraw
-    begin: IntArray  # [deal + 1] where the places of each deal begin in `queue`
-    place: IntArray  # [start below] the place that waits for its value
+    begin: IntArray  # [deal + 1] first entry of each deal in `queue`
+    place: IntArray  # [start below] the entry that waits for its value
     queue: Records
     onward: Onward
     decisions: int
@@ -78,7 +79,7 @@ class Passing(NamedTuple):
 
 
 class BladesBelow:
-    """The blades below one of a level, which share the classes of next boards inside its own, and both passes there."""
+    """The blades below one blade, which share the classes of next boards inside its own; and both passes over them."""
 
     def __init__(self, partition: Partition, level: int, workers: Sequence[Worker]) -> None:
         self.partition, self.level, self.workers = partition, level, workers
@@ -93,7 +94,10 @@ class BladesBelow:
         seen: tuple[Words, Singles],
         weight: float = 0.0,
     ) -> Passing:
-        """First pass over deals with the cards, shares and tallies in `workspace`; `seen` is what `settle` gives."""
+        """Run the first pass over deals with the cards, shares and tallies in `workspace`.
+
+        `seen` is that of `settle`.
+        """
         deals = len(drawn.ways)
         most = deals * self._most
         queue, begin = np.empty(most, dtype=PLACE), np.empty(deals + 1, dtype=np.int64)
@@ -129,9 +133,10 @@ class BladesBelow:
         return Passing(own.regrets, drawn, *kept, onward, decisions, end)
 
     def go_on(self, game: SharedGame, number: int, passing: Sequence[Passing]) -> tuple[list[IntArray], int, int]:
-        """Let the blades below go on with deals of batch `number`, and take what they say up again.
+        """Let the lower blades continue the deals of batch `number`, and propagate their values up.
 
-        Returns what `ascend` does for each of `passing`, and the numbers of decisions and nodes visited in both passes.
+        Returns the results of `ascend` for each of `passing`, and the numbers of decisions and nodes visited in both
+        passes.
         """
         answers = [worker.ask("work", number, [one.onward for one in passing]) for worker in self.workers]
         found: list[LowerResult] = [answer.get() for answer in answers]
@@ -143,7 +148,7 @@ class BladesBelow:
         return sums, decisions, sum(one.visits for one in passing) + sum(answer.visits for answer in found)
 
     def ascend(self, game: SharedGame, one: Passing, value: Singles) -> IntArray:
-        """Second pass: [start] the values weighted by `ways`, from those [start below] of what follows."""
+        """Run the second pass: values weighted by `ways`, [start], from the lower blades' values [start below]."""
         starts, below = one.drawn.batch.starts, one.onward.starts
         worth: Singles = np.empty(len(starts.node), dtype=np.float32)
         exits = Exits(below.begin, below.node, below.player, one.place)
@@ -155,12 +160,12 @@ class BladesBelow:
         return sums
 
     def echo(self, batch: Batch) -> None:
-        """Wait for an answer without any work, to measure how long messages take."""
+        """Wait for answers without any work, to measure the latency of messages."""
         for answer in [worker.ask("echo", batch) for worker in self.workers]:
             answer.get()
 
     def over(self, work: Callable[[StrategyPart], R], own: OwnedClass, upper: Array, threads: int) -> list[R]:
-        """What `work` makes of the average strategy on boards of each class inside one: see `LowerChild.over`."""
+        """Call `work` on the average strategy on boards of each class inside one: see `LowerChild.over`."""
         partition, path = self.partition, own.path
         slots, mine = partition.played(*path), own.regrets.quantised(upper.dtype, threads)
         shares = np.zeros(slots.slots, dtype=upper.dtype)
@@ -177,7 +182,7 @@ class MiddleChild(Child):
         self.below = BladesBelow(self.partition, 1, below)
 
     def work(self, batch: Batch) -> BatchResult:
-        """Walk over the rounds of this blade, on boards of all its classes; let the blades below go on; and back up."""
+        """Walk this blade's rounds on boards of all its classes, let the lower blades continue, and walk back up."""
         began, game = perf_counter(), self.game
         batch, hands, weight = self.received(batch)
         items = [(own, sample) for sample in range(1 if game.boards else game.samples) for own in self.own]
@@ -193,7 +198,7 @@ class MiddleChild(Child):
         return BatchResult(sums, seconds, decisions, visits, work)
 
     def _down(self, own: BoardClass, sample: int, hands: IntArray, batch: Batch, weight: float) -> list[Passing]:
-        """First pass over a batch with boards of one class."""
+        """Run the first pass over a batch with boards of one class."""
         workspace = self._workspaces.get()
         try:
             draws = self.draws(own, sample, workspace, hands, batch)
@@ -202,34 +207,34 @@ class MiddleChild(Child):
             self._workspaces.put(workspace)
 
     def descend(self, own: BoardClass, workspace: WalkWorkspace, drawn: BoardDraw, weight: float = 0.0) -> Passing:
-        """First pass over deals with the cards in `workspace`."""
+        """Run the first pass over deals with the cards in `workspace`."""
         seen = self.settled(own, workspace, drawn.ways)
         return self.below.descend(self.game, own, workspace, drawn, seen, weight)
 
     def echo(self, batch: Batch) -> BatchResult:
-        """An answer to a batch without any work, by the blades below too, to measure how long messages take."""
+        """Answer a batch without any work, after the lower blades did, to measure the latency of messages."""
         self.below.echo(batch)
         return super().echo(batch)
 
     def over(self, work: Callable[[StrategyPart], R], trunk: Array) -> list[R]:
-        """What `work` makes of the average strategy on boards of each class of the blades below, one after another."""
+        """Call `work` on the average strategy on boards of each class of the lower blades, one after another."""
         return [found for own in self.own for found in self.below.over(work, own, trunk, self.threads)]
 
 
 class LowerClass(NamedTuple):
-    """A class of next boards on a blade below."""
+    """A class of next boards on a lower blade."""
 
     path: tuple[int, ...]
-    number: int  # among all of its level
+    number: int  # number among all classes of its level
     part: AbstractPart
     regrets: RegretTable
 
 
 class LowerChild(ClassOwner):
-    """A blade below another: the owner of some classes of next boards, inside each class of the blade above.
+    """A lower blade: the owner of some classes of next boards, inside each class of the blade above.
 
-    `classes` has for each level from the first on which classes these are, inside each of the level above. Where there
-    are blades `below` this one, they have what follows its round.
+    `classes` lists them for each level, from the first on: their numbers inside each class of the level above. If there
+    are blades `below` this one, they have the rounds after its own.
     """
 
     def __init__(
@@ -255,9 +260,9 @@ class LowerChild(ClassOwner):
         self.clear(batch, samples, boards, self.partition.head, rounds)
 
     def work(self, number: int, messages: list[Onward]) -> LowerResult:
-        """Walk on from where the blade above left its rounds, on next boards of all classes of this blade."""
+        """Continue walks where the blade above left its rounds, on next boards of all classes of this blade."""
         game, weight = self.game, self.game.weight(number)
-        # What has travelled cannot be written to, and kernels would be compiled once more for that.
+        # Arrays from messages are read-only, and kernels would be compiled once more for read-only arrays.
         messages = [
             one._replace(
                 starts=Starts(*map(np.array, one.starts)),
@@ -301,7 +306,7 @@ class LowerChild(ClassOwner):
         return LowerResult(sums, decisions, visits)
 
     def _draw(self, own: LowerClass, workspace: WalkWorkspace, one: Onward, number: int) -> tuple[Onward, BoardDraw]:
-        """Draw next boards of a class, to `workspace`; returns a message of those deals alone that have some."""
+        """Sample next boards of a class into `workspace`; returns a message of only those deals that have one."""
         game, deals, spread = self.game, len(one.board), bool(self.game.boards)
         ways, board = np.empty((2, deals), dtype=np.int64)
         labels, sets = self._next[own.path[0]]
@@ -337,9 +342,9 @@ class LowerChild(ClassOwner):
     def walk_over(
         self, own: LowerClass, workspace: WalkWorkspace, one: Onward, drawn: BoardDraw, weight: float = 0.0
     ) -> Passing | tuple[IntArray, int, int]:
-        """Walk over deals with the cards in `workspace`; values and updates are weighted by the ways of `drawn`.
+        """Walk deals with the cards in `workspace`; values and updates are weighted by the ways of `drawn`.
 
-        What `ClassOwner.walked` gives; or, where there are blades below, the state after the first pass.
+        Returns the result of `ClassOwner.walked`; or the state after the first pass if there are blades below.
         """
         deals, part, ways = len(drawn.ways), own.part, drawn.ways
         bucket, outcome = workspace.settle(deals, part)
@@ -351,14 +356,14 @@ class LowerChild(ClassOwner):
         return self.walked(own.regrets, workspace, one.starts, bucket, outcome, ways, drawn.key, first, weight)
 
     def echo(self, batch: Batch) -> None:
-        """No answer, to measure how long messages take; by the blades below too."""
+        """Do nothing here and on the lower blades, to measure the latency of messages."""
         if self.below:
             self.below.echo(batch)
 
     def over(self, work: Callable[[StrategyPart], R], path: tuple[int, ...], upper: Array) -> list[R]:
-        """What `work` makes of the average strategy on boards of each class inside another: see `Child.over`.
+        """Call `work` on the average strategy on boards of each class inside another one: see `Child.over`.
 
-        `upper` [slot] is that of the other, which `path` leads to, and of all above it.
+        `upper` [slot] is the strategy of that other class, which `path` leads to, and of all levels above.
         """
         partition, inside = self.partition.real, [own for own in self.own if own.path[:-1] == path]
         if self.below:

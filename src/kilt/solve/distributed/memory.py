@@ -1,8 +1,8 @@
-"""What the head and a blade hold in memory, counted before they are made.
+"""Memory of the head and of a blade, computed before they are created.
 
-Beside its tables of regrets and counts, each has the betting tree of the whole game. The head keeps the deals of a
-batch that are under way. A blade has the strategy of one class of boards for each thread while that is measured or
-written; the whole strategy is nowhere in memory.
+Each process has its tables of regrets and counts, and the betting tree of the whole game. In addition, the head stores
+the deals of batches in progress. For each thread, a blade has the strategy of one class of boards while it is measured
+or written; no process has the whole strategy in memory.
 """
 
 from __future__ import annotations
@@ -22,32 +22,33 @@ from kilt.cost import Cost
 from kilt.solve.distributed.partition import Level, levels
 from kilt.solve.external_kernels import NODE, PLACE
 
-TREE = 37 + 2 * 8 + NODE.itemsize  # bytes of a node of betting: the tree, its slots here and in the whole, a record
-WALKED = 2 * PLACE.itemsize  # … in the queue of a thread
-LISTED = 24  # … where decisions are listed, to go through all tables
-MEASURED = 2 * WALKED + 2 * NODE.itemsize + 62  # … while a thread measures: see `evaluate.head_to_head`
+# bytes per node of the betting tree: the tree, its slots in the part and in the whole, a record
+TREE = 37 + 2 * 8 + NODE.itemsize
+WALKED = 2 * PLACE.itemsize  # bytes per node in the queue of a thread
+LISTED = 24  # bytes per node of lists of decisions, to iterate over all tables
+MEASURED = 2 * WALKED + 2 * NODE.itemsize + 62  # bytes per node while a thread evaluates: see `evaluate.head_to_head`
 LABEL = 4  # bytes of the class of a board: see `Partition.next_boards`
-WRITTEN = 1 << 24  # bytes that are on their way to a file
-PER_DEAL = 320  # bytes of a deal of a batch: its cards, buckets and outcomes, and what is known of its boards
-MOST, ROOM = 16_384, 500_000_000  # deals of a batch, and bytes that the head may keep of them
-UNDER_WAY = PLACE.itemsize + 8 + 4 + 1  # bytes of a place in the trunk that a walk may come to, between two passes
+WRITTEN = 1 << 24  # bytes of buffers for a file that is being written
+PER_DEAL = 320  # bytes per deal of a batch: its cards, buckets, outcomes and boards
+MOST, ROOM = 16_384, 500_000_000  # largest number of deals of a batch, and of bytes for them on the head
+UNDER_WAY = PLACE.itemsize + 8 + 4 + 1  # bytes per trunk node of a walk, between the two passes
 
 
 def most_deals(places: int) -> int:
-    """How many deals a batch may have, where walks of a deal may come to `places` in the trunk."""
+    """Largest number of deals of a batch, if the walks of a deal reach at most `places` trunk nodes."""
     return min(MOST, int(ROOM / (places * UNDER_WAY)))
 
 
 class PartsMemory(NamedTuple):
-    """What each process of a run in parts holds; cards, which are mapped from files, are left out.
+    """Memory of each process of a distributed run, without card abstractions, which are mapped from files.
 
-    The part "tables" of each cost has regrets and counts. The rest is the betting tree, deals that are under way, and
-    the part of a strategy that is measured or written.
+    The part "tables" of each cost is for regrets and counts. The rest is the betting tree, deals in progress, and the
+    part of a strategy that is evaluated or written.
     """
 
     levels: list[Level]
     head: Cost
-    blades: list[Cost]  # [level] of the blade that has most
+    blades: list[Cost]  # [level] the blade with the most memory
 
     @classmethod
     def of(
@@ -63,44 +64,44 @@ class PartsMemory(NamedTuple):
         places: Sequence[int],
         batch: int,
     ) -> PartsMemory:
-        """Count what is held.
+        """Compute the memory of all processes.
 
         Parameters
         ----------
         size : AbstractSize
-            Of the whole game.
+            Size of the whole game.
         plan : Plan
-            Of its cards, with classes of boards.
+            Plan of its card abstraction, with classes of boards.
         deal : Deal
-            What is dealt.
+            Cards dealt in each round.
         blades : tuple of int
-            Number of blades, and of those under each blade of the level above.
+            Number of blades, followed by the number under each blade of the level above.
         words : int
-            Numbers of 4 bytes for each slot.
+            4-byte words per slot.
         dtype : dtype
-            Of the probabilities of a strategy.
+            Integer type of a strategy's probabilities.
         threads : int
-            Of each blade.
+            Number of threads of each blade.
         places : sequence of int
-            That the walks of a deal may come to in the trunk, and in the rounds of blades that have others below them:
-            see `places_in`.
+            Largest numbers of nodes that the walks of a deal reach in the trunk, and in the rounds of blades that have
+            others below them: see `places_in`.
         batch : int
-            Deals of a batch; 0: as many as there may be.
+            Deals of a batch; 0: the largest possible number.
         """
         batch = batch or most_deals(max(places))
         found, byte = levels(size, plan, deal, blades), data_type(dtype).itemsize
         trunk, whole, classes = found[0].slots, sum(size.slots), 1
         passing = max(batch * places[0] * UNDER_WAY, size.nodes * LISTED + trunk * byte)
         head = size.nodes * (TREE + WALKED) + batch * PER_DEAL + passing
-        each, labels = list[Cost](), 0  # bytes of the classes of all next boards, on a blade below another
-        kept = [*places[1:], 0]  # of deals that blades below go on with
+        each, labels = list[Cost](), 0  # bytes of the classes of all next boards, on a lower blade
+        kept = [*places[1:], 0]  # nodes per deal of walks that lower blades continue
         for level, public, under, between in zip(found[1:], plan.public, blades, kept, strict=False):
             r = public.round - 1
             sets = comb(deal.deck.size, deal.sizes[r] - deal.sizes[r - 1])
             labels = labels * sets if each else LABEL * sets * -(-public.classes // under) // public.classes
             classes *= public.classes
-            together = min(threads, -(-public.classes // under))  # classes that are measured at once
-            played = trunk + -(-(whole - trunk) // classes)  # on the boards of a class
+            together = min(threads, -(-public.classes // under))  # classes that are evaluated at the same time
+            played = trunk + -(-(whole - trunk) // classes)  # slots of the strategy on the boards of a class
             work = size.nodes * (TREE + threads * WALKED) + threads * batch * PER_DEAL + (labels if each else 0)
             measuring = together * (size.nodes * MEASURED + 2 * played * byte)
             passing = threads * batch * between * UNDER_WAY
@@ -108,7 +109,7 @@ class PartsMemory(NamedTuple):
         return cls(found, part_cost(found[0].memory(words), head), each)
 
     def here(self, *, one_process: bool) -> int:
-        """Bytes on a machine that has the head and all blades; or all of them are threads of `one_process`."""
+        """Bytes on a machine that has the head and all blades, as processes or as threads of `one_process`."""
         spread = zip(self.levels[1:], self.blades, strict=True)
         held = self.head.memory + sum(level.blades * blade.memory for level, blade in spread)
         processes = 1 if one_process else 1 + sum(level.blades for level in self.levels[1:])
@@ -116,5 +117,5 @@ class PartsMemory(NamedTuple):
 
 
 def part_cost(tables: int, work: int) -> Cost:
-    """The memory of a process that has tables, and `work` bytes of other arrays."""
+    """Return the memory of a process with `tables` bytes of tables and `work` bytes of other arrays."""
     return Cost(tables + work, parts=(("tables", Cost(tables)),))

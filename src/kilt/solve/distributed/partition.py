@@ -1,12 +1,12 @@
-"""Who owns what: the trunk is the head's, and each class of boards belongs to a blade [Brown15 §§2.1, 3].
+"""Partition of a game: the head owns the trunk, and each class of boards belongs to a blade [Brown15 §§2.1, 3].
 
-The *trunk* is all that is played before anybody has seen a board. From then on players know the class of their board,
-and no information set belongs to two classes: a class with all its rounds can live on another machine. Several classes
-may share a blade.
+The *trunk* consists of the rounds before the first board. From then on, players know the class of their board, and no
+information set belongs to two classes: a class with all its rounds can be on another machine. A blade may have several
+classes.
 
-Further levels are the same once more [Brown15 §6]: where boards of the next round have classes of their own, a blade
-keeps the rounds up to there as a trunk of its own, and its classes go to blades below it; and so on, up to the last
-round. The head is level 0, the classes of the first board are level 1.
+Further levels repeat this [Brown15 §6]: if boards of a later round have separate classes, a blade keeps the rounds up
+to that one, and the classes belong to blades below it; and so on, up to the last round. The head is level 0, and the
+classes of the first board are level 1.
 """
 
 from __future__ import annotations
@@ -32,29 +32,32 @@ from kilt.cards.deck import subsets
 from kilt.config import EngineConfig
 from kilt.errors import RunError
 
-LOOKED_AT = 50  # boards, when a game is taken apart
-AT_ONCE = 1 << 18  # boards whose classes are looked up together
+LOOKED_AT = 50  # boards that are checked when a game is partitioned
+AT_ONCE = 1 << 18  # boards whose classes are looked up in one batch
 
 
 @dataclass(frozen=True)
 class Partition:
-    """An abstract game in parts: the trunk, and what belongs to each class of boards.
+    """An abstract game in parts: the trunk, and one part for each class of boards.
 
-    With several levels, what belongs to a class ends before the next board: the rest belongs to classes of that one.
-    A class is named by its *path*: its number, from the first level on, inside the class of the level above.
+    With several levels, the part of a class ends before the next board: later rounds belong to classes of that board. A
+    class is identified by its *path*: for each level, its number inside the class of the level above.
     """
 
     abstract: AbstractGame
-    trunk: int  # rounds that the head has
+    trunk: int  # number of rounds of the head
     classes: int
-    labels: IntArray  # [board] the class of each board, all of them as they may be dealt
+    labels: IntArray  # [board] the class of each board; boards in all suits
     boards: ByteArray  # [board, card]
-    inner: tuple[BoardClasses, ...] = ()  # of the next boards, from level 2 on
+    inner: tuple[BoardClasses, ...] = ()  # classes of the next boards, from level 2 on
     _firsts: dict[tuple[bool, ...], IntArray] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, abstract: AbstractGame, cards: Sequence[Path], depth: int = 1) -> Partition:
-        """Split an abstract game by classes of boards on `depth` levels, of its cards in the folders `cards`."""
+        """Split an abstract game by classes of boards on `depth` levels.
+
+        `cards` are the folders of its abstractions.
+        """
         identity = shared_classes([each.identity for each in abstract.cards.each])
         trunk = trunk_of(identity.plan, identity.deal, depth)
         public = identity.plan.public[0]
@@ -66,8 +69,8 @@ class Partition:
         )
         if any(not np.array_equal(labels, other) for other in others):
             raise RunError(
-                "the cards of the two players have other classes of boards, so that blades cannot share them: make "
-                "these once, with `kilt abstraction boards`, and give both plans `boards`"
+                "the card abstractions of the two players have different classes of boards, so blades cannot share "
+                "them: build the classes once, with `kilt abstraction boards`, and give both plans `boards`"
             )
         found = cls(abstract, trunk, public.classes, labels, boards, inner)
         found._check()
@@ -80,29 +83,29 @@ class Partition:
 
     @property
     def inside(self) -> list[int]:
-        """[level − 1] Number of classes inside each class of the level above."""
+        """Number of classes inside each class of the level above, [level − 1]."""
         numbers = [1, self.classes, *(classes.number for classes in self.inner)]
         return [number // above for above, number in pairwise(numbers)]
 
     def end(self, level: int) -> int:
-        """The round after the last one that a level has."""
+        """The round after the last one of a level."""
         return self.trunk + level if level < self.depth else self._rounds
 
     def number(self, *path: int) -> int:
-        """The number of a class among all of its level."""
+        """Number of a class among all classes of its level."""
         found = 0
         for number, place in zip(self.inside, path, strict=False):
             found = found * number + place
         return found
 
     def _check(self) -> None:
-        """Raise RunError where hands on boards of a class have buckets of another: look at some of them."""
+        """Raise RunError if hands on boards of one class have buckets of another; only some boards are checked."""
         rng, deal = np.random.default_rng(0), self.abstract.cards.each[0].identity.deal
         some = rng.integers(len(self.boards), size=LOOKED_AT)
         for board, label in zip(self.boards[some].tolist(), self.labels[some].tolist(), strict=True):
             rest = rng.permutation([card for card in range(deal.deck.size) if card not in board]).tolist()
             hand, cards = rest[: deal.hole_cards], [*board, *rest[deal.hole_cards :]]
-            known = [(self.classes, label)]  # [level − 1] how many classes, and which it is
+            known = [(self.classes, label)]  # [level − 1] number of classes, and the class
             known += [(inner.number, int(inner.of(np.array([cards]))[0])) for inner in self.inner]
             for cards_of, r in product(self.abstract.cards.each, range(self.trunk, len(deal.sizes))):
                 bucket = cards_of.bucket(hand, cards[: deal.sizes[r]])
@@ -114,7 +117,7 @@ class Partition:
 
     @cached_property
     def real(self) -> Partition:
-        """The parts with the payoffs of the rules, by which strategies are judged; itself if not tilted."""
+        """The partition with the payoffs of the rules, for evaluation; itself if payoffs are not tilted."""
         game = self.abstract.game
         return replace(self, abstract=replace(self.abstract, game=game.real)) if game.real is not game else self
 
@@ -125,20 +128,20 @@ class Partition:
 
     @property
     def paths(self) -> list[tuple[int, ...]]:
-        """Those of all classes, level by level: all parts but the head's."""
+        """Paths of all classes, level by level: of all parts but the head's."""
         numbers = [range(number) for number in self.inside]
         return [path for level in range(self.depth) for path in product(*numbers[: level + 1])]
 
     def part(self, *path: int) -> AbstractPart:
-        """The part of a class: in each round of its level, a range of buckets. Without a path, the head's."""
+        """Return the part of a class: a range of buckets in each round of its level. Without a path, the head's."""
         return self._part(path, range(len(path), len(path) + 1))
 
     def played(self, *path: int) -> AbstractPart:
-        """All that is played on boards of a class up to the end of its level: its part, and those of all above it."""
+        """Return the game on boards of a class up to the end of its level: its part, and those of all levels above."""
         return self._part(path, range(len(path) + 1))
 
     def _part(self, path: tuple[int, ...], there: range) -> AbstractPart:
-        """Buckets of a class, and of those that it is inside of, on the levels that are `there`."""
+        """Return the buckets of a class, and of the classes around it, on the levels `there`."""
         level = np.array([max(0, min(r - self.trunk + 1, self.depth)) for r in range(self._rounds)])
         classes = np.cumprod([1, *self.inside])
         place = [self.number(*path[:n]) if n <= len(path) else 0 for n in range(self.depth + 1)]
@@ -150,7 +153,8 @@ class Partition:
             place[n] if n and plan.public_at(r) == plan.public[n - 1] else None for r, n in enumerate(level.tolist())
         ]
         found = AbstractPart(self.abstract, (offset[0], offset[1]), (first, second), known)
-        if (key := tuple(mine.tolist())) in self._firsts:  # classes have as many buckets: a slot's number goes for all
+        # classes have the same number of buckets: slot numbers are valid for all
+        if (key := tuple(mine.tolist())) in self._firsts:
             vars(found)["first"] = self._firsts[key]
         else:
             self._firsts[key] = found.first
@@ -161,14 +165,15 @@ class Partition:
         return len(self.abstract.buckets[0])
 
     def next_boards(self, label: int, level: int = 2) -> tuple[Labels, ByteArray]:
-        """[board, set] The class, by its number on a level, of the board with each set of cards; and [set, card].
+        """Classes of next boards, and the sets of cards that lead to them: [board, set] and [set, card].
 
-        Boards are those of the level above: all of class `label` of the first level, each with every set of cards that
-        may follow on the levels between, those of the last level next to each other. −1 where a card is there twice.
+        [board, set] is the number, on a level, of the class of the board with each set of cards; −1 if a card occurs
+        twice. Boards are those of the level above: all boards of class `label` of the first level, each with every set
+        of cards that may follow on the levels in between, with those of the last level adjacent.
         """
         deal, boards = self.abstract.cards.each[0].identity.deal, self.boards_of(label)
         sizes = deal.sizes[self.trunk : self.trunk + level]
-        following = np.zeros((1, 0), dtype=np.int8)  # [set of all cards that follow, card]
+        following = np.zeros((1, 0), dtype=np.int8)  # [set of all later cards, card]
         for before, after in pairwise(sizes):
             sets = subsets(deal.deck.size, after - before)
             following = np.column_stack([np.repeat(following, len(sets), axis=0), np.tile(sets, (len(following), 1))])
@@ -184,7 +189,7 @@ class Partition:
         return labels.reshape(-1, len(sets)), sets
 
     def labels_of(self, boards: IntArray) -> IntArray:
-        """[deal] The class of the first level of each of some boards, [deal, card]; of later rounds, too."""
+        """Class of the first level of each of `boards` [deal, card], which may be of later rounds: [deal]."""
         size = self.boards.shape[1]
         choose = np.array([[comb(n, k + 1) for k in range(size)] for n in range(int(self.boards.max()) + 1)])
         place = choose[np.sort(boards[:, :size], axis=1), np.arange(size)].sum(axis=1)
@@ -192,77 +197,77 @@ class Partition:
         return found
 
     def boards_of(self, label: int) -> ByteArray:
-        """[board, card] All boards of a class, as they may be dealt."""
+        """All boards of a class, in all suits, [board, card]."""
         mine: ByteArray = self.boards[self.labels == label]
         return mine
 
     def owns(self, boards: IntArray, *path: int) -> BoolArray:
-        """[deal] Whether boards [deal, card] of the last round are of a class."""
+        """Whether boards [deal, card] of the last round belong to a class, [deal]."""
         found = self.labels_of(boards) if len(path) == 1 else self.inner[len(path) - 2].of(boards)
         mine: BoolArray = found == self.number(*path)
         return mine
 
     @property
     def ways(self) -> int:
-        """Σ |F(n,h)|: number of boards that any two private hands leave."""
+        """Number of boards that are compatible with two given private hands: Σ |F(n,h)|."""
         return self.next_ways(1)
 
     def next_ways(self, level: int) -> int:
-        """Number of sets of cards that make a board of a level, whatever was dealt before: Σ |G(m,f,h)| on level 2."""
+        """Number of sets of cards that extend given cards to a board of a level: Σ |G(m,f,h)| on level 2."""
         rules, there = self.abstract.game.rules, self.trunk + level - 1
         before = rules.board_size(there - 1)
         return comb(rules.deck.size - 2 * rules.hole_cards - before, rules.board_size(there) - before)
 
 
 def shared_classes(cards: Sequence[AbstractionSpec]) -> AbstractionSpec:
-    """The cards whose classes of boards blades share: those of both players; RunError where they are not the same."""
+    """Return the abstraction whose classes of boards blades share. Raises RunError if the players' classes differ."""
     first, *others = cards
     if any(other.plan.public != first.plan.public for other in others):
-        raise RunError("blades share out the boards of both players' cards: give both the same classes of boards")
+        raise RunError("blades divide the boards of both players: their card abstractions need the same classes")
     return first
 
 
 def trunk_of(plan: Plan, deal: Deal, depth: int = 1) -> int:
-    """Number of rounds before the classes of boards; RunError where a game cannot be split at them `depth` times."""
+    """Number of rounds before the classes of boards. Raises RunError if a game cannot be split `depth` times."""
     remedy = "abstract the cards with --classes C, or solve it without blades"
     if not plan.public:
-        raise RunError(f"these cards have no classes of boards to be dealt to blades: {remedy}")
+        raise RunError(f"this card abstraction has no classes of boards to divide among blades: {remedy}")
     first = plan.public[0]
     trunk = first.round - 1
     if deal.sizes[trunk - 1] > 0 or deal.sizes[trunk] == 0:
-        raise RunError(f"the classes of round {first.round} are not those of the first board that is dealt: {remedy}")
+        raise RunError(f"the classes of round {first.round} do not belong to the first board: {remedy}")
     for r in range(trunk, len(plan.rounds)):
         if plan.public_at(r) is None:
             raise RunError(
-                f"round {r + 1} does not know the class of its board, so that blades would share it: {remedy}"
+                f"round {r + 1} does not depend on the class of its board, so blades would share it: {remedy}"
             )
     for later in range(first.round + 1, first.round + depth):
         if all(public.round != later for public in plan.public):
             there = later <= len(plan.rounds)
             remedy = f"add them to the plan of the cards ([[public]], round = {later})" if there else "use fewer levels"
             raise RunError(
-                f"blades below blades share classes of the boards of round {later}, which has none of its own: {remedy}"
+                f"a second level of blades needs classes of the boards of round {later}, which has none: {remedy}"
             )
     return trunk
 
 
 def require_boards(asked: EngineConfig, plan: Plan, deal: Deal) -> None:
-    """Raise RunError where a deal is to have more boards than there are, which would take for ever."""
+    """Raise RunError if a deal is to have more boards than exist, which would never finish."""
     trunk = trunk_of(plan, deal)
     there, classes = comb(deal.deck.size - 2 * deal.hole_cards, deal.sizes[trunk]), plan.public[0].classes
     for name, number, most in (("boards", asked.boards, there), ("samples", asked.samples, -(-there // classes))):
         if number > most:
             raise RunError(
-                f"`{name}` in [engine] is {number:,}; {classes} classes share {there:,} boards: give {most:,} at most"
+                f"`{name}` in [engine] is {number:,}; {classes} classes share {there:,} boards: use at most {most:,}"
             )
 
 
 def shared_out(
     work: Sequence[float] | FloatArray, blades: int, speed: Sequence[float] | FloatArray = ()
 ) -> list[list[int]]:
-    """[blade] Its classes, given the `work` of each and the `speed` of blades, all alike if it is left out.
+    """Assign classes to blades, [blade], given the `work` of each class and the `speed` of blades (default: equal).
 
-    The heaviest first, each goes to the blade that will be done with it first; every blade has one at least.
+    In order of decreasing work, each class goes to the blade that will finish it first; every blade gets at least one.
 
     >>> shared_out([5, 1, 1, 1, 2], blades=2)
     [[0], [1, 2, 3, 4]]
@@ -270,7 +275,7 @@ def shared_out(
     ([[0, 2, 3, 5], [1, 4]], [[0], [1]])
     """
     if not 1 <= blades <= len(work):
-        raise RunError(f"{blades} blades are to share {len(work)} classes of boards: use 1 to {len(work)} blades")
+        raise RunError(f"{blades} blades cannot share {len(work)} classes of boards: use 1 to {len(work)} blades")
     pace = list(speed) if len(speed) else [1.0] * blades
     mine: list[list[int]] = [[] for _ in range(blades)]
     loads = [0.0] * blades
@@ -284,12 +289,12 @@ def shared_out(
 
 
 def makespan(work: FloatArray, labels: Sequence[Sequence[int]], speed: FloatArray) -> float:
-    """How long the slowest blade takes for the `work` of its classes."""
+    """Time that the slowest blade takes for the `work` of its classes."""
     return max(float(work[mine].sum() / pace) for mine, pace in zip(labels, speed, strict=True))
 
 
 def samples_for(threads: int, classes: int) -> int:
-    """Number of boards that each class of a blade draws for a deal: one, or more where threads outnumber classes.
+    """Number of boards that each class of a blade samples per deal: more than one if threads outnumber classes.
 
     >>> samples_for(threads=2, classes=5), samples_for(threads=16, classes=1), samples_for(threads=16, classes=7)
     (1, 16, 4)
@@ -297,44 +302,44 @@ def samples_for(threads: int, classes: int) -> int:
     if threads <= classes:
         return 1
     fewest = -(-threads // classes)
-    # Threads take a class and a board at a time: the last of these rounds should be full too.
+    # Each thread takes one class and board at a time: the last of these rounds should be full too.
     idle = {samples: -classes * samples % threads / (classes * samples) for samples in range(fewest, 2 * fewest)}
     return min(idle, key=lambda samples: (idle[samples], samples))
 
 
 class Level(NamedTuple):
-    """The blades of one level of a tree of blades: their number, and the table of the largest."""
+    """One level of a tree of blades: the number of blades, and the table size of the largest."""
 
     blades: int
-    slots: int  # of the blade that has most
+    slots: int  # slots of the largest blade
     rounds: tuple[int, int]  # first round, and the one after the last
 
     def memory(self, words: int) -> int:
-        """Bytes of a blade's table with that many 4-byte words per slot."""
+        """Bytes of a blade's table with `words` 4-byte words per slot."""
         return 4 * words * self.slots
 
 
-# Tartanian7 [Brown15 §5]: 60 blades with 128 GB each shared 1.8e11 infoset-actions, nearly all beyond the trunk.
+# Tartanian7 [Brown15 §5]: 60 blades with 128 GB each had 1.8e11 infoset-actions, nearly all beyond the trunk.
 TARTANIAN7 = Level(blades=60, slots=180_000_000_000 // 60, rounds=(1, 4))
-TARTANIAN7_MEMORY = 128_000_000_000  # bytes of a blade
+TARTANIAN7_MEMORY = 128_000_000_000  # bytes per blade
 
 
 def levels(size: AbstractSize, plan: Plan, deal: Deal, blades: Sequence[int]) -> list[Level]:
-    """The head and the blades of each level.
+    """Return the head's level and the levels of blades.
 
-    `blades` has the number of blades under each blade of the level above. Where these are fewer than classes, classes
-    are shared out as evenly as they can be.
+    `blades` lists the number of blades under each blade of the level above. If there are more classes than blades,
+    classes are divided as evenly as possible.
     """
     trunk = trunk_of(plan, deal)
     starts = [trunk, *(public.round - 1 for public in plan.public[1 : len(blades)])]
     if len(blades) > len(plan.public):
-        raise RunError(f"{len(blades)} levels of blades are asked for, and boards have {len(plan.public)} of classes")
+        raise RunError(f"{len(blades)} levels of blades need as many levels of classes; boards have {len(plan.public)}")
     ends = [*starts[1:], len(size.slots)]
     found = [Level(1, sum(size.slots[:trunk]), (0, trunk))]
     classes, share = 1, 1.0
     for under, public, start, end in zip(blades, plan.public, starts, ends, strict=False):
         if not 1 <= under <= public.classes:
-            raise RunError(f"{under} blades are to share {public.classes} classes of boards: use 1 to {public.classes}")
+            raise RunError(f"{under} blades cannot share {public.classes} classes of boards: use 1 to {public.classes}")
         classes *= public.classes
         share *= -(-public.classes // under) / public.classes
         found.append(Level(prod((found[-1].blades, under)), round(share * sum(size.slots[start:end])), (start, end)))

@@ -1,4 +1,4 @@
-"""What head and blades are told: the game that they share, and messages about batches of its deals."""
+"""Data shared by head and blades: the description of the game, and messages about batches of deals."""
 
 from __future__ import annotations
 
@@ -21,40 +21,41 @@ from kilt.solve.external import CHECKED, SamplingOptions, weight_beyond
 from kilt.solve.external_kernels import Singles, Starts
 from kilt.solve.solver import scheduled
 
-STEPS = 20  # linear weighting begins at 2^10 deals, since each is worth as many as there are classes: see `external`
+STEPS = 20  # linear weighting begins at 2^10 deals, since each counts once for every class: see `external`
 
 
 @dataclass(frozen=True)
 class SharedGame:
-    """The game to be solved as head and children are told it; it is small, and is pickled."""
+    """Description of the game to solve, for head and children; small enough to be pickled."""
 
     game: Holdem
     cards: tuple[Path, ...]  # the folder of the card abstraction, or one for each player
     actions: ActionAbstraction | None
-    fingerprint: str  # of the abstract game
+    fingerprint: str  # fingerprint of the abstract game
     options: SamplingOptions
     seed: int
     batch: int  # deals in a message
-    samples: int = 1  # boards that each class draws for a deal, where `boards` is 0
-    boards: int = 0  # boards for a deal, of all classes together
-    weighted: bool = (
-        True  # whether what a class adds to its own tables weighs |F(n,h)|; algorithm 4 has no weight there
-    )
+    samples: int = 1  # boards that each class samples per deal, if `boards` is 0
+    boards: int = 0  # boards per deal, in all classes together
+    weighted: bool = True  # whether a class weights updates of its own tables by |F(n,h)|; algorithm 4 does not
     depth: int = 1  # levels of blades
 
     def open(self) -> Partition:
-        """The abstract game in its parts; RunError where the folder of the cards belongs to another game."""
+        """Return the partition of the abstract game.
+
+        Raises RunError if the card abstraction has another fingerprint.
+        """
         abstract = AbstractGame(self.game, load_abstractions(self.cards), self.actions)
         if abstract.fingerprint != self.fingerprint:
             places = " and ".join(map(str, self.cards))
             raise RunError(
                 f"the buckets in {places} belong to another game ({abstract.fingerprint}, not {self.fingerprint}): "
-                "give all machines the same folder"
+                "all machines need the same folder"
             )
         return Partition.of(abstract, self.cards, self.depth)
 
     def key(self, *numbers: int) -> np.uint64:
-        """The key of a stream of random numbers: of the whole game, or of a part of it given by numbers."""
+        """Key of a stream of random numbers: of the whole game, or of the part given by `numbers`."""
         key = np.uint64(self.seed % 2**64)
         with np.errstate(over="ignore"):
             for number in numbers:
@@ -71,12 +72,12 @@ class SharedGame:
         return self.options.linear and number > 0 and scheduled(first - self.batch + 1, STEPS) <= first
 
     def halves(self, number: int) -> bool:
-        """Whether large counts are halved before a batch: they could pass `external.FULL` in it otherwise."""
-        adds = self.batch * max(self.boards, self.samples)  # most that a batch adds to a count
+        """Whether large counts are halved before a batch, because they could exceed `external.FULL` during it."""
+        adds = self.batch * max(self.boards, self.samples)  # upper bound of a batch's contribution to a count
         return (number + 1) * adds // CHECKED > number * adds // CHECKED
 
     def weight(self, number: int) -> float:
-        """Total weight of the deals before a batch, less their number, when the next deal weighs 1."""
+        """Total weight of the deals before a batch minus their number, if the next deal has weight 1."""
         return weight_beyond(number * self.batch, STEPS) if self.options.linear else 0.0
 
 
@@ -94,23 +95,23 @@ class BatchResult(NamedTuple):
     seconds: float  # of work
     decisions: int  # visited
     visits: int  # nodes visited, leaves included
-    work: FloatArray  # [class] seconds, 0 for those of others
+    work: FloatArray  # [class] seconds; 0 for classes of other blades
 
 
 class BoardDraw(NamedTuple):
-    """Boards of a class that were drawn for some deals of a batch."""
+    """Sampled boards of a class for some deals of a batch."""
 
     batch: Batch  # the starts of these deals
-    which: IntArray | slice  # [start] which they are of all of the batch
-    ways: IntArray  # [deal] how much a board weighs: |F(n,h)|, or 1 where boards are spread over classes
+    which: IntArray | slice  # [start] indices among the starts of the batch
+    ways: IntArray  # [deal] weight of the board: |F(n,h)|, or 1 if boards are spread over classes
     key: np.uint64
-    board: IntArray  # [deal] which of the boards of the class it is
-    likely: Singles  # [deal] in proportion to how often boards of the class go with these hands
+    board: IntArray  # [deal] index among the boards of the class
+    likely: Singles  # [deal] proportional to the share of the class's boards compatible with the hands
 
 
 class StrategyPart(NamedTuple):
-    """A strategy as far as it is played on some boards: that of the trunk, and of one class of boards."""
+    """The part of a strategy that is played on some boards: that of the trunk, and of one class of boards."""
 
     slots: AbstractPart
     shares: Array  # [slot]
-    owns: Callable[[IntArray], BoolArray]  # from boards [deal, card], of the last round, to whether it is about them
+    owns: Callable[[IntArray], BoolArray]  # maps boards [deal, card] of the last round to whether the part covers them

@@ -1,8 +1,8 @@
-"""The loop over head and blades: batches out, values in, checkpoints, what to do when a blade is lost.
+"""The loop over head and blades: batches, answers, checkpoints, and recovery from a lost blade.
 
-While the blades work on a batch, the head walks down over the next one and sends it: they find it waiting when they are
-done. So the trunk's part in a batch is played by a strategy that is one batch old. What is found depends on the seed,
-the size of batches and the number of boards, and not on the engine or the number of blades.
+While the blades work on a batch, the head walks down the trunk for the next one and sends it, so that blades never wait
+for it. The trunk's strategy in a batch is therefore one batch old. Results depend on the seed, the batch size and the
+number of boards, but not on the engine or the number of blades.
 """
 
 from __future__ import annotations
@@ -35,62 +35,63 @@ from kilt.solve.external_kernels import Starts
 if TYPE_CHECKING:
     from kilt.solve.abstract_problem import AbstractProblem
 
-TALKING = 0.05  # the share of the time that messages may take
-TRIED = 64, 512  # deals that a first look is about
-FEWEST = 16  # deals of a batch
-FRESH = 32  # deals of a batch for each bucket of the first round: more make the trunk's strategy old before it is used
-PAUSE = 0.02  # seconds between two steps after which the next batch is not timed
-COUNTS = "decisions", "visits"  # that checkpoints keep; those of kilt 0.1.0 lack them
-BUSY = 0.9  # of the time that a blade should be at work
-WORTHWHILE = 0.1  # of a batch's time, for which classes are dealt out anew,
-SURE = 10.0  # seconds of a blade's work that are measured before that
+TALKING = 0.05  # largest share of time for messages
+TRIED = 64, 512  # deals of the two test batches
+FEWEST = 16  # smallest number of deals of a batch
+# largest number of deals of a batch per bucket of the first round: more would use an outdated trunk strategy
+FRESH = 32
+PAUSE = 0.02  # seconds between two steps beyond which the next batch is not timed
+COUNTS = "decisions", "visits"  # counts in checkpoints; missing in those of kilt 0.1.0
+BUSY = 0.9  # share of time that a blade should be busy
+WORTHWHILE = 0.1  # share of a batch's time that a new assignment of classes must save,
+SURE = 10.0  # seconds of a blade's work that are measured before a new assignment
 R = TypeVar("R")
 
 
 class Chosen(NamedTuple):
-    """The chosen size of batches, with what it was chosen by."""
+    """The chosen batch size, with the measurements behind the choice."""
 
     batch: int
-    latency: float  # seconds that a message and its answer take, all blades at once
-    deal: float  # seconds that the slowest blade takes for a deal
+    latency: float  # seconds for a message and its answer, with all blades at once
+    deal: float  # seconds per deal of the slowest blade
 
     @property
     def share(self) -> float:
-        """Share of the time that messages take, if nothing else is done meanwhile."""
+        """Share of time spent on messages, if nothing else is done meanwhile."""
         return self.latency / (self.latency + self.batch * self.deal)
 
     def __str__(self) -> str:
         return (
             f"batches of {self.batch:,} deals: a message and its answer take {self.latency * 1e3:.2f} ms, a deal "
-            f"{self.deal * 1e3:.3f} ms on the slowest blade: {self.share:.1%} of the time at most is for messages"
+            f"{self.deal * 1e3:.3f} ms on the slowest blade: messages take at most {self.share:.1%} of the time"
         )
 
 
 @dataclass
 class Times:
-    """Where the time of a run goes: sums over batches, in seconds."""
+    """Breakdown of the time of a run: sums over batches, in seconds."""
 
-    wall: float = 0.0  # on the clock
-    slowest: float = 0.0  # of work of each batch's slowest blade
-    mean: float = 0.0  # of work, mean over blades
+    wall: float = 0.0  # elapsed time
+    slowest: float = 0.0  # work of each batch's slowest blade
+    mean: float = 0.0  # work, mean over blades
 
     @property
     def communication(self) -> float:
-        """The share of the time in which no blade had anything to do: messages, and the head."""
+        """Share of time in which no blade had work: messages, and the head."""
         return max(0.0, 1 - self.slowest / self.wall) if self.wall else 0.0
 
     @property
     def idle(self) -> float:
-        """The share of the time in which a blade, on average, waited for the slowest: all the rest."""
+        """Share of time in which the average blade waited for the slowest one."""
         return max(0.0, 1 - self.mean / self.wall - self.communication) if self.wall else 0.0
 
 
 def batch_size(latency: float, beyond: float, deal: float, most: int, fresh: int) -> int:
-    """Number of deals in a batch: enough that messages, and what else a batch costs beyond its deals, take little time.
+    """Number of deals in a batch: enough that messages and the fixed cost of a batch take a small share of time.
 
-    `latency`, `beyond` and `deal` are seconds for a message and its answer, for a batch beyond its deals, and for a
-    deal. For messages a batch may have up to `most` deals; for the rest only as many as keep the trunk's strategy
-    `fresh`.
+    `latency`, `beyond` and `deal` are seconds for a message and its answer, for the fixed cost of a batch, and for a
+    deal. To save messages, a batch may have up to `most` deals; to save the fixed cost, only as many as keep the
+    trunk's strategy `fresh`.
 
     >>> batch_size(1e-3, 1e-3, 1e-4, 1000, 1000), batch_size(1e-4, 1e-3, 1e-4, 1000, 100)
     (256, 64)
@@ -104,28 +105,28 @@ def batch_size(latency: float, beyond: float, deal: float, most: int, fresh: int
 
 
 def walked_places(partition: Partition) -> list[int]:
-    """Places that walks of a deal may come to on the head, and on blades with others below them: see `places_in`."""
+    """Upper bounds of the nodes of a deal's walks on the head, and on blades with others below: see `places_in`."""
     bounds = [0, *(partition.end(level) for level in range(partition.depth))]
     return [places_in(partition, first, later) for first, later in pairwise(bounds)]
 
 
 def limits(partition: Partition) -> tuple[int, int]:
-    """Upper bounds of the deals of a batch: by the head's memory, and to keep the trunk's strategy fresh."""
+    """Upper bounds of a batch's deals: by the head's memory, and to keep the trunk's strategy fresh."""
     return most_deals(max(walked_places(partition))), FRESH * partition.abstract.buckets[0][0]
 
 
 def _cost(one: BatchResult) -> FloatArray:
-    """[class] The nodes that a blade visited, by the time that each of its classes took: the same on any machine."""
+    """Nodes visited by a blade for each class, [class]: weighted by time, but independent of the machine."""
     return one.work * (one.visits / max(float(one.work.sum()), 1e-9))
 
 
 def _at(job: Job, worker: Worker) -> Job:
-    """A job on the machine of a worker."""
+    """Return a job bound to the machine of a worker."""
     return replace(job, place=worker.place)
 
 
 def look_for_blades(engine: Engine, held: PartsMemory, threads: int) -> None:
-    """Raise EngineError where an engine has no room for all blades, or runs another kilt; asked before the work."""
+    """Raise EngineError if an engine has no room for all blades, or another version of kilt; called before the work."""
     spread = zip(held.levels[1:], held.blades, strict=True)
     engine.dismiss(
         engine.hire([Job(list, (), blade.resident, threads) for level, blade in spread for _ in range(level.blades)])
@@ -133,7 +134,7 @@ def look_for_blades(engine: Engine, held: PartsMemory, threads: int) -> None:
 
 
 def start(problem: AbstractProblem, seed: int) -> Distributed:
-    """Make the distributed solver of a problem, on the problem's engine."""
+    """Create the distributed solver of a problem, on the problem's engine."""
     asked, abstract = problem.engine, problem.abstract
     cards = tuple(folder.resolve() for folder in problem.cards)
     identity = shared_classes([each.identity for each in abstract.cards.each])
@@ -156,7 +157,7 @@ def start(problem: AbstractProblem, seed: int) -> Distributed:
 
 
 class Distributed:
-    """External sampling by a head and blades [Brown15 §3]. An iteration is a deal; deals are done in batches."""
+    """External sampling by a head and blades [Brown15 §3]. An iteration is a deal; deals are processed in batches."""
 
     def __init__(
         self,
@@ -169,13 +170,14 @@ class Distributed:
         below: Sequence[int] = (),
     ) -> None:
         self.game, self.engine, self.blades, self.threads = game, engine, blades, threads
-        self.below = tuple(below)  # blades below each, and below each of these, and so on
+        self.below = tuple(below)  # number of blades below each blade, for each further level
         self.partition = partition or game.open()
-        self.dtype = data_type(dtype)  # of probabilities
+        self.dtype = data_type(dtype)  # integer type of probabilities
         self.chosen: Chosen | None = None
-        self.work: FloatArray = np.ones(self.partition.classes)  # [class] nodes visited so far, by the time they took
+        self.work: FloatArray = np.ones(self.partition.classes)  # [class] visited nodes so far, weighted by time
         self.labels = shared_out(self.work, blades)  # [blade] its classes
-        self.levels: list[list[Worker]] = [[] for _ in (blades, *below)]  # [level] those below one follow each other
+        # [level] blades below the same blade are adjacent
+        self.levels: list[list[Worker]] = [[] for _ in (blades, *below)]
         identity = self.partition.abstract.cards.each[0].identity
         self._memory = PartsMemory.of(
             self.partition.abstract.size,
@@ -188,7 +190,7 @@ class Distributed:
             places=walked_places(self.partition),
             batch=game.batch,
         )
-        self._saved: Path | None = None  # where the parts of a checkpoint of this moment are
+        self._saved: Path | None = None  # folder of the parts of a checkpoint at the current state
         self._hire()
         if not game.batch:
             self.chosen = self._choose()
@@ -199,12 +201,12 @@ class Distributed:
     # ── blades ──
 
     def _hire(self, *, again: bool = False) -> None:
-        """Find blades for the classes in `labels`; `again`: on the machines where they are now."""
+        """Hire blades for the classes in `labels`; with `again`, on their current machines."""
         which: list[list[tuple[list[int], ...]]] = [[(mine,) for mine in self.labels]]  # [level][blade] its classes
         for number, under in zip(self.partition.inside[1:], self.below, strict=True):
             inner = shared_out(np.ones(number), under)
             which.append([(*above, some) for above in which[-1] for some in inner])
-        for level in reversed(range(len(which))):  # whoever has others below is told of them
+        for level in reversed(range(len(which))):  # lowest level first: blades need the ones below them
             jobs = [self._job(level, classes) for classes in which[level]]
             if again:
                 jobs = [*map(_at, jobs, self.levels[level])]
@@ -215,10 +217,10 @@ class Distributed:
                     for n, job in enumerate(jobs)
                 ]
             self.levels[level] = self.engine.hire(jobs)
-        self.seen = np.zeros((self.blades, 2))  # nodes and seconds of each since classes were dealt out
+        self.seen = np.zeros((self.blades, 2))  # nodes and seconds of each blade since the last assignment of classes
 
     def _job(self, level: int, classes: tuple[list[int], ...]) -> Job:
-        """A blade of a level, from 0 on, that has some classes: see `LowerChild`."""
+        """Return the job of a blade of a level, counted from 0, with some classes: see `LowerChild`."""
         part, first = self.partition.part(*(0 for _ in classes)), (Child, MiddleChild)[bool(self.below)]
         tables = 4 * words_of(self.game.options) * part.slots * prod(map(len, classes))
         held = self._memory.blades[level]
@@ -236,7 +238,7 @@ class Distributed:
         return [worker for level in self.levels for worker in level]
 
     def _all(self, method: str, *arguments: object) -> list[object]:
-        """Call a method of all blades, and wait for their answers."""
+        """Call a method of all blades, and return their answers."""
         answers = [worker.ask(method, *arguments) for worker in self._everybody]
         return [answer.get() for answer in answers]
 
@@ -244,7 +246,7 @@ class Distributed:
         self._all("begin", game.batch, game.samples, game.boards)
 
     def _choose(self) -> Chosen:
-        """Choose the size of batches from measured messages and work: see `batch_size`."""
+        """Choose the batch size from measured latency and work: see `batch_size`."""
 
         def seconds(method: str, batch: Batch) -> tuple[float, list[Any]]:
             times = []
@@ -252,7 +254,7 @@ class Distributed:
                 began = perf_counter()
                 found = [answer.get() for answer in [worker.ask(method, batch) for worker in self.workers]]
                 times.append(perf_counter() - began)
-            return median(times[1:]), found  # the first time kernels may be compiled
+            return median(times[1:]), found  # the first call may compile kernels
 
         work, few, many = [], *TRIED
         for deals in TRIED:
@@ -264,13 +266,13 @@ class Distributed:
         self.work = sum(map(_cost, found), np.zeros(self.partition.classes))
         latency, _ = seconds("echo", batch)
         deal = max(work[1] - work[0], 1e-9) / (many - few)
-        beyond = max(work[0] - few * deal, latency)  # what a batch takes beyond its deals
+        beyond = max(work[0] - few * deal, latency)  # fixed cost of a batch
         return Chosen(batch_size(latency, beyond, deal, *limits(self.partition)), latency, deal)
 
     # ── iterations ──
 
     def _restart(self) -> None:
-        """Set the head and all counts to the state before the first deal."""
+        """Reset the head and all counts to the state before the first deal."""
         self.iterations = self.decisions = self.visits = 0
         self._saved = None
         self.head = Head(self.game, self.partition)
@@ -281,7 +283,7 @@ class Distributed:
         self._since, self._paused = perf_counter(), True
 
     def step(self, iterations: int) -> None:
-        """Run `iterations` more deals, rounded up to whole batches."""
+        """Run at least `iterations` more deals, in whole batches."""
         end = self.iterations + iterations
         if self._saved is not None:
             self._share_out(self._saved)
@@ -301,12 +303,12 @@ class Distributed:
         return [worker.ask("work", batch) for worker in self.workers]
 
     def _collected(self) -> IntArray:
-        """[start] The sums of the batch under way, over all blades; waits for their answers."""
+        """Wait for the blades' answers to the current batch, and return their sums, [start]."""
         assert self._sent is not None
         if self._sums is None:
             found: list[BatchResult] = [answer.get() for answer in self._answers]
             now, seconds = perf_counter(), np.array([one.seconds for one in found])
-            if not self._paused:  # or else blades have worked while nobody watched
+            if not self._paused:  # otherwise the elapsed time includes a pause of the caller
                 self.times.wall += now - self._since
                 self.times.slowest += seconds.max()
                 self.times.mean += seconds.mean()
@@ -320,22 +322,22 @@ class Distributed:
         return self._sums
 
     def _wait(self) -> None:
-        """Wait until all blades are done with the batch under way: those below others hear of it from these."""
+        """Wait until all blades have finished the current batch; lower blades are waited for by those above."""
         if self._sent is not None:
             self._collected()
 
     # ── strategies ──
 
     def average(self) -> Array:
-        """[slot] the average strategy, where it is kept; where nothing was counted, what regret matching plays."""
+        """Average strategy, if it is stored, [slot]; information sets without counts use the current strategy."""
         return self._strategy(counted=True)
 
     def current(self) -> Array:
-        """[slot] what regret matching plays now."""
+        """Current strategy by regret matching, [slot]."""
         return self._strategy(counted=False)
 
     def _strategy(self, *, counted: bool) -> Array:
-        """[slot] The strategy of head and blades in one table; for games that are not too large for it."""
+        """Strategy of head and blades in one table, [slot]; for games in which it fits into memory."""
         self._wait()
         found = [(self.partition.head, self.head.regrets.quantised(self.dtype, counted=counted))]
         for answer in [worker.ask("quantised", self.dtype, counted) for worker in self._everybody]:
@@ -345,7 +347,7 @@ class Distributed:
         return shares
 
     def over_parts(self, work: Callable[[StrategyPart], R]) -> list[R]:
-        """What `work`, which is pickled, makes of each part of the average strategy, on the blade that has it."""
+        """Call `work`, which is pickled, on each part of the average strategy, on the blade that has the part."""
         self._wait()
         trunk = self.head.regrets.quantised(self.dtype)
         answers = [worker.ask("over", work, trunk) for worker in self.workers]
@@ -354,11 +356,11 @@ class Distributed:
     def fill(self, shares: Array, folder: Path) -> None:
         """Write the average strategy to `shares` [slot], which may be mapped from a file and larger than memory.
 
-        Blades write their parts to `folder` first. Parts lie among each other in the table: it is put together from
-        these files in one pass, where each part as it comes would go over all of it again.
+        Blades first write their parts to `folder`. The slots of different parts are interleaved in the table; it is
+        assembled from these files in a single pass, rather than one pass per part.
         """
         self._wait()
-        shutil.rmtree(folder, ignore_errors=True)  # what is left of it where somebody was killed below
+        shutil.rmtree(folder, ignore_errors=True)  # remove remains of a process that was killed in this function
         self._all("write", folder, self.dtype)
         parts = [(self.partition.head, self.head.regrets.quantised(self.dtype))]
         for path in self.partition.paths:
@@ -370,17 +372,17 @@ class Distributed:
     # ── what is kept ──
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """The head's part of a checkpoint as arrays; blades write the rest, see `save_parts`."""
+        """Return the head's part of a checkpoint as arrays; blades write the rest, see `save_parts`."""
         kept = {name: np.asarray(getattr(self.game, name)) for name in ("batch", "samples", "boards")}
         kept |= {"iterations": np.asarray(self.iterations), "table": self.head.regrets.table, "work": self.work}
         if self._sent is not None:
             sent, sums = self._sent, self._collected()
             kept |= {"begin": sent.begin, "place": sent.place, "queue": sent.queue, "sums": sums}
             kept |= {f"starts_{name}": array for name, array in sent.batch.starts._asdict().items()}
-        return kept | {name: np.asarray(getattr(self, name)) for name in COUNTS}  # the batch under way included
+        return kept | {name: np.asarray(getattr(self, name)) for name in COUNTS}  # including the current batch
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Go on from what `state` gave, once the blades have read their parts too."""
+        """Restore a state that `state` returned, after the blades have read their parts."""
         found = {name: np.array(array) for name, array in state.items()}
         batch, samples, boards = (int(found[name]) for name in ("batch", "samples", "boards"))
         if (batch, samples, boards) != (self.game.batch, self.game.samples, self.game.boards):
@@ -389,7 +391,7 @@ class Distributed:
         self._restart()
         self.iterations, self.work = int(found["iterations"]), found["work"]
         self.head.regrets.table[:] = found["table"]
-        self.head.regrets.halve(FULL)  # of a release that let counts wrap around
+        self.head.regrets.halve(FULL)  # for tables of a release in which counts could overflow
         if "sums" in found:
             starts = Starts(*(found[f"starts_{name}"] for name in Starts._fields))
             sent = Batch(self.iterations // self.game.batch, starts)
@@ -399,13 +401,16 @@ class Distributed:
             setattr(self, name, int(found.get(name, 0)))
 
     def save_parts(self, folder: Path) -> None:
-        """Let all blades write their part of a checkpoint; the next step may share out the classes again."""
+        """Let all blades write their part of a checkpoint; the next step may assign classes to blades again."""
         self._wait()
         self._all("save", folder)
         self._saved = folder
 
     def _share_out(self, folder: Path) -> None:
-        """Share out the classes by their work and the speed of blades, where it is uneven; tables are in a folder."""
+        """Assign classes by their work and the speed of blades, if the load is uneven.
+
+        Tables are read from a folder.
+        """
         visits, seconds = self.seen.T
         if seconds.max() < SURE or not visits.all():
             return
@@ -418,7 +423,7 @@ class Distributed:
                 self._hire(again=True)
             except WorkerLost:
                 raise
-            except EngineError:  # no quick machine has room for its classes
+            except EngineError:  # no fast machine has room for its classes
                 self.engine.dismiss(self._everybody)
                 self.labels = before
                 self._hire(again=True)
@@ -429,19 +434,19 @@ class Distributed:
         self._all("restore", folder)
 
     def mend(self) -> None:
-        """Replace all blades by new ones, at the state before the first deal."""
+        """Replace all blades by new ones, in the state before the first deal."""
         self.engine.dismiss(self._everybody)
         self.labels = shared_out(self.work, self.blades)
         self._hire()
         self._restart()
 
     def parts(self) -> list[tuple[str, float]]:
-        """Where each blade is, and the share of the time that it has been at work."""
+        """Return the host of each blade, and the share of time that the blade was busy."""
         shares = np.minimum(self.busy / self.times.wall, 1) if self.times.wall else np.ones(self.blades)
         return [(worker.where, float(share)) for worker, share in zip(self.workers, shares, strict=True)]
 
     def described(self) -> str:
-        """Blades, classes and size of batches, in a line or two."""
+        """Describe blades, classes and batch size in a line or two."""
         numbers = ", ".join(str(len(labels)) for labels in self.labels)
         said = f"{self.blades} blades ({self.engine.name}) with {numbers} classes of boards"
         for under, classes in zip(self.below, self.partition.inside[1:], strict=True):
@@ -451,17 +456,17 @@ class Distributed:
         return f"{said}, {each}; {self.chosen or f'batches of {self.game.batch:,} deals'}"
 
     def spent(self) -> str:
-        """Where the time went, in a line; blades that waited for others are named."""
+        """One line about how busy the blades were; names blades that waited for others."""
         said = f"messages and the head took {self.times.communication:.1%} of the time, waiting {self.times.idle:.1%}"
         idle = [f"blade {n + 1} was idle {1 - busy:.0%}" for n, (_, busy) in enumerate(self.parts()) if busy < BUSY]
         return "; ".join([said, *idle])
 
     @property
     def size(self) -> int:
-        """Bytes of all tables."""
+        """Total size of all tables in bytes."""
         whole: int = self.partition.abstract.slots * 4 * self.head.regrets.words
         return whole
 
     def close(self) -> None:
-        """Close the engine, and the blades with it."""
+        """Close the engine, which ends all blades."""
         self.engine.close()

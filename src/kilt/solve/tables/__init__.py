@@ -1,1 +1,1 @@
-"""Homes of what players learn: one class of `cfr.Tables` for each way to keep it."""
+"""Storage for regrets and average strategies: one class of `cfr.Tables` for each way to store them."""

@@ -1,4 +1,4 @@
-"""Tables on a GPU: the iterations of `tables.memory` for hands, on all boards of a round or one that is drawn."""
+"""Tables on a GPU: the iterations of `tables.memory` for hands, over all boards of a round or a sampled one."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from kilt.tree.rule import Discount
 from kilt.tree.vector import FULL_WIDTH, Scheme, VectorGame
 from kilt.tree.vector_arrays import FOLLOW, Scope
 
-TOGETHER = 1024  # rows, or boards, of a table that are put on the device at a time
+TOGETHER = 1024  # rows, or boards, of a table that are copied to the device at a time
 
 
 def require_walkable(game: VectorGame, scheme: Scheme) -> None:
-    """Raise RunError if a GPU cannot walk what a scheme draws: before the game is put on the device."""
+    """Raise RunError if a GPU cannot walk what a scheme samples: checked before the game is copied to the device."""
     last = len(game.tree.rows) - 1
     if scheme.mine or scheme.theirs:
-        raise RunError("a GPU walks all hands: draw nothing, or boards by pcs")
+        raise RunError("a GPU walks all hands: use no sampling, or public chance sampling (pcs)")
     if scheme.rounds not in (None, last):
         raise RunError(
             f"a GPU draws the boards of all rounds or of none, not those after a trunk of {scheme.rounds} rounds of "
@@ -37,29 +37,29 @@ def require_walkable(game: VectorGame, scheme: Scheme) -> None:
 
 
 class Learnt(NamedTuple):
-    """What is learnt of the decisions of a player, or of an opponent who sees all cards: tables on the device."""
+    """Device tables of a player's decisions, or of those of an opponent who sees all cards."""
 
-    strategy: Any  # what the next strategy is in proportion to: the regrets, or those that are predicted
+    strategy: Any  # the next strategy is proportional to it: the regrets, or the predicted ones
     regret: Any
 
 
 class DeviceTables(Tables):
-    """Regrets and averages of hands on a GPU; checkpoints are those of `TreeTables`, so that runs resume on either.
+    """Regrets and averages of hands on a GPU. Checkpoints are those of `TreeTables`: runs resume on a CPU or a GPU.
 
     Parameters
     ----------
     game : DeviceGame
         The game on the device.
     scheme : str or Scheme
-        What is drawn for a walk: nothing, or boards.
+        What a walk samples: nothing, or boards.
     opponent : str
         One of `opponents.OPPONENTS`.
     trunk : int
         Number of rounds in which the opponent ``response`` learns: none, or all but the last.
     seed : int
-        What is drawn depends on it and on the number of iterations alone, as on the CPU.
+        Random seed. Samples depend only on the seed and the iteration number, as on the CPU.
     root : RootChoice, optional
-        What a player decides before the game begins: see `resolve`. It is learnt on the host.
+        A player's decision before the game begins, which is learnt on the host: see `resolve`.
     """
 
     def __init__(
@@ -84,13 +84,13 @@ class DeviceTables(Tables):
         self._begin()
 
     def _begin(self) -> None:
-        """Put the reach on the device with which hands begin the game, by what was learnt of that."""
+        """Copy the reach with which hands begin the game to the device, as given by the learnt root decision."""
         if self._root.player >= 0:
             begin_game(self._root, self._begun)
         self._prior = self.game.cupy.asarray(self._begun.astype(self.game.dtype))
 
     def prepare(self, variant: Variant) -> None:
-        """Make the tables, of zeros, for what a variant keeps."""
+        """Allocate the tables that a variant needs, filled with zeros."""
         table, apart, predictive = self.game.table, self.opponent.apart, variant.predictive > 0
         self.regret, self.total = table(), table()
         self.next = table() if predictive else self.regret
@@ -105,16 +105,16 @@ class DeviceTables(Tables):
         )
 
     def _learnt(self, number: int) -> Learnt:
-        """The tables of a turn, by their number."""
+        """Return the tables of a turn by their number."""
         return Learnt(self.next, self.regret) if number < 2 else Learnt(self.other_next, self.other)
 
     def run(self, rows: FloatArray, predictive: float) -> None:
-        """Run an iteration for each row of discounts, and wait: who measures time counts what was done."""
+        """Run one iteration for each row of discounts, and wait for the device, so that timings cover the work."""
         super().run(rows, predictive)
         self.total[0, 0].item()
 
     def learn(self, turn: Turn, discount: Discount) -> None:
-        """Walk the game once on the device; what a player decides before it is learnt on the host."""
+        """Walk the game once on the device; the root decision is learnt on the host."""
         game, player = self.game, turn.player
         own, theirs = self._learnt(turn.own), self._learnt(turn.theirs)
         learning = learning_of(discount, game.tree.noise, regrets=True, averages=turn.theirs < 2)
@@ -135,7 +135,7 @@ class DeviceTables(Tables):
             self._prior = game.cupy.asarray(self._begun.astype(game.dtype))
 
     def _draw(self, turn: Turn) -> Scope:
-        """The boards of a turn, which are those that the CPU draws."""
+        """Sample the boards of a turn: the same as on the CPU."""
         game, number = self.game.game, self.opponent.stride * self.iterations + turn.offset
         scope, rounds = game.scope(turn.player), game.rounds_drawn(self.scheme)
         draw_scope(game.tree, turn.player, False, False, rounds, np.uint64(self.seed), np.uint64(number), scope)
@@ -150,7 +150,7 @@ class DeviceTables(Tables):
         return self.next
 
     def _rows(self, name: str) -> int:
-        """How many rows of a table are kept: an opponent who responds needs none of those of a last round."""
+        """Number of stored rows of a table: the last round of an opponent who responds needs none."""
         return int(self.opponent.layout.start[-1]) if name.startswith("other") else len(self.regret)
 
     def state(self) -> dict[str, Array]:
@@ -161,7 +161,7 @@ class DeviceTables(Tables):
         return {**found, "iterations": np.asarray(self.iterations)}
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Continue from what `state` returned, here or on the CPU: older versions had another name for `other`."""
+        """Restore a state from `state` of this class or `TreeTables`; older versions had another name for `other`."""
         state = {"seed": self.seed, **({"other": state["response"]} if "response" in state else {}), **state}
         for name in self._kept:
             mine = getattr(self, name)[: self._rows(name)]
@@ -177,21 +177,21 @@ class DeviceTables(Tables):
 
 
 class CompactTables(Tables):
-    """Regrets and averages on a GPU, with two bytes an entry in the last round: see `tree.gpu.compact`.
+    """Regrets and averages on a GPU, with two bytes per entry in the last round: see `tree.gpu.compact`.
 
     Parameters
     ----------
     game : CompactGame
-        The game on the device. Where it is not averaged, the current strategy is the result.
+        The game on the device. If it stores no average, the current strategy is the result.
     """
 
     def __init__(self, game: CompactGame) -> None:
         self.game = game
 
     def prepare(self, variant: Variant) -> None:
-        """Make the tables, of zeros. RunError is raised for variants with negative regrets, or discounts of others."""
+        """Allocate tables of zeros. Raises RunError for variants with negative regrets or with discounts."""
         if (variant.alpha, variant.beta, variant.predictive) != (inf, -inf, 0):
-            raise RunError("compact tables are for variants without negative regrets and discounts: use cfr+")
+            raise RunError("compact tables support only variants without negative regrets and discounts: use cfr+")
         self.regret = self.game.table()
         self.total = self.game.table() if self.game.averaged else self.regret
 
@@ -202,7 +202,7 @@ class CompactTables(Tables):
         game.sweep(turn.player, FOLLOW, self.regret, learning, self.total, number)
 
     def average(self) -> Any:
-        """Return the average strategy, a `CompactTable`; the current one where no average is kept."""
+        """Return the average strategy as a `CompactTable`; the current one if no average is stored."""
         return self.total
 
     def current(self) -> Any:
@@ -210,7 +210,7 @@ class CompactTables(Tables):
         return self.regret
 
     def _kept(self) -> dict[str, Any]:
-        """The arrays on the device that make up the state, by name."""
+        """Arrays on the device that make up the state, by name."""
         tables = {"regret": self.regret} | ({"total": self.total} if self.game.averaged else {})
         return {
             f"{name}_{field}": array
@@ -219,14 +219,17 @@ class CompactTables(Tables):
         }
 
     def state(self) -> dict[str, Array]:
-        """Return the state for a checkpoint, on the host."""
+        """Return the state for a checkpoint, copied to the host."""
         arrays = {name: self.game.cupy.asnumpy(array) for name, array in self._kept().items()}
         return {**arrays, "iterations": np.asarray(self.iterations)}
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Continue from what `state` returned, on a GPU: tables of the CPU are cut in other ways."""
+        """Restore a state from `state`.
+
+        Raises ArtifactError for a CPU's state, whose tables are laid out differently.
+        """
         if "regret" in state:
-            raise ArtifactError("its tables of two bytes are those of the CPU: go on without `--device gpu`")
+            raise ArtifactError("the checkpoint has two-byte tables of the CPU: resume without `--device gpu`")
         for name, mine in self._kept().items():
             if mine.shape != state[name].shape:
                 raise ValueError(f"{name} has shape {state[name].shape}, not {mine.shape}")
@@ -235,6 +238,6 @@ class CompactTables(Tables):
 
 
 def _copy(game: DeviceGame | CompactGame, source: Array, to: Any) -> None:
-    """Copy an array to one on the device, some rows at a time: a second one may not fit."""
+    """Copy an array to the device, a few rows at a time, since a second whole array may not fit."""
     for first in range(0, len(to), TOGETHER):
         to[first : first + TOGETHER] = game.cupy.asarray(source[first : first + TOGETHER])

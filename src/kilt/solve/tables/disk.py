@@ -1,22 +1,24 @@
-"""Tables on disk, for games whose tables are larger than memory [Johanson16 chapter 9].
+"""CFR tables on disk, for games whose tables are larger than memory [Johanson16 chapter 9].
 
-The first round is the *trunk*, which stays in memory. All that follows some boards of the second round, one or several,
-is a *subgame*, whose regrets are whole numbers, compressed in a file. Where that is too large for one board, it is cut
-by the betting of the first round, or the trunk has two rounds, and a subgame is one board of the second with one way of
-betting in both. An iteration is a pass over all subgames for each player in turn:
+The first round is the *trunk*, which stays in memory. A *subgame* is the part of the tree below one or several boards
+of the second round; its regrets are stored as integers in a compressed file. If the subgame of a single board is too
+large, it is cut further: by the betting of the first round, or with a trunk of two rounds, where a subgame is one board
+of the second round with one betting sequence of both rounds. An iteration is a pass over all subgames for each player
+in turn:
 
     for each subgame
-        read    regret  = whole number / scale
+        read    regret  = integer / scale
         walk    down with the trunk's strategy, up with the values of its chance nodes, as in `vector`:
                 regret  = max(regret + value(child) − value(node), 0)
-        write   whole number = regret · scale, rounded, and the values beside it
-    trunk       the values of all subgames, added up in their order, go up the trunk
+        write   integer = regret · scale, rounded, together with the values of the subgame
+    trunk       sum the values of all subgames in their order, and walk them up the trunk
 
-The next subgames are read and unpacked while one is walked, and the last ones packed and written. There is no average
-unless it is asked for: with regret matching+ the strategy of the last iteration converges by itself, if not by proof.
+While one subgame is walked, threads read and unpack the next ones, and pack and write the previous ones. The average
+strategy is stored only on request: with regret matching+, the strategy of the last iteration converges in practice,
+although there is no proof.
 
-A file is replaced in one step. It says which pass has written it, and what the subgame was worth then: a pass that was
-interrupted goes on with the subgames that it has not come to, and ends in the same numbers.
+A file is replaced in one step. It records the pass that wrote it, and the values of the subgame in that pass. After an
+interruption, a pass therefore continues with the subgames that it has not finished, and gives the same numbers.
 
 >>> from kilt.games import load_game
 >>> from kilt.solve.cfr import Cfr
@@ -58,29 +60,29 @@ from kilt.solve.variants import Variant
 from kilt.tree.rule import Discount
 from kilt.tree.vector_arrays import FOLLOW, Table
 
-# Numbers are rounded down after a share of 1 was added, the same for all of a pass, which over passes lies evenly
-# between 0 and 1: what is lost in one is gained in others, and neighbours that are alike stay so.
+# Stored integers are floor(x + dither), with the same dither for all numbers of a pass. Over passes the dither is
+# spread evenly between 0 and 1: rounding errors of different passes cancel, and equal neighbours stay equal.
 GOLDEN = (5**0.5 - 1) / 2
-PACKED = 4  # to one: the least that compression is counted on for, before anything is known
+PACKED = 4  # compression ratio that estimates assume before any file exists: a cautious value
 
 
 class SubgameTables(PartTables):
-    """The tables of the trunk, with subgames that are wherever they are.
+    """The tables of the trunk; subclasses decide where the subgames are stored.
 
     Parameters
     ----------
     subgames : Subgames
-        What is solved.
+        The game to solve.
     folder : Path, optional
-        Where files are: see `DiskTables`.
+        Folder of the files: see `DiskTables`.
     scale : float, optional
-        Whole numbers to a chip: see `DiskTables`.
+        Integers per chip: see `DiskTables`.
     averaging : bool
-        Whether the average strategy is kept too.
+        Whether to store the average strategy too.
     """
 
     store: SubgameStore
-    interrupted: bool  # whether an iteration was begun: of what was there before, some is gone
+    interrupted: bool  # whether an iteration is incomplete: some files are already those of the new pass
 
     def __init__(
         self,
@@ -107,16 +109,21 @@ class SubgameTables(PartTables):
         self._temporary = taken_away
 
     def open(self, folder: Path, warn: Callable[[str], None] = lambda what: None, run: str = "") -> None:
-        """Keep all that is learnt in a folder, or resume from what is there.
+        """Store all tables in a folder, or resume from the files in it.
 
         Parameters
         ----------
         folder : Path
             Created if it is missing.
         warn : callable
-            Called with a line about each loss of a worker.
+            Called with a line of text for each lost worker.
         run : str
-            The id of the run that the folder belongs to. RunError is raised for files of another run.
+            The id of the run that the folder belongs to.
+
+        Raises
+        ------
+        RunError
+            If the files belong to another run, or do not fit the game.
         """
         self.warn, said = warn, (self.subgames.fingerprint, self.scale, self.averaging, self.subgames.count, run)
         store = self.store_in(folder, *said)
@@ -140,33 +147,33 @@ class SubgameTables(PartTables):
             self._temporary()
 
     def store_in(self, folder: Path, *said: Any) -> SubgameStore:
-        """Files in a folder; `said` is what `SubgameStore` takes beside it."""
+        """Return the store of a folder; `said` are the other arguments of `SubgameStore`."""
         return SubgameStore(folder, *said)
 
     @abstractmethod
     def give_to(self, store: SubgameStore) -> None:
-        """Put all files, as they are after the last pass, into another folder."""
+        """Copy all files of the last pass into another folder."""
 
     @abstractmethod
     def settle(self) -> None:
-        """Bring the folder to the last pass that is complete."""
+        """Bring the folder to the last complete pass."""
 
     @property
     def size(self) -> int:
-        """Bytes that the files take, about, before anything is known of them; and as they are later."""
+        """Total size of the files in bytes: an estimate until the first pass has written them."""
         return max(self.store.size, 4 * self.subgames.numbers * (1 + self.averaging) // PACKED)
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """The number of iterations: all else is in the folder."""
+        """The number of iterations, for a checkpoint: all tables are in the folder."""
         return {"iterations": np.asarray(self.iterations)}
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Compare the folder with a checkpoint, which may be older but not newer."""
+        """Check the folder against a checkpoint. Raises ArtifactError if the folder has fewer passes."""
         self.store.require_passes(self.passes, 2 * int(state["iterations"]))
 
     @property
     def iterations(self) -> int:
-        """Iterations that are complete."""
+        """Number of complete iterations."""
         return self.passes // 2
 
     @iterations.setter
@@ -175,48 +182,48 @@ class SubgameTables(PartTables):
 
     @property
     def trunk_tables(self) -> Table:
-        """[row, hand] the tables of the trunk: regrets, and the average where it is kept below them."""
+        """Tables of the trunk, [row, hand]: regrets, followed by the average if it is stored."""
         return np.concatenate([self.trunk, self.average_trunk] if self.averaging else [self.trunk])
 
     def prepare(self, variant: Variant) -> None:
-        """Refuse negative regrets: files hold whole numbers of 0 and more."""
+        """Raise an error for variants with negative regrets: files hold integers of at least 0."""
         require_unsigned(variant, "regrets on disk")
 
     def run(self, rows: FloatArray, predictive: float) -> None:
-        """Run an iteration for each row of discounts: a pass for player 0, and one for player 1.
+        """Run one iteration, a pass for player 0 and one for player 1, for each row of discounts.
 
-        One that was interrupted is completed first, and counts.
+        An interrupted iteration is completed first, and counts as one of them.
         """
         for row in rows.tolist():
             self.take(Discount._make([*row, predictive]), SELF_PLAY[self.passes % 2 :])
         self.interrupted = False
 
     def learn(self, turn: Turn, discount: Discount) -> None:
-        """Run the pass of a player."""
+        """Run the pass of one player."""
         super().learn(turn, discount)
         self.passes += 1
 
     def opened(self, turn: Turn) -> int:
-        """Chance nodes that end the trunk."""
+        """Number of chance nodes at the end of the trunk."""
         return int(self.subgames.opened)
 
     def trunk_learning(self, turn: Turn, discount: Discount) -> Learning:
-        """The walk of the trunk."""
+        """Return the walk of the trunk."""
         cut = self.subgames
         tables = self.trunk, self.average_trunk, cut.sums(cut.trunk_rows)
         return self.learning(turn.player, LoadedSubgame(-1, cut.game.tree, cut.layouts(), *tables), discount)
 
     def current(self) -> Any:
-        """The strategy of the last iteration: a `DiskStrategy`, good until the next step or folder."""
+        """Return the strategy of the last iteration: a `DiskStrategy`, valid until the next step or `open`."""
         return self._strategy(averaged=False)
 
     def average(self) -> Any:
-        """The average strategy where it is kept, else that of the last iteration: a `DiskStrategy`."""
+        """Return the average strategy as a `DiskStrategy`; that of the last iteration if no average is stored."""
         return self._strategy(averaged=self.averaging)
 
     def _strategy(self, *, averaged: bool) -> DiskStrategy:
         key = self.passes, averaged
-        if key not in self._known:  # what was measured of it is not measured again
+        if key not in self._known:  # keeps values that were computed for the strategy
             trunk = (self.average_trunk if averaged else self.trunk).copy()
             self._known = {each: known for each, known in self._known.items() if each[0] == self.passes}
             self._known[key] = self.strategy_of(trunk, averaged=averaged)
@@ -224,10 +231,10 @@ class SubgameTables(PartTables):
 
     @abstractmethod
     def strategy_of(self, trunk: Table, *, averaged: bool) -> DiskStrategy:
-        """The strategy that subgames have now, with weights of the trunk."""
+        """Return the strategy of the subgames after the last pass, with the given weights of the trunk."""
 
     def learning(self, player: int, subgame: LoadedSubgame, discount: Discount) -> Learning:
-        """What lets a player learn in a subgame, or in the trunk."""
+        """Return the walk and the update with which a player learns in a subgame, or in the trunk."""
         cut, regret = self.subgames, subgame.regret
         first, second = (
             PlayerTables(
@@ -248,20 +255,20 @@ class SubgameTables(PartTables):
 
 
 class DiskTables(SubgameTables):
-    """Regrets on a public tree, those of subgames in files. The variant keeps no negative regrets.
+    """Regrets on a public tree, with those of subgames in files. Variants with negative regrets are refused.
 
     Parameters
     ----------
     subgames : Subgames
-        What is solved.
+        The game to solve.
     folder : Path, optional
-        Where the files are; those that are there already are gone on from. Left out: a folder that goes with the
-        tables, until `open` gives them one to stay.
+        Folder of the files; existing files are resumed from. Default: a temporary folder, which is deleted with the
+        tables unless `open` moves the files to a permanent one.
     scale : float, optional
-        Whole numbers to a chip that is won from one hand of the opponent: regrets are rounded to a multiple of
-        1 / `scale`, and end at 2³¹ of them. Left out: the largest regret that one walk can find has 18 bits.
+        Integers per chip won against one opponent hand: regrets are rounded to a multiple of 1 / `scale`, and capped
+        at 2³¹ of these. Default: such that the largest possible regret of one walk has 18 bits.
     averaging : bool
-        Whether the average strategy is kept too, in twice the space: see `average`.
+        Whether to store the average strategy too, in twice the space: see `average`.
     """
 
     def __init__(
@@ -270,39 +277,39 @@ class DiskTables(SubgameTables):
         super().__init__(subgames, folder, scale, averaging)
 
     def give_to(self, store: SubgameStore) -> None:
-        """Put all files into another folder, which may be that of a run."""
+        """Copy all files into another folder, for example that of a run."""
         self.store.copy_to(store.folder, self.subgames.fingerprint)
         store.checksums = self.store.checksums.copy()
         store.write_trunk(self.passes, self.trunk_tables)
 
     def settle(self) -> None:
-        """Do nothing: the folder is at the last pass always."""
+        """Do nothing: the folder always holds the last complete pass."""
 
     def run(self, rows: FloatArray, predictive: float) -> None:
-        """Run an iteration for each row of discounts, with the folder for nobody else."""
+        """Run one iteration for each row of discounts, while the folder is locked against other processes."""
         with self.store.claimed():
             if self.store.read_trunk().passes != self.passes:
                 raise RunError(f"another process has gone on in {self.store.folder}: begin there again")
             super().run(rows, predictive)
 
     def learn(self, turn: Turn, discount: Discount) -> None:
-        """Run the pass of a player over all subgames, and keep the trunk."""
+        """Run the pass of a player over all subgames, and write the trunk."""
         super().learn(turn, discount)
         self.store.write_trunk(self.passes, self.trunk_tables)
 
     def worths(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
-        """Read, walk and write all subgames, side by side."""
+        """Read, walk and write all subgames in parallel."""
         walked = enumerate(self.walked(turn.player, discount))
         return ((self.subgames.opens(number), worth) for number, worth in walked)
 
     def walked(self, player: int, discount: Discount, numbers: Iterable[int] | None = None) -> Iterator[Values]:
-        """Let a player learn in all subgames, or in some; what they are worth, in their order."""
+        """Let a player learn in all subgames, or in `numbers`; yield the values of each subgame in order."""
         self.store.begin(self.passes, self.trunk)
         read, write = partial(self._read, player), partial(self._write, player)
         return self.subgames.stream(read, partial(self._learn, player, discount), write, numbers)
 
     def _read(self, player: int, number: int, tables: SubgameMemory) -> LoadedSubgame | Values:
-        """A subgame for the pass of a player, or what it is worth, where that was found before an interruption."""
+        """Read a subgame for the pass of a player, or its values if the pass finished it before an interruption."""
         kept = self.store.open(number, player, self.passes)
         if kept.passes > self.passes:
             return kept.values
@@ -316,7 +323,7 @@ class DiskTables(SubgameTables):
         return subgame
 
     def _learn(self, player: int, discount: Discount, subgame: LoadedSubgame) -> Values:
-        """[chance node that leads there, hand] what a subgame is worth to a player who learns."""
+        """Walk a subgame and return its values for the learning player, [chance node that leads there, hand]."""
         cut = self.subgames
         learning = self.learning(player, subgame, discount)
         values = cut.game.part_values(player, learning.walk, subgame.tree, cut.dtype, cut.trunk_rounds)
@@ -324,7 +331,7 @@ class DiskTables(SubgameTables):
         return values.astype(cut.dtype)
 
     def _write(self, player: int, subgame: LoadedSubgame, values: Values) -> None:
-        """Keep what a player has learnt in a subgame, and the other's average."""
+        """Write the regrets of a player in a subgame, and the other player's average."""
         cut, number = self.subgames, subgame.number
         dither = self.passes * GOLDEN % 1
         packed = [pack(subgame.regret, *cut.rows_of(player, number, subgame.layouts[player]), self.scale, dither)]
@@ -334,20 +341,20 @@ class DiskTables(SubgameTables):
         self.store.write(number, player, KeptNumbers(self.passes + 1, values, tuple(packed)))
 
     def strategy_of(self, trunk: Table, *, averaged: bool) -> DiskStrategy:
-        """The strategy that the folder has now, with weights of the trunk."""
+        """Return the strategy of the files in the folder, with the given weights of the trunk."""
         return DiskStrategy(self.subgames, self.store, self.passes, trunk, averaged)
 
 
 class DiskPace(NamedTuple):
-    """Seconds of a core for each number of the tables, in a pass over all subgames for one player."""
+    """CPU seconds for each number of the tables, in a pass over all subgames for one player."""
 
-    read: float  # and unpack
+    read: float  # including unpacking
     walk: float
-    write: float  # and pack
+    write: float  # including packing
 
     @property
     def total(self) -> float:
-        """Of all three, which go on side by side where cores are free."""
+        """Sum of reading, walking and writing, which run in parallel if cores are free."""
         return self.read + self.walk + self.write
 
 
@@ -355,9 +362,10 @@ USUAL_PACE = DiskPace(*(pace("disk", part) for part in DiskPace._fields))
 
 
 def measured_pace(subgames: Subgames, seconds: float, *, averaging: bool = False) -> DiskPace:
-    """Work on the first subgames for some seconds of CPU time, in a folder of their own, and see how fast that goes.
+    """Measure the pace on the first subgames, in a temporary folder, with about `seconds` of CPU time.
 
-    Each is worked on twice: the first time there is nothing to read, and something may have to be compiled.
+    Each subgame is processed twice, and the second time counts: the first time there is nothing to read, and some
+    kernels may have to be compiled.
     """
     solver, scratch = DiskTables(subgames, averaging=averaging), subgames.scratch()
     discount = Discount(above=1.0, below=0.0, average=1.0, weight=1.0, average_weight=1.0, predictive=0.0)

@@ -1,11 +1,11 @@
-"""Subgames on disk of players who see buckets: see `disk`.
+"""Subgames on disk for players who see buckets: see `disk`.
 
-Tables are over row × bucket, and boards share them. So a subgame has to have all flops that share a bucket with one
-another, in any later round: the flops fall apart into sets, and one set or several are a subgame. Where cards have
-classes of flops, buckets are those of a class [Brown15], and the sets are the classes; without loss each flop is one.
-A set that is too large, or the only one, where buckets are the same on all flops, is cut by the betting of the first
-round: ways of betting have no rows in common. Buckets are looked up when a subgame is read, so that memory holds those
-of some sets alone.
+Tables are indexed by row and bucket, and boards share buckets. A subgame must therefore contain every flop that shares
+a bucket with one of its flops in any later round. This divides the flops into sets, and one or several sets are a
+subgame. If the card abstraction has classes of flops [Brown15], buckets belong to a class, and the sets are the
+classes; in a lossless abstraction each flop is a set. A set that is too large, or the only set if all flops share
+buckets, is cut by the betting of the first round: different betting sequences have no rows in common. Buckets are
+looked up when a subgame is read, so memory holds the buckets of only a few sets.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ from kilt.tree.parts import BettingPart, flops_tree
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import Table, TableLayout, VectorTree
 
-FINER = 8  # bits more than `FINENESS`: few of a bucket's hands find the most that one can, and numbers end at 2³¹
-KNOWN = 2  # sets of flops whose buckets stay looked up
-MOST_COLUMNS = 65_535  # buckets of a round in a subgame, by the numbers that kernels have for places
+FINER = 8  # extra bits over `FINENESS`: few hands of a bucket reach the largest regret, and integers end at 2³¹
+KNOWN = 2  # sets of flops whose buckets stay in memory
+MOST_COLUMNS = 65_535  # largest number of buckets per round in a subgame: kernels store columns in 16 bits
 
 
 class BucketedSubgames(Subgames):
-    """A game whose players see buckets, cut into a trunk and subgames that have no bucket in common.
+    """A game whose players see buckets, cut into a trunk and subgames that share no bucket.
 
     Parameters
     ----------
     game : VectorGame
-        Of two rounds or more. Its threads work on subgames side by side.
+        A game of at least two rounds. Its threads process subgames in parallel.
     cards : CardAbstraction or AsymmetricAbstraction
-        Made for the same deck and rounds.
+        A card abstraction for the same deck and rounds.
     dtype : data type
-        Of the numbers in walks.
+        Type of the numbers in walks.
     size : int, optional
-        Bytes of a subgame's table, about; see `Subgames`.
+        Approximate size of a subgame's table in bytes; see `Subgames`.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class BucketedSubgames(Subgames):
         self._whole = super().fingerprint
         self.cards = cards
         self.numbers_of = tuple(one.numbers for one in cards.each)  # [player][round] buckets
-        self._most = max(map(max, self.numbers_of))  # what stands for hands that cannot be held: see `bucket_layouts`
+        self._most = max(map(max, self.numbers_of))  # bucket number of impossible hands: see `bucket_layouts`
         self.row_start = np.concatenate([[0], np.cumsum(game.tree.rows.astype(np.int64))])  # [round + 1] without boards
         met = self._buckets_of_flops()
         self._cut(met, _sets(met), size)
@@ -78,16 +78,16 @@ class BucketedSubgames(Subgames):
 
     @classmethod
     def of(cls, abstract: AbstractGame, threads: int) -> BucketedSubgames:
-        """An abstract game, cut."""
+        """Cut an abstract game into subgames."""
         return cls(VectorGame(abstract.game, abstract.actions, threads=threads), abstract.cards)
 
     def require_memory(self, tables: int) -> None:
-        """Raise RunError where memory does not hold subgames with 1 or 2 tables."""
+        """Raise RunError if memory cannot hold the subgames with the given number of tables, 1 or 2."""
         remedy = "use fewer buckets or bets, more classes of boards, or external"
         Cost(self.memory * tables, what=f"solving subgames of {self.game.game.name}", remedy=remedy).require()
 
     def _buckets_of_flops(self) -> list[tuple[int, int, list[IntArray]]]:
-        """For each player and later round, [flop] the buckets that its hands have there; and how large buckets are."""
+        """For each player and later round, the buckets of each flop's hands, and the bytes per bucket."""
         tree, (first, second) = self.game.tree, self.cards.each
         flops = int(np.diff(tree.board_start)[1])
         seats = (0,) if second is first else (0, 1)
@@ -103,12 +103,12 @@ class BucketedSubgames(Subgames):
                 held = np.bincount(there.ravel(), shares, minlength=self._most + 1)[: len(mass)]
                 each.append(np.flatnonzero(held))
                 mass += held
-        # What all hands of a bucket find in a walk is added up, so that sums grow with their number.
+        # A walk sums the regrets of all hands of a bucket, so sums grow with the number of hands.
         self._together = max(1.0, *(float(mass.max()) for mass in masses))
         return found
 
     def _cut(self, met: list[tuple[int, int, list[IntArray]]], sets: IntArray, size: int | None) -> None:
-        """Put sets of flops into subgames, in the order of their first flops, and number the buckets of each anew."""
+        """Assign sets of flops to subgames, in the order of their first flops, and renumber the buckets within each."""
         members = [np.flatnonzero(sets == each) for each in range(sets.max() + 1)]
         widest = np.zeros(len(members), np.int64)
         for _, _, each in met:
@@ -123,11 +123,11 @@ class BucketedSubgames(Subgames):
             number, every = np.arange(len(members)), range(self.entries)
             rows = np.array([np.diff(BettingPart.of(self.game.tree, 1, e, e + 1).rows[1:]).sum() for e in every])
             ways = [(each, some) for each in number.tolist() for some in in_a_row(rows * row[each], most)]
-        self.count, self._group = len(ways), [group for group, _ in ways]  # [subgame] which of `_flops` it has
+        self.count, self._group = len(ways), [group for group, _ in ways]  # [subgame] index of its flops in `_flops`
         self.cuts = np.array([(0, len(sets), *some) for _, some in ways])
         own_sets = (np.flatnonzero(number == each) for each in range(int(number.max()) + 1))
         self._flops = [np.sort(np.concatenate([members[one] for one in own])) for own in own_sets]
-        # [player][round][subgame] its buckets, in rising order: columns of its table
+        # [player][round][subgame] the buckets of a subgame in ascending order: the columns of its table
         self.columns = [[[np.arange(buckets)] * self.count for buckets in own] for own in self.numbers_of]
         for seat, r, each in met:
             columns = [np.unique(np.concatenate([each[f] for f in own])) for own in self._flops]
@@ -144,44 +144,47 @@ class BucketedSubgames(Subgames):
 
     @property
     def width(self) -> int:
-        """Columns of tables: buckets, and one for hands that cannot be held."""
+        """Columns of the tables: one for each bucket, and one for impossible hands."""
         return self._width
 
     @property
     def fingerprint(self) -> str:
-        """A short name for the game, the cards and the way it is cut."""
+        """Short hash of the game, the card abstraction and the cut into subgames."""
         ways = [*self._flops, *([self.cuts, np.array(self._group)] if self.by_betting else [])]
         said = (artifact.fingerprint(np.ascontiguousarray(way)) for way in ways)
         return artifact.fingerprint(self._whole, self.cards.fingerprint, *said)
 
     @property
     def numbers(self) -> int:
-        """Numbers that are kept of all subgames: one for each action and bucket."""
+        """Total count of stored numbers: one for each action and bucket."""
         return sum(
             len(rows) * self.numbers_of[seat][r] for seat in (0, 1) for r, rows in enumerate(self._own_rows[seat]) if r
         )
 
     @property
     def default_scale(self) -> float:
-        """Whole numbers to a chip: regrets of all hands of a bucket are added up."""
+        """Integers per chip, chosen for buckets, which sum the regrets of all their hands."""
         return super().default_scale * 2.0 ** (FINER - ceil(log2(self._together)))
 
     def memory_of(self, abreast: int) -> int:
-        """Bytes of the tables and of the buckets of some subgames."""
+        """Bytes of the tables and buckets of `abreast` subgames."""
         tables, maps = 4 * self.rows * self.width * self.dtype.itemsize, 2 * 4 * self._boards * self.game.shape[1]
         return int(abreast * tables + min(abreast, KNOWN + 1 if self.by_betting else abreast) * maps)
 
     @cached_property
     def _boards(self) -> int:
-        """Boards of the subgame that has most."""
+        """Number of boards of the subgame with the most boards."""
         return max(len(flops_tree(self.game.tree, flops).board) for flops in self._flops)
 
     def part(self, number: int) -> VectorTree:
-        """The part of the tree that is a subgame, with the trunk before it."""
+        """The part of the tree that belongs to a subgame, including the trunk that leads to it."""
         return self.betting(number).within(flops_tree(self.game.tree, self._flops[self._group[number]]))
 
     def layouts(self, number: int | None = None, part: VectorTree | None = None) -> tuple[TableLayout, TableLayout]:
-        """The layouts of both players' tables in a subgame, which is a `part` of the tree; left out: in the trunk."""
+        """Return the layouts of both players' tables in a subgame, which is a `part` of the tree.
+
+        Default: the trunk.
+        """
         if number is None or part is None:
             return self._trunk_layouts
         start = np.concatenate([[0], np.cumsum(part.rows)])
@@ -190,7 +193,7 @@ class BucketedSubgames(Subgames):
 
     @cached_property
     def _known(self) -> Callable[[int], tuple[TableLayout, TableLayout]]:
-        """What looks up the buckets of a set of flops: those of the last ones are kept where subgames share them."""
+        """Cached look-up of the buckets of a set of flops: the last sets stay in memory if subgames share them."""
         return lru_cache(maxsize=KNOWN if self.by_betting else 0)(self._looked_up)
 
     def _looked_up(self, group: int) -> tuple[TableLayout, TableLayout]:
@@ -202,7 +205,7 @@ class BucketedSubgames(Subgames):
         return first, second
 
     def _renumber(self, player: int, number: int, part: VectorTree, layout: TableLayout) -> None:
-        """Write to a layout the columns of a subgame in place of buckets."""
+        """Replace bucket numbers in a layout by columns of a subgame's table."""
         for r in range(len(part.rows)):
             own = self.columns[player][r][number]
             column = np.full(self._most + 1, self.width - 1, np.int32)
@@ -217,22 +220,22 @@ class BucketedSubgames(Subgames):
         return first, second
 
     def bucket_rows(self, player: int, number: int, layout: TableLayout) -> IntArray:
-        """The rows of a player's decisions in the table of a subgame, or in that of the trunk."""
+        """Rows of a player's decisions in the table of a subgame, or in the table of the trunk."""
         own = [self._own_rows[player][0]]
         if number >= 0:
             own += [int(layout.start[r]) + self.rows_in(player, number, r) for r in range(1, len(layout.rows))]
         return np.concatenate(own)
 
     def sums(self, rows: int) -> Table:
-        """New memory for what a walk adds up for buckets in a table of some rows, in two parts."""
+        """New scratch memory for sums over the hands of each bucket, in two parts, for a table with `rows` rows."""
         return np.zeros((2, rows, self.width), self.dtype)
 
     def clear(self, table: Table) -> None:
-        """Write 0 to scratch memory: the buckets of another subgame may have been more."""
+        """Set scratch memory to 0: the previous subgame may have had more buckets."""
         table[...] = 0
 
     def rows_of(self, player: int, number: int, layout: TableLayout) -> tuple[list[PartRows], int]:
-        """Where the numbers of a player in a subgame stand in its table, and how many they are."""
+        """Return the rows and columns of a subgame's table that store a player's numbers, and the count of numbers."""
         tree, found, numbers = self.game.tree, [], 0
         for r in range(1, len(tree.rows)):
             columns, rows = len(self.columns[player][r][number]), self.rows_in(player, number, r)
@@ -260,14 +263,14 @@ class BucketedSubgames(Subgames):
 
 @dataclass(frozen=True)
 class SubgameShares:
-    """What the tables of subgames mean in a blueprint: its slots, in whole numbers.
+    """Conversion of subgame tables to the slots of a blueprint, as integers.
 
     Attributes
     ----------
     cut : BucketedSubgames
-        The game.
+        The game, cut into subgames.
     abstract : AbstractGame
-        Whose slots they are.
+        The abstract game that defines the slots.
     """
 
     cut: BucketedSubgames
@@ -281,7 +284,7 @@ class SubgameShares:
         return [*BucketedGame(cut.game, (first, second), (mine, theirs)).places(self.abstract)]
 
     def _within(self, number: int) -> Iterator[tuple[DecisionPlace, IntArray, int]]:
-        """The decisions of a subgame and of the trunk: their buckets there, and the row within their round."""
+        """Yield the decisions of the trunk and of a subgame, with their buckets and their row within the round."""
         for place in self._places:
             begin, end = self.cut.betting(number).rows[place.round].tolist()
             row = place.rows.start - int(self.cut.row_start[place.round])
@@ -289,7 +292,7 @@ class SubgameShares:
                 yield place, self.cut.columns[place.player][place.round][number], row - begin
 
     def of(self, subgame: LoadedSubgame) -> list[Array]:
-        """[decision][bucket, action] shares in a subgame and in the trunk."""
+        """Shares of actions in the trunk and in a subgame, [decision][bucket, action]."""
         start, dtype, found = subgame.layouts[0].start, dtype_of(self.abstract.slots), []
         for place, own, row in self._within(subgame.number):
             first = int(start[place.round]) + row
@@ -298,12 +301,12 @@ class SubgameShares:
         return found
 
     def of_strategy(self, strategy: DiskStrategy) -> Array:
-        """[slot] a strategy on disk as one of a blueprint; subgames are read one by one."""
+        """Convert a strategy on disk to a blueprint's shares, [slot]; subgames are read one by one."""
         tables = self.cut.scratch()
         return self.whole(self.of(strategy.read(number, tables)) for number in range(self.cut.count))
 
     def whole(self, subgames: Iterable[list[Array]]) -> Array:
-        """[slot] the shares of all subgames, from what `of` gives for each in turn."""
+        """Combine the results of `of` for each subgame in turn into shares [slot]."""
         shares = np.zeros(self.abstract.slots, dtype_of(self.abstract.slots))
         for number, found in enumerate(subgames):
             for (place, own, _), part in zip(self._within(number), found, strict=True):
@@ -312,7 +315,7 @@ class SubgameShares:
 
 
 def _weights(part: VectorTree) -> FloatArray:
-    """[board] the probability of each board, given both hands, as walks have it."""
+    """Probability of each board given both hands, [board], as used by walks."""
     weight = np.ones(len(part.board))
     for r in range(1, len(part.rows)):
         before, here = (slice(*part.board_start[round_ : round_ + 2].tolist()) for round_ in (r - 1, r))
@@ -322,9 +325,9 @@ def _weights(part: VectorTree) -> FloatArray:
 
 
 def _sets(met: list[tuple[int, int, list[IntArray]]]) -> IntArray:
-    """[flop] the number of its set: flops with a bucket in common are in one, and those with the first flops first."""
+    """Number of each flop's set, [flop]: flops that share a bucket are in one set; sets are ordered by first flop."""
     flops = len(met[0][2])
-    before = list(range(flops))  # [flop] one of its set with a lower number, or itself
+    before = list(range(flops))  # [flop] a lower flop of the same set, or the flop itself
 
     def first(flop: int) -> int:
         while before[flop] != flop:

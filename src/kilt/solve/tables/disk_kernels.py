@@ -1,4 +1,4 @@
-"""Numbers of subgames to planes of bytes and back: see `disk_store`."""
+"""Kernels that convert the numbers of subgames to planes of bytes and back: see `disk_store`."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from kilt.cards.hands_kernels import HandTables
 from kilt.jit import kernel, subkernel
 from kilt.tree.vector_arrays import Table
 
-MOST = 2**31 - 1  # the largest whole number that is kept
-SHORT = 2  # bytes of a number where all are below 2¹⁶; four elsewhere
+MOST = 2**31 - 1  # the largest integer that is stored
+SHORT = 2  # bytes per number if all numbers are below 2¹⁶; otherwise four
 
-Planes = npt.NDArray[np.uint8]  # [byte, number], the low bytes first
-Alike = npt.NDArray[np.int32]  # [symmetry, hand] the first of the hands that differ only by suits which it leaves equal
+Planes = npt.NDArray[np.uint8]  # [byte, number], low bytes first
+Alike = npt.NDArray[np.int32]  # [symmetry, hand] first hand that is equal up to a permutation of equivalent suits
 
 
 class PartRows(NamedTuple):
-    """Some rows of boards in a row, in the table of a subgame, and what tells the hands of these boards apart."""
+    """Rows of consecutive boards in a subgame's table, with the data that identifies equivalent hands on them."""
 
     start: int  # row of the first board
-    stride: int  # from one board to the next
-    rows: IntArray  # [row kept] among those of a board
+    stride: int  # rows from one board to the next
+    rows: IntArray  # [stored row] its index within a board
     alike: Alike
-    symmetry: IntArray  # [board] its row of `alike`
-    bits: IntArray  # [hand] its set of cards
+    symmetry: IntArray  # [board] the row of `alike`
+    bits: IntArray  # [hand] set of cards as bits
     held: IntArray  # [board] its set of cards
     cards: IntArray  # [board, card]
     ranked: bool  # whether hands have strengths on these boards
@@ -39,7 +39,7 @@ class PartRows(NamedTuple):
 
 @kernel
 def count_hands(alike: Alike, symmetry: IntArray, bits: IntArray, held: IntArray, counts: IntArray) -> None:
-    """Write to `counts` [board] the number of hands that are apart on a board: of those alike, the first one alone."""
+    """Write to `counts` [board] the number of distinct hands on each board; equivalent hands count once."""
     for board in range(len(held)):
         first, found = alike[symmetry[board]], 0
         for hand in range(len(bits)):
@@ -49,7 +49,7 @@ def count_hands(alike: Alike, symmetry: IntArray, bits: IntArray, held: IntArray
 
 @kernel
 def list_hands(part: PartRows, board: int, apart: Order) -> int:
-    """Write to `apart` the hands that are apart on a board, weakest first where there are strengths; their number."""
+    """Write to `apart` the distinct hands on a board, weakest first if hands have strengths. Returns their number."""
     first, count = part.alike[part.symmetry[board]], 0
     if part.ranked:
         groups = rank_board(part.cards[board], part.deck, part.tables, part.ranking)
@@ -70,11 +70,11 @@ def list_hands(part: PartRows, board: int, apart: Order) -> int:
 def to_planes(
     table: Table, part: PartRows, scale: float, dither: float, planes: Planes, at: int
 ) -> tuple[int, np.uint32]:
-    """Write rows of boards to `planes`, from place `at`: whole numbers, `scale` times theirs.
+    """Write rows of boards to `planes`, from index `at`, as integers: the numbers times `scale`.
 
-    They are rounded down after `dither` was added, and `MOST` at most. A row is written hand by hand, each as its
-    difference from the hand before, which is even where it is not negative: 0, −1, 1, −2, … become 0, 1, 2, 3, ….
-    Returns the place after the last number, and the largest of them.
+    Integers are floor(number · scale + `dither`), at most `MOST`. A row is written hand by hand; each hand is stored as
+    its difference from the previous one, and differences 0, −1, 1, −2, … are mapped to 0, 1, 2, 3, ….
+    Returns the index after the last number, and the largest integer.
     """
     most, largest, width = np.float64(MOST), np.uint32(0), len(planes)
     apart, numbers = np.empty(len(part.bits), np.uint16), np.zeros(len(part.bits) + 1, np.int32)
@@ -100,9 +100,10 @@ def to_planes(
 
 @kernel
 def from_planes(planes: Planes, at: int, part: PartRows, scale: float, table: Table) -> int:
-    """Write the numbers of `planes` from place `at` over `scale` to rows of `table`; the place after the last one.
+    """Read the numbers of `planes` from index `at`, divide them by `scale`, and write them to rows of `table`.
 
-    Hands that are alike have the same numbers; those that hold a card of the board have 0. See `to_planes`.
+    Equivalent hands get the same numbers, and hands that hold a card of the board get 0. Returns the index after the
+    last number. See `to_planes`.
     """
     width, unit, nothing = len(planes), table.dtype.type(1 / scale), len(part.bits)
     apart, place = np.empty(len(part.bits), np.uint16), np.empty(len(part.bits), np.uint16)
@@ -134,11 +135,11 @@ def from_planes(planes: Planes, at: int, part: PartRows, scale: float, table: Ta
 
 @subkernel
 def fold(change: np.int32) -> np.uint32:
-    """A difference as a number that is small where it is near 0."""
+    """Map a difference of either sign to a nonnegative integer; small differences give small integers."""
     return np.uint32(change << 1 ^ change >> 31)
 
 
 @subkernel
 def unfold(number: np.uint32) -> np.int32:
-    """The difference that `fold` has made a number of."""
+    """Return the difference from the integer that `fold` returned."""
     return np.int32(number >> 1) ^ -np.int32(number & 1)

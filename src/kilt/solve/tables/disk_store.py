@@ -1,14 +1,16 @@
 """Files of compressed subgames: see `disk`.
 
-What is kept of each player in a subgame is a file of its own: a pass changes the regrets of one player alone. Numbers
-of an action on a board come together, those of the weakest hand first: neighbours are then alike, and differences from
-one to the next are kept. Hands that differ by suits alone are kept once, those that hold a card of the board never.
-Differences are taken apart into planes of bytes, the low ones first, two where all are below 2¹⁶ and four elsewhere,
-and Zstandard packs these. A file has a checksum of its name and of all that is in it.
+Each player's numbers in a subgame have a separate file, because a pass changes the regrets of only one player. The
+numbers of an action on a board are contiguous and ordered by hand strength, so that neighbours are similar; the file
+stores the differences between neighbours. Hands that are equal up to a permutation of suits are stored once, and hands
+that hold a card of the board are not stored. Differences are split into planes of bytes, low bytes first (two planes if
+all numbers are below 2¹⁶, otherwise four), and Zstandard compresses the planes. Every file has a checksum of its name
+and content.
 
-The file of the trunk is the manifest of the folder: it has the number of passes that are complete, the run that made
-them and the checksum of each file after them. A file that the pass under way has written is not in it yet: such a file
-names the trunk that its pass began with. So a file of another run, or of another iteration of this one, is refused.
+The file of the trunk is the manifest of the folder. It records the number of complete passes, the run that made them,
+and the checksum of each file after them. Files written by a pass in progress are not yet in the manifest; instead, they
+name the trunk with which the pass began. A file of another run, or of another iteration of the same run, is therefore
+refused.
 """
 
 from __future__ import annotations
@@ -35,56 +37,61 @@ from kilt.machine import locked
 from kilt.solve.tables.disk_kernels import SHORT, PartRows, Planes, from_planes, to_planes
 from kilt.tree.vector_arrays import Table
 
-FORMAT = 5  # of the folder; goes up when older readers would not understand it
-NAMED = 4  # can be read too: its files do not name the trunk that they were made from, and none are recorded
-OLDER = 3  # likewise: and checksums of its files are the same whatever they are called
-MARKS = {number: f"kilt subgame {number}\n".encode() for number in (FORMAT, NAMED, OLDER)}  # of the same length
+FORMAT = 5  # of the folder; raised when older versions of kilt could not read the folder
+NAMED = 4  # readable: files do not name their trunk, and the manifest records no checksums
+OLDER = 3  # readable: like `NAMED`, and the checksum of a file does not cover its name
+MARKS = {number: f"kilt subgame {number}\n".encode() for number in (FORMAT, NAMED, OLDER)}  # all of one length
 MARK = MARKS[FORMAT]
 ABOUT, TRUNK, LOCK = "about.json", "trunk.zst", ".lock"
-COMING = ".coming"  # files of a later pass, which are to take the place of those that are there
-LEVEL = 1  # of compression: see docs/guides/disk.md
-HEAD = "<u8"  # of each number before what is packed
-FILES = "[!.]*.zst"  # but for drafts of those who were killed
-FIRST = 5  # numbers at the beginning of what is packed first: passes, two of a shape, bytes, and the trunk's name
-WORDS = {FORMAT: FIRST, NAMED: FIRST - 1, OLDER: FIRST - 1}  # of these in each format
+COMING = ".coming"  # folder for files of a later pass, which will replace the current files
+LEVEL = 1  # compression level: see docs/guides/disk.md
+HEAD = "<u8"  # type of the numbers in the header of a file
+FILES = "[!.]*.zst"  # all but the drafts of killed processes
+FIRST = 5  # header numbers: passes, two of a shape, size in bytes, name of the trunk
+WORDS = {FORMAT: FIRST, NAMED: FIRST - 1, OLDER: FIRST - 1}  # header numbers in each format
 UNREADABLE = ZstdError, ValueError, TypeError, IndexError
-KNOWN = 1 << 32  # added to the checksums of files that are recorded; 0 stands for one that is not
-ATTEMPTS = 5  # to read a file of a folder that a run may be writing to
+KNOWN = 1 << 32  # added to recorded checksums, so that 0 means: not recorded
+ATTEMPTS = 5  # to read a file of a folder that a run may be writing to at the same time
 Checksums = npt.NDArray[np.uint64]
 
 
 class KeptNumbers(NamedTuple):
-    """What a file has: the numbers of a player in a subgame."""
+    """Content of a file: the numbers of one player in a subgame."""
 
-    passes: int = 0  # passes over all subgames up to the one that wrote it
-    values: FloatArray = np.zeros((0, 0))  # [chance node of the trunk, hand] what the subgame was worth in that pass
-    packed: tuple[bytes, ...] = ()  # tables as `pack` gives them; none where there is no file yet
-    begun: int = 0  # what names the trunk that the pass began with: see `trunk_name`; 0 in files of older formats
+    passes: int = 0  # passes over all subgames, including the one that wrote the file
+    values: FloatArray = np.zeros((0, 0))  # [chance node of the trunk, hand] in that pass
+    packed: tuple[bytes, ...] = ()  # results of `pack`; empty if the file does not exist
+    begun: int = 0  # `trunk_name` of the trunk before the pass; 0 in files of older formats
 
 
 class FileHead(NamedTuple):
-    """What a file says of itself, before the numbers that it has."""
+    """Header of a file: what identifies its pass, and its checksum."""
 
-    checksum: int  # of its name and all that follows
+    checksum: int  # of the file's name and of the content after the checksum
     passes: int  # as in `KeptNumbers`
     begun: int
 
 
 def pack(table: Table, parts: list[PartRows], numbers: int, scale: float, dither: float = 0.0) -> bytes:
-    """Rows of a table [row, hand] as whole numbers, `scale` to one of theirs, compressed.
+    """Convert rows of a table [row, hand] to integers, and compress them.
 
     Parameters
     ----------
     table : ndarray, shape (rows, hands)
-        Of a subgame.
+        The table of a subgame.
     parts : list of PartRows
-        Which rows.
+        The rows to convert.
     numbers : int
-        How many numbers that makes.
+        Count of numbers in these rows.
     scale : float
-        What they are multiplied by.
+        Factor by which the numbers are multiplied.
     dither : float
-        What is added before they are rounded down, from 0 to 1.
+        From 0 to 1, added before the numbers are rounded down.
+
+    Returns
+    -------
+    bytes
+        Compressed planes, with two bytes per number if all integers are below 2¹⁶, otherwise four.
     """
     planes = _to_planes(table, parts, numbers, scale, dither, SHORT)
     if planes is None:
@@ -96,7 +103,7 @@ def pack(table: Table, parts: list[PartRows], numbers: int, scale: float, dither
 def _to_planes(
     table: Table, parts: list[PartRows], numbers: int, scale: float, dither: float, width: int
 ) -> Planes | None:
-    """Planes of some bytes a number; None where these are too few."""
+    """Return planes of `width` bytes per number; None if a number needs more bytes."""
     planes, at = np.empty((width, numbers), np.uint8), 0
     for part in parts:
         at, largest = to_planes(table, part, scale, dither, planes, at)
@@ -106,11 +113,11 @@ def _to_planes(
 
 
 def unpack(data: bytes, parts: list[PartRows], numbers: int, scale: float, table: Table) -> None:
-    """Write to rows of `table` [row, hand] what `pack` has packed; ValueError where it is something else."""
+    """Write numbers packed by `pack` to rows of `table` [row, hand]. Raises ValueError if `data` does not fit."""
     planes = np.frombuffer(ZstdDecompressor().decompress(data), np.uint8)
     if planes.size not in (SHORT * numbers, 2 * SHORT * numbers):
-        raise ValueError(f"it has {planes.size} bytes for {numbers} numbers")
-    planes, at = planes.reshape(-1, max(numbers, 1)), 0  # there are none where a player does not act any more
+        raise ValueError(f"the file has {planes.size} bytes for {numbers} numbers")
+    planes, at = planes.reshape(-1, max(numbers, 1)), 0  # there are no numbers if a player has no more decisions
     for part in parts:
         at = from_planes(planes, at, part, scale, table)
 
@@ -123,28 +130,28 @@ def trunk_name(passes: int, trunk: Table) -> int:
 
 
 class SubgameStore:
-    """A folder with the trunk and two files for each subgame.
+    """A folder with the file of the trunk and two files for each subgame.
 
     Parameters
     ----------
     folder : Path
-        Made where it is not there.
+        Created if it is missing.
     game : str
-        The fingerprint of the game: a folder of another one is refused.
+        Fingerprint of the game. A folder of another game is refused.
     scale : float
-        Whole numbers to a chip; likewise.
+        Integers per chip. A folder with another scale is refused.
     averaging : bool
-        Whether averages are kept too; likewise.
+        Whether averages are stored too. A folder that differs in this is refused.
     count : int
-        Of subgames, for whoever looks whether all are there.
+        Number of subgames, to check that no file is missing.
     run : str, optional
-        The id of the run that the folder belongs to; the files of another run are refused. Left out: of any run.
+        The id of the run that the folder belongs to; the files of another run are refused. Default: accept any run.
 
     Attributes
     ----------
     checksums : ndarray of uint64, shape (count, 2)
-        Those of the files of both players in each subgame after the passes that are complete, `KNOWN` added; 0 where
-        nothing is recorded, as in folders of kilt's older formats.
+        Checksums of both players' files of each subgame after the last complete pass, plus `KNOWN`; 0 if nothing is
+        recorded, as in folders of older formats.
     """
 
     def __init__(
@@ -159,11 +166,11 @@ class SubgameStore:
         self.folder, self.count, self.run = folder, count, run
         self.said = self.about(game, scale, averaging)
         self.checksums: Checksums = np.zeros((count, 2), np.uint64)
-        self.at_rest = False  # whether no pass may be under way, as in the files of a strategy
-        self.repeating = False  # whether files may be of any later pass, as those of a worker that repeats passes
-        self._recorded = True  # False where files may be of an older format, which do not name their trunk
-        self._name: int | None = None  # of the trunk that was read, written or begun with last; None: of none yet
-        self._moving = False  # whether `take_over` was killed, and some files are still in `COMING`
+        self.at_rest = False  # whether files of a pass in progress are refused, as for a saved strategy
+        self.repeating = False  # whether files of any later pass are accepted: a worker that repeats passes has some
+        self._recorded = True  # False if files may have an older format, without the name of their trunk
+        self._name: int | None = None  # of the trunk that was last read, written or passed to `begin`; None before
+        self._moving = False  # whether the process was killed in `take_over`, and files remain in `COMING`
         with os_errors(f"subgames in {folder}"):
             folder.mkdir(parents=True, exist_ok=True)
             about = folder / ABOUT
@@ -174,20 +181,21 @@ class SubgameStore:
 
     @staticmethod
     def about(game: str, scale: float, averaging: bool) -> dict[str, Any]:
-        """What a folder says about itself."""
+        """Return the description of a folder that is stored in `ABOUT`."""
         return {"format": FORMAT, "game": game, "scale": scale, "average": averaging}
 
     @classmethod
     def opened(cls, folder: Path, game: str, run: str | None = None) -> SubgameStore:
-        """A folder that was filled before, with the scale that it has."""
+        """Open an existing folder, with the scale it was created with."""
         said = _about(folder)
         require_about(folder, {"format": FORMAT, "game": game})
         return cls(folder, game, said["scale"], said["average"], said["subgames"], run)
 
     def settled(self, trunk: str) -> int:
-        """Return the number of passes behind a strategy's files; RunError if the trunk's file has another checksum.
+        """Return the number of passes behind the files of a saved strategy.
 
-        `trunk` is its checksum by the manifest of the strategy; empty where the manifest says nothing of it.
+        `trunk` is the checksum of the trunk's file according to the strategy's manifest, or an empty string if the
+        manifest has none. Raises RunError if the file has another checksum.
         """
         passes, self.at_rest = self.read_trunk().passes, True
         if trunk and self.trunk_checksum() != trunk:
@@ -196,7 +204,7 @@ class SubgameStore:
 
     @property
     def scale(self) -> float:
-        """Whole numbers to a chip."""
+        """Integers per chip."""
         return float(self.said["scale"])
 
     @contextmanager
@@ -210,10 +218,10 @@ class SubgameStore:
             yield
 
     def open(self, number: int, player: int, passes: int) -> KeptNumbers:
-        """What is kept of a player in a subgame; one that nobody has come to has no files.
+        """Return a player's numbers in a subgame; empty if no pass has written the file yet.
 
-        `passes` are complete: RunError where the file is not the one that the last of the player has written, nor that
-        of the pass which follows.
+        Raises RunError unless the file was written by the player's last of `passes` complete passes, or by the pass in
+        progress.
         """
         file = self._file(number, player)
         head, kept = self._read(file)
@@ -221,13 +229,13 @@ class SubgameStore:
         return kept
 
     def begin(self, passes: int, trunk: Table) -> None:
-        """Expect files of the pass that follows some passes, which begins with regrets of the trunk [row, hand]."""
+        """Expect files of the next pass, which starts from the regrets `trunk` [row, hand] after `passes` passes."""
         self._name = trunk_name(passes, trunk)
 
     def survey(self, passes: int) -> bool:
         """Return whether the next pass was begun. Raises RunError if a file is missing or belongs to another run.
 
-        Heads of files are read alone: other damage is found when a file is read.
+        Reads only the headers of files: other damage is reported when the file is read.
         """
         begun = False
         for number in range(self.count):
@@ -247,7 +255,7 @@ class SubgameStore:
         try:
             self._require(file, number, player, passes, head)
         except RunError:
-            self._read(file)  # it may be damaged, rather than another one
+            self._read(file)  # a damaged file gets its own error message
             raise
         return head
 
@@ -263,16 +271,16 @@ class SubgameStore:
             return
         if head.passes == passes + 1 and player == passes % 2 and not self.at_rest:
             if self._name is not None and head.begun != self._name and (head.begun or self._recorded):
-                raise _damaged(file, f"it is of pass {head.passes:,} of another run")
+                raise _damaged(file, f"it belongs to pass {head.passes:,} of another run")
         elif head.passes != last:
-            raise _damaged(file, f"it is of pass {head.passes:,}, not of pass {last:,}")
+            raise _damaged(file, f"it belongs to pass {head.passes:,}, not to pass {last:,}")
         elif known and head.checksum + KNOWN != known:
-            raise _damaged(file, f"it is of pass {last:,} of another run")
+            raise _damaged(file, f"it belongs to pass {last:,} of another run")
         if head.checksum + KNOWN != known and number < len(self.checksums):
             self.checksums[number, player] = head.checksum + KNOWN
 
     def write(self, number: int, player: int, kept: KeptNumbers) -> None:
-        """Keep the numbers of a player in a subgame, in place of those before, as the pass under way has found them."""
+        """Replace the file of a player in a subgame by the numbers of the pass in progress."""
         file = self._file(number, player)
         content = _packed_file(file.name, kept._replace(begun=self._name or 0))
         self._write(file, content)
@@ -283,8 +291,8 @@ class SubgameStore:
         """Raise ArtifactError if the files have fewer passes than the checkpoint."""
         if passes < least:
             raise ArtifactError(
-                f"{self.folder} is of pass {passes:,}, and the checkpoint of pass {least:,}: copy it from where it is "
-                "whole, or begin again in another folder"
+                f"{self.folder} is at pass {passes:,}, but the checkpoint is at pass {least:,}: copy the folder from "
+                "an undamaged copy, or start again in another folder"
             )
 
     def damaged(self, number: int, player: int, error: Exception) -> RunError:
@@ -292,9 +300,10 @@ class SubgameStore:
         return _damaged(self._file(number, player), error)
 
     def read_trunk(self) -> KeptNumbers:
-        """The number of passes that are complete and, as `values`, [row, hand] the tables of the trunk.
+        """Return the number of complete passes and, as `values`, the tables of the trunk [row, hand].
 
-        RunError where it belongs to another run. What it records of the other files is compared with them from now on.
+        From now on, the other files are compared with the checksums in the trunk's file. Raises RunError if the trunk
+        belongs to another run.
         """
         self._moving = (self.folder / COMING / TRUNK).exists()
         file = self._found(TRUNK)
@@ -314,7 +323,7 @@ class SubgameStore:
         return kept
 
     def write_trunk(self, passes: int, tables: Table) -> None:
-        """Keep the tables of the trunk, as they are: they are small; and record all files that the pass has left."""
+        """Write the tables of the trunk uncompressed, since they are small, with the checksums of all other files."""
         self._write(self.folder / TRUNK, self.trunk_file(passes, tables))
         self._begin(passes, tables)
 
@@ -325,16 +334,16 @@ class SubgameStore:
         return _packed_file(TRUNK, KeptNumbers(passes, np.asarray(tables), packed))
 
     def _begin(self, passes: int, tables: Table) -> None:
-        """`begin`, from the tables of the trunk: regrets come first, averages below them."""
+        """Call `begin` with the regrets of the trunk's tables; averages, if stored, lie below the regrets."""
         self.begin(passes, tables[: len(tables) // (2 if self.said["average"] else 1)])
 
     def trunk_checksum(self) -> str:
-        """The checksum of the trunk's file, which covers the checksums of all other files."""
+        """Checksum of the trunk's file, which covers the checksums of all other files."""
         head, _ = self._read(self.folder / TRUNK)
         return f"{head.checksum:08x}" if head else ""
 
     def coming(self) -> Path:
-        """A new folder for files of a later pass: see `take_over`."""
+        """Create a new folder for files of a later pass: see `take_over`."""
         folder = self.folder / COMING
         with os_errors(f"{folder} cannot be written"):
             shutil.rmtree(folder, ignore_errors=True)
@@ -342,13 +351,13 @@ class SubgameStore:
         return folder
 
     def take_over(self, passes: int, tables: Table) -> None:
-        """Replace files by those in `coming`, and the tables of the trunk: all of them or none."""
+        """Replace the trunk and the files that `coming` has new versions of, all together or not at all."""
         self._write(self.folder / COMING / TRUNK, self.trunk_file(passes, tables))
         self.complete()
         self._begin(passes, tables)
 
     def complete(self) -> None:
-        """Finish `take_over`, also after a process was killed during it. The trunk's file shows that all are there."""
+        """Finish `take_over`, also after a process was killed in it. The trunk's file is moved last."""
         folder = self.folder / COMING
         with os_errors(f"{self.folder} cannot be written"):
             if (folder / TRUNK).exists():
@@ -363,15 +372,15 @@ class SubgameStore:
         return sum(file.stat().st_size for file in self.folder.glob(FILES))
 
     def copy_to(self, folder: Path, game: str) -> None:
-        """Give all files to another folder as they are now: by links where the disk has them, else by copies.
+        """Give all current files to another folder: as hard links if the file system allows it, otherwise as copies.
 
-        The folder says that it is for the game with the fingerprint `game`, whose payoffs may be others.
+        The other folder is described as belonging to the game with fingerprint `game`, which may have other payoffs.
         """
         self.describe(folder, game)
         copy_files(sorted(self.folder.glob(FILES), key=_trunk_last), folder)
 
     def describe(self, folder: Path, game: str) -> None:
-        """Write to another folder that it holds subgames of this kind, for the game with the fingerprint `game`."""
+        """Describe another folder as one of such subgames, for the game with fingerprint `game`."""
         with os_errors(f"{folder} cannot be written"):
             write_text(folder / ABOUT, json.dumps(self.said | {"game": game, "subgames": self.count}))
 
@@ -395,13 +404,13 @@ class SubgameStore:
         return self._found(f"{number}-{player + 1}.zst")
 
     def _found(self, name: str) -> Path:
-        """Return the path to read a file from: the folder, or the folder of files that are still to be moved."""
+        """Return the path to read a file from: `COMING` if the file still waits there to be moved, else the folder."""
         if self._moving and (coming := self.folder / COMING / name).exists():
             return coming
         return self.folder / name
 
     def _write(self, file: Path, content: PackedFile) -> None:
-        """Replace a file in one step: a reader finds the old one or the new one, whole."""
+        """Replace a file in one step: a reader finds either the old or the new content, complete."""
         draft = file.with_name(f".{file.name}")
         with os_errors(f"{file} cannot be written"):
             try:
@@ -411,7 +420,7 @@ class SubgameStore:
                     os.fsync(out.fileno())
             except OSError:
                 with suppress(OSError):
-                    draft.unlink()  # a full disk has room again for what is there
+                    draft.unlink()  # frees space on a full disk
                 raise
             draft.replace(file)
 
@@ -440,7 +449,7 @@ class SubgameStore:
 
 
 class PackedFile(NamedTuple):
-    """A file that is to be written."""
+    """Content of a file to be written, with its checksum."""
 
     pieces: list[bytes]
     checksum: int
@@ -452,22 +461,22 @@ def _packed_file(name: str, kept: KeptNumbers) -> PackedFile:
     first = np.array([kept.passes, *values.shape, values.itemsize, kept.begun], HEAD).tobytes()
     pieces = ZstdCompressor(LEVEL).compress(first + values.tobytes()), *kept.packed
     body = [np.array([len(pieces), *map(len, pieces)], HEAD).tobytes(), *pieces]
-    check = crc32(name.encode())  # so that no file can be taken for another one
+    check = crc32(name.encode())  # so that files cannot be mistaken for each other
     for piece in body:
         check = crc32(piece, check)
     return PackedFile([MARK, np.array([check], HEAD).tobytes(), *body], check)
 
 
 def _format(data: bytes) -> int:
-    """The format of a file; ValueError where it is none of ours."""
+    """Return the format number of a file. Raises ValueError if the file is not one of subgames."""
     found = next((number for number, mark in MARKS.items() if data.startswith(mark)), None)
     if found is None:
-        raise ValueError("it does not begin as files of subgames do")
+        raise ValueError("it does not begin like a file of subgames")
     return found
 
 
 def _head(data: BinaryIO) -> FileHead:
-    """What a file says of itself, of which no more is read than it takes."""
+    """Read the header of a file, and nothing else."""
     words = WORDS[_format(data.read(len(MARK)))]
     check, count = np.frombuffer(data.read(16), HEAD).tolist()
     data.seek(8 * count, os.SEEK_CUR)
@@ -476,12 +485,12 @@ def _head(data: BinaryIO) -> FileHead:
 
 
 def _trunk_last(file: Path) -> bool:
-    """Sort key of files to be moved. The trunk's file comes last: it shows that all others are there."""
+    """Sort key of files to be moved. The trunk's file comes last: its presence shows that all others are complete."""
     return file.name == TRUNK
 
 
 def copy_files(files: Iterable[Path], folder: Path) -> None:
-    """Give files to a folder, in place of those of their names: by links where the disk has them, else by copies."""
+    """Give files to a folder, replacing files of the same names: as hard links if possible, otherwise as copies."""
     with os_errors(f"{folder} cannot be written"):
         for file in files:
             draft = folder / f".{file.name}"
@@ -496,7 +505,7 @@ def copy_files(files: Iterable[Path], folder: Path) -> None:
 
 
 def require_about(folder: Path, wanted: dict[str, Any]) -> None:
-    """Raise RunError where a folder of subgames is of another game, scale or format than is wanted."""
+    """Raise RunError if a folder of subgames has another game, scale or format than `wanted`."""
     said = _about(folder)
     for what, value in wanted.items():
         if said.get(what) != value:
@@ -506,31 +515,36 @@ def require_about(folder: Path, wanted: dict[str, Any]) -> None:
 
 
 def _about(folder: Path) -> dict[str, Any]:
-    """What a folder says about itself."""
+    """Read the description of a folder from `ABOUT`."""
     with os_errors(f"{folder / ABOUT} cannot be read"):
         text = (folder / ABOUT).read_bytes()
     try:
         said = json.loads(text)
         found = {what: said[what] for what in ("format", "game", "scale", "average")}
         found |= {"written": found["format"], "format": FORMAT if found["format"] in MARKS else found["format"]}
-        return found | {"subgames": int(said.get("subgames", 0))}  # those of kilt 0.1.0 do not say
+        return found | {"subgames": int(said.get("subgames", 0))}  # kilt 0.1.0 did not record it
     except (ValueError, TypeError, LookupError, RecursionError) as error:
         raise _damaged(folder / ABOUT, error) from error
 
 
 def require_whole(folder: Path, run: str | None = None, least: int = 0, trunk: str | None = None) -> None:
-    """Read all files of a folder of subgames; RunError says which are damaged or missing, and of which subgames.
+    """Read all files of a folder of subgames.
 
     Parameters
     ----------
     folder : Path
-        Of a run, which may be at work, or of a strategy.
+        Folder of a run, which may be in progress, or of a saved strategy.
     run : str, optional
-        The id of the run that the folder belongs to. Left out: that of any.
+        The id of the run that the folder belongs to. Default: accept any run.
     least : int
         Passes that were complete at the checkpoint of the run.
     trunk : str, optional
-        Where these are files of a strategy: what its manifest says of that of the trunk; empty where it says nothing.
+        For a saved strategy: the checksum of the trunk's file according to its manifest; empty if there is none.
+
+    Raises
+    ------
+    RunError
+        If a file is damaged or missing. The message names the subgame.
     """
     said = _about(folder)
     require_about(folder, {"format": FORMAT})
@@ -546,7 +560,7 @@ def require_whole(folder: Path, run: str | None = None, least: int = 0, trunk: s
                     break
                 except KiltError as error:
                     before, passes = passes, store.read_trunk().passes
-                    if attempt and passes == before:  # no process is at work on it
+                    if attempt and passes == before:  # no other process is writing to the folder
                         faults.append(str(error))
                         break
     if faults:
@@ -557,5 +571,5 @@ def _damaged(file: Path, error: Exception | str) -> RunError:
     number, _, player = file.stem.partition("-")
     where = f", player {player} of subgame {number}," if player else ""
     return RunError(
-        f"{file}{where} is damaged ({error}): copy it from where it is whole, or begin again in another folder"
+        f"{file}{where} is damaged ({error}): restore it from an undamaged copy, or start again in another folder"
     )

@@ -1,4 +1,4 @@
-"""Strategies whose subgames are on disk, and games for which they are made: see `disk`."""
+"""Strategies whose subgames are on disk, and the problems that such strategies solve: see `disk`."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ from kilt.tree.judged import excess
 from kilt.tree.vector import Walk
 from kilt.tree.vector_arrays import FOLLOW, RESPOND, Table, TableLayout
 
-KEPT = 256 << 20  # bytes of subgames that stay unpacked, for whoever looks at some decisions: one at least
-FILES = "subgames"  # in the manifest of a strategy: the checksum of the trunk's file, which has those of all others
-AVERAGE_SCALE = 2.0**16  # whole numbers to an iteration, in averages
+KEPT = 256 << 20  # bytes of unpacked subgames in the cache of single decisions; at least one subgame
+FILES = "subgames"  # key in a strategy's manifest: checksum of the trunk's file
+AVERAGE_SCALE = 2.0**16  # integers per iteration, in averages
 
 
 @dataclass(frozen=True)
 class DiskStrategy:
-    """A strategy for both players whose subgames are on disk: what `DiskTables` has found.
+    """A strategy for both players whose subgames are on disk: the result of `DiskTables`.
 
     Attributes
     ----------
     subgames : Subgames
-        The game.
+        The game, cut into subgames.
     store : SubgameStore
-        Where the subgames are.
+        The files of the subgames.
     passes : int
-        Passes that are complete. Files of a later pass are read as they are: see `DiskTables.interrupted`.
+        Number of complete passes. Files of a later pass are read unchanged: see `DiskTables.interrupted`.
     trunk : ndarray, shape (rows, hands)
         Weights of the actions of the trunk.
     averaged : bool
-        Whether it is the average of all iterations, or the strategy of the last one.
+        Whether this is the average over all iterations, or the strategy of the last one.
     rule : Rule
-        What is done to its probabilities where subgames are read; those of the trunk are as they are: see `processed`.
+        Post-processing that is applied when subgames are read; the trunk's weights are final: see `processed`.
     walked : callable, optional
-        What does `walk` somewhere else, where the subgames are there.
+        Replaces `walk` if the subgames are on other machines, and runs there.
     """
 
     subgames: Subgames
@@ -62,9 +62,10 @@ class DiskStrategy:
     _under: dict[str, DiskStrategy] = field(default_factory=dict, repr=False, compare=False)  # see `under`
 
     def __getitem__(self, rows: slice) -> Table:
-        """Rows of one decision in the table over (board, row) × hand: their subgame is unpacked, and kept for a while.
+        """Rows of one decision in the table over (board, row) × hand.
 
-        So whoever plays it, or looks at it place by place, has some subgames in memory at a time, 256 MB or one.
+        Reading a row unpacks its subgame. The last subgames, up to 256 MB or at least one, stay in memory for the next
+        look-ups.
         """
         if rows.stop <= len(self.trunk):
             return self.trunk[rows]
@@ -79,18 +80,18 @@ class DiskStrategy:
         return lru_cache(maxsize=max(1, KEPT // size))(self.subgame)
 
     def under(self, subgames: Subgames) -> DiskStrategy:
-        """The strategy with other payoffs: those of a game that has the same tree, cut in the same way."""
+        """Return the strategy for a game with other payoffs but the same tree, cut in the same way."""
         if subgames is self.subgames:
             return self
         if not np.array_equal(subgames.cuts, self.subgames.cuts):
             raise RunError(f"{self.store.folder} is cut into other subgames than {subgames.game.game.name} is here")
         key = subgames.fingerprint
-        if key not in self._under:  # what was measured of it is not measured again
+        if key not in self._under:  # keeps values that were computed for it
             self._under[key] = replace(self, subgames=subgames, _under={})
         return self._under[key]
 
     def processed(self, rule: Rule) -> DiskStrategy:
-        """The strategy after post-processing."""
+        """Return the strategy after post-processing."""
         cut, trunk = self.subgames, self.trunk.copy()
         boards = np.diff(cut.game.tree.board_start)
         boards[cut.trunk_rounds :] = 0
@@ -98,26 +99,26 @@ class DiskStrategy:
         return replace(self, trunk=trunk, rule=rule, _under={})
 
     def response_values(self) -> tuple[float, float]:
-        """What a best response to the strategy wins in seats 0 and 1, in chips per game."""
+        """Value of a best response to the strategy in seats 0 and 1, in chips per game."""
         return self._worth[2], self._worth[3]
 
     def expected_values(self) -> tuple[float, float]:
-        """What players 0 and 1 win when both follow the strategy, in chips per game."""
+        """Expected winnings of players 0 and 1 when both follow the strategy, in chips per game."""
         return self._worth[0], self._worth[1]
 
     def exploitability(self) -> float:
-        """What best responses win more than the strategy itself, mean over both seats, in chips per game."""
+        """Mean over both seats of a best response's gain over the strategy itself, in chips per game."""
         first, second, *responses = self._worth
         return excess(responses, (first, second) if self.subgames.game.uneven else ())
 
     def value_bounds(self) -> tuple[float, float]:
-        """Bounds on what player 0 wins in an equilibrium, in chips per game: what best responses leave to either."""
+        """Lower and upper bound of the game value for player 0 in chips per game, from both best responses."""
         first, second = self.response_values()
         return -second, first
 
     @cached_property
     def _worth(self) -> tuple[float, float, float, float]:
-        """What is won by following in both seats, and by responding, from one pass over all subgames."""
+        """Values of following the strategy and of best responses, in both seats, from one pass over all subgames."""
         game, cut = self.subgames.game, self.subgames
         walks = self._walks(self.trunk, cut.layouts())
         values = np.zeros((len(walks), cut.opened, game.shape[1]))
@@ -128,13 +129,13 @@ class DiskStrategy:
         return followed[0], -followed[0] if len(followed) == 1 else followed[1], first, second
 
     def _walks(self, table: Table, layouts: tuple[TableLayout, TableLayout]) -> list[Walk]:
-        """The walks that tell what is won: following in one seat, or in both, and responding."""
+        """Walks that compute values: following the strategy in one seat or in both, and best responses."""
         seats = (0, 1) if self.subgames.game.uneven else (0,)
         todo = [(seat, FOLLOW) for seat in seats] + [(seat, RESPOND) for seat in (0, 1)]
         return [Walk(seat, (task,), table, table, layouts[seat], layouts[1 - seat]) for seat, task in todo]
 
     def walk(self, numbers: Iterable[int] | None = None) -> Iterator[Values]:
-        """[walk, chance node of the trunk, hand] what subgames are worth, all or those of some `numbers`, in order."""
+        """Yield the values of all subgames, or of `numbers`, in order: [walk, chance node of the trunk, hand]."""
         game, trunk = self.subgames.game, self.subgames.trunk_rounds
 
         def respond(subgame: LoadedSubgame) -> Values:
@@ -154,11 +155,11 @@ class DiskStrategy:
         return found
 
     def subgame(self, number: int) -> LoadedSubgame:
-        """A subgame by itself, in memory of its own."""
+        """Read a subgame into newly allocated memory."""
         return self.read(number, self.subgames.scratch())
 
     def table(self) -> Table:
-        """The weights as one table over (board, row) × hand, for games whose table fits into memory."""
+        """Return the weights as one table over (board, row) × hand, for games whose table fits into memory."""
         tree, whole = self.subgames.game.tree, self.subgames.game.table(self.subgames.dtype)
         hands = whole.shape[1]
         whole[: len(self.trunk)] = self.trunk
@@ -177,10 +178,10 @@ class DiskStrategy:
 
 @dataclass(frozen=True)
 class DiskProblem(VectorProblem):
-    """A game on its public tree whose strategies are in subgames on disk: `DiskStrategy` in place of tables."""
+    """A game on its public tree with `DiskStrategy` in place of strategy tables."""
 
     form = DISK
-    engine: Engine | None = None  # whose workers have the subgames on their disks; None: they are on that of the run
+    engine: Engine | None = None  # its workers have the subgames on their disks; None: they are in the run's folder
     workers: int = 1
 
     @cached_property
@@ -190,15 +191,15 @@ class DiskProblem(VectorProblem):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short name for the rules, and for the way the game is cut."""
+        """Short hash of the rules and of the cut into subgames."""
         return artifact.fingerprint(super().fingerprint, self.subgames.fingerprint)
 
     def uniform(self) -> Array:
-        """There is no such table: a strategy is one that was solved for."""
+        """Not available. Raises RunError: a strategy on disk exists only as the result of a run."""
         raise RunError(f"{self.name} is in subgames on disk: give the strategy of a run")
 
     def save(self, path: Path, strategy: Any, **figures: Any) -> None:
-        """Give the files of a `DiskStrategy` to a folder of its own: they are shared until they change."""
+        """Save a `DiskStrategy` in a new folder. Its files are shared with the run's until either changes them."""
         assert isinstance(strategy, DiskStrategy)
         strategy = strategy.under(self.subgames)
         inputs, said = {"game": self.fingerprint}, {"game": self.name, "average": strategy.averaged}
@@ -209,7 +210,7 @@ class DiskProblem(VectorProblem):
             new.figures.update(figures)
 
     def load(self, path: Path) -> tuple[Any, dict[str, Any]]:
-        """A `DiskStrategy` that was saved for these very rules, and the figures beside it."""
+        """Return a saved `DiskStrategy` and its figures. Raises an error if it was made for other rules."""
         found = artifact.read(path, IN_SUBGAMES, remedy=REMEDY)
         with artifact.understood(path, REMEDY):
             said = found.parameters["game"], found.inputs["game"]
@@ -236,7 +237,7 @@ def read_subgame(
     table = tables.regret[: int(layouts[0].start[-1])]
     cut.clear(table)
     table[: cut.lead_rows] = cut.lead(number, trunk)
-    for player in (0, 1):  # the average of a player is kept beside the other's regrets
+    for player in (0, 1):  # a player's average is in the file of the other's regrets
         kept = 1 - player if averaged else player
         found = store.open(number, kept, passes)
         unpack_rows(cut, store, number, kept, player, found, layouts[player], table, averaged=averaged)
@@ -255,7 +256,7 @@ def unpack_rows(
     *,
     averaged: bool,
 ) -> None:
-    """Write the numbers of a player, which the file of player `kept` has, to their rows of a table."""
+    """Unpack a player's numbers from the file of player `kept` into rows of a table."""
     parts, numbers = cut.rows_of(player, number, layout)
     if not found.packed:
         for part in parts:

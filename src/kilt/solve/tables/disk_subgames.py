@@ -1,4 +1,4 @@
-"""A public tree cut into a trunk and subgames, through which memory streams: see `disk`."""
+"""A public tree cut into a trunk and subgames, which are streamed through memory: see `disk`."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ from kilt.tree.parts import BettingPart, flop_tree
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import DECISION, Table, TableLayout, VectorTree
 
-Values = FloatArray  # [chance node of the trunk, hand] what a subgame is worth
+Values = FloatArray  # [chance node of the trunk, hand] values of a subgame
 
-FINENESS = 18  # bits of the largest regret that one walk can find; 13 more are left for sums of them
-SIZE = 64 << 20  # bytes of the table of a subgame, at most about: few enough that a dozen fit anywhere
-MOST_TRUNK = 2  # rounds of the trunk
-FEWEST = 32  # subgames that a small game is cut into, about: enough to overlap reading, walking and writing
-PER_NUMBER = pace("disk", "pass")  # seconds of a pass for a number of the tables: the walk, and packing beside it
+FINENESS = 18  # bits of the largest regret of one walk; 13 more bits are left for sums
+SIZE = 64 << 20  # approximate limit of a subgame's table in bytes: a dozen fit into any memory
+MOST_TRUNK = 2  # largest number of rounds of the trunk
+FEWEST = 32  # approximate number of subgames of a small game: enough to overlap reading, walking and writing
+PER_NUMBER = pace("disk", "pass")  # seconds per number of the tables in a pass: the walk, with packing in parallel
 
 
 class LoadedSubgame(NamedTuple):
-    """A subgame as it is walked: a part of the tree, and its tables, in which the rows of the trunk come first."""
+    """A subgame in memory: its part of the tree, and its tables, in which the trunk's rows come first."""
 
     number: int
     tree: VectorTree
     layouts: tuple[TableLayout, TableLayout]  # of each player's tables
     regret: Table
-    average: Table  # sums of strategies; `regret` where there are none
-    sums: Table  # what a walk adds up for buckets: see `PlayerTables`
+    average: Table  # sums of strategies; `regret` if there is no average
+    sums: Table  # scratch for sums over the hands of buckets: see `PlayerTables`
 
 
 class SubgameMemory(NamedTuple):
-    """Memory for a subgame: fields as in `LoadedSubgame`."""
+    """Scratch memory for a subgame, with fields as in `LoadedSubgame`."""
 
     regret: Table
     average: Table
@@ -64,15 +64,21 @@ class Subgames:
     Parameters
     ----------
     game : VectorGame
-        Of two rounds or more. Its threads work on subgames side by side.
+        A game of at least two rounds. Its threads process subgames in parallel.
     dtype : data type
-        Of the numbers in walks.
+        Type of the numbers in walks.
     size : int, optional
-        Bytes of a subgame's table, about. Left out: a 32nd of the game's table where flops are cut apart, and 64 MB at
-        most. A flop whose table is larger is cut by the betting before it; where that does not do, the trunk has two
-        rounds, and a subgame is a flop with the betting of both, one way at least [Johanson16 chapter 9].
+        Approximate size of a subgame's table in bytes. Default: a 32nd of the game's table if a subgame can hold
+        several flops, but at most 64 MB. A flop whose table is larger is cut by the betting before it. If that is not
+        enough, the trunk has two rounds, and a subgame is a flop with at least one betting sequence of both rounds
+        [Johanson16 chapter 9].
     trunk : int, optional
-        Number of rounds of the trunk, 1 or 2. Left out: as many as it takes.
+        Number of rounds of the trunk, 1 or 2. Default: as few as possible.
+
+    Raises
+    ------
+    GameError
+        If the game has only one round, or too few rounds for `trunk`.
     """
 
     def __init__(
@@ -84,7 +90,7 @@ class Subgames:
     ) -> None:
         tree = game.tree
         if len(tree.rows) < 2:
-            raise GameError(f"{game.game.name} has one round, and so no subgames: use cfr+")
+            raise GameError(f"{game.game.name} has only one round, and therefore no subgames: use cfr+")
         if not tree.rows[1:].all():
             raise GameError(f"{game.game.name} was opened without tables by board, which subgames are made of")
         self.game, self.dtype, self.size = game, data_type(dtype), size
@@ -95,14 +101,16 @@ class Subgames:
             raise GameError(f"the trunk is {trunk} rounds; {game.game.name} has {len(tree.rows)}: use 1 to {deepest}")
         rows = _rows_apart(tree, self.trunk_rounds)
         self.trunk_rows = int(tree.table_start[self.trunk_rounds])
-        self.lead_rows = int(tree.rows[: self.trunk_rounds].sum())  # of these, before those of a subgame in its table
+        # trunk rows that precede those of a subgame in its table
+        self.lead_rows = int(tree.rows[: self.trunk_rounds].sum())
         self.entries = rows.shape[1]  # chance nodes at the end of the trunk, on each board of its last round
-        self.opened = self.entries * int(np.diff(tree.board_start)[self.trunk_rounds - 1])  # of all of these
-        # [subgame, 4] from which flop to which, and from which of the trunk's chance nodes to which
+        self.opened = self.entries * int(np.diff(tree.board_start)[self.trunk_rounds - 1])  # on all boards
+        # [subgame, 4] first and end flop, first and end chance node of the trunk
         self.cuts = _cuts(row * rows, size, together=self.trunk_rounds == 1)
         self.count = len(self.cuts)
-        self.sizes = np.array([rows[a:b, c:d].sum() for a, b, c, d in self.cuts.tolist()])  # [subgame] rows of its own
-        self.rows = self.lead_rows + int(self.sizes.max())  # of the largest table
+        # [subgame] rows without the trunk's
+        self.sizes = np.array([rows[a:b, c:d].sum() for a, b, c, d in self.cuts.tolist()])
+        self.rows = self.lead_rows + int(self.sizes.max())  # of the largest subgame's table
         self._own_rows = [_rows_of_player(tree, player) for player in (0, 1)]
         known, self._symmetry = np.unique(tree.symmetry, return_inverse=True)
         permutations = [[p for p in range(len(tree.moved)) if mask >> p & 1] for mask in known.tolist()]
@@ -117,14 +125,14 @@ class Subgames:
 
     @property
     def width(self) -> int:
-        """Columns of tables: hands."""
+        """Columns of tables: one for each hand."""
         return self.game.shape[1]
 
     @property
     def fingerprint(self) -> str:
-        """A short name for the game and the way it is cut."""
+        """Short hash of the game and of the cut into subgames."""
         tree = self.game.tree
-        # The first form is that of versions in which nothing but flops was cut apart.
+        # Without cuts by betting, the hash is that of earlier versions, which cut by flops alone.
         flops = np.append(self.cuts[:, 0], self.cuts[-1, 1])
         way = (self.cuts, np.array(self.trunk_rounds)) if self.by_betting else (flops,)
         parts = tree.nodes.kind, tree.nodes.stake, tree.board, tree.prior, *way
@@ -132,60 +140,60 @@ class Subgames:
 
     @property
     def by_betting(self) -> bool:
-        """Whether subgames are cut apart by the betting of the trunk too."""
+        """Whether subgames are also separated by the betting of the trunk."""
         return bool((self.cuts[:, 3] - self.cuts[:, 2] < self.entries).any()) or self.trunk_rounds > 1
 
     @cached_property
     def _hands(self) -> IntArray:
-        """[board] Hands that are apart."""
+        """Number of distinct hands on each board, [board]; hands that are equal up to suits count once."""
         hands = np.zeros(len(self._held), np.int64)
         count_hands(self._alike, self._symmetry, self._bits, self._held, hands)
         return hands
 
     @property
     def numbers(self) -> int:
-        """Numbers that are kept of all subgames: one for each action, board and hand, those alike by suits once."""
+        """Total count of stored numbers: one for each action, board and distinct hand."""
         tree = self.game.tree
         hands = np.add.reduceat(self._hands, tree.board_start[:-1])
         return int(sum((hands * tree.rows)[self.trunk_rounds :]))
 
     @property
     def default_scale(self) -> float:
-        """Whole numbers to a chip, such that the largest regret that one walk can find has `FINENESS` bits."""
+        """Integers per chip, such that the largest possible regret of one walk has `FINENESS` bits."""
         tree = self.game.tree
         most = max(np.abs(tree.nodes.stake).max(), np.abs(tree.dice.called).max())
         return 2.0 ** (FINENESS - ceil(log2(2 * most * tree.prior.sum(axis=1).max())))
 
     @cached_property
     def abreast(self) -> int:
-        """Subgames in memory at a time: as many as threads want, fewer where half of the memory holds fewer, or one."""
+        """Number of subgames in memory at once: as many as keep all threads busy and fit into half of the memory."""
         one = self.memory_of(1) - self.memory_of(0)
         room = machine.available_memory() // 2 - self.memory_of(0)
         return min(subgames_abreast(self.game.threads), max(1, room // one))
 
     @property
     def memory(self) -> int:
-        """Bytes of the trunk and of the subgames in memory at a time, of regrets alone: see `memory_of`."""
+        """Bytes of the trunk and of the subgames in memory at once, with regrets only: see `memory_of`."""
         return self.memory_of(self.abreast)
 
     def memory_of(self, abreast: int) -> int:
-        """Bytes of the trunk and its values, of some subgames and of what is packed of them; of regrets alone."""
+        """Bytes of the trunk with its values, and of `abreast` subgames with their packed data; regrets only."""
         rows, values = 2 * abreast * self.rows + self.trunk_rows, self.opened * self.game.shape[1]
         return int(rows * self.width * self.dtype.itemsize + 8 * values)
 
     @property
     def seconds(self) -> float:
-        """What an iteration takes, about, by the numbers of the tables and the game's threads."""
+        """Estimated seconds of an iteration, from the size of the tables and the number of threads."""
         return 2 * PER_NUMBER * self.game.shape[0] * self.game.shape[1] / self.game.threads
 
     def opens(self, number: int) -> slice:
-        """The chance nodes of the trunk that lead to a subgame, among those of all boards of its last round."""
+        """Chance nodes of the trunk that lead to a subgame, as a slice of those on all boards of its last round."""
         flop, _, begin, end = self.cuts[number].tolist()
         before = flop * self.entries if self.trunk_rounds > 1 else 0
         return slice(before + begin, before + end)
 
     def lead(self, number: int, trunk: Table) -> Table:
-        """The rows of the trunk's table that come before those of a subgame in its own: those of its boards."""
+        """Rows of the trunk's table that precede a subgame's rows: those of the trunk on the subgame's boards."""
         tree, flop = self.game.tree, int(self.cuts[number, 0])
         if self.trunk_rounds == 1:
             return trunk
@@ -193,7 +201,7 @@ class Subgames:
         return np.concatenate([trunk[: tree.rows[0]], trunk[first : first + tree.rows[1]]])
 
     def betting(self, number: int) -> BettingPart:
-        """The betting that leads to a subgame, and goes on there."""
+        """The betting that leads to a subgame, and the betting inside."""
         return self._betting(*self.cuts[number, 2:].tolist())
 
     @cached_property
@@ -201,11 +209,14 @@ class Subgames:
         return lru_cache(maxsize=1024)(partial(BettingPart.of, self.game.tree, self.trunk_rounds))
 
     def part(self, number: int) -> VectorTree:
-        """The part of the tree that is a subgame, with the trunk before it."""
+        """The part of the tree that belongs to a subgame, including the trunk that leads to it."""
         return self.betting(number).within(flop_tree(self.game.tree, *self.cuts[number, :2].tolist()))
 
     def layouts(self, number: int | None = None, part: VectorTree | None = None) -> tuple[TableLayout, TableLayout]:
-        """The layouts of both players' tables in a subgame, which is a `part` of the tree; left out: in the trunk."""
+        """Return the layouts of both players' tables in a subgame, which is a `part` of the tree.
+
+        Default: the trunk.
+        """
         tree = part or self.game.tree
         boards = np.diff(tree.board_start)
         if part is None:
@@ -215,20 +226,20 @@ class Subgames:
         return layout, layout
 
     def bucket_rows(self, player: int, number: int, layout: TableLayout) -> IntArray:
-        """The rows of a player's decisions in the table of a subgame, where players see buckets; none here."""
+        """Rows of a player's decisions in a subgame's table if players see buckets; empty in this class."""
         return np.empty(0, np.int64)
 
     def rows_in(self, player: int, number: int, round_: int) -> IntArray:
-        """The rows of a player's decisions in a round of a subgame, among those that a board has there."""
+        """Rows of a player's decisions in a round of a subgame, as indices within a board."""
         begin, end = self.betting(number).rows[round_].tolist()
         rows: IntArray = self._own_rows[player][round_]
         first, last = np.searchsorted(rows, [begin, end])
         return np.asarray(rows[first:last] - begin)
 
     def place_of(self, row: int) -> tuple[int, int, int]:
-        """Where a row of the table over (board, row) × hand is: its subgame, and its round and row of that round there.
+        """Locate a row of the table over (board, row) × hand: its subgame, its round, and its row in that round there.
 
-        It has to be one of a round after the trunk.
+        The row must belong to a round after the trunk.
         """
         tree = self.game.tree
         r = int(np.searchsorted(tree.table_start, row, side="right")) - 1
@@ -247,10 +258,10 @@ class Subgames:
         return number, r, (board + int(tree.board_start[r]) - opening) * (end - begin) + within - begin
 
     def clear(self, table: Table) -> None:
-        """Write 0 to scratch memory where no number of a file belongs: nowhere, since all hands are written to."""
+        """Set scratch memory that files do not overwrite to 0: none in this class, since files cover all hands."""
 
     def rows_of(self, player: int, number: int, layout: TableLayout) -> tuple[list[PartRows], int]:
-        """Where the numbers of a player in a subgame stand in its table, and how many they are."""
+        """Return which rows of a subgame's table store a player's numbers, and how many numbers these are."""
         tree, found, numbers = self.game.tree, [], 0
         low, high = (tree.board_start[1] + self.cuts[number, :2]).tolist()
         for r in range(1, len(tree.rows)):
@@ -279,7 +290,7 @@ class Subgames:
         return found, numbers
 
     def _strengths(self, board_size: int) -> tuple[HandTables, Ranking]:
-        """What tells how strong hands are on boards of some size, and room to rank them."""
+        """Tables for hand strengths on boards of some size, and scratch memory to rank hands."""
         game = self.game.game
         deck, hole_cards = (game.deck, game.rules.hole_cards) if isinstance(game, Holdem) else (FULL, 2)
         ranking = room_to_rank(deck, hole_cards, board_size, len(self.game.tree.deck.bits))
@@ -292,23 +303,28 @@ class Subgames:
         write: Callable[[LoadedSubgame, Values], None] | None = None,
         numbers: Iterable[int] | None = None,
     ) -> Iterator[Values]:
-        """Work on all subgames, or on some; what they are worth, in their order.
+        """Process all subgames, or `numbers`, and yield the values of each in order.
 
         Parameters
         ----------
         read : callable
-            Called with the number of a subgame and scratch memory, in threads beside the walks. What it is worth, where
-            that is known already: then there is neither a walk nor anything to write.
+            Called with the number of a subgame and scratch memory, in separate threads. Returns the loaded subgame; or
+            its values if they are already known, and then neither `walk` nor `write` is called.
         walk : callable
-            Called on as many threads as the game has.
+            Called with the loaded subgame, on as many threads as the game has. Returns the subgame's values.
         write : callable, optional
-            Called with the subgame and what the walk has found, in threads beside the walks.
+            Called with the subgame and its values, in separate threads.
         numbers : iterable of int, optional
-            The subgames. Left out: all.
+            Numbers of the subgames. Default: all.
+
+        Yields
+        ------
+        ndarray, shape (chance nodes of the trunk, hands)
+            Values of a subgame.
         """
         threads = self.game.threads
         with ExitStack() as pools:
-            # Whoever writes waits for the disk, and meanwhile another one packs.
+            # Two writers per thread: while one waits for the disk, the other packs.
             workers = (pools.enter_context(ThreadPoolExecutor(share * threads)) for share in (1, 1, 2))
             readers, walkers, writers = workers
             waiting: deque[Future[Values]] = deque()
@@ -322,7 +338,7 @@ class Subgames:
                 while waiting:
                     yield waiting.popleft().result()
             finally:
-                if waiting:  # something went wrong: tables that are on their way do not come back
+                if waiting:  # after an error, scratch tables in use are not returned to the queue
                     self._tables, self._made = SimpleQueue(), 0
                 for future in waiting:
                     future.cancel()
@@ -336,7 +352,7 @@ class Subgames:
         coming: Future[_Coming],
         walked: Future[Values],
     ) -> Values:
-        """Write a subgame when it has been walked, and give its tables to others."""
+        """Write a subgame when its walk has finished, and release its scratch memory."""
         tables, subgame = coming.result()
         values = walked.result()
         if write and isinstance(subgame, LoadedSubgame):
@@ -345,24 +361,24 @@ class Subgames:
         return values
 
     def _scratch(self) -> SubgameMemory:
-        """Memory that nobody has any more, or new one."""
+        """Return free scratch memory, or allocate some."""
         if self._tables.empty() and self._made < self.abreast:
             self._made += 1
             return self.scratch()
         return self._tables.get()
 
     def scratch(self) -> SubgameMemory:
-        """New memory for a subgame; what is not touched of it costs nothing."""
+        """Allocate memory for a subgame; pages that are never written to cost nothing."""
         shape = self.rows, self.width
         return SubgameMemory(np.empty(shape, self.dtype), np.empty(shape, self.dtype), self.sums(self.rows))
 
     def sums(self, rows: int) -> Table:
-        """New memory for what a walk adds up for buckets in a table of some rows; none here."""
+        """Scratch memory for sums over the hands of buckets, for a table with `rows` rows; empty in this class."""
         return np.zeros((0, 0, 0), self.dtype)
 
 
 def subgames_abreast(threads: int) -> int:
-    """Subgames in memory at a time: for each thread one that is read, one that is walked, and two to be written."""
+    """Number of subgames in memory at once: for each thread one being read, one being walked, and two being written."""
     return 4 * threads + 1
 
 
@@ -372,13 +388,13 @@ class _Coming(NamedTuple):
 
 
 def _walk(walk: Callable[[LoadedSubgame], Values], coming: Future[_Coming]) -> Values:
-    """Walk a subgame as soon as it is there."""
+    """Walk a subgame as soon as it has been read."""
     subgame = coming.result().subgame
     return walk(subgame) if isinstance(subgame, LoadedSubgame) else subgame
 
 
 def _rows_apart(tree: VectorTree, trunk: int) -> IntArray:
-    """[flop, chance node at the end of the trunk] rows of the tables of all that follows both, after the trunk."""
+    """Table rows below each flop and chance node of the trunk, without the trunk's: [flop, chance node]."""
     edges = np.arange(tree.board_start[1], tree.board_start[2] + 1)
     betting = [BettingPart.of(tree, trunk, entry, entry + 1).rows for entry in range(np.diff(tree.entry_start)[trunk])]
     own, total = np.diff(betting, axis=2)[:, :, 0], np.zeros((len(edges) - 1, len(betting)), np.int64)
@@ -390,10 +406,10 @@ def _rows_apart(tree: VectorTree, trunk: int) -> IntArray:
 
 
 def _cuts(sizes: IntArray, size: int | None, *, together: bool) -> IntArray:
-    """[subgame, 4] from which flop to which, and from which of the trunk's chance nodes to which, a subgame is.
+    """Cut the game into subgames, [subgame, 4]: first and end flop, first and end chance node of the trunk.
 
-    `sizes` [flop, chance node] are bytes of tables. Several flops are a subgame where they may be `together`, and none
-    is too large.
+    `sizes` [flop, chance node] are the tables' bytes. A subgame may hold several flops if `together` is True and no
+    flop is too large.
     """
     flops, most = sizes.sum(axis=1), size or SIZE
     if together and flops.max() <= most:
@@ -403,13 +419,13 @@ def _cuts(sizes: IntArray, size: int | None, *, together: bool) -> IntArray:
 
 
 def in_a_row(sizes: IntArray, size: int) -> list[tuple[int, int]]:
-    """From which place to which sizes add up to a size, about, or are one that is larger."""
+    """Split consecutive sizes into runs that sum to about `size`, or are a single larger one; (begin, end) of each."""
     first = np.unique(np.cumsum(sizes) // size, return_index=True)[1].tolist()
     return list(pairwise([*first, len(sizes)]))
 
 
 def _rows_of_player(tree: VectorTree, player: int) -> list[IntArray]:
-    """[round] the rows of a player's actions among those of a board."""
+    """Rows of a player's actions within a board, for each round."""
     nodes, found = tree.nodes, list[IntArray]()
     for first, last in pairwise(tree.entry_start.tolist()):
         rows = list[int]()

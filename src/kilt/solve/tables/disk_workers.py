@@ -1,14 +1,14 @@
-"""Tables on the disks of workers of an engine, each of whom has some of the subgames [Johanson16 chapter 9].
+"""Tables on the disks of workers of an engine, each of which has some of the subgames [Johanson16 chapter 9].
 
-The trunk is on the head. Before a pass its strategy goes to all workers, and after it what each subgame is worth comes
-back; these are added up in the order of subgames, so that all numbers are those of one process, bit for bit. A worker
-keeps its files in a folder for temporary ones. At a checkpoint it gives them to the folder of the run, which all have
-to see and which is that of a run in one process.
+The head process holds the trunk. Before a pass it sends the trunk's strategy to all workers, and afterwards it receives
+the values of each subgame. It sums these in the order of subgames, so all results are the same to the bit as in a
+single process. A worker stores its files in a temporary folder. At a checkpoint it copies them to the folder of the
+run, which all workers must be able to reach, and which then looks like that of a run in one process.
 
-What a pass makes of a subgame depends on its files and on the strategy of the trunk alone. The head keeps the
-strategies that it has sent since the last checkpoint. When a worker is lost, a new one, or the others where there is no
-room for one, take its subgames from the checkpoint and work on them pass by pass, with these strategies; all others
-keep what they have.
+The effect of a pass on a subgame depends only on its files and on the trunk's strategy. The head keeps the strategies
+that it has sent since the last checkpoint. When a worker is lost, a new worker takes over its subgames (or the
+remaining workers do, if there is no room for a new one). It starts from the files of the checkpoint and repeats the
+passes with the stored strategies; all other subgames stay as they are on their workers.
 
 >>> from kilt.engines import LocalEngine
 >>> from kilt.games import load_game
@@ -61,10 +61,10 @@ from kilt.tree.rule import Discount
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import Table
 
-PREFIX = "kilt-worker-"  # of folders of workers
-NEW = 60.0  # seconds, in which a folder may not have been claimed yet
-IN_MEMORY = 64 << 20  # bytes of strategies of the trunk, until they go to disk
-LOSSES = 5  # of workers, one after another without an answer, until a run gives up
+PREFIX = "kilt-worker-"  # of the names of workers' folders
+NEW = 60.0  # seconds that a worker has to lock its new folder
+IN_MEMORY = 64 << 20  # bytes of stored trunk strategies above which they are moved to disk
+LOSSES = 5  # consecutive lost workers after which a run gives up
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -72,7 +72,7 @@ R = TypeVar("R")
 def _timed(
     work: Callable[Concatenate[SubgameWorker, Sequence[int], P], Iterable[R]],
 ) -> Callable[Concatenate[SubgameWorker, Sequence[int], P], tuple[list[R], float]]:
-    """What a worker says of each of some subgames, and the seconds that it takes."""
+    """Wrap a worker's generator: returns the results for some subgames as a list, and the seconds they took."""
 
     @wraps(work)
     def listed(
@@ -85,61 +85,61 @@ def _timed(
 
 
 class SubgameWorker:
-    """Some subgames on the disk of the machine that it lives on.
+    """A worker with some of the subgames on the disk of its machine.
 
     Parameters
     ----------
     make : callable
-        What cuts a game into subgames.
+        Cuts a game into subgames.
     game : Game
-        What is solved.
+        The game to solve.
     scale : float
-        Whole numbers to a chip.
+        Integers per chip.
     averaging : bool
-        Whether averages are kept too.
+        Whether to store averages too.
     """
 
     def __init__(self, make: Callable[[Game], Subgames], game: Game, scale: float, averaging: bool) -> None:
         self.make, self.cut = make, make(game)
-        self._means: SubgameShares | None = None  # where players see buckets, when it was asked for
+        self._means: SubgameShares | None = None  # created on demand, for players who see buckets
         folder = _own_folder()
         self.tables = DiskTables(self.cut, folder, scale=scale, averaging=averaging)
         self.tables.store.repeating = True
         self._leave = finalize(self, rmtree, folder, ignore_errors=True)
         self._held = ExitStack()
-        self._held.enter_context(self.tables.store.claimed())  # for as long as it lives
+        self._held.enter_context(self.tables.store.claimed())  # until the worker ends
 
     @cached_property
     def real(self) -> Subgames:
-        """The subgames with the payoffs of the rules."""
+        """The subgames with the payoffs of the original rules."""
         game = self.cut.game.game
         return self.make(game.real) if isinstance(game, TiltedGame) else self.cut
 
     @_timed
     def learn(self, numbers: Sequence[int], passes: int, trunk: Table, discount: Discount) -> Iterable[Values]:
-        """Let the player learn whose turn it is after some passes; what the subgames are worth.
+        """Run the pass after `passes` passes for its player; yield the values of the subgames.
 
-        A subgame that has been through the pass before is not worked on: what it was worth is in its file.
+        A subgame that has already finished this pass is not walked again: its values are in its file.
         """
         self.tables.passes, self.tables.trunk = passes, trunk
         return self.tables.walked(passes % 2, discount, numbers)
 
     @_timed
     def replay(self, numbers: Sequence[int], passes: int, trunk: Table, discount: Discount) -> Iterable[None]:
-        """Do what `learn` does, when the head knows already what the subgames are worth."""
+        """Repeat a pass like `learn`, without returning values: the head knows them already."""
         self.tables.passes, self.tables.trunk = passes, trunk
         return (None for _ in self.tables.walked(passes % 2, discount, numbers))
 
     @_timed
     def walk(self, numbers: Sequence[int], passes: int, trunk: Table, averaged: bool, real: bool) -> Iterable[Values]:
-        """What the subgames are worth to who follows the strategy and to who responds."""
+        """Yield the values of the subgames for players who follow the strategy and for best responses."""
         return DiskStrategy(self.real if real else self.cut, self.tables.store, passes, trunk, averaged).walk(numbers)
 
     @_timed
     def shares(
         self, numbers: Sequence[int], passes: int, trunk: Table, averaged: bool, cards: SharedCards
     ) -> Iterable[list[Array]]:
-        """What a blueprint has in the subgames, as `SubgameShares.of` gives it."""
+        """Yield the shares of a blueprint in the subgames, as returned by `SubgameShares.of`."""
         tables = self.cut.scratch()
         if self._means is None:
             assert isinstance(self.cut, BucketedSubgames)
@@ -151,14 +151,14 @@ class SubgameWorker:
 
     @_timed
     def save(self, numbers: Sequence[int], folder: Path) -> Iterable[list[int]]:
-        """Give the files of the subgames to a folder; their checksums."""
+        """Copy the files of the subgames to a folder, and yield their checksums."""
         for number in numbers:
             copy_files(self.tables.store.files([number]), folder)
             yield self.tables.store.checksums_of(number)
 
     @_timed
     def restore(self, numbers: Sequence[int], folder: Path) -> Iterable[None]:
-        """Take the files of the subgames from a folder; those that are here are not older than those there."""
+        """Copy the files of the subgames from a folder, unless the worker's files are newer."""
         saved, here = SubgameStore.opened(folder, self.cut.fingerprint), self.tables.store
         passes = saved.read_trunk().passes
         for number in numbers:
@@ -169,33 +169,33 @@ class SubgameWorker:
             yield
 
     def leave(self) -> None:
-        """Take the files away."""
+        """Delete the worker's files."""
         self._leave()
 
 
 def cut_game(dtype: str, size: int | None, trunk: int, threads: int, game: Game) -> Subgames:
-    """A game, cut into subgames: see `Subgames`."""
+    """Cut a game into subgames: see `Subgames`."""
     return Subgames(VectorGame(game, threads=threads), dtype, size, trunk)
 
 
 class SharedCards(NamedTuple):
-    """What makes a game abstract, by the folders of its cards, which all machines have to see."""
+    """A recipe for an abstract game: folders of its card abstractions, which all machines must be able to reach."""
 
     folders: tuple[Path, ...]
     actions: ActionAbstraction | None
 
     def of(self, game: Game) -> AbstractGame:
-        """The abstract game."""
+        """Return the abstract game."""
         assert isinstance(game, Holdem)
         return AbstractGame(game, load_abstractions(self.folders), self.actions)
 
     def cut(self, threads: int, game: Game) -> Subgames:
-        """The abstract game, cut into subgames."""
+        """Return the abstract game, cut into subgames."""
         return BucketedSubgames.of(self.of(game), threads)
 
 
 def _own_folder() -> Path:
-    """A new folder for temporary files; those that lost workers have left are taken away."""
+    """Create a folder for temporary files, and delete folders that lost workers have left behind."""
     for old in Path(gettempdir()).glob(f"{PREFIX}*"):
         lock = old / LOCK
         with suppress(OSError):
@@ -205,9 +205,9 @@ def _own_folder() -> Path:
 
 
 class SentTrunks:
-    """The regrets of the trunk that went to workers since a pass: in memory, or on disk where they are many.
+    """Trunk regrets sent to workers since the last checkpoint, with the discounts of each pass.
 
-    Beside them, by which numbers each pass discounts.
+    They are held in memory, and move to disk when they exceed `IN_MEMORY` bytes.
     """
 
     def __init__(self) -> None:
@@ -215,20 +215,20 @@ class SentTrunks:
         finalize(self, self._file.close)
 
     def begin(self, since: int) -> None:
-        """Forget all, and begin at a pass."""
+        """Discard everything, and start at pass `since`."""
         self.since, self.discounts = since, []
         self._file.seek(0)
         self._file.truncate()
 
     def keep(self, passes: int, trunk: Table, discount: Discount) -> None:
-        """Keep what a pass begins with."""
+        """Store the trunk and the discounts of a pass."""
         self.discounts[passes - self.since :] = [discount]
         with os_errors(f"strategies of the trunk in {gettempdir()}"):
             self._file.seek((passes - self.since) * trunk.nbytes)
             self._file.write(trunk.tobytes())
 
     def of(self, passes: int, like: Table) -> tuple[Table, Discount]:
-        """What a pass began with: a trunk of the shape and the type of another one."""
+        """Return the trunk and the discounts of a pass; the trunk has the shape and type of `like`."""
         with os_errors(f"strategies of the trunk in {gettempdir()}"):
             self._file.seek((passes - self.since) * like.nbytes)
             trunk = np.frombuffer(self._file.read(like.nbytes), like.dtype).reshape(like.shape)
@@ -236,18 +236,18 @@ class SentTrunks:
 
 
 class WorkerTables(SubgameTables):
-    """Regrets on a public tree, those of subgames on the disks of workers.
+    """Regrets on a public tree, with those of subgames on the disks of workers.
 
     Parameters
     ----------
     subgames : Subgames
-        What is solved; each worker has the threads of its game.
+        The game, cut into subgames. Each worker uses as many threads as the game has.
     engine : Engine
-        Where the workers live. It is closed with the solver.
+        Runs the workers. It is closed with the solver.
     workers : int
-        How many; no more than there are subgames.
+        Number of workers, at most the number of subgames.
     recipe : callable, optional
-        What cuts the game into these subgames on another machine. Left out: `cut_game`.
+        Cuts the game into the same subgames on another machine. Default: `cut_game`.
     scale, averaging
         See `DiskTables`.
     """
@@ -268,11 +268,11 @@ class WorkerTables(SubgameTables):
         usual = subgames.dtype.str, subgames.size, subgames.trunk_rounds, subgames.game.threads
         self.recipe = recipe or partial(cut_game, *usual)
         self.busy, self.wall, self.losses = np.zeros(workers), 0.0, 0
-        self._behind = set[int]()  # subgames that are not with the worker who has them, or not at the last pass
-        self._lost: dict[int, WorkerLost] = {}  # workers to be replaced
-        self._said: dict[int, Any] = {}  # by workers of subgames, to the question that they are asked
-        self._sent = SentTrunks()  # since the files that are in the folder
-        self._rounds = 0  # in which some were lost, one after another
+        self._behind = set[int]()  # subgames whose worker lacks their files, or has older ones
+        self._lost: dict[int, WorkerLost] = {}  # [worker] the error, for workers to be replaced
+        self._said: dict[int, Any] = {}  # [subgame] the answers to the current request
+        self._sent = SentTrunks()  # since the last files in the run's folder
+        self._rounds = 0  # consecutive rounds with lost workers
         super().__init__(subgames, None, scale, averaging)
         self.workers = engine.hire([self._job] * workers)
 
@@ -285,7 +285,7 @@ class WorkerTables(SubgameTables):
     # ── the folder ──
 
     def open(self, folder: Path, warn: Callable[[str], None] = lambda what: None, run: str = "") -> None:
-        """Let workers give all that is learnt to a folder that they see, or resume from what is there."""
+        """Store all tables in a folder that all workers can reach, or resume from the files in it."""
         began = self.passes == 0
         super().open(folder.absolute(), warn, run)
         self._sent.begin(self.passes)
@@ -293,11 +293,11 @@ class WorkerTables(SubgameTables):
             self._behind = set(range(self.subgames.count))
 
     def store_in(self, folder: Path, *said: Any) -> SubgameStore:
-        """Files in a folder, which are those of workers when somebody reads them."""
+        """Return the store of a folder, to which workers copy their files when someone reads it."""
         return SharedStore(self.settle, folder, *said)
 
     def settle(self) -> None:
-        """Let workers give their files to the folder, if they have come further."""
+        """Have workers copy their files to the folder, if they are newer."""
         if self.passes > self._sent.since:
             with self.store.claimed():
                 if self.store.read_trunk().passes != self._sent.since:
@@ -306,24 +306,24 @@ class WorkerTables(SubgameTables):
             self._sent.begin(self.passes)
 
     def give_to(self, store: SubgameStore) -> None:
-        """Let workers give their files to a folder."""
+        """Have workers copy their files to the folder of another store."""
         store.checksums = np.array(self._ask("save", store.coming()), np.uint64)
         store.take_over(self.passes, self.trunk_tables)
 
     # ── workers ──
 
     def worths(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
-        """Let workers learn in their subgames."""
+        """Run the pass on all workers, and yield the values of subgames."""
         self._sent.keep(self.passes, self.trunk, discount)
         found = self._ask("learn", self.passes, self.trunk, discount)
         return ((self.subgames.opens(number), worth) for number, worth in enumerate(found))
 
     def shares(self, strategy: DiskStrategy, cards: SharedCards) -> list[list[Array]]:
-        """What a blueprint has in all subgames, by workers, as `SubgameShares.of` gives it."""
+        """Return a blueprint's shares in all subgames, from the workers: see `SubgameShares.of`."""
         return self._ask("shares", strategy.passes, strategy.trunk, strategy.averaged, cards)
 
     def _ask(self, method: str, *arguments: Any) -> list[Any]:
-        """What workers say of all subgames, in their order; those of lost workers are brought back, and asked again."""
+        """Call a method on all subgames and return the answers in order; replaces lost workers and asks again."""
         began, self._said, self._rounds = perf_counter(), {}, 0
         while len(self._said) < self.subgames.count:
             self._bring_back()
@@ -333,7 +333,7 @@ class WorkerTables(SubgameTables):
         return [self._said[number] for number in range(self.subgames.count)]
 
     def _answers(self, asked: list[list[int]], method: str, *arguments: Any) -> dict[int, Any]:
-        """What workers say of subgames, [worker] those that it is asked about; nothing from those who are lost."""
+        """Call a method on the subgames that are listed for each worker; answers of lost workers are missing."""
         found, waiting = dict[int, Any](), dict[int, Answer]()
         for place, numbers in enumerate(asked):
             with self._watched(place):
@@ -348,24 +348,24 @@ class WorkerTables(SubgameTables):
 
     @contextmanager
     def _watched(self, place: int) -> Iterator[None]:
-        """Know a worker that is lost meanwhile, and that its subgames are, even where it has said something of them."""
+        """Record a worker that is lost during this block, together with its subgames and their answers."""
         try:
             yield
         except WorkerLost as error:
-            self._lost[place] = WorkerLost(place, error.why)  # it may have been hired as the first of others
+            self._lost[place] = WorkerLost(place, error.why)  # the error may number the worker differently
             self._behind.update(self.share_of[place])
             for number in self.share_of[place]:
                 self._said.pop(number, None)
 
     def _bring_back(self) -> None:
-        """Bring subgames that were lost to the last pass that is complete, from the folder and what was sent since."""
+        """Bring lost subgames to the last complete pass, from the folder's files and the strategies sent since."""
         while self._behind:
             lost, self._lost = self._lost, {}
             self._rounds += bool(lost)
             for place, error in lost.items():
                 if self._rounds > LOSSES:
                     raise EngineError(
-                        f"{error}, {LOSSES} times in a row: see that machines have memory, or use fewer workers"
+                        f"{error}, {LOSSES} times in a row: check the machines' memory, or use fewer workers"
                     )
                 self._replace(place, error, set(lost))
             behind = [[number for number in share if number in self._behind] for share in self.share_of]
@@ -378,7 +378,7 @@ class WorkerTables(SubgameTables):
                 self._behind = set()
 
     def _replace(self, place: int, error: WorkerLost, lost: set[int]) -> None:
-        """Give the subgames of a worker to a new one or, where there is no room for it, to those who are not lost."""
+        """Give the subgames of a lost worker to a new one or, if there is no room for it, to the remaining ones."""
         mine, since = self.share_of[place], self._sent.since // 2
         said = f"{error}; its {len(mine):,} subgames are worked on again from iteration {since:,} on"
         self.losses += 1
@@ -403,22 +403,22 @@ class WorkerTables(SubgameTables):
         return self._ask("walk", strategy.passes, strategy.trunk, strategy.averaged, real)
 
     def strategy_of(self, trunk: Table, *, averaged: bool) -> DiskStrategy:
-        """The strategy that the workers have now, with weights of the trunk: walks are theirs."""
+        """Return the strategy that the workers have now, with the given weights of the trunk; workers walk it."""
         return DiskStrategy(self.subgames, self.store, self.passes, trunk, averaged, walked=self._walked)
 
     def parts(self) -> list[tuple[str, float]]:
-        """Where each worker is, and the share of the time that it has been at work."""
+        """Return the host of each worker, and the share of time that the worker was busy."""
         wall, all_of = max(self.wall, 1e-9), zip(self.workers, self.busy, self.share_of, strict=True)
         return [(worker.where, min(1.0, float(busy) / wall)) for worker, busy, share in all_of if share]
 
     def spent(self) -> str:
-        """Where the time went, in a line."""
+        """One line about how busy the workers were."""
         shares = [f"{busy:.0%}" for _, busy in self.parts()]
         lost = f"; lost on the way: {self.losses}" if self.losses else ""
         return f"workers ({self.engine.name}): {len(shares)}, at work {', '.join(shares)} of the time{lost}"
 
     def close(self) -> None:
-        """Let the workers take their files away, and close the engine."""
+        """Have the workers delete their files, and close the engine."""
         for worker, share in zip(self.workers, self.share_of, strict=True):
             with suppress(EngineError):  # one that is lost
                 if share:
@@ -427,14 +427,14 @@ class WorkerTables(SubgameTables):
 
 
 class SharedStore(SubgameStore):
-    """A folder that workers give their files to before somebody reads them, which `settle` does."""
+    """A folder to which workers copy their files, by calling `settle`, before someone reads it."""
 
     def __init__(self, settle: Callable[[], None], folder: Path, *said: Any) -> None:
         super().__init__(folder, *said)
         self.settle = settle
 
     def open(self, number: int, player: int, passes: int) -> KeptNumbers:
-        """What is kept of a player in a subgame."""
+        """Return a player's numbers in a subgame."""
         self.settle()
         return super().open(number, player, passes)
 

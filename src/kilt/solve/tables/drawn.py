@@ -1,16 +1,16 @@
-"""CFR-BR and sampling in games whose boards do not fit into memory: some are drawn, and forgotten [Johanson16 §4.3].
+"""CFR-BR and sampling for games whose boards do not fit into memory: boards are sampled and discarded.
 
-An iteration of CFR-BR takes these steps for each seat:
+See [Johanson16 §4.3]. An iteration of CFR-BR takes these steps for each seat:
 
-    draw     a board for each round of the trunk's end, such as a flop and a turn after a trunk of two rounds; with all
-             boards that follow it makes a small public tree, whose hands are sorted into buckets now
-    answer   the opponent, who sees all cards, learns in the trunk, and takes best responses after it; the player's
+    draw     sample a board for each round up to the end of the trunk, such as a flop and a turn after a trunk of two
+             rounds; together with all later boards they form a small public tree, whose hands are assigned to buckets
+    answer   the opponent, who sees all cards, learns in the trunk and plays a best response after it; the player's
              strategy is averaged
-    learn    the player, who sees buckets, learns against that; the responses are thrown away
+    learn    the player, who sees buckets, learns against this opponent; the responses are discarded
 
-Of the opponent only the regrets of the trunk are kept. `TreeTables` do the same where all boards fit, which is quicker
-in small games; but for the suits of boards, which they draw where walks here take the mean over them. In self-play, by
-public chance sampling, each player learns on boards that are drawn in all rounds.
+Of the opponent, only the regrets of the trunk are stored. `TreeTables` implements the same algorithm for games whose
+boards all fit, and is faster for small games; it also samples the suits of boards, while the walks here average over
+them. In self-play, with public chance sampling, each player learns on boards that are sampled in all rounds.
 """
 
 from __future__ import annotations
@@ -41,28 +41,28 @@ from kilt.tree.vector_arrays import ANSWER, FOLLOW, Table, TableLayout, VectorTr
 
 
 class Draw(NamedTuple):
-    """The boards of a walk."""
+    """The sampled boards of a walk, and the tree that follows them."""
 
-    boards: tuple[int, ...]  # that were drawn, by their numbers through all rounds
-    tree: VectorTree  # with all that follow these
+    boards: tuple[int, ...]  # the sampled boards, numbered over all rounds
+    tree: VectorTree  # the sampled boards and all later ones
     layouts: tuple[TableLayout, TableLayout]  # of both players' tables there
 
     def columns(self, seat: int, r: int) -> IntArray:
-        """The buckets that a player's hands have in a round."""
+        """Buckets of a player's hands in a round."""
         first, end = self.tree.board_start[r : r + 2]
         return np.unique(self.layouts[seat].bucket[first:end]).astype(np.int64)
 
 
 class Trunk(NamedTuple):
-    """Where the opponent's table has its rows: those of the trunk on all boards, then room for responses."""
+    """Row layout of the opponent's table: the trunk on all boards, followed by room for responses."""
 
     rounds: int
-    rows: tuple[int, ...]  # [round] on a board
-    start: tuple[int, ...]  # [round of the trunk + 1]
+    rows: tuple[int, ...]  # [round] rows of a board
+    start: tuple[int, ...]  # [round of the trunk + 1] first row
 
     @classmethod
     def of(cls, game: VectorGame, rounds: int) -> Trunk:
-        """The trunk of some rounds of a game, one at least and not all."""
+        """Return the trunk of the first `rounds` rounds of a game: at least one, and not all."""
         tree, every = game.tree, len(game.tree.rows)
         if not 1 <= rounds < every:
             raise GameError(f"the trunk is {rounds} rounds; boards are drawn after 1 to {every - 1} of them")
@@ -71,12 +71,12 @@ class Trunk(NamedTuple):
         return cls(rounds, tuple(rows), (0, *np.cumsum(sizes).tolist()))
 
     def first_row(self, tree: VectorTree, boards: tuple[int, ...], r: int) -> int:
-        """Where the rows of a round of the trunk begin on the board that was drawn for it, of the whole game's tree."""
+        """First row of a trunk round for the board that was sampled in it, in the tree of the whole game."""
         board = boards[r - 1] - int(tree.board_start[r]) if r else 0
         return self.start[r] + board * self.rows[r]
 
     def layout(self, tree: VectorTree, draw: Draw) -> TableLayout:
-        """The layout of the opponent's table on what was drawn: responses of a board follow those of another."""
+        """Layout of the opponent's table for a draw: the responses of all boards, one board after another."""
         starts = [self.first_row(tree, draw.boards, r) for r in range(self.rounds)]
         last = self.start[-1]
         for r in range(self.rounds, len(self.rows)):
@@ -87,21 +87,21 @@ class Trunk(NamedTuple):
 
 
 class DrawnTables(TableState, PartTables):
-    """Tables of players with card abstractions, who look up the buckets of the boards that are drawn alone.
+    """Tables of players with card abstractions, who look up buckets for the sampled boards only.
 
-    Against a best response, boards are drawn at the end of its trunk. In self-play, boards of all rounds are drawn:
+    Against a best response, boards are sampled at the end of its trunk. In self-play, boards of all rounds are sampled:
     public chance sampling.
 
     Parameters
     ----------
     game : VectorGame
-        The whole game, with tables that are not by board. Where it has threads, both seats learn side by side.
+        The whole game, without tables by board. If it has several threads, both seats learn in parallel.
     cards : CardAbstraction or AsymmetricAbstraction
-        Of both players, or of each.
+        Card abstraction of both players, or one for each.
     trunk : int, optional
-        Number of rounds in which the opponent learns who then responds: one at least, and not all. Left out: self-play.
+        Number of rounds in which the best-responding opponent learns: at least one, and not all. Default: self-play.
     seed : int
-        What is drawn depends on it and on the number of iterations alone.
+        Random seed. Samples depend only on the seed and the iteration number.
     """
 
     sampled = True
@@ -122,9 +122,9 @@ class DrawnTables(TableState, PartTables):
         self._tasks = np.array([learn, np.repeat([FOLLOW, ANSWER], [self.where.rounds, rounds - self.where.rounds])])
 
     def prepare(self, variant: Variant) -> None:
-        """Make tables of zeros: of the players, and of the opponent with the trunk's part of it."""
+        """Allocate tables of zeros: those of the players, and of the opponent's trunk."""
         if variant.predictive:
-            raise GameError("what is drawn differs from walk to walk, and predicts nothing: use cfr, cfr+ or linear")
+            raise GameError("variants cannot predict from sampled boards: use cfr, cfr+ or linear")
         self._regret, self._total = self.bucketed.table(), self.bucketed.table()
         self._sums = np.zeros((1, *self._regret.shape))
         rows, hands = 0 if self.self_play else self.where.start[-1], self.vectors.shape[1]
@@ -133,38 +133,38 @@ class DrawnTables(TableState, PartTables):
 
     @property
     def regret(self) -> Table:
-        """[row, bucket] the players' regrets."""
+        """Regrets of the players, [row, bucket]."""
         return self._regret
 
     @property
     def total(self) -> Table:
-        """[row, bucket] the sum of the players' strategies."""
+        """Sums of the players' strategies, [row, bucket]."""
         return self._total
 
     @property
     def trunk(self) -> Table:
-        """[(board, row), hand] the opponent's regrets in the trunk."""
+        """Regrets of the opponent in the trunk, [(board, row), hand]."""
         return self._other[: self.where.start[-1]]
 
     def drawn_boards(self, number: int) -> tuple[int, ...]:
-        """Draw the boards of a walk, by their numbers through all rounds.
+        """Sample the boards of a walk. Returns their numbers, counted over all rounds.
 
         Parameters
         ----------
         number : int
-            Of the walk: twice that of the iteration from 0 on, and 1 more for the second seat.
+            Number of the walk: twice the iteration's number, which counts from 0, plus 1 for the second seat.
         """
         game, rounds, scope = self.vectors, self.where.rounds, self.vectors.scope(0)
         draw_scope(game.tree, 0, False, False, rounds, np.uint64(self.seed), np.uint64(number), scope)
         return tuple(scope.board[1 : rounds + 1].tolist())
 
     def draw(self, boards: tuple[int, ...]) -> Draw:
-        """Find all boards that follow those that were drawn, and look up the buckets of their hands."""
+        """Build the tree of all boards that follow the given ones, and look up the buckets of their hands."""
         part = drawn_tree(self.vectors.tree, boards)
         return Draw(boards, part, bucket_layouts(self.vectors, self.cards, part))
 
     def side_by_side(self, work: Callable[[Sequence[Turn]], None]) -> None:
-        """Draw boards for both seats, which then learn side by side where they can and the game has threads."""
+        """Sample boards for both seats, which then learn in parallel if the game has several threads."""
         self._draws = [self.draw(self.drawn_boards(2 * self.iterations + seat)) for seat in (0, 1)]
         if self.self_play:
             super().side_by_side(work)
@@ -174,30 +174,31 @@ class DrawnTables(TableState, PartTables):
         self.vectors.both_seats(lambda seat: work(self.groups[seat]), Scheme(boards=True))
 
     def _grow(self, rows: int) -> None:
-        """Make room for the responses of a draw."""
+        """Enlarge the table for the responses of a draw."""
         if len(self._other) < rows:
             kept = self.trunk
             self._other = np.zeros((rows, self.vectors.shape[1]), kept.dtype)
             self._other[: len(kept)] = kept
 
     def opened(self, turn: Turn) -> int:
-        """Chance nodes that end the first round."""
+        """Number of chance nodes that end the first round."""
         return int(np.diff(self._draws[turn.offset].tree.entry_start)[1])
 
     def worths(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
-        """Walk what was drawn, all of which is one part."""
+        """Walk the sampled boards, which are a single part."""
         walk = self.trunk_learning(turn, discount).walk
         yield slice(None), self.vectors.part_values(turn.player, walk, self._draws[turn.offset].tree, self.dtype)
 
     def trunk_learning(self, turn: Turn, discount: Discount) -> Learning:
-        """The walk of a turn over what was drawn for its seat."""
+        """Return a turn's walk over the boards that were sampled for its seat."""
         draw, noise = self._draws[turn.offset], self.vectors.tree.noise
         own, theirs = self._seat(turn.own, turn.offset), self._seat(turn.theirs, turn.offset)
         walk = learning_walk(draw.tree, turn.player, self._tasks[turn.task], own, theirs, discount)
 
         def entered() -> None:
             for player, tables, learning in ((turn.own, own, True), (turn.theirs, theirs, False)):
-                # Where regrets below 0 are discounted, those of all buckets are, as where all boards are in memory.
+                # Discounts of negative regrets apply to all buckets, including those that the draw does not reach, as
+                # if all boards were in memory.
                 everywhere = learning and discount.below not in (0, 1)
                 for r, rows in enumerate(self._rows[player] if player < 2 else ()):
                     columns = np.arange(self._regret.shape[1]) if everywhere else draw.columns(player, r)
@@ -206,7 +207,7 @@ class DrawnTables(TableState, PartTables):
         return Learning(walk, entered)
 
     def _seat(self, number: int, seat: int) -> PlayerTables:
-        """The tables of a player, or of the opponent, 2, on what was drawn for a seat."""
+        """Tables of a player, or of the opponent (number 2), for the draw of a seat."""
         if number < 2:
             tables, layout = (self._regret, self._regret, self._total), self._draws[seat].layouts[number]
             return PlayerTables(layout, *tables, True, self.bucketed.rows[number], self._sums, self._regret[:0])
@@ -215,7 +216,7 @@ class DrawnTables(TableState, PartTables):
 
     @cached_property
     def _rows(self) -> list[list[IntArray]]:
-        """[player][round] the rows of the player's decisions."""
+        """Rows of each player's decisions, [player][round]."""
         edges = self.bucketed.layouts[0].start
         return [
             [rows[(rows >= first) & (rows < end)] for first, end in pairwise(edges.tolist())]
@@ -223,9 +224,9 @@ class DrawnTables(TableState, PartTables):
         ]
 
     def average(self) -> Array:
-        """[row, bucket] the average strategy, entries in proportion to probabilities."""
+        """Average strategy, [row, bucket], not normalised."""
         return self.total
 
     def current(self) -> Array:
-        """[row, bucket] what regret matching plays now, entries in proportion to probabilities."""
+        """Current strategy by regret matching, [row, bucket], not normalised."""
         return self.regret

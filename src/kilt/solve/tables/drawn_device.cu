@@ -1,14 +1,14 @@
-// What a draw teaches players with buckets: sums over all hands of a bucket on all boards of a round, of the reach and the values
-// that walks have written down, enter the tables.
+// Updates players with buckets after a draw: reach and values that walks have recorded are summed over all hands of a bucket on all
+// boards of a round, and enter the tables.
 //
-// A warp has one decision and one bucket. The places of hands on boards are sorted by bucket, so that sums are always taken in the
-// same order. Given on compilation: `number`, float or double; ACTIONS, how many numbers a decision has for a bucket, and ALIGNED,
-// how many bytes of them can be read at once.
+// A warp handles one decision and one bucket. Hands on boards are sorted by bucket, so sums always have the same order. Compile-time
+// parameters: `number`, float or double; ACTIONS, the numbers that a decision stores per bucket; ALIGNED, how many of their bytes can
+// be read at once.
 
 struct __align__(ALIGNED) Chances { number of[ACTIONS]; };
 struct Entries { double of[ACTIONS]; };
 
-// The sum over the places `items` from … to … of what stands there, each times the weight of its board; in all lanes.
+// Sum of the values at the indices `items`, weighted by the boards' probabilities; all lanes get the result.
 __device__ inline double weighed(const int* items, int from, int until, const number* weight, int hands, const number* vector)
 {
     double sum = 0;
@@ -17,7 +17,7 @@ __device__ inline double weighed(const int* items, int from, int until, const nu
     return sum;
 }
 
-// Add the player's strategy at its decisions, which have `reach` [place, board, hand], to the average.
+// Add the player's strategy, weighted by the decisions' `reach` [place, board, hand], to the average.
 extern "C" __global__ void learn_average(
     const int* items, const int* begin, const int* column, int buckets, const number* weight, int boards, int hands,
     const int* decision, const int* place, const number* reach, const Learning learning, int columns, const Chances* chances,
@@ -33,8 +33,8 @@ extern "C" __global__ void learn_average(
         total[at].of[a] = averaged(total[at].of[a], arriving * chances[at].of[a], learning.average_weight, learning.average);
 }
 
-// Add what the actions of the player's decisions are worth more than the strategy, by `value` [place + action, board, hand], to the
-// regrets, and match these.
+// Add the regrets of the player's actions, computed from `value` [place + action, board, hand], to the table, and apply regret
+// matching.
 extern "C" __global__ void learn_regrets(
     const int* items, const int* begin, const int* column, int buckets, const number* weight, int boards, int hands,
     const int* decision, const int* count, const int* place, const number* value, const Learning learning, int columns,

@@ -1,9 +1,9 @@
-"""CFR-BR with drawn boards on a GPU: the iterations of `drawn`, with tables that stay on the device.
+"""CFR-BR with sampled boards on a GPU: the iterations of `drawn`, with tables that stay on the device.
 
-The rounds before the last are walked by the kernels of `tree.gpu.device`, the last one by those of `tree.gpu.flops`,
-which write down what responses there do, what reaches the player's decisions and what actions are worth.
-`drawn_device.cu` sums that up over the hands of each bucket. While the device walks one draw, processor cores prepare
-the next ones; in small games, where preparing takes longer than walking, draws stay on the device.
+The kernels of `tree.gpu.device` walk the rounds before the last, and those of `tree.gpu.flops` walk the last round. The
+latter record the responses, the reach at the player's decisions, and the values of actions. `drawn_device.cu` sums
+these over the hands of each bucket. While the device walks one draw, CPU cores prepare the next ones; in small games,
+where preparing a draw takes longer than walking it, draws stay on the device.
 """
 
 from __future__ import annotations
@@ -31,55 +31,53 @@ from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import ANSWER, DECISION, FOLLOW, Table, VectorTree
 
 SOURCE = Path(__file__).with_name("drawn_device.cu")
-WARPS = 4  # of a block that sums up
-PREPARING = 3  # threads that prepare draws: more of them only keep each other, and the one that sends kernels, waiting
-STAYING = 4096  # draws of a game that all stay on the device, where there are no more
+WARPS = 4  # warps per block of the summing kernels
+PREPARING = 3  # threads that prepare draws: more would compete with the thread that launches kernels
+STAYING = 4096  # games with at most this many draws keep all of them on the device
 DTYPE = np.float32  # of reach, values and the opponent's regrets
-FOUND = 1 << 32  # bytes of what is written down of the last round at a time
+FOUND = 1 << 32  # size in bytes of the buffer for records of the last round
 
 
 class Members(NamedTuple):
     """The hands on the boards of a round, sorted by bucket."""
 
-    items: Any  # board · hands + hand; in the last round the place in order of strength stands for the hand
-    begin: Any  # [bucket that is there + 1]
-    column: Any  # [bucket that is there] its number
-    buckets: int  # that are there
+    items: Any  # board · hands + hand; in the last round the hand's rank by strength replaces the hand
+    begin: Any  # [present bucket + 1] first index into `items`
+    column: Any  # [present bucket] number of the bucket
+    buckets: int  # number of present buckets
 
 
 class DrawOnDevice(NamedTuple):
-    """What walks need of a draw."""
+    """Arrays of a draw on the device, as the walks need them."""
 
-    first_rows: tuple[int, ...]  # [round of the trunk] in the opponent's table
+    first_rows: tuple[int, ...]  # [round of the trunk] first row in the opponent's table
     boards: FlopOnDevice
-    weights: list[Any]  # [round][board] how much it counts
+    weights: list[Any]  # [round][board] weight
     members: list[Members]  # [round] of the player's hands
 
 
 class OwnDecisions(NamedTuple):
-    """The decisions of a player in a round."""
+    """Decisions of one player in one round."""
 
-    number: Any  # [decision] among those of the game
-    count: Any  # [decision] of actions
-    slot: (
-        Any  # [decision] where the player's reach stands in a walk of the opponent; in the last round, its number there
-    )
-    child: Any  # [decision] the node after the first action; in the last round, its row
+    number: Any  # [decision] number among all decisions of the game
+    count: Any  # [decision] number of actions
+    slot: Any  # [decision] index of its reach in the opponent's walk; in the last round, its number
+    child: Any  # [decision] node after the first action; in the last round, its first row
 
 
 class DeviceDraws(DeviceFlops):
-    """The public tree of a poker game on the device, to walk what is drawn.
+    """The public tree of a poker game on the device, for walks over draws.
 
     Parameters
     ----------
     game : VectorGame
-        The whole game, with tables that are not by board.
+        The whole game, without tables by board.
     table : ndarray, shape (rows, columns)
-        Zeros, of the shape of both players' tables.
+        Zeros, in the shape of both players' tables.
     trunk : Trunk
-        The opponent's.
+        The opponent's trunk.
     dtype : data type
-        Of probabilities, reach, values and the opponent's regrets.
+        Type of probabilities, reach, values and the opponent's regrets.
     """
 
     def __init__(self, game: VectorGame, table: Table, trunk: Trunk, dtype: npt.DTypeLike = np.float32) -> None:
@@ -93,7 +91,7 @@ class DeviceDraws(DeviceFlops):
         self.regret, self.total = (self.cupy.zeros(self._chances.shape, np.float64) for _ in range(2))
 
     def prepare_draw(self, draw: Draw, seat: int) -> DrawOnDevice:
-        """Put what the walks of a seat need of a draw on the device; may run side by side."""
+        """Copy the arrays of a draw that a seat's walks need to the device; safe to call from several threads."""
         part = draw.tree
         places, live = self._ordered(part)
         bucket = draw.layouts[seat].bucket
@@ -108,10 +106,10 @@ class DeviceDraws(DeviceFlops):
         return DrawOnDevice(first, boards, [self._put(one.astype(self.dtype)) for one in _weights(part)], members)
 
     def _members(self, bucket: npt.NDArray[np.int32]) -> Members:
-        """Sort the hands of some boards by bucket; those that share a card with the board are left out."""
+        """Sort the hands on some boards by bucket; hands that share a card with the board are skipped."""
         flat = bucket.ravel()
         if self._blocked < 1 << 16:
-            flat = flat.astype(np.uint16)  # sorted more quickly
+            flat = flat.astype(np.uint16)  # faster to sort
         order = np.argsort(flat, kind="stable")
         ordered = flat[order]
         live = int(np.searchsorted(ordered, self._blocked))
@@ -121,7 +119,7 @@ class DeviceDraws(DeviceFlops):
         return Members(items, edges, column, len(begin))
 
     def answer(self, draw: DrawOnDevice, seat: int, discount: Discount) -> None:
-        """Walk for the opponent of a seat: learn in the trunk, write down responses after it; average the player."""
+        """Walk for the opponent of a seat: learn in the trunk, record responses after it, average the player."""
         player, boards = 1 - seat, draw.boards
         noted, own = self._noted(discount), self._own_decisions[seat]
         rounds = [self._with_room(r, empty) for r, empty in enumerate(boards.rounds)]
@@ -144,7 +142,7 @@ class DeviceDraws(DeviceFlops):
         self.up(there, player, pulls, (self._roots, last))
 
     def learn(self, draw: DrawOnDevice, seat: int, discount: Discount) -> None:
-        """Walk for the player of a seat, against what `answer` left."""
+        """Walk for the player of a seat, against the responses of `answer`."""
         boards, noted, own = draw.boards, self._noted(discount), self._own_decisions[seat]
         rounds = [self._with_room(r, empty) for r, empty in enumerate(boards.rounds)]
         there, tables = self._opponents(draw, rounds)
@@ -163,7 +161,7 @@ class DeviceDraws(DeviceFlops):
             self._learn(draw, r, own[r].number, own[r].count, own[r].child, here.value, noted)
 
     def _opponents(self, draw: DrawOnDevice, rounds: Sequence[DeviceRound]) -> tuple[list[DeviceRound], list[Any]]:
-        """The rounds with rows of the opponent's tables, and [round] these tables: the trunk's, then responses."""
+        """Return the rounds with the opponent's rows, and the opponent's table of each round: trunk, then responses."""
         trunk = self.trunk.rounds
         there = [here._replace(first_row=row) for here, row in zip(rounds, draw.first_rows, strict=False)]
         responses = [self._vector(r, "responses", here.rows, here.boards) for r, here in enumerate(rounds)]
@@ -175,7 +173,7 @@ class DeviceDraws(DeviceFlops):
         self._sum_up("learn_average", draw, r, len(number), (number, place, reach, noted), tables)
 
     def _learn(self, draw: DrawOnDevice, r: int, number: Any, count: Any, place: Any, value: Any, noted: Array) -> None:
-        """Add what actions of some decisions of a round are worth to the regrets, and match these."""
+        """Add the regrets of actions at some decisions of a round to the table, and apply regret matching."""
         tables = self._chances, self.regret
         self._sum_up("learn_regrets", draw, r, len(number), (number, count, place, value, noted), tables)
 
@@ -188,25 +186,25 @@ class DeviceDraws(DeviceFlops):
         self._sums(name)((-(-own.buckets // WARPS), decisions), (32 * WARPS,), arguments)
 
     def _noted(self, discount: Discount) -> Array:
-        """How what is found enters the tables of players."""
+        """Kernel arguments that say how new values enter the players' tables."""
         return by_value(learning_of(discount, self.tree.noise))
 
     def _with_values(self, boards: FlopOnDevice) -> DeviceRound:
-        """The last round, with room for the values of its blocks."""
+        """Return the last round, with memory for the values of its blocks."""
         last = boards.last
         return last._replace(value=self._vector(self._last, "value", last.entries, last.boards))
 
     def _choices(self, last: DeviceRound) -> Any:
-        """[decision, board, place] the opponent's responses in the last round, by action."""
+        """Responses of the opponent in the last round, [decision, board, place], as actions."""
         return self._bytes("choices", int(self._decision_begin[-1]) * last.boards * self.hands, np.uint8)
 
     def _found(self, last: DeviceRound, begin: IntArray, entries: slice) -> Any:
-        """Room for what is written down of some entries of the last round."""
+        """Memory for the records of some entries of the last round."""
         rows = int(begin[entries.stop] - begin[entries.start])
         return self._bytes("found", rows * last.boards * self.hands, self.dtype)
 
     def _bytes(self, name: str, size: int, dtype: npt.DTypeLike) -> Any:
-        """Room that is kept, and made larger where a draw needs more."""
+        """Return a named buffer, which is reused, and enlarged if a draw needs more."""
         key = self._last, name
         if key not in self._room or self._room[key].size < size:
             self._room[key] = None
@@ -214,7 +212,7 @@ class DeviceDraws(DeviceFlops):
         return self._room[key]
 
     def _pieces(self, seat: int, boards: int, begin: IntArray) -> Iterator[tuple[slice, slice, int]]:
-        """Entries of the last round whose notes fit into `FOUND`, the player's decisions there, and `begin` of them."""
+        """Split the last round's entries so that records fit into `FOUND`: entries, decisions, and first decision."""
         most, first = FOUND // (boards * self.hands * self.dtype.itemsize), 0
         own = self._entry_of[seat]
         while first < len(begin) - 1:
@@ -225,12 +223,12 @@ class DeviceDraws(DeviceFlops):
 
     @cached_property
     def _first_decision(self) -> int:
-        """The number of the last round's first decision."""
+        """Number of the last round's first decision."""
         return sum(len(own) for own in self._decisions[:-1])
 
     @cached_property
     def _last_nodes(self) -> tuple[Array, IntArray]:
-        """The nodes of the last round that are decisions, and the entry of each."""
+        """Decision nodes of the last round, and the entry of each."""
         nodes = self._nodes(self._last)
         begin = self.cupy.asnumpy(self.walks[-1][0].begin)
         decides = np.flatnonzero(nodes["kind"] == DECISION)
@@ -238,14 +236,14 @@ class DeviceDraws(DeviceFlops):
 
     @cached_property
     def _decision_begin(self) -> IntArray:
-        """[entry + 1] where the decisions of its block begin, among those of the last round."""
+        """First decision of each entry's block, [entry + 1], counted within the last round."""
         entries = int(np.diff(self.tree.entry_start)[-1])
         found: IntArray = np.searchsorted(self._last_nodes[1], np.arange(entries + 1))
         return found
 
     @cached_property
     def _row_begin(self) -> IntArray:
-        """[entry + 1] where the rows of its block begin, among those of the last round."""
+        """First row of each entry's block, [entry + 1], counted within the last round."""
         nodes, _ = self._last_nodes
         rows = np.concatenate([[0], np.cumsum(nodes["count"])])
         assert (nodes["row"] == rows[:-1]).all()
@@ -254,7 +252,7 @@ class DeviceDraws(DeviceFlops):
 
     @cached_property
     def _entry_of(self) -> tuple[IntArray, IntArray]:
-        """The entries of each player's decisions in the last round."""
+        """Entries of each player's decisions in the last round."""
         nodes, entry = self._last_nodes
         return entry[nodes["actor"] == 0], entry[nodes["actor"] == 1]
 
@@ -279,7 +277,7 @@ class DeviceDraws(DeviceFlops):
         return found
 
     def packed(self, table: Table) -> Any:
-        """A table of both players as the device has it: [decision, column, action]."""
+        """Convert both players' table to the device's layout, [decision, column, action]."""
         every = np.concatenate(self._decisions)
         packed = np.zeros(self._chances.shape)
         for a in range(self._actions):
@@ -288,7 +286,7 @@ class DeviceDraws(DeviceFlops):
         return self._put(packed)
 
     def on_host(self, packed: Any, table: Table) -> Table:
-        """Inverse of `packed`: written to a table, which is returned."""
+        """Inverse of `packed`: write to `table`, and return it."""
         every, found = np.concatenate(self._decisions), self.cupy.asnumpy(packed)
         for a in range(self._actions):
             there = every[:, 2] > a
@@ -296,11 +294,11 @@ class DeviceDraws(DeviceFlops):
         return table
 
     def match(self, regret: Table) -> None:
-        """Take up regrets of both players."""
+        """Replace the regrets of both players, and compute their strategies."""
         self.regret, self._chances = self.packed(regret), self._put(self._packed(regret))
 
     def _require_memory(self, columns: int) -> None:
-        """Raise RunError where tables, and the vectors of a draw, do not fit into the device's memory."""
+        """Raise RunError if the tables and the vectors of a draw do not fit into the device's memory."""
         boards, size = self._most_boards(self.trunk.rounds), self.dtype.itemsize
         last = np.diff(self.tree.entry_start)[-1] * size + len(self._decisions[-1])
         rounds = sum((sum(self._places[r]) + 2 * self._rows[r]) * boards[r] * size for r in range(self._last))
@@ -312,7 +310,7 @@ class DeviceDraws(DeviceFlops):
 
 
 def _weights(part: VectorTree) -> list[Array]:
-    """[round][board] the probability of a board, given both hands."""
+    """Probability of each board given both hands, [round][board]."""
     found = [np.ones(1)]
     for r in range(1, len(part.rows)):
         first, end = part.board_start[r : r + 2]
@@ -322,12 +320,12 @@ def _weights(part: VectorTree) -> list[Array]:
 
 
 class DrawnDeviceTables(DrawnTables):
-    """`DrawnTables` on a GPU: what they keep is the same, so that runs can continue here and there."""
+    """`DrawnTables` on a GPU. States are the same, so runs can resume on either a CPU or a GPU."""
 
     def prepare(self, variant: Variant) -> None:
-        """Make tables of zeros on the device."""
+        """Allocate tables of zeros on the device."""
         if variant.predictive:
-            raise GameError("what is drawn differs from walk to walk, and predicts nothing: use cfr, cfr+ or linear")
+            raise GameError("variants cannot predict from sampled boards: use cfr, cfr+ or linear")
         self._device = DeviceDraws(self.vectors, self.bucketed.table(), self.where, DTYPE)
         self._coming: dict[int, Future[DrawOnDevice]] = {}
         self._pool = ThreadPoolExecutor(PREPARING)
@@ -335,7 +333,7 @@ class DrawnDeviceTables(DrawnTables):
         self._prepared = lru_cache(STAYING if draws <= STAYING else 0)(self._prepare)
 
     def run(self, rows: FloatArray, predictive: float) -> None:
-        """Run an iteration for each row of discounts; what comes later is prepared meanwhile."""
+        """Run one iteration for each row of discounts, while threads prepare later draws."""
         for row in rows.tolist():
             discount = Discount._make([*row, predictive])
             for seat in (0, 1):
@@ -343,10 +341,10 @@ class DrawnDeviceTables(DrawnTables):
                 self._device.answer(draw, seat, discount)
                 self._device.learn(draw, seat, discount)
             self.iterations += 1
-        self._device.regret[0, 0, 0].item()  # wait: who measures time counts what was done
+        self._device.regret[0, 0, 0].item()  # wait for the device, so that timings cover the work
 
     def _next(self, number: int) -> DrawOnDevice:
-        """A draw on the device; those that come after it are prepared meanwhile."""
+        """Return the next draw on the device, and let threads prepare the draws after it."""
         for later in range(number, number + 2 * PREPARING):
             if later not in self._coming:
                 self._coming[later] = self._pool.submit(self._prepared, self.drawn_boards(later), later % 2)
@@ -357,22 +355,22 @@ class DrawnDeviceTables(DrawnTables):
 
     @property
     def regret(self) -> Table:
-        """[row, bucket] regrets, on the host."""
+        """Regrets, [row, bucket], on the host."""
         return self._device.on_host(self._device.regret, self.bucketed.table())
 
     @property
     def total(self) -> Table:
-        """[row, bucket] the sum of strategies, on the host."""
+        """Sums of strategies, [row, bucket], on the host."""
         return self._device.on_host(self._device.total, self.bucketed.table())
 
     @property
     def trunk(self) -> Table:
-        """[(board, row), hand] the opponent's regrets in the trunk, on the host."""
+        """Regrets of the opponent in the trunk, [(board, row), hand], on the host."""
         found: Table = self._device.cupy.asnumpy(self._device.other)
         return found
 
     def restore(self, state: dict[str, npt.NDArray[Any]]) -> None:
-        """Go on from what `state` gave, on the CPU or a GPU."""
+        """Restore a state from `state`, of this class or of `DrawnTables`."""
         device = self._device
         device.match(state["regret"])
         device.total = device.packed(state["total"])

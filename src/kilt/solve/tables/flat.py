@@ -1,14 +1,14 @@
 """Counterfactual regret minimisation with full walks over a flat tree.
 
-Every iteration, player after player: push the reach of chance and the opponent down the tree, pull counterfactual
-values up, and at each information set add to every action's regret what it would have won more than the strategy did.
-The next strategy plays in proportion to positive regret. The average strategy converges to an equilibrium; what is
-averaged how, and what becomes of old regrets, is a row in `variants`.
+An iteration treats the players in turn: push the reach of chance and the opponent down the tree, pull counterfactual
+values up, and at each information set add to the regret of each action its value minus that of the strategy. The next
+strategy is proportional to positive regret. The average strategy converges to an equilibrium. How strategies are
+averaged and old regrets are discounted is a row of `variants`.
 
-Two regret minimisers that play each other find an equilibrium of the game they play, and in an abstract game that need
-not be the least exploitable strategy in the real one. CFR-BR lets each player minimise regret against an opponent who
-always plays a best response in the real game, and so converges to the least exploitable strategy that the player can
-express (Johanson, Bard, Burch and Bowling 2012; [Johanson16 chapter 4]).
+Two regret minimisers that play against each other find an equilibrium of their game. For an abstract game, that need
+not be the least exploitable strategy in the real game. In CFR-BR, each player minimises regret against an opponent who
+always plays a best response in the real game, and therefore converges to the least exploitable strategy that the player
+can express (Johanson, Bard, Burch and Bowling 2012; [Johanson16 chapter 4]).
 
 >>> from kilt.games import load_game
 >>> from kilt.solve.cfr import Cfr
@@ -41,16 +41,16 @@ from kilt.tree.walk_kernels import own_reach
 
 
 class FlatTables(TableState, Tables):
-    """What players learn on a flat tree: tables over slots, one for each action of each information set.
+    """Regrets and averages on a flat tree: tables over slots, one for each action of each information set.
 
     Parameters
     ----------
     nodes : FlatNodes
         The tree.
     responds : bool
-        Whether the opponent is a best response to the strategy before the iteration, as in CFR-BR.
+        Whether the opponent plays a best response to the strategy before the iteration, as in CFR-BR.
     restriction : Restriction, optional
-        How one player is held to a strategy, a table over slots: see `counter`.
+        Restricts one player to a fixed strategy, a table over slots: see `counter`.
     """
 
     KEPT = ("regret", "expected", "total", "strategy")
@@ -60,7 +60,7 @@ class FlatTables(TableState, Tables):
         self.nodes, self.responds = nodes, responds
         self.regret = np.zeros(slots)
         self.expected = np.zeros(slots)
-        self.total = np.zeros(slots)  # of the strategies so far, weighted
+        self.total = np.zeros(slots)  # weighted sum of the strategies so far
         self.strategy = normalised(np.zeros(slots), nodes)
         count = len(nodes.actor)
         self._scratch = (np.empty(count), np.empty(count), np.empty(slots), np.empty(slots))
@@ -81,28 +81,28 @@ class FlatTables(TableState, Tables):
             self._fixed = np.empty(0)
 
     def _restrict(self) -> None:
-        """Write what players do, one of whom is restricted."""
+        """Compute the strategies to play, one of which is restricted."""
         self._played[:] = self.strategy
         player, _, coin = self._held
         kernels.restrict(self.nodes, player, coin, self._fixed, self.strategy, self._scratch[-1], self._played)
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Continue from what `state` returned."""
+        """Restore a state from `state`."""
         super().restore(state)
         if self._held.player >= 0:
             self._restrict()
 
     def run(self, rows: FloatArray, predictive: float) -> None:
-        """Run an iteration for each row of discounts, in compiled code."""
+        """Run one iteration for each row of discounts, in compiled code."""
         tables = (self.regret, self.expected, self.total, self.strategy)
         held = self._held.player, self._held.coin, self._fixed, self._played
         kernels.iterate(self.nodes, rows, predictive, self.responds, *held, *tables, *self._scratch, self._choice)
         self.iterations += len(rows)
 
     def average(self) -> FloatArray:
-        """[slot] the average strategy: what converges."""
+        """Average strategy, [slot], which converges."""
         return normalised(self.total, self.nodes)
 
     def current(self) -> FloatArray:
-        """[slot] the strategy that the next iteration starts from."""
+        """Strategy that the next iteration starts from, [slot]."""
         return self.strategy.copy()

@@ -1,4 +1,4 @@
-"""The compiled loop of `cfr`."""
+"""The compiled loop of `flat`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from kilt.tree.walk_kernels import ROUNDING, Choice, own_reach, pull_values, pus
 def match_regrets(
     nodes: FlatNodes, player: int, regret: FloatArray, expected: FloatArray, strategy: FloatArray
 ) -> None:
-    """Write to `strategy` what regret matching plays: in proportion to positive regret, uniform where there is none.
+    """Write the result of regret matching to `strategy`: proportional to positive regret, uniform if there is none.
 
-    `expected` is added to the regrets first: what a predictive minimiser expects of the next iteration.
+    `expected`, a predictive minimiser's estimate of the next iteration's regret, is added to the regrets first.
     """
     for where in range(len(nodes.infoset_player)):
         if nodes.infoset_player[where] == player:
@@ -41,7 +41,7 @@ def update(
     expected: FloatArray,
     average: FloatArray,
 ) -> None:
-    """Add the regrets of this iteration, and the strategy weighted by its own `reach` to the average; discount both."""
+    """Add this iteration's regrets, and the strategy weighted by the player's `reach` to the average; discount both."""
     for where in range(len(nodes.infoset_player)):
         if nodes.infoset_player[where] == player:
             start, end = nodes.infoset_start[where], nodes.infoset_start[where + 1]
@@ -59,7 +59,7 @@ def update(
 
 @kernel
 def take_choices(nodes: FlatNodes, choice: Choice, strategy: FloatArray) -> None:
-    """Make `strategy` take the chosen action wherever there is one."""
+    """Replace `strategy` by the chosen action at every information set that has one."""
     for where in range(len(choice)):
         if choice[where] >= 0:
             start, end = nodes.infoset_start[where], nodes.infoset_start[where + 1]
@@ -77,10 +77,10 @@ def restrict(
     reach: FloatArray,
     played: FloatArray,
 ) -> None:
-    """Write to `played` what a player does who is held to `fixed` and learns `strategy` for the rest.
+    """Write to `played` the strategy of a player who is restricted to `fixed` and learns `strategy` for the rest.
 
-    With a `coin`, it was thrown before the game: `fixed` is the reach of its strategy, times the coin, and the mixture
-    of both is written as a strategy that reaches every slot as often. `reach` is scratch.
+    With a `coin` toss before the game, `fixed` is the reach of the fixed strategy times the coin's probability, and
+    `played` is the behaviour strategy that reaches every slot as often as the mixture of both. `reach` is scratch.
     """
     if coin > 0:
         own_reach(nodes, strategy, player, reach)
@@ -120,11 +120,11 @@ def iterate(
     slot_reach: FloatArray,
     choice: Choice,
 ) -> None:
-    """One iteration for each row of `multipliers`. Writes all arrays from `played` on; the last five are scratch.
+    """Run one iteration for each row of `multipliers`. Writes all arrays from `played` on; the last five are scratch.
 
-    Players learn in turn, each from what the other has just learnt. Where the opponent `responds`, as in CFR-BR, it is
-    a best response to the strategy before the iteration, and both players learn from that. A player who is
-    `restricted` (−1: nobody) plays `played` in place of what was learnt, see `restrict`; elsewhere both are one array.
+    Players learn alternately, each from the other's latest strategy. If the opponent `responds`, as in CFR-BR, it plays
+    a best response to the strategy before the iteration, and both players learn from that. A `restricted` player (−1:
+    none) plays `played` in place of the learnt strategy, see `restrict`; otherwise both are one array.
     """
     before = strategy.copy()
     for t in range(multipliers.shape[0]):
@@ -135,7 +135,7 @@ def iterate(
                 for slot in range(len(before)):
                     strategy[slot] = before[slot]
                 take_choices(nodes, choice, strategy)
-            # Before a coin is thrown, what is learnt for one side of it has nothing to do with the other.
+            # With a coin toss before the game, the learnt strategy is independent of the fixed one.
             profile = strategy if player == restricted and coin > 0 else played
             push_reach(nodes, profile, player, reach)
             pull_values(nodes, profile, player, False, reach, value, slot_value, choice)

@@ -1,8 +1,8 @@
 """Tables in memory, of hands or of buckets: CFR with any variant, sampling scheme and opponent.
 
-The options go together in any way: a game as it is or with a card abstraction of each player [Johanson16 chapter 5],
-boards and hands that are all walked or drawn, and opponents as in `opponents`. In a walk the strategy of a bucket is
-that of all its hands, and what its hands regret is added up over all boards.
+All options can be combined: a game unabstracted or with a card abstraction for each player [Johanson16 chapter 5],
+boards and hands walked completely or sampled, and the opponents of `opponents`. During a walk, all hands of a bucket
+play the bucket's strategy, and their regrets are summed over all boards.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ def iterate(
     sums: FloatArray,
     result: FloatArray,
 ) -> None:
-    """An iteration, which is a walk for each of `turns` [turn, field of `Turn`], for each of the `rows` of discounts.
+    """Run one iteration for each of the `rows` of discounts: a walk for each of `turns` [turn, field of `Turn`].
 
-    Small games spend more time between walks than in them: this stays in compiled code. `numbers` are that of the first
-    iteration's first walk, and from one iteration to the next. Unless walks are done here as a `whole`, the caller
-    draws what they cover before and concludes them after.
+    Small games spend more time between walks than in them; this loop keeps them in compiled code. `numbers` are the
+    number of the first walk, and the step from one iteration to the next. If `whole` is False, the caller samples the
+    scope of the walks before the call, and concludes them afterwards.
     """
     boards, mine, theirs = sampled
     first, stride = numbers
@@ -80,10 +80,10 @@ def iterate(
 def learning_walk(
     tree: VectorTree, player: int, tasks: IntArray, own: PlayerTables, theirs: PlayerTables, discount: Discount
 ) -> CompiledWalk:
-    """A `walk` that `VectorGame.run` takes, in parts.
+    """Return a `walk` for `VectorGame.run`, which divides it among threads.
 
-    It is an `iterate` of one turn, so that one kernel is compiled for games of all sizes, unless tables are of two
-    types, where an iteration cannot choose among them.
+    The walk is an `iterate` of one turn, so one kernel is compiled for games of all sizes; except for tables of two
+    types, between which an iteration cannot choose.
     """
     if own.regret.dtype != theirs.regret.dtype:
         return partial(walk, tree, player, tasks, own, theirs, discount)
@@ -101,27 +101,27 @@ def seats_of(
     by_strength: bool,
     restriction: Restriction | None,
 ) -> list[PlayerTables]:
-    """What a walk knows of both players, one of whom may be restricted.
+    """Return the tables of both players for a walk; one player may be restricted.
 
     Parameters
     ----------
     game : VectorGame or BucketedGame
-        What tables are of.
+        The game of the tables.
     tables : tuple of ndarray
-        What the next strategy is in proportion to, the regrets, and the sums of strategies.
+        The table that the next strategy is proportional to, the regrets, and the sums of strategies.
     averaged : bool
-        Whether strategies are added up.
+        Whether strategies are summed for the average.
     parts : int
-        Of a walk, where buckets are added up.
+        Number of parts of a walk, if sums over buckets are needed.
     by_strength : bool
-        Whether hands on last boards stand by strength: see `tree.apart`.
+        Whether hands on complete boards are ordered by strength: see `tree.apart`.
     restriction : Restriction, optional
-        How one player is held to a strategy.
+        Restricts one player to a fixed strategy.
     """
     _, regret, _ = tables
     rows, sums = (np.empty(0, np.int64),) * 2, np.zeros((0, 0, 0), regret.dtype)
     if isinstance(game, BucketedGame):
-        # A walk adds up regrets of the player and the average of the opponent, who have rows of their own.
+        # A walk sums regrets of the player and the average of the opponent; their rows are separate.
         rows, sums = game.rows, np.zeros((parts, *regret.shape), regret.dtype)
     layouts = [layout._replace(apart=by_strength) for layout in game.layouts]
     seats = [
@@ -132,7 +132,7 @@ def seats_of(
         player, fixed, coin = restriction
         fixed = np.ascontiguousarray(fixed, regret.dtype)
         if fixed.shape != regret.shape:
-            raise GameError(f"the fixed strategy has shape {fixed.shape}, and tables have {regret.shape}")
+            raise GameError(f"the fixed strategy has shape {fixed.shape}, but the tables have shape {regret.shape}")
         held = seats[player]._replace(fixed=fixed, coin=float(coin))
         if not coin:
             held = held._replace(strategy=game.table(regret.dtype), decisions=decisions_of(game, player))
@@ -147,28 +147,28 @@ class TreeTables(TableState, Tables):
     Parameters
     ----------
     game : VectorGame or BucketedGame
-        The game itself, with tables over (board, row) × hand, or with a card abstraction for each player, and tables
-        over row × bucket.
+        The game itself, with tables over (board, row) × hand; or the game with a card abstraction for each player, and
+        tables over row × bucket.
     dtype : data type
-        Of the tables.
+        Type of the tables.
     scheme : str or Scheme
-        What is drawn for a walk: a name of `opponents.SCHEMES`. The opponent ``response`` draws boards as its trunk
-        needs them.
+        What a walk samples: a name in `opponents.SCHEMES`. The opponent ``response`` samples boards as its trunk needs
+        them.
     opponent : str
         One of `opponents.OPPONENTS`.
     trunk : int
         Number of rounds in which the opponent ``response`` learns.
     seed : int
-        What is drawn depends on it and on the number of iterations alone.
+        Random seed. Samples depend only on the seed and the iteration number.
     averaging : bool
-        Where false, the current strategy stands for the average, which takes memory and time: with CFR+ it converges
-        by itself, if not by proof [Johanson16 chapter 9].
+        If False, the current strategy replaces the average, which saves memory and time: with CFR+ the current strategy
+        converges in practice, although there is no proof [Johanson16 chapter 9].
     root : RootChoice, optional
-        What a player decides before the game begins: for subgames that are solved anew, see `resolve`. With the
-        opponent ``abstract`` and all boards.
+        A player's decision before the game begins, for subgames that are re-solved: see `resolve`. Requires the
+        opponent ``abstract`` and walks of all boards.
     restriction : Restriction, optional
-        How one player is held to a strategy, a table like the game's: see `counter`. With the opponent ``abstract`` and
-        a variant that does not predict.
+        Restricts one player to a fixed strategy, a table like the game's: see `counter`. Requires the opponent
+        ``abstract`` and a variant without prediction.
     """
 
     def __init__(
@@ -198,12 +198,12 @@ class TreeTables(TableState, Tables):
         self._tasks = np.array([np.full(len(self._tree.rows), FOLLOW), self.opponent.tasks])
 
     def prepare(self, variant: Variant) -> None:
-        """Make the tables, of zeros, for what a variant keeps."""
+        """Allocate the tables that a variant needs, filled with zeros."""
         predictive, apart = variant.predictive > 0, self.opponent.apart
         if self._restriction and (apart or predictive):
-            raise GameError("a restricted opponent learns beside the player, and predicts nothing: use cfr or cfr+")
+            raise GameError("a restricted opponent needs self-play and a variant without prediction: use cfr or cfr+")
         self._regret = self.game.table(self.dtype)
-        # What the next strategy is in proportion to: a table of its own only where it is not the regrets.
+        # The next strategy is proportional to this table: a separate one only for predicted regrets.
         self._next = self.game.table(self.dtype) if predictive else self._regret
         self._total = self.game.table(self.dtype) if self.averaging else self._next
         by_strength = (
@@ -218,7 +218,7 @@ class TreeTables(TableState, Tables):
         parts = 1 if self.scheme.boards else self._vectors.threads
         whole = self._next, self._regret, self._total
         first, second = seats_of(self.game, whole, self.averaging, parts, by_strength, self._restriction)
-        # Of an opponent who sees all cards: regrets, and 1 for a best response.
+        # Table of an opponent who sees all cards: regrets, or 1 at the action of a best response.
         shape = (int(self.opponent.layout.start[-1]) if apart else 0, self._vectors.shape[1])
         single = self._regret.dtype == np.float32 or 8 * shape[0] * shape[1] > SINGLE
         self.other: Table = np.zeros(shape, np.float32 if single else np.float64)
@@ -238,27 +238,28 @@ class TreeTables(TableState, Tables):
 
     @property
     def draws(self) -> bool:
-        """Whether chance is drawn, so that what is found depends on the seed."""
-        scheme, several = self.scheme, int(self._tree.board_start[-1]) > len(self._tree.rows)  # boards of some round
+        """Whether chance is sampled, so that results depend on the seed."""
+        # some round has several boards
+        scheme, several = self.scheme, int(self._tree.board_start[-1]) > len(self._tree.rows)
         return scheme.boards and (scheme.mine or scheme.theirs or several)
 
     @property
     def regret(self) -> Table:
-        """Regrets, by hand: a table like the game's."""
+        """Regrets, ordered by hand: a table like the game's."""
         return self._arranged.by_hand(self._regret)
 
     @property
     def next(self) -> Table:
-        """What the next strategy is in proportion to: the regrets, or those that are predicted."""
+        """Table that the next strategy is proportional to: the regrets, or the predicted ones."""
         return self._arranged.by_hand(self._next)
 
     @property
     def total(self) -> Table:
-        """Sums of strategies, by hand; where there is no average, what the next strategy is in proportion to."""
+        """Sums of strategies, ordered by hand; without an average, the table of `next`."""
         return self._arranged.by_hand(self._total)
 
     def run(self, rows: FloatArray, predictive: float) -> None:
-        """Run an iteration for each row of discounts; in compiled code where one thread does all of it."""
+        """Run one iteration for each row of discounts; entirely in compiled code if a single thread can do it."""
         game = self._vectors
         alone = game.threads == 1 or len(game.tree.rows) == 1 or (self.scheme.boards and not self.opponent.apart)
         if alone and self.other.dtype == self._regret.dtype:
@@ -267,7 +268,7 @@ class TreeTables(TableState, Tables):
             super().run(rows, predictive)
 
     def side_by_side(self, work: Callable[[Sequence[Turn]], None]) -> None:
-        """Let both seats learn side by side where their opponent is not the other player."""
+        """Let both seats learn in parallel, if their opponent is not the other player."""
         if self.opponent.apart:
             self._vectors.both_seats(lambda seat: work(self.groups[seat]), self.scheme)
         else:
@@ -281,7 +282,7 @@ class TreeTables(TableState, Tables):
         dtype = np.float32 if np.float32 in (own.regret.dtype, theirs.regret.dtype) else np.float64
         number = self.opponent.stride * self.iterations + turn.offset
         result = np.zeros(game.shape[1])
-        parts = len(own.sums) or None  # sums over buckets are one for each thread
+        parts = len(own.sums) or None  # one sum over buckets for each thread
         game.run(turn.player, learning, self.scheme, int(self.seed), number, dtype, result, parts)
         if self.game is not self._vectors:
             conclude(own, theirs, game.tree.noise, discount, game.scope(0))
@@ -290,7 +291,7 @@ class TreeTables(TableState, Tables):
             learn_root(self._root, result, discount, self._tree.prior)
 
     def _iterate(self, rows: FloatArray, predictive: float) -> None:
-        """Iterations on one thread."""
+        """Run the iterations on one thread."""
         self._arranged.apart()
         game, scheme, stride = self._vectors, self.scheme, self.opponent.stride
         with game.workspace(self._regret.dtype) as work:
@@ -315,7 +316,7 @@ class TreeTables(TableState, Tables):
         self.iterations += len(rows)
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Continue from what `state` returned; older versions had another name for `other`, or kept no seed."""
+        """Restore a state from `state`; older versions had another name for `other`, or stored no seed."""
         older = {"seed": self.seed, **({"other": state["response"]} if "response" in state else {})}
         super().restore({**older, **state})
         if self._root.player >= 0:
@@ -324,7 +325,7 @@ class TreeTables(TableState, Tables):
             restrict(seat)
 
     def exploitability(self) -> float:
-        """Return what `exploitability` of the game says of the average; tables stay in the order that they are in."""
+        """Return the game's `exploitability` of the average strategy, without reordering the tables."""
         if not self._arranged.has_apart(self._total):
             return self.game.exploitability(self.average())
         game, layout = self._vectors, self._tables[0].layout
@@ -332,9 +333,9 @@ class TreeTables(TableState, Tables):
         return excess(*([game.worth(seat, task, self._total, layout) for seat in (0, 1)] for task in tasks))
 
     def average(self) -> Table:
-        """The average strategy, which converges: a table like the game's, with entries in proportion to it."""
+        """Average strategy, which converges: a table like the game's, not normalised."""
         return self.total
 
     def current(self) -> Table:
-        """The strategy that the next iteration starts from: a table like the game's, entries in proportion to it."""
+        """Strategy that the next iteration starts from: a table like the game's, not normalised."""
         return self.next

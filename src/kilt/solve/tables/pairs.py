@@ -15,14 +15,14 @@ NOBODY = -1
 
 
 class PairTables(TableState, Tables):
-    """What players learn in an abstract game by joint tables, over slots; on a GPU where the game's arrays are there.
+    """Regrets and averages over the slots of an abstract game with joint tables; on a GPU if the game's arrays are.
 
     Parameters
     ----------
     game : JointGame
         The abstract game.
     restriction : Restriction, optional
-        A player who is held to a strategy in part, by a table over slots: see `counter`.
+        Restricts one player in part to a fixed strategy, a table over slots: see `counter`.
     """
 
     KEPT = ("regret", "total", "strategy")
@@ -44,18 +44,18 @@ class PairTables(TableState, Tables):
             self._restrict()
 
     def _restrict(self) -> None:
-        """Write what players do, one of whom is held to `fixed` in part [Johanson16 equation 6.1]."""
+        """Compute the strategies to play; one player is restricted in part to `fixed` [Johanson16 equation 6.1]."""
         if self._played is not self.strategy:
             self.game.arrays.multiply(self._free, self.strategy, out=self._played)
             self._played += self._fixed
 
     def state(self) -> dict[str, Array]:
-        """Return the state for a checkpoint, on the host: a run resumes on the CPU or a GPU, wherever it began."""
+        """Return the state for a checkpoint, on the host: runs can resume on either a CPU or a GPU."""
         tables = {name: self.game.on_host(getattr(self, name)) for name in self.KEPT}
         return {**tables, "iterations": np.asarray(self.iterations)}
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Continue from what `state` returned."""
+        """Restore a state from `state`."""
         put = self.game.arrays.asarray
         super().restore({**state, **{name: put(state[name]) for name in self.KEPT}})
         self._restrict()
@@ -64,7 +64,7 @@ class PairTables(TableState, Tables):
         """Let a player learn against the other's strategy, which is averaged."""
         game, other, coin = self.game, 1 - turn.player, self._held.coin
         player, strategy, played = turn.player, self.strategy, self._played
-        # Before the game, a coin decides between what the opponent is held to and what they have learnt.
+        # A coin tossed before the game chooses between the opponent's fixed and learnt strategies.
         thrown = other == self._held.player and coin > 0
         ways, followed = ((coin, 1 - coin), (self._fixed, strategy)) if thrown else ((1.0,), (played,))
 
@@ -82,9 +82,9 @@ class PairTables(TableState, Tables):
         self._restrict()
 
     def average(self) -> FloatArray:
-        """[slot] the average strategy; uniform where nobody has been."""
+        """Average strategy, [slot]; uniform at information sets that were never reached."""
         return self.game.normalised(self.total)
 
     def current(self) -> FloatArray:
-        """[slot] what regret matching plays now."""
+        """Current strategy by regret matching, [slot]."""
         return self.strategy.copy()

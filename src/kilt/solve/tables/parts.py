@@ -1,4 +1,4 @@
-"""Tables that are walked in parts: a trunk of the first rounds, and what follows some boards, part by part."""
+"""Tables of games that are walked in parts: a trunk of the first rounds, and the subtrees below its last boards."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from kilt.solve.variants import VARIANTS, Variant
 from kilt.tree.rule import Discount
 from kilt.tree.vector import CompiledWalk, VectorGame
 
-Values = FloatArray  # [chance node of the trunk, hand] what a part is worth
+Values = FloatArray  # [chance node of the trunk, hand] values of a part
 
 
 class Learning(NamedTuple):
-    """A walk in which a player learns, and what enters into the tables what it has added up for buckets."""
+    """A walk in which a player learns, and a function that enters its sums over buckets into the tables."""
 
     walk: CompiledWalk
-    enter: Callable[[], None]  # does nothing where there are no buckets
+    enter: Callable[[], None]  # does nothing without buckets
 
 
 class PartTables(Tables):
-    """Tables of a trunk, and of parts that are walked one by one or side by side.
+    """Tables of a trunk, and of parts that are walked one by one or in parallel.
 
-    The parts come first: a player learns in each of them. What they are worth adds up, in their order, at the chance
-    nodes that end the trunk, where the walk of the trunk begins.
+    The parts are walked first, and a player learns in each. Their values are summed in a fixed order at the chance
+    nodes that end the trunk, from where the walk of the trunk takes them up.
     """
 
     vectors: VectorGame  # the game that is walked
@@ -38,7 +38,7 @@ class PartTables(Tables):
     trunk_rounds: int = 1
 
     def learn(self, turn: Turn, discount: Discount) -> None:
-        """Walk all parts, then the trunk."""
+        """Walk all parts, and then the trunk."""
         values = np.zeros((self.opened(turn), self.vectors.shape[1]))
         for opens, worth in self.worths(turn, discount):
             values[opens] += worth
@@ -48,21 +48,21 @@ class PartTables(Tables):
 
     @abstractmethod
     def opened(self, turn: Turn) -> int:
-        """Chance nodes that end the trunk, on all boards of its last round that are walked."""
+        """Number of chance nodes that end the trunk, on all boards of its last round that are walked."""
 
     @abstractmethod
     def worths(self, turn: Turn, discount: Discount) -> Iterable[tuple[slice, Values]]:
-        """Let a player learn in all parts; which chance nodes lead to each, and what it is worth, in their order."""
+        """Let a player learn in all parts; yield the chance nodes that lead to each part and its values, in order."""
 
     @abstractmethod
     def trunk_learning(self, turn: Turn, discount: Discount) -> Learning:
-        """The walk of the trunk."""
+        """Return the walk of the trunk."""
 
 
 def require_unsigned(variant: Variant, what: str) -> None:
-    """Raise GameError where a variant keeps negative regrets, or predicts: tables without a sign cannot hold these."""
+    """Raise GameError for variants with negative regrets or prediction: unsigned tables cannot store these."""
     if not variant.unsigned:
         fitting = (name for name, row in VARIANTS.items() if row.unsigned)
         raise GameError(
-            f"{what} are for variants that keep no negative regrets and predict nothing: use {' or '.join(fitting)}"
+            f"{what} support only variants without negative regrets and prediction: use {' or '.join(fitting)}"
         )

@@ -1,9 +1,9 @@
-"""CFR on public trees with tables of two bytes an entry, in place of four in single precision.
+"""CFR on public trees with tables of two bytes per entry, instead of four in single precision.
 
-The numbers of a decision on a board are multiples of a power of two, which takes one more byte, as in the tables of
-`tree.gpu.compact`. They are rounded at random, so that errors have mean 0. The first round stays as it is: it is
-small. What follows it falls into *parts*, one for each of its next boards. A walk takes part by part: it reads the
-entries into a table of single precision, goes on as any other walk does, and writes back what it has learnt.
+The numbers of a decision on a board are multiples of a common power of two, which takes one more byte, as in the tables
+of `tree.gpu.compact`. Rounding is random, so that errors have mean 0. The first round is small and stays in single
+precision. The tree after it is divided into *parts*, one for each board of the second round. A walk processes part by
+part: it unpacks the entries into a table of single precision, learns as any other walk does, and packs the result.
 
 >>> from kilt.games import load_game
 >>> from kilt.solve.cfr import Cfr
@@ -52,47 +52,47 @@ from kilt.tree.vector_arrays import FOLLOW, Table, TableLayout, VectorTree
 if TYPE_CHECKING:
     from kilt.tree.gpu.compact import CompactGame
 
-DRAWS = 1 << 14  # places where numbers begin that a row is rounded with
-SINGLE = np.float32  # precision of the first round, and of what is read from entries
+DRAWS = 1 << 14  # random numbers for rounding; each row starts at one of them
+SINGLE = np.float32  # precision of the first round, and of unpacked entries
 
 
 class PackedTable(NamedTuple):
-    """Regrets, or sums of strategies: the first round as numbers, the rest in fixed point."""
+    """Regrets, or sums of strategies: the first round in single precision, later rounds in fixed point."""
 
     early: Table  # [row, hand] of the first round
-    entries: list[npt.NDArray[np.uint16]]  # [part][row, hand] of all rounds after it
-    powers: list[npt.NDArray[np.uint8]]  # [part][decision] entries are multiples of 2^(this − 127), nearly
+    entries: list[npt.NDArray[np.uint16]]  # [part][row, hand] of all later rounds
+    powers: list[npt.NDArray[np.uint8]]  # [part][decision] exponent: entries are multiples of about 2^(exponent − 127)
 
 
 class TreePart(NamedTuple):
-    """All that follows a board of the second round, in a table of its own, after the rows of the first round."""
+    """The subtree after a board of the second round, with its own table, in which the first round's rows come first."""
 
     number: int
-    tree: VectorTree  # with the first round before it
+    tree: VectorTree  # including the first round
     layout: TableLayout  # of that table
-    slices: list[tuple[int, int, int]]  # rows from, to of tables over (board, row), and where they begin here
-    first: IntArray  # [decision + 1] where its rows begin
+    slices: list[tuple[int, int, int]]  # first and end row in tables over (board, row), and first row here
+    first: IntArray  # [decision + 1] first row
     actor: ByteArray  # [decision]
-    given: list[tuple[int, Table]]  # strategies that are given, by their first row
+    given: list[tuple[int, Table]]  # fixed strategies, by their first row
 
 
 def _mapped(rows: int, hands: int) -> npt.NDArray[np.uint16]:
-    """Zeros in memory of their own, which goes back to the system as soon as they are given up."""
+    """Allocate zeros in a separate memory map, whose memory the system gets back as soon as the array is freed."""
     return np.frombuffer(mmap(-1, 2 * rows * hands), np.uint16).reshape(rows, hands)
 
 
 class TwoByteGame(Judged):
-    """A game on its public tree, whose tables have two bytes an entry in all rounds but the first.
+    """A game on its public tree, with tables of two bytes per entry in all rounds but the first.
 
     Parameters
     ----------
     game : VectorGame
-        Of several rounds. Its threads share the parts.
+        A game of several rounds. Its threads share the parts.
     """
 
     def __init__(self, game: VectorGame) -> None:
         if len(game.tree.rows) < 2:
-            raise GameError(f"{game.game.name} has one round, and tables of two bytes are for those of several")
+            raise GameError(f"{game.game.name} has only one round, but tables of two bytes need several")
         self.game, self.early = game, int(game.tree.table_start[1])
         layout = DecisionLayout.of_vectors(game)
         starts, actors = np.asarray(layout.start, dtype=np.int64), layout.actor
@@ -104,7 +104,7 @@ class TwoByteGame(Judged):
             self._scratch.put((self._zeros(self._rows), self._zeros(self._rows)))
 
     def _part(self, number: int, starts: IntArray, actors: ByteArray) -> TreePart:
-        """A part of the tree: where its rows are in tables over (board, row), and in its own."""
+        """Return a part of the tree: its rows in tables over (board, row), and in its own table."""
         rows = rows_of_flop(self.game.tree, number)
         layout = layout_of_flop(self.game.layouts[0], rows)
         slices = [(*some, at) for some, at in zip(rows.tolist(), layout.start.tolist(), strict=False)][1:]
@@ -124,7 +124,7 @@ class TwoByteGame(Judged):
         return np.zeros((rows, self.game.shape[1]), SINGLE)
 
     def table(self) -> PackedTable:
-        """A table of zeros, which is the uniform strategy, but for what is given."""
+        """Return a table of zeros, which means the uniform strategy, except for fixed strategies."""
         hands = self.game.shape[1]
         early = self._zeros(self.early)
         for row, strategy in self.game.given.items():
@@ -134,16 +134,21 @@ class TwoByteGame(Judged):
         return PackedTable(early, entries, [np.zeros(len(part.actor), np.uint8) for part in self.parts])
 
     def on_host(self, table: PackedTable, to: Table | None = None, *, release: bool = False) -> Table:
-        """A table over (board, row) × hand in single precision.
+        """Convert a table to single precision, over (board, row) × hand.
 
         Parameters
         ----------
         table : PackedTable
-            In fixed point.
+            The table in fixed point.
         to : ndarray, optional
-            What is written to, and returned. Left out: a new array.
+            Array to write to. Default: a new array.
         release : bool
-            Whether its entries are given up on the way, so that both are never in memory whole.
+            Whether to free the entries during the conversion, so that memory never holds both tables completely.
+
+        Returns
+        -------
+        ndarray
+            `to`, or the new array.
         """
         found = np.empty(self.game.shape, SINGLE) if to is None else to
         found[: self.early] = table.early
@@ -157,7 +162,7 @@ class TwoByteGame(Judged):
         return found
 
     def read(self, part: TreePart, table: PackedTable, own: Table, player: int = EVERY) -> None:
-        """Write the first round and a part of a table to one in single precision: decisions of a player, or all."""
+        """Unpack the first round and a part into a table of single precision: one player's decisions, or all."""
         own[: self.early] = table.early
         entries, powers = table.entries[part.number], table.powers[part.number]
         read_entries(entries, powers, part.first, part.actor, player, own)
@@ -165,14 +170,14 @@ class TwoByteGame(Judged):
             own[row : row + len(strategy)] = strategy
 
     def write(self, part: TreePart, own: Table, player: int, seed: int, table: PackedTable) -> None:
-        """Keep a player's decisions of a part; what is drawn to round them depends on the seed and the part alone."""
+        """Pack a player's decisions of a part; random rounding depends only on the seed and the part."""
         entries, powers = table.entries[part.number], table.powers[part.number]
         drawn = seed * len(self.parts) + part.number
         write_entries(own, own.view(np.int32), part.first, part.actor, player, drawn, self._draws, entries, powers)
 
     @contextmanager
     def _workspace(self) -> Iterator[tuple[Table, Table]]:
-        """Two tables of single precision for a part."""
+        """Provide two tables of single precision for a part."""
         found = self._scratch.get()
         try:
             yield found
@@ -180,7 +185,7 @@ class TwoByteGame(Judged):
             self._scratch.put(found)
 
     def over_parts(self, work: Callable[[TreePart, Table, Table], FloatArray]) -> Iterator[FloatArray]:
-        """What `work` finds in all parts in turn, side by side on the game's threads, with two tables for each."""
+        """Call `work` on all parts, in parallel on the game's threads, with two tables each; yield results in order."""
 
         def do(part: TreePart) -> FloatArray:
             with self._workspace() as (first, second):
@@ -190,11 +195,11 @@ class TwoByteGame(Judged):
 
     @property
     def uneven(self) -> bool:
-        """Whether what both players win does not add up to 0: rake, or tilted payoffs."""
+        """Whether the players' winnings do not sum to 0, because of rake or tilted payoffs."""
         return self.game.uneven
 
     def worth(self, player: int, task: int, table: PackedTable) -> float:
-        """What a player wins who follows a strategy or responds to it, in chips per game."""
+        """Winnings of a player who follows a strategy, or responds to it, in chips per game."""
 
         def part_worth(part: TreePart, own: Table, _: Table) -> FloatArray:
             self.read(part, table, own)
@@ -210,11 +215,11 @@ class TwoByteGame(Judged):
 
 @dataclass(frozen=True)
 class TwoByteProblem(VectorProblem):
-    """A game on its public tree, whose solvers keep tables in fixed point; strategies on disk are as of all others."""
+    """A game on its public tree whose solvers store tables in fixed point; strategies on disk have the usual format."""
 
     @cached_property
     def walker(self) -> TwoByteGame | CompactGame:
-        """The game as it is walked: by the CPU, or its copy on the GPU."""
+        """The game to walk: on the CPU, or its copy on the GPU."""
         if self.device == CPU:
             return TwoByteGame(self.game)
         from kilt.tree.gpu.compact import CompactGame  # imports the GPU library
@@ -222,19 +227,19 @@ class TwoByteProblem(VectorProblem):
         return CompactGame(self.game)
 
     def save(self, path: Path, strategy: Any, **figures: Any) -> None:
-        """Write a table to a folder, in single precision: by way of a file, since memory may be short."""
+        """Save a table to a folder, in single precision; a temporary file is used, since memory may be short."""
         with artifact.os_errors(f"{path} cannot be written"), TemporaryFile(dir=path.parent) as file:
             table = self.walker.on_host(strategy, np.memmap(file, SINGLE, "w+", shape=self.game.shape))
             VectorStrategy.of(self.game, table, **figures).save(path)
 
 
 class TwoByteTables(PartTables):
-    """Regrets and averages with two bytes an entry. A part is all that follows a board of the second round.
+    """Regrets and averages with two bytes per entry, walked in one part for each board of the second round.
 
     Parameters
     ----------
     game : TwoByteGame
-        What is solved. The variant keeps no negative regrets and predicts nothing.
+        The game to solve. Variants with negative regrets or prediction are refused.
     """
 
     dtype = SINGLE
@@ -243,33 +248,33 @@ class TwoByteTables(PartTables):
         self.game, self.vectors = game, game.game
 
     def prepare(self, variant: Variant) -> None:
-        """Make tables of zeros."""
+        """Allocate tables of zeros. Raises GameError for variants with negative regrets or prediction."""
         require_unsigned(variant, "tables of two bytes")
         self.regret, self.total = self.game.table(), self.game.table()
 
     def opened(self, turn: Turn) -> int:
-        """Chance nodes that end the first round."""
+        """Number of chance nodes that end the first round."""
         return int(np.diff(self.vectors.tree.entry_start)[1])
 
     def worths(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
-        """Read, walk and write all parts, side by side."""
+        """Read, walk and write all parts in parallel; yield the values of each."""
         return ((slice(None), worth) for worth in self.game.over_parts(partial(self._learn, turn.player, discount)))
 
     def trunk_learning(self, turn: Turn, discount: Discount) -> Learning:
-        """The walk of the first round."""
+        """Return the walk of the first round."""
         where = self.vectors.tree, self.vectors.layouts[0]
         return Learning(self._walk(turn.player, discount, *where, self.regret.early, self.total.early), lambda: None)
 
     def _walk(
         self, player: int, discount: Discount, tree: VectorTree, layout: TableLayout, regret: Table, total: Table
     ) -> CompiledWalk:
-        """The compiled walk of a player who learns, over tables of single precision."""
+        """Return the compiled walk of a learning player, over tables of single precision."""
         none = np.empty(0, np.int64), np.zeros((0, 0, 0), SINGLE)
         tables = PlayerTables(layout, regret, regret, total, True, *none, regret[:0])
         return learning_walk(tree, player, np.full(len(tree.rows), FOLLOW), tables, tables, discount)
 
     def _learn(self, player: int, discount: Discount, part: TreePart, regret: Table, total: Table) -> FloatArray:
-        """The walk of a player over a part, whose values it returns."""
+        """Walk a part, and return its values."""
         game, seed = self.game, 4 * self.iterations + 2 * player
         game.read(part, self.regret, regret)
         game.read(part, self.total, total, 1 - player)
@@ -280,20 +285,20 @@ class TwoByteTables(PartTables):
         return values
 
     def average(self) -> Any:
-        """The average strategy, which converges: a `PackedTable`."""
+        """Average strategy, which converges: a `PackedTable`."""
         return self.total
 
     def release(self) -> Table:
-        """The average strategy over (board, row) × hand, in place of the tables, which are given up."""
+        """Return the average strategy over (board, row) × hand, and free the packed tables meanwhile."""
         self.regret.entries.clear()
         return self.game.on_host(self.total, release=True)
 
     def current(self) -> Any:
-        """The strategy that the next iteration starts from: a `PackedTable`."""
+        """Strategy that the next iteration starts from: a `PackedTable`."""
         return self.regret
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """The state, for a checkpoint."""
+        """Return the state for a checkpoint."""
         kept: dict[str, npt.NDArray[np.generic]] = {"iterations": np.asarray(self.iterations)}
         for name, table in (("regret", self.regret), ("total", self.total)):
             kept[name] = table.early
@@ -303,9 +308,9 @@ class TwoByteTables(PartTables):
         return kept
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Continue from what `state` returned."""
+        """Restore a state from `state`. Raises ArtifactError for the state of a GPU."""
         if "regret_early" in state:
-            raise ArtifactError("its tables of two bytes are those of a GPU: go on with `--device gpu`")
+            raise ArtifactError("the checkpoint has two-byte tables of a GPU: resume with `--device gpu`")
         for name, mine in self.state().items():
             if mine.shape != state[name].shape:
                 raise ValueError(f"{name} has shape {state[name].shape}, not {mine.shape}")

@@ -1,4 +1,4 @@
-"""Compiled reading and writing of tables in fixed point: see `fixed_point`."""
+"""Compiled packing and unpacking of tables in fixed point: see `two_bytes`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from kilt.jit import kernel
 from kilt.tree.vector_arrays import Table
 
 MOST = 65535.0  # the largest entry
-BIAS = 127  # what is added to exponents, so that none is negative
-EVERY = -1  # in place of a player: decisions of both
+BIAS = 127  # added to exponents, so that none is negative
+EVERY = -1  # instead of a player's number: decisions of both
 
 
 @kernel
@@ -25,9 +25,9 @@ def read_entries(
     player: int,
     table: Table,
 ) -> None:
-    """Write entries [row, hand] in fixed point to the last rows of a table: those of a player's decisions.
+    """Unpack entries [row, hand] from fixed point into the last rows of a table: those of a player's decisions.
 
-    Decision d has the rows of the table from `first[d]` to `first[d + 1]`; the entries begin where the first one does.
+    Decision d has the table's rows from `first[d]` to `first[d + 1]`; the entries begin with the first decision's rows.
     """
     before = first[0]
     for d in range(len(powers)):
@@ -50,12 +50,12 @@ def write_entries(
     entries: npt.NDArray[np.uint16],
     powers: npt.NDArray[np.uint8],
 ) -> None:
-    """Keep the rows of a player's decisions, none of which is negative, in fixed point: see `read_entries`.
+    """Pack the rows of a player's decisions, all nonnegative, into fixed point: see `read_entries`.
 
-    The entries of a decision are multiples of the smallest power of two with which all of them fit. They are rounded
-    up or down at random, so that errors have mean 0 and what is added over and over is not lost: `draws` are numbers
-    from 0 to 1, of which each row takes some that follow each other. `bits` is the table as whole numbers, which have
-    the same order.
+    The entries of a decision are multiples of the smallest power of two with which all of them fit into two bytes. They
+    are rounded up or down at random, so that errors have mean 0 and repeated small additions are not lost: each row
+    uses consecutive random numbers from 0 to 1 in `draws`. `bits` is the table's bit pattern as integers, which have
+    the same order as the numbers.
     """
     before, hands = first[0], entries.shape[1]
     number, places = table.dtype.type, len(draws) - hands

@@ -1,1 +1,1 @@
-"""Walks over public trees on a GPU, in three layouts of memory: all boards, two bytes an entry, flop by flop."""
+"""Walks over public trees on a GPU, in three memory layouts: all boards, two bytes per entry, flop by flop."""

@@ -1,14 +1,13 @@
-// The last round of a public tree for CFR+: tables are kept for the hands that a board leaves, in two bytes an entry or as numbers,
-// and everything else that belongs to a block of betting stays on the chip [Johanson16 §2.4, chapter 9].
+// The last round of a public tree for CFR+: tables have entries for the hands that are compatible with a board, of two bytes or as
+// numbers, and all other data of a block of betting stays on the chip [Johanson16 §2.4, chapter 9].
 //
-// A warp has one board; a lane has EACH hands of it, neighbours in the order of strength, and goes with them through the blocks of
-// betting. What happens in a block is written out by `compact.py`, as the `walk` of a struct, and follows this file. All
-// blocks have the same nodes; their stakes differ.
+// A warp processes one board; a lane has EACH adjacent hands in order of strength, for all blocks of betting. `compact.py` generates the
+// code of a block as the `walk` of a struct and appends it to this file. All blocks have the same nodes, with different stakes.
 //
-// Given on compilation: `number`, float or double; STORED, of an entry of a table: unsigned short, or `number`; LANES of a warp; WARPS
-// of a block, and RESIDENT blocks on a multiprocessor; EACH; STRIDE, entries of a row; AVERAGED, whether an average is kept; OFFSET, what
-// a place in shared memory fits into; LISTS of hands that hold a card, LENGTH of such a list, SEGMENTS of it, each summed up by a lane;
-// ROWS, DECISIONS and LEAVES of a block of betting.
+// Compile-time parameters: `number`, float or double; STORED, the type of a table entry: unsigned short, or `number`; LANES per warp;
+// WARPS per block, and RESIDENT blocks per multiprocessor; EACH; STRIDE, entries per row; AVERAGED, whether an average is stored; OFFSET,
+// an integer type for offsets in shared memory; LISTS of hands that hold a card, LENGTH of such a list, SEGMENTS of it, each summed by a
+// lane; ROWS, DECISIONS and LEAVES of a block of betting.
 
 #define LIST (LENGTH + 1)
 #define PART ((LENGTH + SEGMENTS - 1) / SEGMENTS)
@@ -17,30 +16,30 @@
 struct Vector { number of[EACH]; };
 struct __align__(EACH % 4 == 0 ? 4 * sizeof(STORED) : sizeof(STORED)) Entries { STORED of[EACH]; };
 struct __align__(2 * sizeof(number)) Pair { number a, b; };
-struct Sum { Vector won, met; };  // the reach that a hand beats less what beats it, and all that it may meet
+struct Sum { Vector won, met; };  // reach that a hand beats minus reach that beats it, and total compatible reach
 
 // Shared memory of a warp, in pairs: sums over hands in order of strength; over the lists of cards; over whole lists, and over all.
-// Places without a hand have a list of their own, which holds zeros.
+// Entries without a hand have a separate list of zeros.
 #define PREFIX 0
 #define CARDS (LANES * EACH + 1)
 #define WHOLE (CARDS + (LISTS + 1) * LIST)
 #define SCRATCH (WHOLE + LISTS + 1)
 
-struct Place {                       // of a hand in the order of strength: offsets in shared memory, in bytes
-    OFFSET lower, upper;             // where its group of equals begins and ends
-    OFFSET at[2], first[2], last[2]; // in the lists of its cards: itself, and where its group begins and ends
+struct Place {                       // a hand in the order of strength: offsets in shared memory, in bytes
+    OFFSET lower, upper;             // beginning and end of its group of equals
+    OFFSET at[2], first[2], last[2]; // in the lists of its cards: itself, beginning and end of its group
     OFFSET whole[2];                 // the sums of these lists
 };
 
-struct Walk {                        // what the betting needs to know
+struct Walk {                        // arguments of the generated code
     const Place* mine;               // [EACH]
-    int lane, base;                  // where the warp's shared memory begins, in pairs
+    int lane, base;                  // beginning of the warp's shared memory, in pairs
     STORED *table, *average;         // [ROWS, STRIDE] regrets, or a strategy, and sums of strategies
-    unsigned char *powers, *average_powers;  // [DECISIONS] what entries of two bytes are multiples of: see `power_of_two`
-    const number* stakes;            // [LEAVES] to the player
-    number noise;                    // values that differ by less are equal
-    number weight, kept;             // of strategies that are added, and what sums of strategies are multiplied by
-    unsigned seed;                   // of this iteration, player, board and block of betting
+    unsigned char *powers, *average_powers;  // [DECISIONS] exponents of two-byte entries: see `power_of_two`
+    const number* stakes;            // [LEAVES] stakes of the player
+    number noise;                    // smaller differences of values count as 0
+    number weight, kept;             // weight of added strategies, and factor of sums of strategies
+    unsigned seed;                   // random seed of this iteration, player, board and block of betting
 };
 
 extern __shared__ unsigned char memory[];
@@ -92,7 +91,7 @@ __device__ inline void raise(Vector& best, const Vector& x)
     for (int k = 0; k < EACH; k++) best.of[k] = max(best.of[k], x.of[k]);
 }
 
-// The entries of a decision's actions, as they are stored.
+// Read the entries of a decision's actions, without conversion.
 template <int COUNT> __device__ inline void fetch(const Walk& walk, const STORED* table, int row, Entries* found)
 {
 #pragma unroll
@@ -104,9 +103,8 @@ template <int COUNT> __device__ inline void fetch(const Walk& walk, const STORED
     }
 }
 
-// Store numbers of a decision, none of which is negative. Entries of two bytes are multiples of the smallest power of two with which
-// all of them fit, but for a factor just above 1; they are rounded up or down at random, so that errors have mean 0, and what is added
-// each time adds up.
+// Store nonnegative numbers of a decision. Two-byte entries are multiples of the smallest power of two with which all of them fit (up to
+// a factor just above 1). They are rounded up or down at random, so that errors have mean 0, and small additions are not lost.
 template <int COUNT> __device__ inline void keep(
     const Walk& walk, STORED* table, unsigned char* powers, int row, int decision, unsigned salt, const Vector* numbers)
 {
@@ -141,13 +139,13 @@ template <int COUNT> __device__ inline void keep(
         for (int a = 0; a < COUNT; a++) *(Entries*)(table + (row + a) * STRIDE + walk.lane * EACH) = stored[a];
 }
 
-// What the entries of a decision are to be multiplied by.
+// Factor of the entries of a decision.
 __device__ inline number scale_of(const unsigned char* powers, int decision)
 {
     return sizeof(STORED) == 2 ? power_of_two(powers[decision]) * (number)(65536.0 / 65535.0) : 1;
 }
 
-// The opponent's reach after each action of a decision, by regret matching; where it is learnt, it is added to the average.
+// The opponent's reach after each action of a decision, by regret matching; in learning walks, it is added to the average.
 template <int COUNT, bool LEARN>
 __device__ inline void follow(const Walk& walk, int row, int decision, const Vector& reach, Vector* after)
 {
@@ -240,7 +238,7 @@ __device__ inline void sum_up(const Walk& walk, const Vector& a, const Vector& b
     __syncwarp();
 }
 
-// What a decision of the player is worth by regret matching on its entries.
+// Value of a decision of the player, by regret matching on its entries.
 template <int COUNT> __device__ inline Vector matched(const Entries* found, const Vector* values)
 {
     Vector worth;
@@ -259,7 +257,7 @@ template <int COUNT> __device__ inline Vector matched(const Entries* found, cons
     return worth;
 }
 
-// What a decision of a player is worth who follows a strategy.
+// Value of a decision of a player who follows a strategy.
 template <int COUNT> __device__ inline Vector mean(const Walk& walk, int row, int decision, const Vector* values)
 {
     Entries found[COUNT];
@@ -267,7 +265,7 @@ template <int COUNT> __device__ inline Vector mean(const Walk& walk, int row, in
     return matched<COUNT>(found, values);
 }
 
-// What a decision of the player is worth; its regrets are updated, and do not fall below zero.
+// Value of a decision of the player; updates its regrets, which do not fall below zero.
 template <int COUNT> __device__ inline Vector learn(const Walk& walk, int row, int decision, const Vector* values)
 {
     Entries found[COUNT];
@@ -286,7 +284,7 @@ template <int COUNT> __device__ inline Vector learn(const Walk& walk, int row, i
     return worth;
 }
 
-// The values of the blocks of the last round: a block of threads has one board, and its warps take turns at the betting.
+// Values of the blocks of the last round: a block of threads has one board, and its warps divide the betting.
 template <class Betting> __device__ inline void walk_boards(
     const int* above, const int* parent, const Place* places, const short* hand_at, const int* live_hands, const number* stakes,
     const number* up, int boards, int boards_before, int hands, int entries, const Learning& learning, int seed, STORED* table,

@@ -1,9 +1,9 @@
-"""The public tree of a poker game on a GPU, with tables of two bytes an entry in the last round.
+"""The public tree of a poker game on a GPU, with tables of two bytes per entry in the last round.
 
-Nearly all of a game's tables, and of the work, is in its last round. Here it has entries for the hands that a board
-leaves alone, in order of their strength, in fixed point: two bytes and a power of two for each decision on each board.
-Its betting is written out as CUDA code, one function for all blocks of it, so that everything but the tables stays on
-the chip: see `compact.cu`. Rounds before the last are walked by the kernels of `device`.
+Nearly all of a game's tables, and of the work, is in its last round. Tables of this round have entries only for the
+hands that are compatible with a board, in order of strength, and in fixed point: two bytes per entry, and a power of
+two for each decision on each board. The betting is generated as CUDA code, with one function for all blocks, so that
+everything but the tables stays on the chip: see `compact.cu`. Earlier rounds are walked by the kernels of `device`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kilt.tree.vector_arrays import DECISION, FOLD, RESPOND, Table
 
 SOURCE = Path(__file__).with_name("compact.cu")
 LANES, WARPS, RESIDENT = 32, 4, 4  # threads of a warp, warps of a block, blocks on a multiprocessor
-SEGMENTS = 2  # lanes that sum up the list of a card
+SEGMENTS = 2  # lanes that share the summation of a card's list
 FIXED = np.dtype(np.uint16)  # entries of two bytes
 
 
@@ -38,22 +38,27 @@ class CompactTable(NamedTuple):
 
     early: Any  # [(board, row), hand] of the rounds before the last
     last: Any  # [board, row, place] of the last round
-    powers: Any  # [board, decision] of the last round: entries in fixed point are multiples of 2^(this − 127)
+    powers: Any  # [board, decision] of the last round: exponent; entries are multiples of 2^(exponent − 127)
 
 
 class CompactGame(Judged, DeviceTree):
-    """The public tree of a poker game on the device, whose tables are compact in the last round.
+    """The public tree of a poker game on the device, with compact tables in the last round.
 
     Parameters
     ----------
     game : VectorGame
-        The game. The blocks of betting in its last round differ in their stakes alone, as in limit games.
+        The game. The blocks of betting in its last round may differ only in their stakes, as in limit games.
     dtype : data type
-        Of reach and values, and of tables in rounds before the last.
+        Type of reach and values, and of tables in earlier rounds.
     stored : data type
-        Of tables in the last round: `FIXED`, or the same as `dtype`.
+        Type of tables in the last round: `FIXED`, or the same as `dtype`.
     averaged : bool
-        Whether solvers keep an average beside the regrets.
+        Whether solvers store an average in addition to the regrets.
+
+    Raises
+    ------
+    GameError
+        If the game has only one round, or other betting in its last round.
     """
 
     def __init__(
@@ -66,12 +71,12 @@ class CompactGame(Judged, DeviceTree):
     ) -> None:
         super().__init__(game, dtype)
         if len(self.walks) < 2:
-            raise GameError(f"{game.game.name} has one round, and compact tables are for those of several")
+            raise GameError(f"{game.game.name} has only one round, but compact tables need several")
         self.stored, self.averaged, self._last = data_type(stored), averaged, len(self.walks) - 1
         self._cards_and_blanks, self._lists, self._length, live = self._card_lists()
         self._each = -(-live // LANES)
         lanes = -(-live // self._each)
-        self._width = min(-(-lanes // 4) * 4, LANES) * self._each  # rows begin at whole sectors of memory
+        self._width = min(-(-lanes // 4) * 4, LANES) * self._each  # rows are aligned to sectors of memory
         self._nodes = np.frombuffer(self.cupy.asnumpy(self.walks[-1][0].nodes).tobytes(), NODE)
         betting = _Betting(self._blocks())
         self._stakes = [self._put(betting.stakes(player).astype(self.dtype)) for player in (0, 1)]
@@ -107,7 +112,7 @@ class CompactGame(Judged, DeviceTree):
         self._rank_of = self._put((ranks * 2 * self.dtype.itemsize).astype(np.uint32 if wide else np.uint16))
 
     def table(self) -> CompactTable:
-        """A table of zeros."""
+        """Return a table of zeros."""
         zeros, early = self.cupy.zeros, int(self.tree.table_start[self._last])
         return CompactTable(
             zeros((early, self.hands), self.dtype),
@@ -116,7 +121,7 @@ class CompactGame(Judged, DeviceTree):
         )
 
     def on_host(self, table: CompactTable, to: Table | None = None) -> Table:
-        """A table over (board, row) × hand: a new one or `to`, which has zeros for hands that boards do not leave."""
+        """Convert a table to one over (board, row) × hand: a new one, or `to`, which is 0 for incompatible hands."""
         found = np.zeros(self.game.shape, self.dtype) if to is None else to
         start = int(self.tree.table_start[self._last])
         found[:start] = self.cupy.asnumpy(table.early)
@@ -140,27 +145,27 @@ class CompactGame(Judged, DeviceTree):
         average: CompactTable | None = None,
         seed: int = 0,
     ) -> Any:
-        """Walk over the whole tree for one player.
+        """Walk the whole tree for one player.
 
         Parameters
         ----------
         player : int
-            Whose values are pulled up.
+            The player whose values are computed.
         task : int
-            FOLLOW a strategy, or regrets, which are updated where somebody learns; or RESPOND to the opponent's.
+            FOLLOW a strategy, or regrets, which are updated if `learning` says so; or RESPOND to the opponent's.
         strategy : CompactTable
-            Regrets of both players, or the strategy that is responded to.
+            Regrets of both players, or the strategy to respond to.
         learning : ndarray of `LEARNING`
-            How what is found enters the tables.
+            How new values enter the tables.
         average : CompactTable, optional
             Sums of strategies, to which the opponent's is added.
         seed : int
-            Of the way in which entries in fixed point are rounded.
+            Random seed for rounding entries in fixed point.
 
         Returns
         -------
         device array, shape (hands,)
-            What each hand is worth, weighted by the opponent's reach.
+            Value of each hand, weighted by the opponent's reach.
         """
         sums, early = strategy if average is None else average, [strategy.early] * self._last
         self.down(self.rounds, player, early, learning, [sums.early] * self._last)
@@ -180,7 +185,7 @@ class CompactGame(Judged, DeviceTree):
         return self.rounds[0].value[0, 0]
 
     def worth(self, player: int, task: int, strategy: CompactTable) -> float:
-        """What a player wins in chips per game who follows a strategy, or responds to it."""
+        """Winnings of a player who follows a strategy, or responds to it, in chips per game."""
         values: FloatArray = self.cupy.asnumpy(self.sweep(player, task, strategy)).astype(np.float64)
         return float(self.tree.norm * (self.tree.prior[player] @ values))
 
@@ -189,15 +194,15 @@ class CompactGame(Judged, DeviceTree):
         return (self._whole() + self._lists + 1) * 2 * self.dtype.itemsize
 
     def _whole(self) -> int:
-        """Where sums of whole lists begin in it, in pairs of numbers."""
+        """Offset of the sums of whole lists in `SCRATCH`, in pairs of numbers."""
         return LANES * self._each + 1 + (self._lists + 1) * (self._length + 1)
 
     def _blocks(self) -> Array:
-        """[entry, node] of `NODE`: the blocks of the last round, with children and rows numbered from 0 in each."""
+        """Blocks of the last round as `NODE`, [entry, node], with children and rows numbered from 0 in each."""
         begin = self.cupy.asnumpy(self.walks[-1][0].begin).astype(np.int64)
         size = int(begin[1])
         if (np.diff(begin) != size).any():
-            raise GameError(f"the betting of {self.game.game.name} in its last round differs with what came before")
+            raise GameError(f"the betting of {self.game.game.name} in its last round depends on earlier rounds")
         blocks = self._nodes.reshape(-1, size).copy()
         blocks["child"] -= begin[:-1, None].astype(np.int32)
         decides = blocks["kind"] == DECISION
@@ -208,7 +213,7 @@ class CompactGame(Judged, DeviceTree):
         return blocks
 
     def _ranks(self) -> tuple[Any, Array, Any]:
-        """Hands of last boards in order of strength: [board, place] which; offsets in `SCRATCH`; [board] how many."""
+        """Hands of last boards by strength: their order [board, place], offsets in `SCRATCH`, their number [board]."""
         tree, game = self.tree, self.game.game
         assert isinstance(game, Holdem)
         width, lists, whole = LANES * self._each, LANES * self._each + 1, self._whole()
@@ -219,7 +224,7 @@ class CompactGame(Judged, DeviceTree):
         scratch = room_to_rank(*cards, self.hands), np.zeros((2, self._cards_and_blanks), np.int64)
         rank_places(boards, tree.deck, tree.strengths, scratch[0], self._length, scratch[1], ranked, live)
         places = np.zeros((self.boards, width, 10), np.int64)
-        # A place without a hand has sums of 0: all less all, and zeros.
+        # Entries without a hand get sums of 0: the difference of equal sums, and zeros.
         places[:, :, 2:8] = lists + self._lists * (self._length + 1)
         places[:, :, 8], places[:, :, 9] = whole + self._lists, lists + self._lists * (self._length + 1)
         hand_at = np.zeros((self.boards, width), np.int16)
@@ -233,15 +238,16 @@ class CompactGame(Judged, DeviceTree):
         return self._put(hand_at), places, self._put(live)
 
     def moved(self) -> int:
-        """Bytes of tables of the last round that an iteration reads and writes, at the least.
+        """Minimum size in bytes of the last-round tables that an iteration reads and writes.
 
-        Regrets are read in the opponent's walk, and read and written in their player's; averages are read and written.
+        Regrets are read in the opponent's walk, and read and written in the player's own; averages are read and
+        written.
         """
         entries = self.boards * self.entries * self._rows * self._width
         return (3 + 2 * self.averaged) * entries * self.stored.itemsize
 
     def wanted(self) -> int:
-        """Bytes of device memory that vectors and tables of a solver take."""
+        """Bytes of device memory for the vectors and tables of a solver."""
         counts = np.diff(self.tree.board_start).tolist()
         early = sum(sum(self._places[r]) * counts[r] for r in range(self._last))
         tables = 1 + self.averaged
@@ -251,17 +257,17 @@ class CompactGame(Judged, DeviceTree):
 
 
 class _Betting:
-    """The betting of the last round, which is the same in all blocks but for stakes, written out as CUDA code."""
+    """The betting of the last round, which is the same in all blocks up to stakes, generated as CUDA code."""
 
     def __init__(self, blocks: Array) -> None:
         shape = ["kind", "actor", "child", "count", "row"]
         for name in shape:
             if (blocks[name] != blocks[name][0]).any():
-                raise GameError("betting in the last round differs with what came before: use the CPU")
+                raise GameError("betting in the last round depends on earlier rounds: use the CPU")
         self.blocks, self.nodes = blocks, blocks[0]
         decides = self.nodes["kind"] == DECISION
-        self.number = np.cumsum(decides) - 1  # [node] of a decision
-        self.leaf = np.cumsum(~decides) - 1  # [node] of a leaf
+        self.number = np.cumsum(decides) - 1  # [node] number of a decision
+        self.leaf = np.cumsum(~decides) - 1  # [node] number of a leaf
         self.rows, self.decisions = int(self.nodes["count"].sum()), int(decides.sum())
         self.leaves = len(decides) - self.decisions
         order = np.argsort(self.nodes["row"][decides], kind="stable")
@@ -270,14 +276,14 @@ class _Betting:
         self.player, self.does, self.lines = 0, "", list[str]()
 
     def stakes(self, player: int) -> FloatArray:
-        """[entry, leaf] what a player wins at showdowns or folds."""
+        """Winnings of a player at showdowns or after folds, [entry, leaf]."""
         leaves = self.blocks[:, self.nodes["kind"] != DECISION]
         negative = player & (leaves["kind"] == FOLD)
         found: FloatArray = np.where(negative, -leaves["stake"], leaves["stake"])
         return found
 
     def code(self) -> str:
-        """The walks of both players: `learn_0`, `learn_1`, `follow_0`, `follow_1`, `respond_0` and `respond_1`."""
+        """Return the walks of both players: `learn_0`, `learn_1`, `follow_0`, `follow_1`, `respond_0`, `respond_1`."""
         parts = []
         for name in ("learn", "follow", "respond"):
             for player in (0, 1):
@@ -296,14 +302,19 @@ class _Betting:
         return list(range(int(here["child"]), int(here["child"] + here["count"])))
 
     def _value(self, node: int, reach: str, sums: str) -> tuple[str, str]:
-        """Write what a node is worth against a reach; return the vector, and the name of the sums of that reach.
+        """Generate code for the value of a node against a reach.
 
         Parameters
         ----------
         node : int
-            Of a block.
+            Node of a block.
         reach, sums : str
-            Names of the opponent's reach and of its sums; the latter may be empty where they are not known yet.
+            Variables of the opponent's reach and of its sums; the latter may be empty if they are not yet computed.
+
+        Returns
+        -------
+        tuple of str
+            Variables of the value, and of the sums of the reach.
         """
         here = self.nodes[node]
         if here["kind"] != DECISION:
@@ -313,7 +324,7 @@ class _Betting:
         return self._opponents(node, reach, sums) if here["actor"] != self.player else self._own(node, reach, sums)
 
     def _opponents(self, node: int, reach: str, sums: str) -> tuple[str, str]:
-        """Write a decision of the opponent: the sum over actions. What is left of all sums is that of a fold."""
+        """Generate a decision of the opponent: the sum over actions. Sums of a fold are the rest of all sums."""
         write, children, count = self.lines.append, self._children(node), int(self.nodes[node]["count"])
         learns = "true" if self.does == "learn" else "false"
         reaches = [f"reach_{node}[{a}]" for a in range(count)]
@@ -339,10 +350,10 @@ class _Betting:
         return f"value_{node}", sums
 
     def _own(self, node: int, reach: str, sums: str) -> tuple[str, str]:
-        """Write a decision of the player: the mean over actions, by regrets which are updated or not; or the best."""
+        """Generate a decision of the player: the mean over actions by regrets, which may be updated; or the best."""
         write, children, count = self.lines.append, self._children(node), int(self.nodes[node]["count"])
         write(f"Vector action_{node}[{count}];")
-        # Leaves first; sums may be found where the opponent cannot fold.
+        # Leaves first: sums that they compute are reused.
         for a in sorted(
             range(count), key=lambda a: (self.nodes[children[a]]["kind"] == DECISION, self._folds(children[a]))
         ):
@@ -357,15 +368,15 @@ class _Betting:
         return f"value_{node}", sums
 
     def _place(self, node: int) -> str:
-        """The first row of a decision, and its number."""
+        """First row and number of a decision, as arguments in the generated code."""
         return f"{self.nodes[node]['row']}, {self.number[node]}"
 
     def _folds(self, node: int) -> bool:
-        """Whether a fold follows a node at once."""
+        """Whether a fold is among the children of a node."""
         return any(self.nodes[child]["kind"] == FOLD for child in self._children(node))
 
     def _sums(self, reaches: list[str], node: int) -> list[str]:
-        """Write sums of some reaches, two at a time; return their names."""
+        """Generate the sums of some reaches, two at a time; return the names of their variables."""
         names = [f"sum_{node}_{''.join(c for c in reach if c.isalnum())}" for reach in reaches]
         for n in range(0, len(names), 2):
             one, two = (*reaches[n : n + 2], reaches[n])[:2]

@@ -1,10 +1,10 @@
-// CUDA twins of `vector_kernels`, `leaf_kernels` and `solve.learning_kernels`: a round of a public tree at a time, on all of
-// its boards at once. Vectors are [place, board, hand]; tables are [row, hand], with the rows of a board side by side.
+// CUDA twins of `vector_kernels`, `leaf_kernels` and `solve.learning_kernels`: one round of a public tree at a time, on all of its boards.
+// Vectors are [place, board, hand]; tables are [row, hand], with the rows of a board adjacent.
 //
-// In `push_reach` and `pull_values` a thread has one hand on one board in one block of betting, and goes through the nodes
-// of that block as the CPU does. Hands meet only at leaves: there, the threads of a block share one board (`leaf_sums`).
+// In `push_reach` and `pull_values`, a thread has one hand on one board in one block of betting, and processes the nodes of that block
+// like the CPU. Hands meet only at leaves: there, the threads of a block share one board (`leaf_sums`).
 //
-// Given on compilation: `number`, float or double; GIVEN, whether strategies of some decisions are given, which nobody learns.
+// Compile-time parameters: `number`, float or double; GIVEN, whether some decisions have fixed strategies, which are not learnt.
 
 #define HANDS 2
 
@@ -12,25 +12,25 @@ enum Kind { DECISION, REVEAL, FOLD, SHOWDOWN };
 enum Task { FOLLOW, RESPOND, ANSWER };
 
 struct Node {
-    double stake;   // chips that change hands at a leaf; after a fold, what player 0 wins
-    double rake;    // chips that the house takes from whoever wins at a leaf, half from each where they tie
+    double stake;   // stake of a showdown in chips; after a fold, winnings of player 0
+    double rake;    // rake in chips, paid by the winner, or half by each player in a split pot
     int kind, actor;
-    int child, count;  // the first child, and how many there are
-    int row;        // of the first action among the rows of a board
-    int slot;       // where the opponent's reach stands
-    int leaf;       // where the sums of that reach stand, at a leaf
-    int below;      // of a chance node: which block of the next round it opens
+    int child, count;  // first child, number of children
+    int row;        // row of the first action within a board
+    int slot;       // index of the opponent's reach
+    int leaf;       // index of the sums of that reach, at a leaf
+    int below;      // block of the next round, after a chance node
 };
 
-struct Round {          // what a walk sees of a round
-    long long first_row;  // of its first board in tables
-    int rows;           // from one board to the next in tables
+struct Round {          // a round, for the walk of a player
+    long long first_row;  // first row of its first board in tables
+    int rows;           // rows from one board to the next in tables
     int boards, boards_before, hands;
-    int player, task;   // whose values are pulled up, and what that player does
+    int player, task;   // the player whose values are computed, and that player's task
 };
 
-struct __align__(8) Rank {    // of a hand on a board, in the order of strength; read at once
-    short lower, upper;       // where its group of equals begins and ends; −1 where it shares a card with the board
+struct __align__(8) Rank {    // rank of a hand on a board, read in one access
+    short lower, upper;       // beginning and end of its group of equals; −1 if it shares a card with the board
     unsigned char card_lower[2], card_upper[2];  // the same among the hands that hold its first card, and its second
 };
 
@@ -40,7 +40,7 @@ struct __align__(2) Cards {
 
 __device__ inline number positive(number x) { return x > 0 ? x : 0; }
 
-// A thread has HANDS hands here, half a row apart: the more numbers are under way, the nearer to the memory's limit.
+// A thread has HANDS hands here, half a row apart: more memory accesses in flight give a higher bandwidth.
 extern "C" __global__ void push_reach(
     const Node* nodes, const int* begin, const int* above, const int* parent, const unsigned char* given, const Round round,
     const number* up, const number* strategy, number* average, const Learning learning, number* reach)
@@ -92,16 +92,16 @@ extern "C" __global__ void push_reach(
     }
 }
 
-// Sums over hands in order of strength give what each hand beats, less what beats it, and all that it may meet. Cards in
-// common are taken out by inclusion and exclusion, with sums over the hands that hold each card [Johanson16 §2.4].
-// A block has one board and one reach, the boards of a reach one after another, and a whole number of warps. To sum up the list of a card, several threads take a
+// Sums over hands in order of strength give the reach that each hand beats minus the reach that beats it, and the total reach that it may
+// meet. Hands with a card in common are subtracted by inclusion–exclusion, with sums over the hands that hold each card [Johanson16 §2.4].
+// A block has one board and one reach, with the boards of a reach adjacent, and whole warps. Several threads sum the list of a card, a
 // segment each. Shared memory holds the reach, and sums over hands, over the lists of cards, over warps and over segments.
 extern "C" __global__ void leaf_sums(
     const number* reach, const int* slots, const short* order, const int* live_hands, const Rank* ranks,
     const short* listed, const Cards* cards, int boards, int hands, int lists, int length, number* beats, number* whole)
 {
     extern __shared__ unsigned char memory[];
-    number* here = (number*)memory;                    // [hand] gathering from device memory would take longer
+    number* here = (number*)memory;                    // [hand] gathering from device memory would be slower
     number* prefix = here + hands;                     // [hand + 1]
     number* by_card = prefix + hands + 1;              // [list][place + 1]
     number* warps = by_card + lists * (length + 1);    // [warp]
@@ -188,7 +188,7 @@ extern "C" __global__ void pull_values(
         if (node.kind == FOLD) {
             const number won = sign * (number)node.stake;
             worth = (won > 0 ? won - (number)node.rake : won) * whole[node.leaf * step + here];
-        } else if (node.kind == SHOWDOWN) {  // rake: of what is beaten, and half of it of what ties
+        } else if (node.kind == SHOWDOWN) {  // rake: full on wins, half on ties
             const number won = beats[node.leaf * step + here];
             worth = (number)node.stake * won;
             if (node.rake > 0) worth -= (number)(0.5 * node.rake) * (won + whole[node.leaf * step + here]);
@@ -227,7 +227,7 @@ extern "C" __global__ void pull_values(
     }
 }
 
-// What the boards after one are worth, each times how much it counts: blocks of 32 hands × some rows of boards.
+// Weighted sum of the values of the boards after a board: blocks of 32 hands × some rows of boards.
 extern "C" __global__ void add_boards(
     const int* begin, const int* first_board, const number* factor, const number* value, int boards, int boards_before,
     int hands, number* total)
@@ -246,7 +246,7 @@ extern "C" __global__ void add_boards(
     total[((size_t)entry * boards_before + before) * hands + hand] = sum;
 }
 
-// The mean over the suits that nothing tells apart.
+// The mean over equivalent suits.
 extern "C" __global__ void average_over_suits(
     const int* moved, int permutations, const int* symmetry, int boards, int hands, const number* total, number* chance)
 {

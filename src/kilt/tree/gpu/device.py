@@ -1,8 +1,8 @@
 """Walks over a public tree on a GPU: all boards of a round at once, round after round.
 
-`DeviceGame` keeps the tree of a `VectorGame` in device memory. A sweep is a walk of one player over all of it: reach
-goes down round by round, leaves are summed up, values come up again, and what the player learns on the way is written
-to tables that stay on the device. `device.cu` has the kernels, twins of those of the CPU.
+`DeviceGame` holds the tree of a `VectorGame` in device memory. A sweep is a walk of one player over the whole tree: it
+pushes reach down round by round, sums it at leaves, and pulls values up. Updates of regrets and averages go to tables
+that stay on the device. `device.cu` has the kernels, which are twins of those of the CPU.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import DECISION, FOLD, Scope, Table, VectorTree
 
 SOURCE = Path(__file__).with_name("device.cu")
-HANDS = 2  # of a thread that pushes reach down
-BLOCK, SCAN, BOARDS = 128, 256, 16  # threads of a block: over hands, over the hands of a leaf, over boards
-TABLES = 3  # that a solver keeps at most
+HANDS = 2  # hands per thread that pushes reach down
+BLOCK, SCAN, BOARDS = 128, 256, 16  # threads per block: over hands, over the hands of a leaf, over boards
+TABLES = 3  # largest number of tables of a solver
 
 
 class DeviceTree:
-    """What all walks over the public tree of a poker game need on the device.
+    """Data on the device that all walks over the public tree of a poker game need.
 
     Parameters
     ----------
     game : VectorGame
         The game.
     dtype : data type
-        Of tables, reach and values.
+        Type of tables, reach and values.
     """
 
-    PAYOFFS = False  # whether walks take rake off, and leave strategies as they are that are given
+    PAYOFFS = False  # whether walks support rake and fixed strategies
 
     def __init__(self, game: VectorGame, dtype: npt.DTypeLike = np.float32) -> None:
         self._require_possible(game)
@@ -74,21 +74,21 @@ class DeviceTree:
         self.walks = walks
 
     def _require_possible(self, game: VectorGame) -> None:
-        """Raise GameError where kernels would get a game wrong: before anything is made of it."""
+        """Raise GameError if the kernels do not support a game; called before anything is built."""
         name, tree = game.game.name, game.tree
         if not tree.poker:
-            raise GameError(f"walks on a GPU are for games with cards, and not for {name}: use the CPU")
+            raise GameError(f"walks on a GPU need a game with cards, which {name} is not: use the CPU")
         if tree.nodes.extra.size:
-            raise GameError(f"the payoffs of {name} are tilted, and walks on a GPU know no tilt: use the CPU")
+            raise GameError(f"the payoffs of {name} are tilted, which walks on a GPU do not support: use the CPU")
         if len(tree.pair_values):
-            raise GameError(f"{name} ends early, at a depth limit, and walks on a GPU know none: use the CPU")
+            raise GameError(f"{name} ends at a depth limit, which walks on a GPU do not support: use the CPU")
         if not self.PAYOFFS and tree.nodes.rake.any():
-            raise GameError(f"{name} has rake, which these walks on a GPU do not take off: use the CPU")
+            raise GameError(f"{name} has rake, which these walks on a GPU do not support: use the CPU")
         if not self.PAYOFFS and len(game.layouts[0].given):
-            raise GameError(f"{name} has locked strategies, which these walks on a GPU do not keep: use the CPU")
+            raise GameError(f"{name} has locked strategies, which these walks on a GPU do not support: use the CPU")
 
     def _put(self, array: Array) -> Any:
-        """A copy on the device, in the order of rows that kernels expect."""
+        """Copy an array to the device, in the row order that kernels expect."""
         return self.cupy.asarray(np.ascontiguousarray(array))
 
     def down(
@@ -101,28 +101,28 @@ class DeviceTree:
         prior: Any | None = None,
         scope: Scope | None = None,
     ) -> None:
-        """Push the reach of a player's opponent down some rounds, the first one first, and sum it up at leaves.
+        """Push the reach of a player's opponent down some rounds, from the first on, and sum it at leaves.
 
         Parameters
         ----------
         rounds : sequence of DeviceRound
-            From the first of the game on. Their `reach`, `beats` and `whole` are written.
+            Rounds from the first of the game on. Their `reach`, `beats` and `whole` are written.
         player : int
-            Whose walk it is.
+            The player of the walk.
         theirs : sequence of device arrays
-            [round] the opponent's strategy.
+            The opponent's strategy, [round].
         learning : ndarray of `LEARNING`
             How the opponent's strategy enters the averages.
         averages : sequence of device arrays, optional
-            [round] sums of the opponent's strategies, needed where `learning` says that they are added up.
+            Sums of the opponent's strategies, [round]; required if `learning` updates averages.
         prior : device array, shape (hands,), optional
-            The reach with which the opponent's hands begin. Left out: that of the game.
+            Initial reach of the opponent's hands. Default: that of the game.
         scope : Scope, optional
-            The boards that were drawn, where each round has one.
+            The sampled boards, if each round has one.
         """
         up, before = self._prior[1 - player] if prior is None else prior, 1
         for r, here in enumerate(rounds):
-            if scope is not None and r > 0:  # hands have other numbers after a board that was drawn
+            if scope is not None and r > 0:  # hands are numbered differently after a sampled board
                 up = self.cupy.take(up, self._back[scope.suits[r]], axis=2)
             walk, average = here.walks[player], theirs[r] if averages is None else averages[r]
             given = walk.nodes, walk.begin, walk.above, here.parent, self._given, self._where(here, player, 0, before)
@@ -139,20 +139,20 @@ class DeviceTree:
         below: tuple[Any, DeviceRound] | None = None,
         scope: Scope | None = None,
     ) -> None:
-        """Pull the values of some rounds up from their leaves, the last one first, after `down`.
+        """Pull the values of some rounds up from their leaves, from the last on, after `down`.
 
         Parameters
         ----------
         rounds : sequence of DeviceRound
-            From the first of the game on. Their `value`, `total` and `chance` are written.
+            Rounds from the first of the game on. Their `value`, `total` and `chance` are written.
         player : int
-            Whose values they are.
+            The player whose values are computed.
         pulls : sequence of Pull
-            [round] what the player does. None for the first round: its chance nodes get `total`, and that is all.
+            What the player does, [round]. None for the first round: only `total` of its chance nodes is written.
         below : (device array, DeviceRound), optional
-            [block] the nodes that blocks begin with, and the round that follows the last of these. Left out: none does.
+            Root nodes of blocks, [block], and the round that follows the last of `rounds`. Default: no such round.
         scope : Scope, optional
-            The boards that were drawn, where each round has one.
+            The sampled boards, if each round has one.
         """
         for r in range(len(rounds) - 1, -1, -1):
             here, pull = rounds[r], pulls[r]
@@ -172,12 +172,12 @@ class DeviceTree:
                 below = walk.begin, here
 
     def _where(self, here: DeviceRound, player: int, task: int, before: int = 0) -> Array:
-        """A round as kernels see it, by value."""
+        """Return a round as an argument of kernels, by value."""
         sizes = here.first_row, here.rows, here.boards, before, self.hands, player, task
         return by_value(np.array(sizes, ROUND))
 
     def _sum_leaves(self, here: DeviceRound, walk: RoundWalk) -> None:
-        """Sum up the reach at all leaves of a round."""
+        """Sum the reach at all leaves of a round."""
         i, leaves, (_, lists, length) = np.int32, len(walk.slots), here.listed.shape
         segments = max(SCAN // lists, 1)
         sums = 2 * self.hands + 1 + lists * (length + 1) + SCAN // 32 + lists * segments
@@ -191,7 +191,7 @@ class DeviceTree:
         )
 
     def _add_boards(self, before: DeviceRound, begin: Any, here: DeviceRound) -> None:
-        """Add up what the boards that follow are worth, for each chance node; `begin` has the roots of its blocks."""
+        """Sum the values of the next round's boards at each chance node; `begin` has the roots of its blocks."""
         sizes = np.int32(here.boards), np.int32(before.boards), np.int32(self.hands)
         self.kernel("add_boards")(
             (-(-self.hands // 32), before.boards, here.entries),
@@ -201,7 +201,7 @@ class DeviceTree:
         )
 
     def _average_over_suits(self, here: DeviceRound) -> None:
-        """Give chance nodes what the boards that follow are worth: the mean over suits that nothing tells apart."""
+        """Write the values of chance nodes: the mean over equivalent suits of the values of the next boards."""
         i = np.int32
         arguments = self._moved, i(len(self._moved)), here.symmetry, i(here.boards), i(self.hands)
         grid = self._grid(here.boards, len(here.total))
@@ -211,13 +211,13 @@ class DeviceTree:
         return -(-self.hands // BLOCK), boards, entries
 
     def _openings(self) -> list[int]:
-        """[round] how many blocks of the next round its chance nodes open."""
+        """Number of next-round blocks opened by the chance nodes of each round, [round]."""
         return [*np.diff(self.tree.entry_start)[1:].tolist(), 0]
 
     def _round(self, r: int, tree: VectorTree, *, ranked: bool = True) -> DeviceRound:
-        """Put a round of the tree, or of a part of it, on the device; its vectors are to be added.
+        """Copy a round of the tree, or of a part of it, to the device; its vectors are added later.
 
-        Where it is not `ranked`, the order of its hands is left out.
+        Unless it is `ranked`, the order of its hands is omitted.
         """
         put = self._put
         start, stop = tree.board_start[r : r + 2].tolist()
@@ -242,13 +242,13 @@ class DeviceTree:
         )
 
     def _with_vectors(self, r: int) -> DeviceRound:
-        """A round with room for its vectors."""
+        """Return a round with memory for its vectors."""
         here = self._round(r, self.tree)
         room = [self.cupy.zeros((places, here.boards, self.hands), self.dtype) for places in self._places[r]]
         return here._replace(**dict(zip(VECTORS, room, strict=True)))
 
     def _card_lists(self) -> CardLists:
-        """How hands of the last round are listed by the cards that they hold."""
+        """Dimensions of the lists of last-round hands by card."""
         game = self.game.game
         assert isinstance(game, Holdem)
         board = sum(game.rules.board_cards)
@@ -258,24 +258,24 @@ class DeviceTree:
         return CardLists(cards, cards - board, length, live)
 
     def _ranked(self, r: int, tree: VectorTree) -> dict[str, Any]:
-        """The hands of the boards of a round in order of strength, on the device."""
+        """Return the hands of a round's boards in order of strength, on the device."""
         found = ranks_of(tree, r, self._holders)
         plain = found._replace(ranks=found.ranks.view(np.uint8))
         return {name: self._put(array) for name, array in plain._asdict().items()}
 
     @cached_property
     def _holders(self) -> npt.NDArray[np.int16]:
-        """[card, place] the hands that hold a card."""
+        """Hands that hold each card, [card, place]."""
         return holders_of(self.tree.deck)
 
     @cached_property
     def _back(self) -> Any:
-        """[permutation, hand] which hand becomes this one: the inverse of `_moved`."""
+        """Hand that is mapped to each hand by a permutation, [permutation, hand]: the inverse of `_moved`."""
         return self._put(np.argsort(self.tree.moved, axis=1).astype(np.int32))
 
     @cached_property
     def _places(self) -> list[list[int]]:
-        """[round] how many places each of `VECTORS` has: 1 at least, since no array of a kernel may be empty."""
+        """Number of entries of each of `VECTORS`, [round]; at least 1, since kernels do not accept empty arrays."""
         found = []
         for walks, openings in zip(self.walks, self._openings(), strict=True):
             slots, leaves = max(walk.slot.max() for walk in walks) + 1, max(len(walk.slots) for walk in walks)
@@ -284,7 +284,7 @@ class DeviceTree:
         return found
 
     def _walk(self, r: int, player: int, before: Sequence[tuple[RoundWalk, RoundWalk]]) -> RoundWalk:
-        """The nodes of a round as the walk of a player sees them: reach changes where the opponent acts."""
+        """Return the nodes of a round for the walk of a player: reach changes where the opponent acts."""
         tree, every, put = self.tree, self.tree.nodes, self._put
         entries = np.arange(*tree.entry_start[r : r + 2])
         blocks = tree.entry_block[entries]
@@ -325,11 +325,11 @@ class DeviceGame(Judged, DeviceTree):
     Parameters
     ----------
     game : VectorGame
-        The game; tables are over (board, row) × hand, as its own.
+        The game; tables are over (board, row) × hand, like the game's.
     dtype : data type
-        Of tables, reach and values.
+        Type of tables, reach and values.
     tables : int
-        How many of them the device must have room for.
+        Number of tables that the device must have memory for.
     """
 
     PAYOFFS = True
@@ -341,14 +341,14 @@ class DeviceGame(Judged, DeviceTree):
         self.rounds = [self._with_vectors(r) for r in range(len(self.walks))]
 
     def table(self) -> Any:
-        """A table on the device: zeros, which are the uniform strategy, but for what is given."""
+        """Return a table of zeros on the device, which means the uniform strategy, except for fixed strategies."""
         table = self.cupy.zeros(self.game.shape, self.dtype)
         for row, strategy in self.game.given.items():
             table[row : row + len(strategy)] = self.cupy.asarray(strategy.astype(self.dtype))
         return table
 
     def on_host(self, table: Any) -> Table:
-        """A table as an array of NumPy."""
+        """Return a table as a NumPy array."""
         found: Table = self.cupy.asnumpy(table)
         return found
 
@@ -364,30 +364,30 @@ class DeviceGame(Judged, DeviceTree):
         scope: Scope | None = None,
         prior: Any | None = None,
     ) -> Any:
-        """Walk over the tree for one player.
+        """Walk the tree for one player.
 
         Parameters
         ----------
         player : int
-            Whose values are pulled up.
+            The player whose values are computed.
         tasks : int or sequence of int
-            In all rounds, or in each: FOLLOW the strategy `own`, RESPOND to the opponent's, or ANSWER, which writes the
-            response to `own`. Strategies that are given are followed whatever the task.
+            For all rounds, or for each: FOLLOW the strategy `own`, RESPOND to the opponent's, or ANSWER, which writes
+            the response to `own`. Fixed strategies are followed whatever the task.
         own, theirs : device arrays, shape (rows, hands)
-            Strategies: entries of a decision are in proportion to probabilities, negative ones count as 0.
+            Strategies: probabilities of each decision up to a factor; negative entries count as 0.
         learning : ndarray of `LEARNING`
-            How what is found enters the tables.
+            How new values enter the tables.
         regret, average : device arrays, optional
-            The player's regrets and the sum of the opponent's strategies; needed where somebody learns.
+            The player's regrets and the sum of the opponent's strategies; required if `learning` updates them.
         scope : Scope, optional
-            The board of each round that was drawn, with all hands. Left out: all boards.
+            The sampled board of each round, with all hands. Default: all boards.
         prior : device array, shape (hands,), optional
-            The reach with which the opponent's hands begin. Left out: that of the game.
+            Initial reach of the opponent's hands. Default: that of the game.
 
         Returns
         -------
         device array, shape (hands,)
-            What each hand is worth, weighted by the opponent's reach.
+            Value of each hand, weighted by the opponent's reach.
         """
         rounds = self.rounds if scope is None else self._drawn(scope)
         averages = [theirs if average is None else average] * len(rounds)
@@ -398,7 +398,7 @@ class DeviceGame(Judged, DeviceTree):
         return rounds[0].value[0, 0]
 
     def _drawn(self, scope: Scope) -> list[DeviceRound]:
-        """The rounds with one board each, and vectors of their own."""
+        """Return the rounds with one sampled board each, and separate vectors."""
         found = []
         for r, (here, room) in enumerate(zip(self.rounds, self._room_for_one, strict=True)):
             board = max(int(scope.board[r] - self.tree.board_start[r]), 0)
@@ -409,7 +409,7 @@ class DeviceGame(Judged, DeviceTree):
 
     @cached_property
     def _room_for_one(self) -> list[dict[str, Any]]:
-        """[round] room for the vectors of one board."""
+        """Allocate memory for the vectors of one board, [round]."""
         return [
             {
                 name: self.cupy.zeros((n, 1, self.hands), self.dtype)
@@ -420,24 +420,24 @@ class DeviceGame(Judged, DeviceTree):
 
     @property
     def uneven(self) -> bool:
-        """Whether what both players win does not add up to 0."""
+        """Whether the players' winnings do not sum to 0."""
         return self.game.uneven
 
     def worth(self, player: int, task: int, strategy: Any) -> float:
-        """What a player wins in chips per game who follows a strategy, or responds to it."""
+        """Winnings of a player who follows a strategy, or responds to it, in chips per game."""
         table = self.cupy.asarray(strategy, self.dtype)
         values: FloatArray = self.cupy.asnumpy(self.sweep(player, task, table, table)).astype(np.float64)
         return float(self.tree.norm * (self.tree.prior[player] @ values))
 
     def wanted(self) -> int:
-        """Bytes of device memory that vectors and tables of a solver take."""
+        """Bytes of device memory for the vectors and tables of a solver."""
         boards = np.diff(self.tree.board_start).tolist()
         vectors = sum(sum(self._places[r]) * count * self.hands for r, count in enumerate(boards))
         return int((vectors + self._tables * prod(self.game.shape)) * self.dtype.itemsize)
 
     def cost(self) -> Cost:
-        """What vectors and tables of a solver take of the device's memory."""
-        remedy = "use a smaller game, or cfr+:compact, which takes about half of it"
+        """Device memory for the vectors and tables of a solver."""
+        remedy = "use a smaller game, or cfr+:compact, which takes about half the memory"
         if isinstance(self.game.game, Subgame):
-            remedy = "use fewer bets, or begin on a later round"
-        return Cost(device=self.wanted(), what=self.game.game.name, remedy=f"leave out `--device gpu`, or {remedy}")
+            remedy = "use fewer bets, or start on a later round"
+        return Cost(device=self.wanted(), what=self.game.game.name, remedy=f"omit `--device gpu`, or {remedy}")

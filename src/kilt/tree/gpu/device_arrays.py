@@ -1,4 +1,4 @@
-"""Records that walks on a GPU share with their CUDA files, and a round of the tree as it is kept on the device."""
+"""Records that walks on a GPU share with their CUDA files, and a round of the tree in device memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from kilt.arrays import Array, IntArray
 from kilt.tree.rule import Discount
 
-# As in `device.cu`.
+# Record types as in `device.cu`.
 NODE = np.dtype(
     [
         ("stake", np.float64),
@@ -33,7 +33,7 @@ LEARNING = np.dtype(  # as in `rule.cuh`
     ],
     align=True,
 )
-IDLE = np.zeros((), LEARNING)  # of walks in which nobody learns
+IDLE = np.zeros((), LEARNING)  # for walks without learning
 VECTORS = ("reach", "beats", "whole", "value", "total", "chance")  # fields of `DeviceRound`
 
 
@@ -45,18 +45,18 @@ def learning_of(
     averages: bool = False,
     restricted: bool = False,
 ) -> Array:
-    """A `LEARNING`: how an iteration enters tables, and which tables a walk updates.
+    """Return a `LEARNING`: the discounts of an iteration, and the tables that a walk updates.
 
     Parameters
     ----------
     discount : Discount
-        The numbers of the iteration.
+        Discounts of the iteration.
     noise : float
-        Values that differ by less are equal but for rounding.
+        Smaller differences of values are rounding errors.
     regrets, averages : bool
         Whether the walk updates the player's regrets, and the opponent's average.
     restricted : bool
-        Whether the player plays something else than what was learnt.
+        Whether the player is restricted, and does not play the learnt strategy.
     """
     above, below, average, weight, average_weight, predictive = discount
     numbers = above, below, weight, average, average_weight, predictive, noise
@@ -64,52 +64,52 @@ def learning_of(
 
 
 class RoundWalk(NamedTuple):
-    """The betting of a round as one player's walk sees it."""
+    """The betting of a round, for the walk of one player."""
 
     nodes: Any  # [node] of `NODE`, numbered from 0 in each round
-    begin: Any  # [entry + 1] where the nodes of its block begin
-    above: Any  # [entry] the slot, in the round before, of the chance node that opens it
-    slots: Any  # [leaf] whose reach is summed up
-    slot: IntArray  # [node] where the opponent's reach stands, on the host
+    begin: Any  # [entry + 1] first node of its block
+    above: Any  # [entry] slot of its chance node in the previous round
+    slots: Any  # [leaf] slot of the reach to sum
+    slot: IntArray  # [node] index of the opponent's reach, on the host
 
 
 class DeviceRound(NamedTuple):
-    """A round of the tree on the device, with room for its vectors [place, board, hand]."""
+    """A round of the tree on the device, with memory for its vectors [place, board, hand]."""
 
     walks: tuple[RoundWalk, RoundWalk]  # of players 0 and 1
     entries: int
     boards: int
     first_row: int
     rows: int
-    parent: Any  # [board] the board before it, from 0 in its round
-    first_board: Any  # [board + 1] of the next round, from 0 there
-    factor: Any  # [board] how much it counts among those that follow one board
+    parent: Any  # [board] the previous board, counted within its round
+    first_board: Any  # [board + 1] first of its boards in the next round, counted there
+    factor: Any  # [board] weight among the boards after one board
     symmetry: Any  # [board]
-    order: Any  # [board, place] hands, weakest first; those that the board does not leave come last
-    live: Any  # [board] how many it leaves
+    order: Any  # [board, place] hands, weakest first; incompatible hands come last
+    live: Any  # [board] number of compatible hands
     ranks: Any  # [board, hand] of `RANK`
-    listed: Any  # [board, card, place] the hands that hold a card, weakest first; −1 for those not left
-    reach: Any  # of the opponent, by slot
-    beats: Any  # reach that a hand beats less what beats it, by leaf
+    listed: Any  # [board, card, place] hands that hold a card, weakest first; −1 for incompatible ones
+    reach: Any  # reach of the opponent, by slot
+    beats: Any  # reach that a hand beats minus reach that beats it, by leaf
     whole: Any  # reach that shares no card with a hand, by leaf
     value: Any  # by node
-    total: Any  # of chance nodes, before suits are averaged over; by entry of the next round
-    chance: Any  # of chance nodes
+    total: Any  # values of chance nodes before averaging over suits, by entry of the next round
+    chance: Any  # values of chance nodes
 
 
 class CardLists(NamedTuple):
-    """The hands that a complete board leaves, listed by the cards that they hold."""
+    """Dimensions of the lists, by card, of the hands that are compatible with a complete board."""
 
-    cards: int  # and blanks, which stand beside hands of one card
-    lists: int  # one for each card that the board leaves
-    length: int  # of a list
-    live: int  # hands
+    cards: int  # number of cards, including blanks, which complete hands of one card
+    lists: int  # number of lists: one for each card not on the board
+    length: int  # length of a list
+    live: int  # number of hands
 
 
 class Pull(NamedTuple):
     """What the player of a walk does in a round, and what is learnt there."""
 
     task: int  # FOLLOW, RESPOND or ANSWER
-    own: Any  # the player's strategy; ANSWER writes the response there
-    regret: Any  # where the walk updates regrets
+    own: Any  # the player's strategy; ANSWER writes the response to it
+    regret: Any  # the regrets, if the walk updates them
     learning: Array = IDLE  # of `LEARNING`

@@ -1,4 +1,4 @@
-"""How strong hands are on the boards of a public tree, in the arrays that the kernels of `device` look it up in."""
+"""Strength of hands on the boards of a public tree, in the arrays that the kernels of `device` use."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ RANK = np.dtype(
 
 
 class Ranks(NamedTuple):
-    """The hands of the boards of a round in order of strength; before the last round all are equally strong."""
+    """The hands on the boards of a round in order of strength; before the last round all are equally strong."""
 
-    order: npt.NDArray[np.int16]  # [board, place] hands, weakest first; those that the board does not leave come last
-    live: npt.NDArray[np.int32]  # [board] how many it leaves
+    order: npt.NDArray[np.int16]  # [board, place] hands, weakest first; incompatible hands come last
+    live: npt.NDArray[np.int32]  # [board] number of compatible hands
     ranks: Array  # [board, hand] of `RANK`
-    listed: npt.NDArray[np.int16]  # [board, card, place] hands that hold a card, weakest first; −1 for those not left
+    # [board, card, place] hands that hold a card, weakest first; −1 for incompatible ones
+    listed: npt.NDArray[np.int16]
 
 
 def holders_of(deck: HandList) -> npt.NDArray[np.int16]:
-    """[card, place] the hands that hold a card; −1 where there are no more."""
+    """Hands that hold each card, [card, place]; −1 after the last."""
     cards = np.stack(deck.cards, axis=1)
     each = [np.flatnonzero((cards == card).any(axis=1)) for card in range(int(cards.max()) + 1)]
     found = np.full((len(each), max(map(len, each))), -1, dtype=np.int16)
@@ -36,7 +37,7 @@ def holders_of(deck: HandList) -> npt.NDArray[np.int16]:
 
 
 def ranks_of(tree: VectorTree, r: int, holders: npt.NDArray[np.int16]) -> Ranks:
-    """The hands of the boards of round `r`; `holders` are those of the tree's deck."""
+    """Return the ranks of hands on the boards of round `r`; `holders` is that of the tree's deck."""
     deck = tree.deck
     start, stop = tree.board_start[r : r + 2].tolist()
     boards = tree.board[start:stop, : tree.board_size[r]].astype(np.int64)
@@ -66,7 +67,7 @@ def ranks_of(tree: VectorTree, r: int, holders: npt.NDArray[np.int16]) -> Ranks:
 
 
 def _alike(blocked: npt.NDArray[np.bool_], deck: HandList, holders: npt.NDArray[np.int16]) -> Ranks:
-    """The ranks where all hands that a board leaves are equally strong; `blocked` [board, hand] are the others."""
+    """Return ranks in which all compatible hands are equally strong; `blocked` [board, hand] are the others."""
     ranks = np.zeros(blocked.shape, RANK)
     ranks["upper"] = np.count_nonzero(~blocked, axis=1)[:, None]
     ranks["lower"][blocked] = -1
@@ -83,7 +84,7 @@ def _ranks(blocked: npt.NDArray[np.bool_], order: IntArray, ranks: Array, listed
 
 
 def _groups(strength: npt.NDArray[np.int16]) -> tuple[IntArray, IntArray, IntArray]:
-    """[board, place] the hands by strength, and [board, hand] where each one's group of equals begins and ends."""
+    """Hands by strength, [board, place], and the beginning and end of each hand's group of equals, [board, hand]."""
     order = np.argsort(strength, axis=1, kind="stable")
     ordered, places = np.take_along_axis(strength, order, axis=1), np.arange(strength.shape[1])
     new = np.ones(strength.shape, dtype=np.bool_)

@@ -1,17 +1,16 @@
-// The last round of a public tree on the boards that follow one flop, or a draw: the values of its blocks of betting to a player.
-// In walks of the MODE
-//     RESPOND  the player responds best to an opponent whose strategy is over buckets of hands [Johanson16 §2.4];
-//     ANSWER   the same, and the responses are written down, with the reach of the opponent at its decisions;
-//     LEARN    the player has buckets, and the opponent plays the responses: what each action is worth is written down.
+// The last round of a public tree on the boards after one flop, or of a draw: the values of its blocks of betting for a player. Modes:
+//     RESPOND  the player responds to an opponent whose strategy is over buckets of hands [Johanson16 §2.4];
+//     ANSWER   the same, and the responses are recorded, with the reach of the opponent at its decisions;
+//     LEARN    the player has buckets, and the opponent plays the responses: the value of each action is recorded.
 //
-// Everything that belongs to a block of betting stays on the chip. A block of threads has one board; a thread has EACH hands of
-// it, neighbours in the order of strength, and goes with them through the betting step by step, depth first. Reach is summed up
-// at two showdowns and a fold at a time, side by side: its three lanes. What limits it is how much shared memory is read.
+// All data of a block of betting stays on the chip. A block of threads has one board; a thread has EACH adjacent hands in order of
+// strength, and executes the steps of the betting, depth first. Reach is summed for two showdowns and a fold at a time: its three lanes.
+// The bottleneck is reading shared memory.
 //
-// Given on compilation: `number`, float or double; EACH; THREADS of a block, and RESIDENT blocks on a multiprocessor; LISTS of
-// hands that hold a card, and LENGTH of such a list; SEGMENTS of it, each summed up by a thread; SLOTS and LEVELS, how many
-// reaches and values are needed at a time; STEPS of the longest block of betting; ACTIONS, how many numbers a decision has for
-// a bucket, and ALIGNED, how many bytes of them can be read at once; MODE.
+// Compile-time parameters: `number`, float or double; EACH; THREADS per block, and RESIDENT blocks per multiprocessor; LISTS of hands
+// that hold a card, and LENGTH of such a list; SEGMENTS of it, each summed by a thread; SLOTS and LEVELS, the numbers of reaches and
+// values in memory at a time; STEPS of the longest block of betting; ACTIONS, the numbers that a decision stores per bucket, and ALIGNED,
+// how many of their bytes can be read at once; MODE.
 
 #define LIST (LENGTH + 1)
 #define PART ((LENGTH + SEGMENTS - 1) / SEGMENTS)
@@ -26,16 +25,16 @@ enum Turn { FIRST, MIDDLE, LAST };
 struct Step {
     double stake;     // of a leaf, to the player
     int op;
-    int slot[3];      // DECIDE: where the opponent's reach stands, and where it goes after the first action, the others follow;
-                      // SUM: what its lanes sum up, the third for folds alone; leaves: the lane; ADD, BEST: the level;
+    int slot[3];      // DECIDE: index of the opponent's reach, and of the reach after the first action, followed by the others;
+                      // SUM: the slots of its lanes, the third for folds only; leaves: the lane; ADD, BEST: the level;
                       // BEST: then the action, and the row of the decision's first action in the round
-    int decision;     // DECIDE, BEST: where its probabilities are
-    int count;        // DECIDE: actions; ADD, BEST: whose turn it is
+    int decision;     // DECIDE, BEST: index of its probabilities
+    int count;        // DECIDE: number of actions; ADD, BEST: FIRST, MIDDLE or LAST value
 };
 
-struct __align__(4) Place {   // of a hand in the order of strength
-    short hand, lower, upper; // where its group of equals begins and ends
-    unsigned short at[2], first[2], last[2];  // in the lists of its cards: itself, and where its group begins and ends
+struct __align__(4) Place {   // a hand in the order of strength
+    short hand, lower, upper; // beginning and end of its group of equals
+    unsigned short at[2], first[2], last[2];  // in the lists of its cards: itself, beginning and end of its group
     unsigned short unused;
 };
 
@@ -53,7 +52,7 @@ __device__ inline Sums from_below(Sums x, int lanes)
         __shfl_up_sync(0xffffffffu, x.fold, lanes), 0};
 }
 
-// [decision, bucket] probabilities of the opponent, written out for all hands of some boards: tables of `device.cu`.
+// Expand probabilities of the opponent, [decision, bucket], to all hands of some boards: tables of `device.cu`.
 extern "C" __global__ void expand(
     const Chances* chances, const int* decisions, const int* rows, const int* counts, const int* bucket, int columns,
     int boards, int hands, long long first_row, int rows_of_board, number* table)
@@ -91,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) last_round(
     number now[EACH];
     number reach[SLOTS][EACH], kept[LEVELS][EACH];
     unsigned char best[MODE == ANSWER ? LEVELS : 1][EACH];
-    const size_t step_of = (size_t)boards * hands, here_of = (size_t)board * hands + thread * EACH;  // of what is written down
+    const size_t step_of = (size_t)boards * hands, here_of = (size_t)board * hands + thread * EACH;  // strides of the recorded arrays
 #pragma unroll
     for (int k = 0; k < EACH; k++) {
         const int i = thread * EACH + k;
@@ -226,7 +225,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) last_round(
                     if (step.count != FIRST) now[k] += kept[level][k];
 #else
                     if (MODE == ANSWER && step.op == BEST) {
-                        // The first of all actions that are best but for noise, in whatever order they come.
+                        // The first of all actions that are best up to noise, in any order of the steps.
                         const number more = step.count == FIRST ? 1 : now[k] - kept[level][k];
                         const bool tied = more <= noise && more >= -noise;
                         if (step.count == FIRST || (tied ? step.slot[1] < best[level][k] : more > 0))

@@ -1,8 +1,8 @@
-"""Best responses on a GPU one flop at a time, to strategies over buckets of hands [Johanson16 §2.4].
+"""Best responses on a GPU, one flop at a time, to strategies over buckets of hands [Johanson16 §2.4].
 
-Rounds before the last are walked by the kernels of `device`: there are few boards. The last round, where nearly all of
-the work is, has a kernel of its own, in `flops.cu`: what belongs to a block of betting never leaves the chip.
-Its nodes are written out for it as `STEP`s, depth first, so that few vectors are needed at a time.
+The kernels of `device` walk the rounds before the last, which have few boards. The last round, with nearly all of the
+work, has a separate kernel in `flops.cu`, in which all data of a block of betting stays on the chip. The block's nodes
+are converted to a program of `STEP`s, depth first, so that few vectors are needed at a time.
 """
 
 from __future__ import annotations
@@ -30,54 +30,54 @@ from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import DECISION, FOLD, RESPOND, Table, TableLayout, VectorTree
 
 SOURCE = Path(__file__).with_name("flops.cu")
-THREADS, RESIDENT = 384, 2  # of a block in the last round: three hands each; blocks on a multiprocessor
-TOGETHER = 64  # blocks of betting that one block of threads goes through at most,
-AT_ONCE = 4096  # and blocks of threads that there are at least, where there is that much betting
-SEGMENTS = 8  # threads that sum up the list of a card
+THREADS, RESIDENT = 384, 2  # threads per block in the last round, with three hands each; blocks per multiprocessor
+TOGETHER = 64  # largest number of betting blocks per block of threads,
+AT_ONCE = 4096  # and smallest number of blocks of threads, if there is enough betting
+SEGMENTS = 8  # threads that share the summation of a card's list
 
-# As in the CUDA file.
+# Record types as in the CUDA file.
 DECIDE, SUM, FOLDED, SHOWN, ADD, BEST = range(6)
 FIRST, MIDDLE, LAST = range(3)
-MODES = {"respond": 0, "answer": 1, "learn": 2}  # of walks over the last round
+MODES = {"respond": 0, "answer": 1, "learn": 2}  # modes of walks over the last round
 STEP = np.dtype(
     [("stake", np.float64), ("op", np.int32), ("slot", np.int32, (3,)), ("decision", np.int32), ("count", np.int32)]
 )
-FOLDS = 2  # the lane of the sums that knows no showdowns
+FOLDS = 2  # the lane of sums for folds only
 
 
 class FlopOnDevice(NamedTuple):
-    """What walks over the boards that follow one flop need of them."""
+    """Arrays of the boards that follow one flop, as walks need them."""
 
     rounds: list[DeviceRound]  # before the last, without vectors
     last: DeviceRound  # without ranks and vectors
     places: Any  # [board, place] of the last round
     live: Any  # [board]
-    buckets: tuple[list[Any], list[Any]]  # of player 0 and player 1, [round][board, hand]
+    buckets: tuple[list[Any], list[Any]]  # [player][round][board, hand]
 
 
 class LastRound(NamedTuple):
-    """The betting of the last round as one player's walk sees it."""
+    """The betting of the last round, for the walk of one player."""
 
-    steps: Any  # of `STEP`
+    steps: Any  # array of `STEP`
     begin: Any  # [entry + 1]
-    slots: int  # reaches that are needed at a time
-    levels: int  # values that are needed at a time
-    longest: int  # steps of a block
+    slots: int  # number of reaches in memory at a time
+    levels: int  # number of values in memory at a time
+    longest: int  # number of steps of the longest block
 
 
 class DeviceFlops(DeviceTree):
-    """The public tree of a poker game on the device, to walk the boards of one flop at a time.
+    """The public tree of a poker game on the device, for walks over the boards of one flop at a time.
 
     Parameters
     ----------
     game : VectorGame
-        The whole game, with tables that are not by board.
+        The whole game, without tables by board.
     table : ndarray, shape (rows, columns)
-        The strategy of both players: entries of a decision are in proportion to its probabilities.
+        The strategy of both players: probabilities of each decision up to a factor.
     dtype : data type
-        Of probabilities, reach and values.
+        Type of probabilities, reach and values.
     threads : int, optional
-        Of a block in the last round. Left out: `THREADS`.
+        Threads per block in the last round. Default: `THREADS`.
     """
 
     def __init__(
@@ -87,10 +87,10 @@ class DeviceFlops(DeviceTree):
         threads = threads or THREADS
         self._lock, self._own, self._threads = Lock(), local(), threads
         self._room: dict[tuple[int, str], Any] = {}
-        self._vectors: dict[tuple[int, str, int, int], Any] = {}  # what `_room` holds, in shape
+        self._vectors: dict[tuple[int, str, int, int], Any] = {}  # reshaped views of `_room`
         self._last = len(self.walks) - 1
         rows = np.where(self.tree.rows > 0, self.tree.rows, np.diff(self.tree.table_start))
-        self._rows: list[int] = rows.tolist()  # [round] of a table for all boards
+        self._rows: list[int] = rows.tolist()  # [round] rows of a table for all boards
         starts = np.concatenate([[0], np.cumsum(rows)]).tolist()
         self._decisions = [self._decisions_of(r, starts[r]) for r in range(len(self.walks))]
         self._betting = self._programs(0), self._programs(1)
@@ -104,7 +104,7 @@ class DeviceFlops(DeviceTree):
         self._flops = self._compiled("respond")
 
     def _compiled(self, mode: str) -> Any:
-        """The kernels of the last round, for walks of a mode."""
+        """Return the kernels of the last round, for walks in a mode."""
         threads = self._threads
         return kernels(
             SOURCE,
@@ -124,17 +124,17 @@ class DeviceFlops(DeviceTree):
         )
 
     def _nodes(self, r: int) -> Array:
-        """[node of the round] of `NODE`, as the walk of player 0 has them."""
+        """Nodes of a round as `NODE`, [node of the round], for the walk of player 0."""
         return np.frombuffer(self.cupy.asnumpy(self.walks[r][0].nodes).tobytes(), NODE)
 
     def _decisions_of(self, r: int, start: int) -> Array:
-        """[decision, 3] the first row of a round's decisions in a table and in the round, and numbers of actions."""
+        """First row of each decision in a table and in the round, and number of actions, [decision, 3]."""
         nodes = self._nodes(r)
         decides = nodes[nodes["kind"] == DECISION]
         return np.stack([start + decides["row"], decides["row"], decides["count"]], axis=1).astype(np.int32)
 
     def _packed(self, table: Table) -> Array:
-        """[decision, column, action] probabilities; as many actions as can be read at once."""
+        """Probabilities, [decision, column, action]; actions are padded to what can be read at once."""
         every = np.concatenate(self._decisions)
         packed = np.zeros((len(every), table.shape[1], self._actions), self.dtype)
         for decision, (first, _, count) in enumerate(every.tolist()):
@@ -145,7 +145,7 @@ class DeviceFlops(DeviceTree):
         return packed
 
     def _programs(self, player: int) -> LastRound:
-        """The blocks of the last round as steps."""
+        """Return the blocks of the last round as programs of steps."""
         nodes = self._nodes(self._last)
         before = sum(len(own) for own in self._decisions[:-1])
         writer = _Writer(nodes, before + np.cumsum(nodes["kind"] == DECISION) - 1, player)
@@ -159,19 +159,24 @@ class DeviceFlops(DeviceTree):
         return LastRound(put(steps.view(np.uint8)), put(np.array(begin, np.int32)), *need)
 
     def prepare(self, part: VectorTree, layouts: tuple[TableLayout, TableLayout]) -> FlopOnDevice:
-        """Put what walks need of a flop on the device; may run side by side.
+        """Copy the arrays of a flop that walks need to the device; safe to call from several threads.
 
         Parameters
         ----------
         part : VectorTree
-            The boards that follow the flop: see `flop_tree`.
+            The boards after the flop: see `flop_tree`.
         layouts : (TableLayout, TableLayout)
-            Of both players' tables on them.
+            Layouts of both players' tables on these boards.
+
+        Returns
+        -------
+        FlopOnDevice
+            The arrays on the device.
         """
         return self._prepared(part, layouts, *self._ordered(part))
 
     def _ordered(self, part: VectorTree) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.int32]]:
-        """[board, place, column] the hands of the last boards in order of strength, and how many a board leaves."""
+        """Hands of the last boards in order of strength, [board, place, column], and their number, [board]."""
         start, stop = part.board_start[self._last : self._last + 2].tolist()
         places = np.zeros((stop - start, self.hands, COLUMNS), np.uint16)
         live = np.zeros(stop - start, np.int32)
@@ -196,12 +201,12 @@ class DeviceFlops(DeviceTree):
         return FlopOnDevice(rounds, last, self._put(places), self._put(live), buckets)
 
     def _by_round(self, part: VectorTree, bucket: npt.NDArray[np.int32]) -> list[Any]:
-        """[round][board, hand] buckets on the device."""
+        """Buckets on the device, [round][board, hand]."""
         there, start = self._put(bucket), part.board_start.tolist()
         return [there[first:last] for first, last in pairwise(start)]
 
     def _ranking(self) -> Any:
-        """Scratch of this thread to rank hands with."""
+        """Scratch memory of this thread for ranking hands."""
         if not hasattr(self._own, "ranking"):
             game = self.game.game
             assert isinstance(game, Holdem)
@@ -210,7 +215,7 @@ class DeviceFlops(DeviceTree):
         return self._own.ranking
 
     def values(self, flop: FlopOnDevice, player: int) -> FloatArray:
-        """[chance node of the first round, hand] what the boards of a flop are worth to a player who responds best."""
+        """Values of a flop's boards for a player who responds, [chance node of the first round, hand]."""
         with self._lock:
             return self._walk_flop(flop, player)
 
@@ -227,7 +232,7 @@ class DeviceFlops(DeviceTree):
         return found
 
     def _with_room(self, r: int, empty: DeviceRound) -> DeviceRound:
-        """A round before the last with its vectors, whose memory all flops share."""
+        """Return a round before the last with memory for its vectors, which all flops share."""
         places = self._places[r]
         return empty._replace(
             first_row=0,
@@ -236,7 +241,7 @@ class DeviceFlops(DeviceTree):
         )
 
     def _vector(self, r: int, name: str, places: int, boards: int) -> Any:
-        """Room for [place, board, hand]; it is kept, and made larger where a flop has more boards."""
+        """Return memory for [place, board, hand]; it is reused, and enlarged if a flop has more boards."""
         key, size = (r, name, places, boards), places * boards * self.hands
         if key not in self._vectors:
             if (r, name) not in self._room or self._room[r, name].size < size:
@@ -247,11 +252,11 @@ class DeviceFlops(DeviceTree):
         return self._vectors[key]
 
     def _strategies(self, rounds: Sequence[DeviceRound], bucket: Sequence[Any]) -> list[Any]:
-        """[round][(board, row), hand] a player's strategy in the rounds before the last, by buckets [round]."""
+        """A player's strategy in the rounds before the last, [round][(board, row), hand], from buckets [round]."""
         return [self._expanded(r, here, bucket[r]) for r, here in enumerate(rounds)]
 
     def _expanded(self, r: int, here: DeviceRound, bucket: Any) -> Any:
-        """[(board, row), hand] the opponent's strategy on the boards of a round before the last."""
+        """The opponent's strategy on the boards of a round before the last, [(board, row), hand]."""
         i, given = np.int32, self._expanding[r]
         table = self._vector(r, "strategy", here.rows, here.boards)
         sizes = i(self.columns), i(here.boards), i(self.hands), np.int64(0), i(here.rows)
@@ -261,7 +266,7 @@ class DeviceFlops(DeviceTree):
 
     @cached_property
     def _expanding(self) -> list[list[Any]]:
-        """[round] the numbers of its decisions, their first rows in the round, and their numbers of actions."""
+        """Numbers of each round's decisions, their first rows in the round, and their numbers of actions, [round]."""
         found, first = [], 0
         for own in self._decisions:
             numbers = np.arange(first, first + len(own), dtype=np.int32)
@@ -281,10 +286,10 @@ class DeviceFlops(DeviceTree):
         choices: Any,
         found: Any,
     ) -> None:
-        """Write the values of blocks of the last round, and what else kernels of its mode do.
+        """Write the values of blocks of the last round, and the other outputs of the kernel's mode.
 
-        The opponent's reach comes from the round `above`. `choices` are of decisions from the `first` of two numbers
-        on, and `found` is of decisions, or rows, from the second on.
+        The opponent's reach comes from the round `above`. `choices` belongs to the decisions from the first number of
+        `first` on, and `found` to the decisions, or rows, from the second number on.
         """
         i, own, number = np.int32, self._betting[player], entries.stop - entries.start
         bucket = flop.buckets[1 - player][-1]
@@ -311,7 +316,7 @@ class DeviceFlops(DeviceTree):
         )
 
     def _most_boards(self, drawn: int = 1) -> list[int]:
-        """[round] how many boards follow one board of the round after `drawn` rounds, at most; 1 up to there."""
+        """Largest number of boards of each round after one board of the round `drawn`, [round]; 1 up to there."""
         tree = self.tree
         edges = np.arange(tree.board_start[drawn], tree.board_start[drawn + 1] + 1)
         boards = [1] * (drawn + 1)
@@ -321,7 +326,7 @@ class DeviceFlops(DeviceTree):
         return boards
 
     def _require_memory(self, columns: int) -> None:
-        """Raise RunError where the strategy and the vectors of a flop do not fit into the device's memory."""
+        """Raise RunError if the strategy and the vectors of a flop do not fit into the device's memory."""
         boards, entries = self._most_boards(), int(np.diff(self.tree.entry_start)[-1])
         vectors = entries * boards[-1]
         for r, number in enumerate(boards[:-1]):
@@ -329,20 +334,20 @@ class DeviceFlops(DeviceTree):
         chances = sum(len(own) for own in self._decisions) * columns * self._actions
         wanted = (int(vectors) * self.hands + chances) * self.dtype.itemsize
         what = f"{self.game.game.name}, flop by flop,"
-        Cost(device=wanted, what=what, remedy="leave out `--device gpu`").require()
+        Cost(device=wanted, what=what, remedy="omit `--device gpu`").require()
 
 
 class _Writer:
-    """Writes blocks of betting out as steps, depth first.
+    """Converts blocks of betting to steps, depth first.
 
-    After a decision of the opponent the reach after its actions is summed up, some actions at a time. These sums are
-    not kept: leaves that follow, before the opponent decides again, come first.
+    After a decision of the opponent, the reach after its actions is summed, for a few actions at a time. These sums are
+    not stored: leaves that use them, before the opponent's next decision, come first.
     """
 
     def __init__(self, nodes: Array, number: IntArray, player: int) -> None:
         self.nodes, self.number, self.player = nodes, number, player
         self.steps: list[tuple[float, int, tuple[int, int, int], int, int]] = []
-        self.slots, self.levels = 1, 1  # that are needed
+        self.slots, self.levels = 1, 1  # numbers in use
 
     def block(self, root: int) -> None:
         """Write the block that begins with a node, which has the reach of slot 0."""
@@ -352,14 +357,14 @@ class _Writer:
             self._opponent(root, 0, 1, 0)
 
     def _opponent(self, node: int, slot: int, free: int, level: int) -> None:
-        """Write a decision of the opponent with the reach of a slot; slots from `free` on and levels are not taken."""
+        """Write a decision of the opponent with the reach of a slot; slots from `free` on and levels are unused."""
         children = self._children(node)
         self._write(DECIDE, (slot, free, 0), int(self.number[node]), len(children))
         self.slots = max(self.slots, free + len(children))
         self._after(children, free, free + len(children), level)
 
     def _after(self, children: list[int], slot: int, free: int, level: int) -> None:
-        """Write what follows actions that lead to some nodes, with reaches from a slot on: the sum of their values."""
+        """Write the sum of the values of some nodes, whose reaches are in slots from `slot` on."""
         count, added, later, next_level = len(children), 0, [], level + 1
         leaves = [[node for node in (child, *self._children(child)) if self._ends(node)] for child in children]
         for lanes in self._together(leaves):
@@ -389,7 +394,7 @@ class _Writer:
             added = self._combine(ADD, level, added, count)
 
     def _together(self, leaves: list[list[int]]) -> Iterator[dict[int, int]]:
-        """Actions whose reach is summed up at a time, by lane: two that lead to showdowns, and one to folds alone."""
+        """Group actions whose reach is summed together, by lane: two that lead to showdowns, and one only to folds."""
         shown = [own for own, nodes in enumerate(leaves) if any(self.nodes[node]["kind"] != FOLD for node in nodes)]
         folds = [own for own, nodes in enumerate(leaves) if nodes and own not in shown]
         for n in range(max(-(-len(shown) // FOLDS), len(folds))):
@@ -407,14 +412,14 @@ class _Writer:
         return bool(self.nodes[node]["kind"] != DECISION)
 
     def _leaf(self, node: int, lane: int) -> None:
-        """Write what a leaf is worth against the reach of a lane."""
+        """Write the value of a leaf against the reach of a lane."""
         here = self.nodes[node]
         fold = here["kind"] == FOLD
         stake = -here["stake"] if fold and self.player else here["stake"]
         self._write(FOLDED if fold else SHOWN, (lane, 0, 0), stake=float(stake))
 
     def _choose(self, decision: int, node: int, level: int, before: int) -> int:
-        """Write that an action of the player leads to a node; return how many of the decision there are now."""
+        """Write that an action of the player leads to a node; return the number of the decision's actions so far."""
         here, count = self.nodes[decision], len(self._children(decision))
         what = node - int(here["child"]), int(here["row"]), int(self.number[decision])
         return self._combine(BEST, level, before, count, *what)
@@ -422,7 +427,7 @@ class _Writer:
     def _combine(
         self, how: int, level: int, before: int, count: int, action: int = 0, row: int = 0, decision: int = 0
     ) -> int:
-        """Write that a value is added to those before it, or is best of them; return how many there are now."""
+        """Write that a value is added to earlier ones, or replaces them if it is better; return the number so far."""
         if count > 1:
             turn = FIRST if before == 0 else LAST if before == count - 1 else MIDDLE
             self._write(how, (level, action, row), decision, turn)

@@ -1,4 +1,4 @@
-"""What is compiled for the CPU of `flops`: hands in order of strength, board by board, as the GPU wants them."""
+"""The CPU kernel of `flops`: ranks hands by strength, board by board, in the layout of the GPU kernels."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from kilt.cards.equity_kernels import HandList, Ranking, rank_board
 from kilt.cards.hands_kernels import HandTables
 from kilt.jit import kernel
 
-# Columns of a place, as in the CUDA file: the hand, where its group of equals begins and ends; for each of its cards
-# where it stands in the card's list, and where its group begins and ends there; one is not used.
+# Columns of an entry, as in the CUDA file: the hand, the beginning and end of its group of equals; for each of its
+# cards, its index in the card's list, and the beginning and end of its group there; one column is unused.
 HAND, LOWER, UPPER, AT, FIRST, LAST, COLUMNS = 0, 1, 2, 3, 5, 7, 10
 
 
@@ -26,10 +26,10 @@ def rank_places(
     places: npt.NDArray[np.uint16],
     live: npt.NDArray[np.int32],
 ) -> None:
-    """Write [board, place, column] where the hands of complete boards stand, and [board] how many a board leaves.
+    """Write the hands of complete boards by strength to `places` [board, place, column], and their number to `live`.
 
-    Hands that a board does not leave come last, and have no other columns. Cards that it leaves have a list each, of
-    `length` hands and an entry before them. `counts` is scratch for two entries per card.
+    Incompatible hands come last, and have no other columns. Each card not on a board has a list of `length` hands,
+    preceded by one entry. `counts` is scratch for two entries per card.
     """
     first, second = ranking.cards
     for b in range(len(boards)):
