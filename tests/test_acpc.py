@@ -551,14 +551,14 @@ def test_hands_of_phh_that_cannot_be_read():
     line = "STATE:0:cr300c/r600c/cc/cc:8dJd|Td4d/As9d6s/2c/3c:600|-600:Ann|Bob"
     good = write_phh(read_hand(line, game))
     for old, new, fault in (
-        ("[50, 100]", "[1, 2]", "`blinds_or_straddles` is '[1, 2]', and holdem.nolimit.2p has [50, 100]"),
+        ("[50, 100]", "[1, 2]", "`blinds_or_straddles` is '[1, 2]', but holdem.nolimit.2p has [50, 100]"),
         ('"p2 cc", "d db As9d6s"', '"d db As9d6s"', "'d db As9d6s' cannot follow 'cr300'"),
         ('"p1 cbr 300"', '"p1 cbr 120"', "not legal"),
         ('"p1 cbr 300"', '"p2 cbr 300"', "'p2 cbr 300' cannot follow 'c'"),
         ("8dJd", "????", "card"),
         ("8dJd", "4dJd", "4d"),
         ('"d dh p1 8dJd", ', "", "the cards of a player are missing"),
-        (', "p1 sm 8dJd", "p2 sm Td4d"]', "", "no TOML"),
+        (', "p1 sm 8dJd", "p2 sm Td4d"]', "", "not valid TOML"),
         (', "p2 cc", "p1 sm', ', "p1 sm', "the rest is missing"),
         ("19400", "19500", "`finishing_stacks` are [20600, 19500], but [20600, 19400] follow"),
         ("actions", "moves", "lacks a list of `actions`"),

@@ -44,6 +44,7 @@ class Deck:
 
     Examples
     --------
+
     >>> Deck(ranks=5).size
     20
     """

@@ -67,12 +67,13 @@ def read_phhs(text: str, game: Holdem) -> tuple[list[Hand], list[str]]:
         The hands that can be read, in order.
     faults : list of str
         An error message for each other hand.
+
     >>> from kilt.games import load_game
     >>> from kilt.play.acpc import log_line, read_hand
     >>> game, line = load_game("holdem.nolimit.2p"), "STATE:0:cr300c/r600f:8dJd|Td4d/As9d6s:300|-300:Ann|Bob"
     >>> hands, faults = read_phhs("".join(write_phhs([read_hand(line, game)])) + "[2]\nactions = [", game)
     >>> log_line(hands[0]) == line, faults
-    (True, ['hand 2: it is no TOML: Invalid value (at end of document)'])
+    (True, ['hand 2: it is not valid TOML: Invalid value (at end of document)'])
     """
     _check(game.rules)
     starts = [found.start() for found in _TABLE.finditer(text)] or [0]

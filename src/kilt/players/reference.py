@@ -211,6 +211,7 @@ def player(who: Who, game: str | Game | None = None, *, names: Names = ANYWHERE)
 
     Examples
     --------
+
     >>> player("uniform", "kuhn").profile().judge.problem.name
     'kuhn'
     """

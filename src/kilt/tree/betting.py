@@ -136,6 +136,7 @@ def payoffs_of(game: Holdem, stake: npt.NDArray[np.int32], folded: npt.NDArray[n
     ndarray, shape (ends, 2, 3)
         Chips by player and by showdown result: player 1 wins, split pot, player 0 wins. After a fold, the three are
         equal.
+
     >>> from kilt.games import load_game
     >>> payoffs_of(load_game("kuhn"), np.array([2, 1], np.int32), np.array([SHOWN, 0], np.int8)).tolist()
     [[[-2.0, 0.0, 2.0], [2.0, -0.0, -2.0]], [[-1.0, -1.0, -1.0], [1.0, 1.0, 1.0]]]
