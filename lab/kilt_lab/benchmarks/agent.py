@@ -35,6 +35,7 @@ from kilt_lab.benchmarks.agent_kernels import read_at_random
 from kilt_lab.benchmarks.measure import Figure
 
 CARDS = "IR-PHS-PHS 169-1300-1300-1300"  # quickly built, and as large as any
+FEW = "IR-PHS-PHS 169-10-10-10"  # the same walks on a table that caches hold: what they take if memory never waits
 ACTIONS = "50%, 75%, 1x, 1.5x, 2x, a; 1x, 2x, a; 1x, a"
 SMALL = "1x, a / 50%, 1x, a; 1x, a; a"
 GAME = "holdem.nolimit.2p"
@@ -52,19 +53,26 @@ def run(*, long: bool = False) -> list[Figure]:
             AbstractionSpec.named(CARDS, deal), folder / "cards", cache=artifact.cache_folder(), threads=threads
         )
         large = AbstractGame(game, cards, actions_of(ACTIONS))
-        figures = _walks(large, threads, ROUNDS * (3 if long else 1))
+        few = build(AbstractionSpec.named(FEW, deal), folder / "few", cache=artifact.cache_folder(), threads=threads)
+        figures = _walks(large, AbstractGame(game, few, actions_of(ACTIONS)), threads, ROUNDS * (3 if long else 1))
         figures += _decisions(large, folder)
         return figures + _matches(AbstractGame(game, cards, actions_of(SMALL)), folder, threads)
 
 
-def _walks(abstract: AbstractGame, threads: int, rounds: int) -> list[Figure]:
-    solver = External(abstract, 1, SamplingOptions(), threads)
-    solver.step(10 * DEALS)  # touches memory, and compiles
-    seen: dict[str, list[float]] = {name: [] for name in ("reads", "one", "decisions", "all")}
+def _walks(abstract: AbstractGame, few: AbstractGame, threads: int, rounds: int) -> list[Figure]:
+    """Measure node visits on a large table, on that of an abstraction with `few` buckets, and random reads, in turn."""
+    solver, cached = External(abstract, 1, SamplingOptions(), threads), External(few, 1, SamplingOptions(), 1)
+    for each in (solver, cached):
+        each.step(10 * DEALS)  # touches memory, and compiles
+    seen: dict[str, list[float]] = {name: [] for name in ("reads", "one", "decisions", "all", "cached")}
     for number in range(rounds + 1):
         began = perf_counter()
         read_at_random(solver.table, READS, np.uint64(number))
         seen["reads"].append(READS / (perf_counter() - began))
+        before = cached.visits, cached.decisions
+        began = perf_counter()
+        cached.step(DEALS)
+        seen["cached"].append((cached.visits - before[0]) / (perf_counter() - began))
         for name, using in (("one", 1), ("all", threads)):
             before = solver.visits, solver.decisions
             solver.threads = using
@@ -81,6 +89,7 @@ def _walks(abstract: AbstractGame, threads: int, rounds: int) -> list[Figure]:
         Figure("decisions_per_second", "… of which decisions", found["decisions"], "1/s"),
         Figure("random_reads_per_second", "independent random reads from the same table", found["reads"], "1/s"),
         Figure("ratio_to_limit", "visits for each of these reads", found["one"] / found["reads"], ""),
+        Figure("ratio_in_cache", "… on a table that caches hold: no walk waits", found["cached"] / found["reads"], ""),
         Figure("threads_ratio", f"{threads} threads, to one", found["all"] / found["one"], ""),
     ]
 
