@@ -116,7 +116,6 @@ def solve(
 
     Examples
     --------
-
     >>> run = solve("kuhn", iterations=1000)
     >>> round(18 * run.value, 2), run.exploitability < 1e-3
     (-1.0, True)
@@ -173,7 +172,6 @@ def equity(hand: str, opponent: str = "random", board: str = "", *, deck: Deck =
 
     Examples
     --------
-
     >>> round(equity("AsKh", "QQ+,AK", "Qd7h2c").equity, 5)
     0.27727
     """
@@ -212,7 +210,6 @@ def build_abstraction(
 
     Examples
     --------
-
     >>> cards = build_abstraction("PR-PHS-PHS 2-2", "leduc")
     >>> cards.numbers  # of buckets, by round
     (2, 4)
@@ -243,7 +240,6 @@ def plan_run(config: Config | Mapping[str, Any] | str | Path) -> RunPlan:
 
     Examples
     --------
-
     >>> plan = plan_run({"game": "leduc", "cards": "lossless"})
     >>> sum(plan.size.slots), plan.cost().fits  # infoset-actions, and whether memory suffices
     (1092, True)
@@ -300,7 +296,6 @@ def start_run(
 
     Examples
     --------
-
     >>> from tempfile import mkdtemp
     >>> folder = Path(mkdtemp()) / "leduc"
     >>> run = start_run({"game": "leduc", "cards": "lossless"}, folder, iterations=2000)
@@ -371,7 +366,6 @@ def model_opponent(
 
     Examples
     --------
-
     >>> from tempfile import mkdtemp
     >>> log = Path(mkdtemp()) / "hands.log"
     >>> _ = log.write_text("STATE:0:cc/rf:Kh|As/Ah:1|-1:Ann|Bob\nSTATE:1:rc/cc:Ks|Qs/Qh:-3|3:Bob|Ann\n")
@@ -421,7 +415,6 @@ def resume_run(
 
     Examples
     --------
-
     >>> from tempfile import mkdtemp
     >>> folder = Path(mkdtemp()) / "leduc"
     >>> start_run({"game": "leduc", "cards": "lossless"}, folder, iterations=1000).finish().iterations
@@ -451,7 +444,6 @@ def open_run(folder: str | Path) -> StoredRun:
 
     Examples
     --------
-
     >>> from tempfile import mkdtemp
     >>> folder = Path(mkdtemp()) / "kuhn"
     >>> _ = solve("kuhn", iterations=100, folder=folder)
@@ -471,7 +463,6 @@ def games() -> dict[str, str]:
 
     Examples
     --------
-
     >>> "leduc" in games()
     True
     """
@@ -494,7 +485,6 @@ def open_blueprint(folder: str | Path) -> Blueprint:
 
     Examples
     --------
-
     >>> from tempfile import mkdtemp
     >>> folder = Path(mkdtemp()) / "leduc"
     >>> _ = start_run({"game": "leduc", "cards": "lossless"}, folder, iterations=1000).finish()

@@ -44,7 +44,6 @@ class Deck:
 
     Examples
     --------
-
     >>> Deck(ranks=5).size
     20
     """

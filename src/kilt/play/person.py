@@ -351,7 +351,6 @@ def duplicate_deals(hands: int, seed: int = 0) -> list[int]:
 
     Examples
     --------
-
     >>> duplicate_deals(8)  # deals 0 and 2: the person has seat 0 in the first half, and seat 1 in the second
     [0, 1, 2, 3, 1, 0, 3, 2]
     """
@@ -383,7 +382,6 @@ class Session:
 
     Examples
     --------
-
     >>> from kilt.games import load_game
     >>> from kilt.play.agent import BASELINES
     >>> class Patient:

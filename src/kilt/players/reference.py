@@ -211,7 +211,6 @@ def player(who: Who, game: str | Game | None = None, *, names: Names = ANYWHERE)
 
     Examples
     --------
-
     >>> player("uniform", "kuhn").profile().judge.problem.name
     'kuhn'
     """
