@@ -1,1 +1,1 @@
-"""Cards: names and ranges, strength, suit isomorphism, equity."""
+"""Cards: their names and numbers, ranges of hands, hand strength, suit isomorphism and equity."""

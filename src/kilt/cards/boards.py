@@ -1,4 +1,4 @@
-"""Canonical boards: one board for all that differ only by the names of their suits.
+"""List canonical boards: one board for all boards that differ only by the names of their suits.
 
 Boards that differ only by the names of the suits are strategically equivalent, so one of them, the *canonical* board,
 stands for all [Johanson16 §2.4]. Boards grow round by round: a canonical board extends the one before it by new cards,
@@ -29,17 +29,17 @@ from kilt.cards.deck import FULL, Deck, subsets
 
 
 class Boards(NamedTuple):
-    """The canonical boards of one round, grouped by parent."""
+    """The canonical boards of one round, grouped by the board of the previous round that they extend."""
 
     cards: ByteArray  # [board, card] in the order of dealing
-    parent: npt.NDArray[np.int32]  # [board] its number in the round before, −1 before the first cards
-    weight: npt.NDArray[np.int32]  # [board] its number in the previous round, −1 before the first cards
-    first_child: npt.NDArray[np.int32]  # [parent + 1] index of a parent's first extension
+    parent: npt.NDArray[np.int32]  # [board] index of the board that it extends; −1 before the first cards
+    weight: npt.NDArray[np.int32]  # [board] number of extensions of its parent that it stands for
+    first_child: npt.NDArray[np.int32]  # [parent + 1] index of the parent's first extension
     symmetry: npt.NDArray[np.int32]  # [board] bit mask of the suit permutations that map the board to itself
 
 
 def canonical_boards(layout: Sequence[int], deck: Deck = FULL) -> tuple[Boards, ...]:
-    """Return the canonical boards of each round; `layout` has the number of cards that each round adds.
+    """Return the canonical boards of each round, given the number of cards that each round adds.
 
     >>> [len(boards.weight) for boards in canonical_boards((0, 3, 1))]
     [1, 1755, 63193]
@@ -51,7 +51,7 @@ def canonical_boards(layout: Sequence[int], deck: Deck = FULL) -> tuple[Boards, 
 
 
 def known_board(cards: Sequence[int], deck: Deck = FULL, symmetry: int | None = None) -> Boards:
-    """Return one board, to be extended by `extend`.
+    """Return a `Boards` that holds one given board, so that `extend` can add cards to it.
 
     Only suit permutations in `symmetry` (a bit mask) may identify its extensions. By default these are the permutations
     that map the board's set of cards to itself.
@@ -68,7 +68,7 @@ def known_board(cards: Sequence[int], deck: Deck = FULL, symmetry: int | None = 
 
 
 def extend(before: Boards, count: int, deck: Deck = FULL) -> Boards:
-    """Add `count` cards to each board in every way, and return one board for each class of suit isomorphism."""
+    """Add `count` cards to each board in every way, and keep one board of each class of suit isomorphism."""
     parents, known = before.cards.shape
     picks = subsets(deck.size - known, count)
     most = parents * len(picks)
@@ -89,9 +89,9 @@ def extend(before: Boards, count: int, deck: Deck = FULL) -> Boards:
 
 
 def ways(rounds: Sequence[Boards]) -> IntArray:
-    """Number of boards that each canonical board of the last round stands for, over the choices of all rounds.
+    """Return the number of dealt boards that each canonical board of the last round stands for.
 
-    Returns an array of int64, shape (boards of the last round,).
+    The number counts the choices of all rounds. Returns an array of int64, shape (boards of the last round,).
 
     >>> int(ways(canonical_boards((3, 1))).sum())
     1082900
@@ -103,7 +103,7 @@ def ways(rounds: Sequence[Boards]) -> IntArray:
 
 
 def board_index(rounds: Sequence[Boards], deck: Deck = FULL) -> BoardIndex:
-    """Build the tables with which `boards_kernels.locate` finds the canonical board of any board dealt in these rounds.
+    """Build the tables with which the kernel `locate` finds the canonical board of any board dealt in these rounds.
 
     >>> rounds = canonical_boards((3, 1))
     >>> board, turned = kernels.locate(board_index(rounds), np.array(FULL.cards("Ah7d2cAd")))
@@ -135,7 +135,7 @@ def board_index(rounds: Sequence[Boards], deck: Deck = FULL) -> BoardIndex:
 
 
 def symmetry_of(deck: Deck, *sets: Sequence[int]) -> int:
-    """Bit mask of the suit permutations that map each of the given sets of cards to itself.
+    """Return a bit mask of the suit permutations that map each of the given sets of cards to itself.
 
     >>> symmetry_of(FULL, FULL.cards("AsAh")).bit_count()  # spades with hearts, clubs with diamonds
     4
@@ -149,7 +149,10 @@ def symmetry_of(deck: Deck, *sets: Sequence[int]) -> int:
 
 @lru_cache
 def card_permutations(deck: Deck) -> ByteArray:
-    """Array [permutation, card] of the card that each card becomes when suits are renamed; row 0 is the identity."""
+    """Return the card that each card becomes under each renaming of suits, shape (permutations, cards).
+
+    Row 0 is the identity.
+    """
     card = np.arange(deck.size)
     names = np.array(list(permutations(range(deck.suits))))
     renamed = card // deck.suits * deck.suits + names[:, card % deck.suits]
@@ -160,7 +163,9 @@ def card_permutations(deck: Deck) -> ByteArray:
 
 @lru_cache
 def hand_permutations(deck: Deck, hole_cards: int = 2) -> npt.NDArray[np.int32]:
-    """Array [permutation, hand] of the index of the private hand that each hand becomes when suits are renamed.
+    """Return the number of the hand that each hand becomes under each renaming of suits.
+
+    The shape is (permutations, hands); row 0 is the identity.
 
     >>> hand_permutations(FULL).shape
     (24, 1326)

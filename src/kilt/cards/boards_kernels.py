@@ -1,4 +1,4 @@
-"""Compiled loops of `boards`."""
+"""Compiled loops for `boards`: extend boards, find canonical boards, and number the hands on a board."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from kilt.jit import kernel
 
 
 class BoardIndex(NamedTuple):
-    """Tables that find the canonical board of any board. Boards are numbered over all rounds; 0 is the empty board."""
+    """Look-up tables that find the canonical board of any dealt board.
 
-    dealt: IntArray  # [round] how many cards it adds
+    Boards are numbered over all rounds; 0 is the empty board.
+    """
+
+    dealt: IntArray  # [round] number of cards that it adds
     start: IntArray  # [round + 1] number of the round's first board
     word: IntArray  # [board] its new cards as a bit set, ascending among the extensions of a board
     first: IntArray  # [board + 1] its extensions in the next round
     symmetry: npt.NDArray[np.int32]  # [board] bit mask of the permutations that map the board to itself
     renamed: ByteArray  # [permutation, card]
-    composed: npt.NDArray[np.int32]  # [q, p] the permutation that is p and then q
+    composed: npt.NDArray[np.int32]  # [q, p] the permutation that applies p, then q
 
 
 @kernel
@@ -35,11 +38,11 @@ def extend_boards(
     symmetry: npt.NDArray[np.int32],
     first_child: npt.NDArray[np.int32],
 ) -> int:
-    """Extend each board by every set of new cards that is the least of its images under symmetry; return their number.
+    """Add new cards to each board in every way, keep one of each class of isomorphic boards; return their number.
 
     Only suit permutations that map the old board to itself (`before_symmetry`, one bit each) may identify two
-    extensions. A set of cards is a bit set, and the least bit set of an orbit is canonical. `picks` are index sets into
-    the remaining cards. Writes all arrays from `cards` on.
+    extensions. A set of cards is a bit set, and the extension with the least bit set of its class is kept. `picks` are
+    sets of indices into the remaining cards. Writes all arrays from `cards` on.
     """
     known, count, deck_size = before.shape[1], picks.shape[1], renamed.shape[1]
     rest = np.empty(deck_size - known, dtype=np.int64)
@@ -85,7 +88,10 @@ def extend_boards(
 
 @kernel
 def locate(index: BoardIndex, cards: IntArray) -> tuple[int, int]:
-    """Return the index, within its round, of the canonical board of some cards, and the permutation that maps to it."""
+    """Return the index of the canonical board of dealt cards, and the suit permutation that maps the cards to it.
+
+    The index counts the boards of its round.
+    """
     board, turned, known = 0, 0, 0
     for r in range(len(index.dealt)):
         best, by = np.int64(-1), 0
@@ -112,7 +118,7 @@ def locate(index: BoardIndex, cards: IntArray) -> tuple[int, int]:
 def number_hands(
     bits: IntArray, held: np.int64, symmetry: int, moved: npt.NDArray[np.int32], numbers: npt.NDArray[np.int32]
 ) -> int:
-    """Number the hands of a board, with one number for hands that differ by suits alone; −1 if a hand is blocked.
+    """Number the hands on a board: hands that differ only by suits share a number, and blocked hands get −1.
 
     Returns the number of classes. `held` is the bit set of the board's cards, in the coding of `bits`.
     """

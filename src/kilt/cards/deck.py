@@ -1,4 +1,4 @@
-"""Cards by name and by number, and ranges of hands.
+"""A deck of cards: convert between card names and numbers, and parse ranges of hands such as ``QQ+,AKs``.
 
 A deck of R ranks and S suits holds the *highest* R ranks and the *last* S suits of a full deck, as in ACPC game
 definitions: three ranks and two suits are the queens, kings and aces of hearts and spades. Inside a deck cards are
@@ -33,7 +33,7 @@ SUITS = "cdhs"
 
 @dataclass(frozen=True)
 class Deck:
-    """A deck of cards: the highest `ranks` ranks in the last `suits` suits.
+    """A deck of cards, possibly smaller than 52: the highest `ranks` ranks in each of the last `suits` suits.
 
     Parameters
     ----------
@@ -58,22 +58,22 @@ class Deck:
 
     @property
     def size(self) -> int:
-        """Number of cards."""
+        """The number of cards in the deck."""
         return self.ranks * self.suits
 
     @property
     def rank_names(self) -> str:
-        """The ranks of this deck, lowest first."""
+        """The letters of the deck's ranks, lowest first, such as ``TJQKA``."""
         return RANKS[-self.ranks :]
 
     @property
     def suit_names(self) -> str:
-        """The suits of this deck."""
+        """The letters of the deck's suits, such as ``hs`` for hearts and spades."""
         return SUITS[-self.suits :]
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Every card's name, by number."""
+        """The name of each card, such as ``Ah``, in the order of the card numbers."""
         return tuple(rank + suit for rank in self.rank_names for suit in self.suit_names)
 
     @cached_property
@@ -82,15 +82,15 @@ class Deck:
 
     @cached_property
     def full(self) -> ByteArray:
-        """The number of each card in the full deck."""
+        """The number that each card of this deck has in a full deck of 52 cards, shape (cards,)."""
         return np.array([FULL._numbers[name] for name in self.names], dtype=np.int8)
 
     def name(self, cards: Iterable[int]) -> str:
-        """Return the names of cards as text, such as ``AsKh``: the inverse of `cards`."""
+        """Return the names of cards, given by their numbers, as text such as ``AsKh``: the inverse of `cards`."""
         return "".join(self.names[card] for card in cards)
 
     def cards(self, text: str, count: int | None = None, *, dead: Iterable[int] = ()) -> tuple[int, ...]:
-        """Read cards like ``AsKh``, ``As Kh`` or ``As,Kh``.
+        """Return the numbers of the cards in a text such as ``AsKh``, ``As Kh`` or ``As,Kh``.
 
         Parameters
         ----------
@@ -134,7 +134,7 @@ class Deck:
     def numbers(
         self, cards: str | Iterable[str | int], count: int | None = None, *, dead: Iterable[int] = ()
     ) -> tuple[int, ...]:
-        """The numbers of cards that are given as text, by their names or by their numbers.
+        """Return the numbers of cards that are given as text, as a list of names, or as numbers.
 
         Parameters
         ----------
@@ -167,7 +167,7 @@ class Deck:
         return number
 
     def holes(self, count: int = 2) -> ByteArray:
-        """Every hand of `count` private cards: the numbering of hands used throughout.
+        """Return every hand of `count` private cards; the row of a hand is its number throughout kilt.
 
         Returns
         -------
@@ -181,7 +181,7 @@ class Deck:
         return subsets(self.size, count)
 
     def hole_index(self, hand: Sequence[int]) -> int:
-        """The row of `hand` in `holes`.
+        """Return the number of a hand: its row in the array that `holes` returns.
 
         >>> FULL.hole_index(FULL.cards("AsAh"))
         1325
@@ -189,7 +189,7 @@ class Deck:
         return sum(comb(card, place + 1) for place, card in enumerate(sorted(hand)))
 
     def range(self, text: str, count: int = 2, *, strict: bool = True) -> FloatArray:
-        """Read a range of hands.
+        """Parse a range of hands, such as ``QQ+,AKs``, and return the weight of each hand.
 
         Parameters
         ----------
@@ -240,7 +240,7 @@ class Deck:
         return weights
 
     def range_text(self, weights: FloatArray, count: int = 2) -> str:
-        """Write a range: the inverse of `range`, one hand after another.
+        """Return a range as text that `range` can parse, one hand after another.
 
         >>> FULL.range_text(FULL.range("AA:0.25, KsKh"))
         'KhKs,AcAd:0.25,AcAh:0.25,AdAh:0.25,AcAs:0.25,AdAs:0.25,AhAs:0.25'
@@ -251,7 +251,7 @@ class Deck:
         )
 
     def _expand(self, part: str, count: int) -> Sequence[tuple[int, ...]]:
-        """The hands of one part of a range, without its weight."""
+        """Return the hands that one part of a range stands for; the part is given without its weight."""
         if part.lower() in ("random", "any", "*", "100%"):
             return list(combinations(range(self.size), count))
         if count == 1:
@@ -289,7 +289,7 @@ class Deck:
         return [hand for shape in shapes for hand in self._hands_of(*shape)]
 
     def _shape(self, text: str, part: str) -> tuple[int, int, str]:
-        """Read ``AK``, ``AKs``, ``AKo`` or ``QQ``: high rank, low rank, suits."""
+        """Parse ``QQ``, ``AK``, ``AKs`` or ``AKo`` into the higher rank, the lower rank, and ``s``, ``o`` or none."""
         match = re.fullmatch(r"(\w)(\w)([soSO]?)", text.replace("10", "T"))
         ranks = [self.rank_names.find(r.upper()) for r in match.groups()[:2]] if match else [-1]
         if match is None or min(ranks) < 0:
@@ -316,7 +316,7 @@ FULL = Deck()
 
 
 def subsets(size: int, count: int) -> ByteArray:
-    """All sets of `count` numbers below `size`, one ascending row each, in colexicographic order.
+    """Return all sets of `count` numbers below `size`, one ascending row each, in colexicographic order.
 
     >>> subsets(4, 2).tolist()
     [[0, 1], [0, 2], [1, 2], [0, 3], [1, 3], [2, 3]]

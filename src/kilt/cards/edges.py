@@ -1,4 +1,4 @@
-"""Edges: the probability that a hand wins a showdown minus the probability that it loses.
+"""Compute edges: the probability that a hand wins at showdown minus the probability that it loses.
 
 An edge is between −1 and 1, and equals twice the equity minus 1. Multiplied by the chips at stake, it is the expected
 value of a showdown without further bets. All ways to complete the board are counted.
@@ -44,7 +44,7 @@ def edge(
     *,
     board_size: int = BOARD_SIZE,
 ) -> float:
-    """Probability that `hand` beats `opponent` minus the probability that it loses, over all completions of a board.
+    """Return the edge of one hand over another, P(win) − P(loss), over all ways to complete a board.
 
     Parameters
     ----------
@@ -73,7 +73,10 @@ def edge_on(
     *,
     board_size: int = BOARD_SIZE,
 ) -> FloatArray:
-    """Edge of `hand` against `opponent` on each of many boards [board, card] that have the same number of cards."""
+    """Return the edge of one hand over another, P(win) − P(loss), on each of many boards.
+
+    `boards` has shape (boards, cards): all boards have the same number of cards. The result has shape (boards,).
+    """
     left = np.ones((len(boards), deck.size), dtype=bool)
     left[:, [*hand, *opponent]] = False
     np.put_along_axis(left, boards, False, axis=1)
@@ -88,7 +91,7 @@ def edge_on(
 def edges(
     opponent: Sequence[int], board: Sequence[int] = (), deck: Deck = FULL, *, board_size: int = BOARD_SIZE
 ) -> FloatArray:
-    """Edge of every hand against one hand, over all ways to complete a board.
+    """Return the edge of every hand over one known hand, P(win) − P(loss), over all ways to complete a board.
 
     Parameters
     ----------
@@ -120,9 +123,10 @@ def edges(
 
 @lru_cache(maxsize=4)
 def pair_edges(deck: Deck = FULL, hole_cards: int = 2, board_size: int = BOARD_SIZE) -> FloatArray:
-    """Edge of every hand against every other before any board, shape (hands, hands); 0 if the two share a card.
+    """Return the edge of every hand over every other hand, P(win) − P(loss), before any board card is dealt.
 
-    The table of the full deck takes half a minute to compute, and is kept in the cache folder.
+    The shape is (hands, hands), with 0 for hands that share a card. The table of the full deck takes half a minute to
+    compute, and is kept in the cache folder.
     """
     if comb(deck.size, hole_cards) < LARGE:
         return _pair_edges(deck, hole_cards, board_size)
@@ -147,7 +151,7 @@ def _kept(place: Path) -> FloatArray:
 def deal_edges(
     cards: IntArray, pairs: IntArray, size: int, deck: Deck = FULL, *, board_size: int = BOARD_SIZE
 ) -> npt.NDArray[np.float32]:
-    """Edge of player 0's hand in each deal, over all ways to complete the first `size` public cards.
+    """Return player 0's edge, P(win) − P(loss), in each of many deals, given the first `size` public cards.
 
     Parameters
     ----------
@@ -179,7 +183,7 @@ def deal_edges(
 
 
 def sum_edges(boards: IntArray, holes: ByteArray, deck: Deck = FULL) -> IntArray:
-    """Wins minus losses of every hand against every other hand, summed over complete boards.
+    """Return the wins minus losses of every hand against every other hand, summed over complete boards.
 
     Parameters
     ----------
@@ -231,7 +235,7 @@ def _pair_edges(deck: Deck, hole_cards: int, board_size: int) -> FloatArray:
 
 
 def _rest(deck: Deck, used: Sequence[int]) -> IntArray:
-    """Cards of the deck that are not in `used`, ascending."""
+    """Return the cards of the deck that are not in `used`, in ascending order."""
     left = np.ones(deck.size, dtype=bool)
     left[list(used)] = False
     return np.flatnonzero(left)

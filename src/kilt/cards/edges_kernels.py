@@ -1,4 +1,7 @@
-"""Compiled loops of `edges`. `hands` is a `HandList`; arrays over hands are indexed by its rows."""
+"""Compiled loops for `edges`: count the wins and losses of hands against each other at showdown.
+
+`hands` is a `HandList`, and arrays over hands are indexed by its rows.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ def add_edges(
     strength: Strengths,
     won: npt.NDArray[np.int32],
 ) -> None:
-    """For each complete board, add 1 to `won` if a hand beats the `opponent` and −1 if it loses.
+    """Compare every hand with the hand `opponent` on complete boards: add 1 to `won` for a win and −1 for a loss.
 
     The boards have none of the opponent's cards. A board adds nothing to a hand that shares a card with it. `strength`
     is scratch for an entry per hand.
@@ -37,9 +40,10 @@ def add_edges(
 def pair_edge(
     held: IntArray, rest: IntArray, ways: npt.NDArray[np.int8], hands: HandList, pair: IntArray, tables: HandTables
 ) -> int:
-    """Wins minus losses of the first hand of `pair` against the second, over all ways to complete the board `held`.
+    """Return the wins minus losses of one hand against another, over all ways to complete the board `held`.
 
-    A way is a row of indices into `rest`, the cards that are neither on the board nor in a hand.
+    `pair` has the numbers of the two hands. A way is a row of indices into `rest`, the cards that are neither on the
+    board nor in a hand.
     """
     key, bits = np.int64(tables.start), np.int64(0)
     for card in held:
@@ -70,7 +74,10 @@ def pair_edges_on(
     tables: HandTables,
     won: IntArray,
 ) -> None:
-    """Write `pair_edge` for each of `boards` [board, card]; `rest` [board, …] has each board's remaining cards."""
+    """Write the wins minus losses of one hand against another, for each of many boards, to `won`.
+
+    `boards` has a row of cards for each board, and `rest` a row of the cards that remain: see `pair_edge`.
+    """
     for b in range(boards.shape[0]):
         won[b] = pair_edge(boards[b], rest[b], ways, hands, pair, tables)
 
@@ -87,10 +94,10 @@ def deal_edges(
     rest: IntArray,
     edge: npt.NDArray[np.float32],
 ) -> None:
-    """Write to `edge` [deal] the edge of player 0's hand over player 1's on the first `size` public cards of a deal.
+    """Write player 0's edge, P(win) − P(loss), in each of many deals, given the first `size` public cards.
 
-    `cards` [deal, card] has `held` private cards of each player, then the board; `pairs` [deal, player] has the numbers
-    of the hands. `rest` [card of the deck] is scratch.
+    `cards` [deal, card] has `held` private cards of each player, then the board. `pairs` [deal, player] has the numbers
+    of the hands. `edge` [deal] gets the result. `rest` [card of the deck] is scratch.
     """
     for deal in range(len(cards)):
         known, left = 2 * held + size, 0
@@ -115,7 +122,9 @@ def add_pairs(
     sums: Strengths,
     won: IntArray,
 ) -> None:
-    """For complete boards, add the weighted wins minus losses of the first hand to `won` [hand, hand], for h < o only.
+    """Add the wins minus losses of each hand against each later hand, weighted by board, to `won`.
+
+    Only entries of `won` [hand, other] with hand < other are meaningful.
 
     The weights add up to less than 2¹⁵, so the sums of a row fit 16 bits and the compiler can add many at once.
     `strength` [board, hand] and `sums` [hand] are scratch.
@@ -134,7 +143,7 @@ def add_pairs(
 
 @subkernel
 def _add_signs(mine: np.int16, weight: np.int16, theirs: Strengths, sums: Strengths) -> None:
-    """Add `weight` for hands weaker than `mine`, subtract it for stronger ones; skip hands with strength −1."""
+    """Add `weight` for each hand weaker than `mine`, and subtract it for each stronger one; skip strength −1."""
     for other in range(len(theirs)):
         below, above = theirs[other] < mine, theirs[other] > mine
         free = theirs[other] >= 0

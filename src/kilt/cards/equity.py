@@ -1,4 +1,4 @@
-"""Hand strength: the probability of winning at showdown.
+"""Compute hand strength: the probability of winning at showdown, with half of the probability of a tie.
 
 HS, the strength of a hand on a complete board, is the probability of beating a hand drawn uniformly from those that the
 opponent can hold; a tie counts half. One sort ranks all hands of a board, and the sums account exactly for cards that
@@ -30,11 +30,11 @@ from kilt.cards.hands_kernels import RANK_MASK
 from kilt.errors import CardError
 
 BOARD_SIZE = 5
-FEW = 16  # up to this number of opponent's hands, compare each with all hands; above, rank the hands
+FEW = 16  # up to this number of opponent's hands, compare each with all hands; with more, rank all hands
 
 
 class Equity(NamedTuple):
-    """Probabilities that a hand wins, ties and loses at showdown; they add up to 1."""
+    """The probabilities that a hand wins, ties and loses at showdown; they add up to 1."""
 
     win: float
     tie: float
@@ -42,7 +42,7 @@ class Equity(NamedTuple):
 
     @property
     def equity(self) -> float:
-        """The hand's share of the pot: P(win) + P(tie) / 2."""
+        """The hand's expected share of the pot: P(win) + P(tie) / 2."""
         return self.win + self.tie / 2
 
 
@@ -50,20 +50,23 @@ class Completions(NamedTuple):
     """The complete boards that extend a board, one for each class of suit isomorphism, with their weights."""
 
     boards: IntArray  # [way, card]
-    weights: IntArray  # [way] number of boards that it stands for
-    classes: IntArray  # [hand] hands of one class share their results
+    weights: IntArray  # [way] number of boards that the board stands for
+    classes: IntArray  # [hand] index of its class; hands of one class have the same results
 
 
 @lru_cache
 def hand_list(deck: Deck = FULL, hole_cards: int = 2) -> HandList:
-    """All private hands of `hole_cards` cards."""
+    """Return all private hands of `hole_cards` cards as arrays for compiled code."""
     holes = deck.holes(hole_cards)
     with_card = [np.flatnonzero((holes == card).any(axis=1)) for card in range(deck.size)]
     return some_hands(holes, deck)._replace(with_card=np.array(with_card, dtype=np.uint16))
 
 
 def some_hands(holes: ByteArray, deck: Deck = FULL) -> HandList:
-    """A list of private hands [hand, card], each with its cards ascending."""
+    """Return the given private hands as arrays for compiled code.
+
+    `holes` has shape (hands, cards), with the cards of each hand ascending.
+    """
     tables = hand_tables(holes.shape[1], deck)
     rank_keys = (tables.card_key & RANK_MASK)[holes].sum(axis=1)
     ranks_key, ranks = np.unique(rank_keys, return_inverse=True)
@@ -78,18 +81,24 @@ def some_hands(holes: ByteArray, deck: Deck = FULL) -> HandList:
 
 
 def cards_with_blanks(deck: Deck, hole_cards: int) -> int:
-    """Number of cards, blanks included: in games with one private card, `equity_kernels` adds a blank to each hand."""
+    """Return the number of cards, plus one blank for each hand in games with one private card.
+
+    The kernels of `equity_kernels` expect two cards per hand, so a blank is added to hands of one card.
+    """
     return deck.size if hole_cards == 2 else 2 * deck.size
 
 
 def _columns(holes: ByteArray, deck: Deck) -> Columns:
-    """The two cards of every hand as two arrays; blanks are numbered after the cards of the deck."""
+    """Return the first and the second card of every hand as two arrays; blanks are numbered after the deck's cards."""
     first, *more = holes.T.astype(np.uint8)
     return np.ascontiguousarray(first), np.ascontiguousarray(more[0]) if more else first + np.uint8(deck.size)
 
 
 def room_to_rank(deck: Deck, hole_cards: int, board_size: int, hands: int | None = None) -> Ranking:
-    """Allocate a `Ranking` for `equity_kernels.rank_board`, with room for `hands` hands (default: all of the deck)."""
+    """Allocate the arrays of a `Ranking`, which the kernel `rank_board` fills.
+
+    They have room for `hands` hands; by default, for all hands of the deck.
+    """
     hands = comb(deck.size, hole_cards) if hands is None else hands
     scale = hand_tables(board_size + hole_cards, deck).scale
     return Ranking(
@@ -106,7 +115,7 @@ def room_to_rank(deck: Deck, hole_cards: int, board_size: int, hands: int | None
 
 
 def rank_hands(board: Sequence[int], deck: Deck = FULL, hole_cards: int = 2) -> Ranking:
-    """Rank all private hands on a complete board.
+    """Rank all private hands that are possible on a complete board, from the weakest to the strongest.
 
     >>> ranking = rank_hands(FULL.cards("AsKsQsJsTs"))
     >>> len(ranking.order), len(ranking.ends)  # the board plays for everybody: one group
@@ -129,7 +138,7 @@ def hand_strength(
     board_size: int = BOARD_SIZE,
     hole_cards: int = 2,
 ) -> FloatArray:
-    """Hand strength HS of every hand: the probability of winning, plus half that of a tie [Johanson16 §5.2].
+    """Return the strength of every hand, P(win) + P(tie) / 2, against an opponent's range [Johanson16 §5.2].
 
     Parameters
     ----------
@@ -176,7 +185,7 @@ def hand_strength(
 def distribution(
     board: Sequence[int] = (), deck: Deck = FULL, *, board_size: int = BOARD_SIZE, hole_cards: int = 2
 ) -> IntArray:
-    """Count how often each hand reaches each strength, over all ways to complete the board.
+    """Count how often each hand ends with each hand strength, over all ways to complete a board.
 
     Returns
     -------
@@ -200,7 +209,9 @@ def distribution(
 
 
 def board_rows(boards: IntArray, deck: Deck = FULL, hole_cards: int = 2) -> npt.NDArray[np.int16]:
-    """Array [board, hand] of 2·wins + ties against a uniform opponent on complete boards; −1 if a hand is blocked.
+    """Return 2·wins + ties of every hand against a uniformly random opponent, on each of many complete boards.
+
+    The shape is (boards, hands), with −1 for hands that share a card with the board.
 
     >>> rows = board_rows(np.array([FULL.cards("2c2d2hKsQs")]))
     >>> int(rows.max()), int((rows[0] >= 0).sum())
@@ -215,16 +226,19 @@ def board_rows(boards: IntArray, deck: Deck = FULL, hole_cards: int = 2) -> npt.
 
 
 def mean_strength(counts: IntArray, power: int = 1) -> FloatArray:
-    """E[HS] from a `distribution`, or E[HS²] with ``power=2``; NaN for impossible hands."""
+    """Return the mean hand strength E[HS] of each hand from a `distribution`, or E[HS²] with ``power=2``.
+
+    The result is NaN for impossible hands.
+    """
     hs = np.linspace(0.0, 1.0, counts.shape[-1])
     ways = counts.sum(axis=-1)
     return _ratio(counts @ hs**power, ways, ways > 0)
 
 
 def histogram(counts: IntArray, bins: int) -> FloatArray:
-    """Histogram of HS from a `distribution`: probabilities in `bins` bins of equal width, shape (hands, bins).
+    """Return each hand's histogram of hand strength from a `distribution`, as probabilities of `bins` equal bins.
 
-    A strength HS falls into bin ⌊HS·bins⌋, and HS = 1 into the last.
+    The shape is (hands, bins). A strength HS falls into bin ⌊HS·bins⌋, and HS = 1 into the last.
     """
     top = counts.shape[-1] - 1
     which = np.minimum(np.arange(top + 1) * bins // top, bins - 1)
@@ -242,7 +256,7 @@ def completions(
     board_size: int = BOARD_SIZE,
     hole_cards: int = 2,
 ) -> Completions:
-    """All ways to complete a board, with one representative for boards that differ by interchangeable suits.
+    """Return all ways to complete a board, with one representative for boards that differ by interchangeable suits.
 
     Suits are interchangeable unless the board, the weights of a range or a known private hand distinguishes them.
 
@@ -267,14 +281,14 @@ def completions(
 
 @lru_cache(maxsize=2)  # all boards before the flop take a second
 def _extended(board: tuple[int, ...], symmetry: int, deck: Deck, size: int) -> Boards:
-    """All boards of `size` cards that begin with the cards of `board`, up to the suit permutations in `symmetry`."""
+    """Return all boards of `size` cards that extend `board`, up to the suit permutations in `symmetry`."""
     return extend(known_board(board, deck, symmetry), size - len(board), deck)
 
 
 def duel(
     hand: Sequence[int], opponent: Sequence[int] | FloatArray, board: Sequence[int] = (), deck: Deck = FULL
 ) -> Equity:
-    """Equity of a two-card hand against another hand or a range, over all ways to complete the board.
+    """Return the equity of a two-card hand against another hand or a range, over all ways to complete the board.
 
     Parameters
     ----------
@@ -325,7 +339,7 @@ def duel(
 
 
 def _ratio(part: npt.ArrayLike, whole: npt.ArrayLike, possible: npt.NDArray[np.bool_]) -> FloatArray:
-    """Divide `part` by `whole` where `possible` is true; NaN elsewhere."""
+    """Divide `part` by `whole` where `possible` is true; return NaN elsewhere."""
     quotient: FloatArray = np.full(np.shape(part), np.nan)
     return np.divide(part, whole, out=quotient, where=possible)
 

@@ -1,7 +1,7 @@
-"""Compiled loops of `equity`: they treat all hands of a board at once.
+"""Compiled loops for `equity`: rank and compare all private hands on a board at once.
 
 `hands` is a `HandList`, all private hands of a deck. Arrays over hands are indexed by its rows. Every hand has two
-cards here: in games with one private card, the second is a blank that no other hand has, so that one set of kernels
+cards: in games with one private card, the second is a blank that no other hand has, so that one set of kernels
 serves both kinds of games. Numbers of hands and cards are unsigned: for signed indices, numba adds a test for Python's
 negative indexing, which costs a fifth of the time.
 """
@@ -23,32 +23,32 @@ Floats: TypeAlias = npt.NDArray[np.floating[Any]]  # in single or double precisi
 Moved: TypeAlias = npt.NDArray[np.int32]  # [suit permutation, hand] which hand each becomes
 Renamed: TypeAlias = npt.NDArray[np.int8]  # [suit permutation, card] which card each becomes
 Held: TypeAlias = npt.NDArray[np.bool_]  # [hand] whether a player may hold it
-NOWHERE = 2**16 - 1  # no place in an `Order`
+NOWHERE = 2**16 - 1  # in place of an index into an `Order`, for a hand that is not in it
 Columns: TypeAlias = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]  # [hand] the first and the second card
 
 
 class HandList(NamedTuple):
-    """Private hands as arrays for kernels: all of a deck, numbered as in `Deck.holes`, or a subset in that order."""
+    """Private hands as arrays for compiled code: all hands of a deck, or a subset, in the order of `Deck.holes`."""
 
     cards: Columns
-    key: IntArray  # [hand] what it adds to the key of a board
-    bits: IntArray  # [hand] its set of cards, as in HandTables.card_bit
-    ranks: npt.NDArray[np.uint16]  # [hand] which set of ranks it holds
-    ranks_key: IntArray  # [set of ranks] what it adds to the key of a board, without suits
+    key: IntArray  # [hand] what the hand adds to the key of a board
+    bits: IntArray  # [hand] the hand's set of cards, as in HandTables.card_bit
+    ranks: npt.NDArray[np.uint16]  # [hand] index of the hand's set of ranks
+    ranks_key: IntArray  # [set of ranks] what the ranks add to the key of a board, without suits
     # [card, …] the hands that hold the card; empty unless the list has all hands of the deck
     with_card: npt.NDArray[np.uint16]
 
 
 class Ranking(NamedTuple):
-    """The hands of one complete board in order of strength, with scratch arrays; `rank_board` fills it.
+    """The hands that are possible on one complete board in order of strength, with scratch arrays.
 
-    A group is a set of hands of equal strength. Arrays have an entry for each hand; entries of `order` and `cards`
-    after the end of the last group are undefined.
+    `rank_board` fills it. A group is a set of hands of equal strength. Arrays have an entry for each hand; entries of
+    `order` and `cards` after the end of the last group are undefined.
     """
 
-    strength: Strengths  # [hand] −1 where the hand shares a card with the board
+    strength: Strengths  # [hand] −1 if the hand shares a card with the board
     order: Order  # the hands that are possible on the board, weakest first
-    ends: Order  # [group] where it ends in `order`
+    ends: Order  # [group] index in `order` after the group's last hand
     cards: Columns  # of the hands in `order`
     # `keep_apart` fills these. times: [3, …] for each hand in `order`, the number of hands that it stands for, then the
     # number of those with its first card, and with its second. weighted: whether any of these numbers is not 1.
@@ -60,24 +60,24 @@ class Ranking(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """The hands of one complete board that each of two players may hold; `share_out` fills it from a `Ranking`.
+    """The hands that each of two players may hold on one complete board, in order of strength.
 
-    Side 0 is the player whose values are computed, side 1 the opponent. Groups are those of the ranking; a side may
-    have no hand in some of them.
+    `share_out` fills it from a `Ranking`. Side 0 is the player whose values are computed, side 1 the opponent. Groups
+    are those of the ranking; a side may have no hand in some of them.
     """
 
     order: npt.NDArray[np.uint16]  # [side, …] hands by number, weakest first
-    ends: npt.NDArray[np.uint16]  # [side, group] where it ends in `order`
+    ends: npt.NDArray[np.uint16]  # [side, group] index in `order` after the group's last hand
     cards: npt.NDArray[np.uint8]  # [side, first or second, …] of the hands in `order`
     times: npt.NDArray[np.float32]  # [side, 3, …] as in the ranking
     same: npt.NDArray[
         np.uint16
-    ]  # [… of side 0] where the hand is on side 1; if nowhere, the place after the last there
+    ]  # [… of side 0] index of the same hand on side 1; if it is not there, the index after the last hand
 
 
 @kernel
 def board_strengths(board: IntArray, hands: HandList, tables: HandTables, out: Strengths) -> None:
-    """Write every hand's strength on a complete `board` to `out`; −1 if a hand shares a card with the board.
+    """Write the strength of every hand on a complete board to `out`; −1 if a hand shares a card with the board.
 
     If no flush is possible, strength depends on ranks alone: there are 91 pairs of ranks for 1,326 hands.
     """
@@ -104,7 +104,7 @@ def board_strengths(board: IntArray, hands: HandList, tables: HandTables, out: S
 
 @kernel
 def rank_board(board: IntArray, hands: HandList, tables: HandTables, ranking: Ranking) -> int:
-    """Rank all hands on a complete board, and return the number of groups of equal strength.
+    """Rank all hands on a complete board in order of strength, and return the number of groups of equal strength.
 
     A counting sort: few strengths occur on one board, so the loop marks those in a bit set, and visits only them.
     """
@@ -147,12 +147,12 @@ def rank_board(board: IntArray, hands: HandList, tables: HandTables, ranking: Ra
 
 @kernel
 def keep_apart(ranking: Ranking, groups: int, symmetry: int, moved: Moved, renamed: Renamed) -> None:
-    """Keep one hand of each class that differs only by interchangeable suits of the board: the first.
+    """Reduce a ranking to one hand of each class of hands that differ only by interchangeable suits of the board.
 
-    The kept hand stands for the whole class, and the first card of each class of cards for that class: sums by card are
-    those of one such card. `symmetry` is a bit mask of suit permutations; bit by bit, `moved` [bit, hand] maps hands
-    and `renamed` [bit, card] maps cards. The size of a class is the number of permutations divided by the number of
-    those that map the hand to itself.
+    The first hand of each class is kept and stands for the whole class, and the first card of each class of cards for
+    that class: sums by card are those of one such card. `symmetry` is a bit mask of suit permutations; bit by bit,
+    `moved` [bit, hand] maps hands and `renamed` [bit, card] maps cards. The size of a class is the number of
+    permutations divided by the number of those that map the hand to itself.
     """
     order, ends, times = ranking.order, ranking.ends, ranking.times
     ranking.weighted[0] = symmetry != 1
@@ -191,7 +191,7 @@ def keep_apart(ranking: Ranking, groups: int, symmetry: int, moved: Moved, renam
 
 @kernel
 def compatible(live: Order, cards: Columns, reach: FloatArray, by_card: FloatArray, value: FloatArray) -> None:
-    """Write to `value` the part of the opponent's `reach` that shares no card with each of the `live` hands.
+    """For each hand in `live`, write to `value` the opponent's total reach with hands that share no card with it.
 
     Hands that are not `live` get 0. By inclusion and exclusion: from the total, subtract the hands with each of my
     cards; my own hand has then been subtracted twice, and is added back. `by_card` is scratch for one entry per card.
@@ -210,7 +210,9 @@ def compatible(live: Order, cards: Columns, reach: FloatArray, by_card: FloatArr
 
 @kernel
 def showdown(ranking: Ranking, groups: int, reach: FloatArray, value: FloatArray) -> None:
-    """Write to `value` the compatible reach that each hand beats minus the reach that beats it [Johanson16 §2.4].
+    """Write to `value` the opponent's reach that each hand beats minus the reach that beats it [Johanson16 §2.4].
+
+    Only the opponent's hands that share no card with the hand count.
 
     One walk over the hands in order of strength: O(n) for a sum that looks like O(n²). Before a group enters the sums,
     they hold the reach that it beats; afterwards, the reach that it beats or ties; at the end, all reach. The reach
@@ -245,11 +247,11 @@ def showdown(ranking: Ranking, groups: int, reach: FloatArray, value: FloatArray
 
 @kernel
 def showdowns(ranking: Ranking, groups: int, reach: Floats, by_card: Floats, result: Floats, whole: Floats) -> None:
-    """Do the work of `showdown` and `compatible` for `LANES` reaches at once, in the order of `ranking`.
+    """Compute `showdown` and `compatible` for `LANES` vectors of reach at once, in the order of `ranking`.
 
-    The lanes of a hand are adjacent. `whole` receives the reach that shares no card with each hand, and `result` the
-    reach that it beats plus the reach that it beats or ties: the value of a showdown is `result` − `whole`. `by_card`
-    is scratch for as many lanes as there are cards.
+    The lanes of a hand are adjacent. `whole` receives the opponent's reach that shares no card with each hand, and
+    `result` the reach that the hand beats plus the reach that it beats or ties: the value of a showdown is `result` −
+    `whole`. `by_card` is scratch for as many lanes as there are cards.
     """
     ends, times, weighted, lanes = ranking.ends, ranking.times, ranking.weighted[0], np.uint64(LANES)
     first, second = ranking.cards
@@ -315,7 +317,7 @@ def share_out(ranking: Ranking, groups: int, mine: Held, theirs: Held, every: bo
 def showdowns_between(
     sides: Sides, groups: int, weighted: bool, reach: Floats, by_card: Floats, result: Floats, whole: Floats
 ) -> None:
-    """Do the work of `showdowns` if the two players may hold different hands.
+    """Compute `showdowns` for two players who may hold different sets of hands.
 
     `reach` is over the opponent's hands, the other arrays over the player's. After the opponent's last hand, `reach`
     has a 0 for hands that only the player may hold.
@@ -355,7 +357,7 @@ def showdowns_between(
 
 @kernel
 def ties_between(sides: Sides, groups: int, weighted: bool, reach: Floats, by_card: Floats, tied: Floats) -> None:
-    """Write to `tied` the reach that each hand ties with, for `LANES` reaches at once.
+    """Write to `tied` the opponent's reach that each hand ties with, for `LANES` vectors of reach at once.
 
     The arrays are those of `showdowns_between`.
     """
@@ -392,7 +394,7 @@ def ties_between(sides: Sides, groups: int, weighted: bool, reach: Floats, by_ca
 def board_rows(
     boards: IntArray, hands: HandList, tables: HandTables, ranking: Ranking, opponents: int, rows: Strengths
 ) -> None:
-    """Write 2·wins + ties of every hand against a uniform opponent, a row for each of the complete `boards`.
+    """Write 2·wins + ties of every hand against a uniformly random opponent, one row for each complete board.
 
     `opponents` is the number of hands that the other player can hold. Hands that share a card with the board get −1.
     """
@@ -407,7 +409,10 @@ def board_rows(
 
 @kernel
 def count_rows(rows: Strengths, weights: IntArray, classes: IntArray, counts: IntArray) -> None:
-    """Count how often each class of hands has each value: ``counts[classes[hand], row[hand]] += weight``."""
+    """Add the weight of each board to the count of each hand's value, by class of hands.
+
+    This is ``counts[classes[hand], row[hand]] += weight`` for each row.
+    """
     for b in range(rows.shape[0]):
         for hand in range(rows.shape[1]):
             if rows[b, hand] >= 0:
@@ -426,7 +431,11 @@ def roll_out(
     won: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Sum, over complete `boards`, each class's showdown values, and the opponent's weight that it can meet."""
+    """Sum the showdown values of each class of hands over complete boards, and the opponent's weight that it meets.
+
+    Adds the values to `won` [class] and the weight of the opponent's hands that share no card with the hand to `total`
+    [class].
+    """
     value = np.empty(len(hands.bits))
     for b in range(boards.shape[0]):
         groups = rank_board(boards[b], hands, tables, ranking)
@@ -449,10 +458,10 @@ def roll_out_few(
     won: npt.NDArray[np.int32],
     met: npt.NDArray[np.int32],
 ) -> None:
-    """Sum, over complete `boards`, wins minus losses [opponent, hand], and the boards on which both hands are possible.
+    """Compare every hand with each of a few of the opponent's hands on complete boards, and count wins minus losses.
 
-    For few opponents: to compare each of them with all hands is less work than to rank all hands. Whether a hand and an
-    opponent share a card is not checked here.
+    Adds wins minus losses to `won` [opponent, hand], and to `met` the boards on which both hands are possible. With few
+    opponents, this is less work than ranking all hands. Whether a hand and an opponent share a card is not checked.
     """
     strength = np.empty(len(hands.bits), dtype=np.int16)
     for b in range(boards.shape[0]):
@@ -478,7 +487,7 @@ def duel(
     tables: HandTables,
     result: FloatArray,
 ) -> None:
-    """Add to `result` the weight of one hand's wins, ties and losses against several hands, over complete `boards`.
+    """Add to `result` the weight of one hand's wins, ties and losses against several hands, over complete boards.
 
     The opponents share no card with the hero. The strength of a few opponents is looked up one by one; for many, it is
     faster to compute the strength of all hands on the board.

@@ -1,7 +1,7 @@
-"""Strength of poker hands.
+"""Rank poker hands: compute the strength of a hand as an integer, name its category, and describe it.
 
-A hand's strength is a small integer: 0 is the worst hand and every distinct better hand counts one up. Hands of five,
-six and seven cards share one scale of 7,462 strengths (the best five cards count), so they can be compared.
+The worst hand has strength 0, and each better hand that is distinct adds 1. Hands of five, six and seven cards share
+one scale of 7,462 strengths (the best five cards count), so they can be compared.
 
 >>> best, worst = strength("AsKsQsJsTs"), strength("7c5d4h3s2c")
 >>> best, worst, strength("AsKsQsJsTs9s8s")
@@ -91,7 +91,7 @@ def hand_tables(cards: int, deck: Deck = FULL) -> HandTables:
 
 
 def strengths(cards: npt.ArrayLike, deck: Deck = FULL) -> Strengths:
-    """Strengths of many hands: `cards` has one hand per row.
+    """Return the strength of each of many hands; `cards` has one hand per row.
 
     >>> strengths([FULL.cards("AsAhAdAcKs"), FULL.cards("AsAhAdAcQs")])
     array([7451, 7450], dtype=int16)
@@ -107,7 +107,7 @@ def strengths(cards: npt.ArrayLike, deck: Deck = FULL) -> Strengths:
 
 
 def strength(cards: str | Sequence[int], deck: Deck = FULL) -> int:
-    """Strength of one hand, given by card names or by card numbers."""
+    """Return the strength of one hand, given by card names or by card numbers; a stronger hand has a higher number."""
     numbers = deck.cards(cards) if isinstance(cards, str) else tuple(cards)
     if len(set(numbers)) != len(numbers):
         raise CardError(f"{deck.name(numbers)} has a card twice: every card may be used once")
@@ -115,7 +115,9 @@ def strength(cards: str | Sequence[int], deck: Deck = FULL) -> int:
 
 
 def category(value: int, cards: int = 5) -> str:
-    """Name of the category, such as "flush", of a strength on the scale of hands with `cards` cards.
+    """Return the name of a hand's category, such as ``flush``, given the hand's strength.
+
+    `cards` is the number of cards in the hand, since different numbers of cards have different scales.
 
     >>> category(7461), category(strength("AsAh"), cards=2)
     ('straight flush', 'pair')
@@ -125,7 +127,7 @@ def category(value: int, cards: int = 5) -> str:
 
 
 def census(cards: int = MAX_CARDS, deck: Deck = FULL) -> dict[str, int]:
-    """Count the hands of `cards` cards in each category, by enumeration.
+    """Enumerate all hands of `cards` cards, and return the number of hands in each category.
 
     >>> census(5)["flush"]
     5108
@@ -139,7 +141,7 @@ def census(cards: int = MAX_CARDS, deck: Deck = FULL) -> dict[str, int]:
 
 
 def best_five(cards: str | Sequence[int], deck: Deck = FULL) -> tuple[int, ...]:
-    """The cards, at most five, that make the hand's strength; pairs and sets come before kickers.
+    """Return the cards, at most five, that make the hand's strength; pairs and sets come before kickers.
 
     >>> FULL.name(best_five("AsAhKdKcKs9d2c"))
     'KcKdKsAhAs'
@@ -157,7 +159,7 @@ def best_five(cards: str | Sequence[int], deck: Deck = FULL) -> tuple[int, ...]:
 
 
 def describe(cards: str | Sequence[int], deck: Deck = FULL) -> str:
-    """Describe a hand in words, such as "two pair, aces and kings"."""
+    """Describe a hand in words, such as ``two pair, aces and kings``."""
     best = best_five(cards, deck)
     name = category(strength(best, deck), len(best))
     words = [_RANK_WORDS[13 - deck.ranks + card // deck.suits] for card in best]
@@ -177,7 +179,7 @@ def describe(cards: str | Sequence[int], deck: Deck = FULL) -> str:
 
 
 def _rules(cards: int) -> tuple[int, int, tuple[str, ...]]:
-    """Length of a straight, size of a flush (0: there are none) and the categories, for hands of `cards` cards."""
+    """Return the length of a straight, the size of a flush (0: none) and the categories for hands of `cards` cards."""
     if cards >= 5:
         return 5, 5, FIVE_CARD_CATEGORIES
     if cards == 3:
@@ -186,14 +188,14 @@ def _rules(cards: int) -> tuple[int, int, tuple[str, ...]]:
 
 
 def _digits(places: int) -> npt.NDArray[np.int8]:
-    """All numbers of `places` digits in base 5, one row of digits each, lowest place first."""
+    """Return all numbers of `places` digits in base 5, one row of digits each, lowest place first."""
     values = np.arange(5**places)
     return np.stack([values // 5**place % 5 for place in range(places)], axis=1).astype(np.int8)
 
 
 @lru_cache
 def _rank_counts(cards: int) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """All multisets of `cards` ranks, and the two tables whose sum is the row of a multiset.
+    """Return all multisets of `cards` ranks, and the two tables whose sum is the row of a multiset.
 
     Multisets are ordered by how many cards fall in the lower ranks, then by the lower half, then by the upper half.
     """
@@ -214,18 +216,18 @@ def _rank_counts(cards: int) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32
 
 
 def _masks_of(size: int) -> IntArray:
-    """All sets of `size` ranks as 13-bit masks."""
+    """Return all sets of `size` ranks as 13-bit masks."""
     masks = np.arange(1 << 13)
     return np.flatnonzero(np.bitwise_count(masks) == size)
 
 
 def _highest(has: npt.NDArray[np.bool_]) -> IntArray:
-    """The highest rank that each row has, or −1."""
+    """Return the highest rank in each row, or −1 if the row has no rank."""
     return np.where(has.any(axis=1), 12 - np.argmax(has[:, ::-1], axis=1), -1)
 
 
 def _straight(has: npt.NDArray[np.bool_], length: int) -> IntArray:
-    """The highest rank of the best straight in each row, or −1; an ace also counts as the rank below the deuce."""
+    """Return the top rank of each row's best straight, or −1; an ace also counts as the rank below the deuce."""
     if length == 0:
         return np.full(len(has), -1)
     ranks = np.concatenate([has[:, 12:], has], axis=1)
@@ -235,7 +237,7 @@ def _straight(has: npt.NDArray[np.bool_], length: int) -> IntArray:
 
 
 def _packed(category: int, *ranks: IntArray) -> IntArray:
-    """A category and the ranks that break ties inside it, as one number that orders hands."""
+    """Pack a category and the ranks that break ties inside it into one number that orders hands."""
     code = np.full(len(ranks[0]), category * 14**5, dtype=np.int64)
     for place, rank in enumerate(ranks):
         code += (rank + 1) * 14 ** (4 - place)
@@ -243,7 +245,7 @@ def _packed(category: int, *ranks: IntArray) -> IntArray:
 
 
 def _kickers(has: npt.NDArray[np.bool_], number: int, *used: IntArray) -> list[IntArray]:
-    """The highest ranks of each row, best first, leaving out those in `used`."""
+    """Return the highest ranks of each row, best first, without those in `used`."""
     found = list(used)
     for _ in range(number):
         free = has & np.all([np.arange(13) != rank[:, None] for rank in found], axis=0) if found else has
@@ -252,7 +254,7 @@ def _kickers(has: npt.NDArray[np.bool_], number: int, *used: IntArray) -> list[I
 
 
 def _codes(counts: npt.NDArray[np.int8], straight: int, categories: tuple[str, ...]) -> IntArray:
-    """Return a number for each multiset of ranks that orders hands without a flush: the definition of the winner."""
+    """Return a number for each multiset of ranks that orders hands without a flush: the higher number wins."""
     room = min(int(counts[0].sum()), 5)
     held = counts > 0
     quad, trip, pair = _highest(counts == 4), _highest(counts >= 3), _highest(counts >= 2)
@@ -280,7 +282,7 @@ def _codes(counts: npt.NDArray[np.int8], straight: int, categories: tuple[str, .
 
 
 def _flush_codes(masks: IntArray, straight: int, categories: tuple[str, ...]) -> IntArray:
-    """Codes of flushes and straight flushes, in order of strength, from the ranks (as masks) held in one suit."""
+    """Return the codes of flushes and straight flushes, in order of strength, from the ranks held in one suit."""
     has = (masks[:, None] >> np.arange(13)) & 1 == 1
     run = _straight(has, straight)
     flush = _packed(categories.index("flush"), *_kickers(has, straight))
@@ -289,7 +291,7 @@ def _flush_codes(masks: IntArray, straight: int, categories: tuple[str, ...]) ->
 
 @lru_cache
 def _scale(cards: int) -> IntArray:
-    """The codes of all distinct hands of `cards` cards, worst first; the index of a code is the hand's strength."""
+    """Return the codes of all distinct hands of `cards` cards, worst first; a code's index is the hand's strength."""
     straight, flush_size, categories = _rules(cards)
     codes = [_codes(_rank_counts(cards)[0], straight, categories)]
     if flush_size:
@@ -298,5 +300,5 @@ def _scale(cards: int) -> IntArray:
 
 
 def _category_starts(cards: int) -> IntArray:
-    """The lowest strength of each category."""
+    """Return the lowest strength of each category."""
     return np.searchsorted(_scale(min(cards, 5)) // 14**5, np.arange(len(_rules(cards)[2])))

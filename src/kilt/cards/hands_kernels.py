@@ -1,4 +1,7 @@
-"""Look-ups of hand strength. A hand is the pair (key, bits), each a sum over its cards: see `hands`."""
+"""Compiled look-ups of the strength of poker hands.
+
+A hand is the pair (key, bits), each a sum over its cards: see `hands`.
+"""
 
 from __future__ import annotations
 
@@ -29,23 +32,23 @@ class HandTables(NamedTuple):
     card_bit: IntArray  # [card] what it adds to the set of cards, 13 bits a suit
     low: npt.NDArray[np.int32]  # [lower half of the key] position of the hand, first part
     high: npt.NDArray[np.int32]  # [upper half of the key] second part: the sum is a row of `strength`
-    strength: Strengths  # [position] strength where no flush is held
-    flush: Strengths  # [set of ranks in the flush suit] strength where one is
-    suit_shift: IntArray  # [suit] where its counter is in a key
-    flush_mark: IntArray  # [suit] the bit that its counter reaches at a flush
-    scale: int  # how many strengths there are
+    strength: Strengths  # [position] strength of a hand without a flush
+    flush: Strengths  # [set of ranks in the flush suit] strength of a hand with a flush
+    suit_shift: IntArray  # [suit] position of its counter in a key
+    flush_mark: IntArray  # [suit] the bit of its counter that a flush sets
+    scale: int  # number of different strengths
 
 
 @inlined
 def look_up_ranks(key: Word, tables: HandTables) -> int:
-    """Strength of one hand by its ranks alone."""
+    """Return the strength of one hand from its ranks alone, as if it had no flush."""
     strength: int = tables.strength[tables.low[key & LOW_MASK] + tables.high[(key >> HIGH_SHIFT) & HIGH_MASK]]
     return strength
 
 
 @inlined
 def look_up(key: Word, bits: Word, tables: HandTables) -> int:
-    """The strength of one hand."""
+    """Return the strength of one hand, given as its key and its bit set of cards."""
     mark = key & FLUSH_MARKS
     if mark:
         suit = (trailing_zeros(mark) - SUIT_SHIFT) >> 2
@@ -57,7 +60,7 @@ def look_up(key: Word, bits: Word, tables: HandTables) -> int:
 
 @kernel
 def strengths(cards: ByteArray, tables: HandTables, out: Strengths) -> None:
-    """Write the strength of each row of `cards` to `out`."""
+    """Write the strength of each hand, a row of `cards`, to `out`."""
     for i in range(cards.shape[0]):
         key = np.int64(tables.start)
         bits = np.int64(0)
@@ -70,10 +73,10 @@ def strengths(cards: ByteArray, tables: HandTables, out: Strengths) -> None:
 
 @kernel
 def settle(cards: IntArray, held: int, tables: HandTables, hands: IntArray, outcome: npt.NDArray[np.float32]) -> None:
-    """Write the numbers of the private hands [deal, player] and the winner of the showdown [deal] for many deals.
+    """Write the numbers of both players' private hands and the winner of the showdown, for many deals.
 
-    `cards` [deal, card] has `held` private cards of each player, then the board. The outcome is 1 if player 0 wins, −1
-    if player 1 does, and 0 for a split pot.
+    `cards` [deal, card] has `held` private cards of each player, then the board. `hands` [deal, player] gets the
+    numbers of the hands, and `outcome` [deal] is 1 if player 0 wins, −1 if player 1 wins, and 0 for a split pot.
     """
     for deal in range(len(cards)):
         key, bits = np.int64(tables.start), np.int64(0)
@@ -99,7 +102,7 @@ def settle(cards: IntArray, held: int, tables: HandTables, hands: IntArray, outc
 
 @kernel
 def census(deck_size: int, cards: int, tables: HandTables, counts: IntArray) -> None:
-    """Add the number of hands of each strength to `counts`, over all hands of `cards` cards.
+    """Enumerate all hands of `cards` cards, and add the number of hands of each strength to `counts`.
 
     The loop visits hands in lexicographic order and keeps keys and bits of each prefix, so a step costs one addition.
     """

@@ -1,21 +1,21 @@
-"""Suit isomorphism: hands up to a renaming of suits, numbered without gaps.
+"""Number poker hands without gaps, with one index for all hands that differ only by a renaming of suits.
 
-After Kevin Waugh, "A fast and optimal hand isomorphism algorithm" (2013). A *layout* says how many cards come
-in each round: ``(2, 3, 1, 1)`` is a hold'em hand from hole cards to river, ``(3,)`` a flop alone, ``(2, 5)``
-a hand whose board is one set. The cards of a round have no order, the rounds do.
+The algorithm is that of Kevin Waugh, "A fast and optimal hand isomorphism algorithm" (2013). A *layout* is the number
+of cards in each round: ``(2, 3, 1, 1)`` is a hold'em hand from hole cards to river, ``(3,)`` a flop alone, ``(2, 5)`` a
+hand whose board is one set. The order of rounds matters, the order of cards within a round does not.
 
-The idea, suit by suit:
+The algorithm describes a hand suit by suit:
 
-- The *shape* of a suit is how many of its cards each round brought. Its *holding* is a number made of one
-  digit per round: which ranks came, counted among those that earlier rounds left. Lay the holdings of all
-  shapes end to end, and a single *code* tells all there is to know about a suit.
-- Renaming the suits shuffles the codes, so the codes in order are the hand up to isomorphism.
-- The shapes in order are the *configuration* of the hand. Configurations lie end to end in the index. Within
-  one, each group of g suits with the same shape is a digit: which multiset of g of the shape's n holdings,
-  out of C(n + g − 1, g).
+- The *shape* of a suit is the number of its cards in each round. Its *holding* is a number with one digit per round:
+  the ranks that were dealt, counted among those that earlier rounds left. The holdings of all shapes are numbered one
+  after another, so a single *code* describes a suit completely.
+- Renaming the suits permutes the codes, so the sorted codes describe the hand up to isomorphism.
+- The sorted shapes are the *configuration* of the hand. In the index, configurations follow one another. Within a
+  configuration, each group of g suits with the same shape is a digit: the number of a multiset of g of the shape's n
+  holdings, out of C(n + g − 1, g).
 
-Nothing is counted to find the shapes: each card adds a constant to a word made of four shape numbers, and
-that word looks up the configuration in a table.
+Shapes are found without counting cards: each card adds a constant to a word made of four shape numbers, and a table
+maps that word to the configuration.
 
 >>> holes = Isomorphism((2,))
 >>> holes.size
@@ -52,9 +52,10 @@ MOST_CARDS = 7  # so that tables stay small (2²¹ entries at worst) and product
 
 @dataclass(frozen=True)
 class Isomorphism:
-    """Hands of one layout ↔ 0, 1, …, size − 1, one number for all hands that renaming the suits makes equal.
+    """A one-to-one map between hands, up to a renaming of suits, and the indices 0, 1, …, size − 1.
 
-    A hand is the cards of its rounds, one after another. A plain hand gives an int, an array gives an array.
+    A hand is the cards of its rounds, one after another. For one hand, `index` returns an int; for an array
+    of hands, an array.
 
     >>> flop = Isomorphism((2, 3))
     >>> hands = np.array([FULL.cards("AsKs QsJs2d"), FULL.cards("KhAh 2cJhQh")])
@@ -81,17 +82,17 @@ class Isomorphism:
 
     @property
     def cards(self) -> int:
-        """Number of cards of a hand, over all rounds."""
+        """The number of cards in a hand, over all rounds."""
         return sum(self.layout)
 
     @property
     def size(self) -> int:
-        """Number of hands up to isomorphism."""
+        """The number of hands up to a renaming of suits."""
         return int(self.tables.offset[-1])
 
     @cached_property
     def tables(self) -> IndexTables:
-        """Look-up tables for kernels that call `index_one`, `unindex_one` or `orbit_one`."""
+        """The look-up tables that the kernels `index_one`, `unindex_one` and `orbit_one` need."""
         return build_tables(self.layout, self.deck)
 
     @overload
@@ -117,7 +118,7 @@ class Isomorphism:
         return int(out[0]) if plain else out.reshape(hands.shape[:-1])
 
     def unindex(self, index: Numbers | Sequence[int] | int) -> ByteArray:
-        """Return the canonical hand of each index, [..., cards], with the cards of each round in ascending order."""
+        """Return the canonical hand of each index, shape (..., cards), with the cards of each round ascending."""
         indices = _checked("index", np.asarray(index), self.size).astype(np.int64)
         out = np.empty((indices.size, self.cards), dtype=np.int8)
         unindex_many(indices.reshape(-1), out, self.tables)
@@ -148,8 +149,11 @@ def _checked(what: str, numbers: npt.NDArray[Any], bound: int) -> npt.NDArray[An
 
 @lru_cache
 def build_tables(layout: tuple[int, ...], deck: Deck) -> IndexTables:
-    """Compute the tables of a layout. All callers share one copy: do not write to it."""
-    # A shape's number is its place in this list, which is a sum over its cards: each adds its round's weight.
+    """Compute the look-up tables that map the hands of a layout to indices and back.
+
+    All callers share one copy: do not write to it.
+    """
+    # A shape's number is its index in this list, which is a sum over its cards: each adds its round's weight.
     shapes = list(product(*(range(cards + 1) for cards in layout)))
     weights = [prod(cards + 1 for cards in layout[r + 1 :]) for r in range(len(layout))]
     digits = [[comb(max(deck.ranks - sum(shape[:r]), 0), n) for r, n in enumerate(shape)] for shape in shapes]
@@ -211,7 +215,7 @@ def _ints(values: Sequence[Any]) -> IntArray:
 
 
 def _splits(cards: int, suits: int) -> list[tuple[int, ...]]:
-    """The ways to share out cards among suits.
+    """Return the ways to divide a number of cards among suits.
 
     >>> _splits(2, 2)
     [(0, 2), (1, 1), (2, 0)]
@@ -220,7 +224,7 @@ def _splits(cards: int, suits: int) -> list[tuple[int, ...]]:
 
 
 def _rank_sets(ranks: int, most: int) -> tuple[ByteArray, npt.NDArray[np.int16], npt.NDArray[np.int16]]:
-    """Sets of ranks as bits: the size of each, its number among sets of that size, and the set for a size and number.
+    """Return the size of each set of ranks, its number among sets of that size, and the set of each size and number.
 
     Sets are numbered by the value of their bits, which is colexicographic order: the number of a set does not depend on
     how many ranks there are above it, so one table serves every round.

@@ -1,4 +1,4 @@
-"""Compiled loops of `isomorphism`: from one hand to its index and back, and batches of both.
+"""Compiled loops for `isomorphism`: convert hands to indices and back, one at a time or in batches.
 
 All facts about layout and deck are in `IndexTables`, so one compiled kernel serves every layout and deck. Four suits
 always take part; suits that a smaller deck lacks hold no cards. Kernels do not check their input.
@@ -20,29 +20,32 @@ LANE = 16  # bits per suit in a word that has a set of ranks for each of four su
 
 
 class IndexTables(NamedTuple):
-    """Tables that `isomorphism` computes once for a layout and a deck; the docstring of `isomorphism` has the terms."""
+    """Look-up tables that convert the hands of one layout and deck to indices and back.
+
+    `isomorphism` computes them once; its docstring explains the terms.
+    """
 
     suits: int  # in the deck
-    place: IntArray  # [card]: LANE · suit + rank, the card's bit
-    start: IntArray  # [round + 1]: where a round's cards begin
-    step: IntArray  # [place in the hand, card]: what the card adds to the word of four shapes
+    place: IntArray  # [card] LANE · suit + rank, the card's bit
+    start: IntArray  # [round + 1] position of the round's first card in a hand
+    step: IntArray  # [position in the hand, card] what the card adds to the word of four shapes
     width: int  # bits per shape in that word
-    held: IntArray  # [shape, round]: cards in the suit
-    stride: IntArray  # [shape, round]: what one step of the round's set of ranks adds to the suit's code
-    base: IntArray  # [shape]: the code of its first holding
-    configuration: npt.NDArray[np.int16]  # [the word less the last suit's shape, which the others imply]
-    offset: IntArray  # [configuration + 1]: the index of its first hand
-    shape: IntArray  # [configuration, place]: the sorted shapes
-    turn: IntArray  # [configuration, place]: how many suits of the same shape come before
-    worth: IntArray  # [configuration, place]: what one step of the group of equal shapes adds to the index
-    population: ByteArray  # [set of ranks]: how many
-    colex: npt.NDArray[np.int16]  # [set of ranks]: its number among the sets of its size
-    ranks: npt.NDArray[np.int16]  # [size, number]: the set again
+    held: IntArray  # [shape, round] number of cards in the suit
+    stride: IntArray  # [shape, round] what one step of the round's set of ranks adds to the suit's code
+    base: IntArray  # [shape] the code of its first holding
+    configuration: npt.NDArray[np.int16]  # [word without the last suit's shape, which the others imply]
+    offset: IntArray  # [configuration + 1] the index of its first hand
+    shape: IntArray  # [configuration, position] the sorted shapes
+    turn: IntArray  # [configuration, position] number of earlier suits with the same shape
+    worth: IntArray  # [configuration, position] what one step of the group of equal shapes adds to the index
+    population: ByteArray  # [set of ranks] its size
+    colex: npt.NDArray[np.int16]  # [set of ranks] its number among the sets of its size
+    ranks: npt.NDArray[np.int16]  # [size, number] the set of ranks
 
 
 @inlined
 def index_one(cards: ByteArray, t: IndexTables) -> int:
-    """The index of one hand."""
+    """Return the index of one hand, which all hands that differ only by a renaming of suits share."""
     shapes = 0
     for i in range(len(cards)):
         shapes += t.step[i, cards[i]]
@@ -82,7 +85,7 @@ def index_one(cards: ByteArray, t: IndexTables) -> int:
 
 @inlined
 def put(code: int, k: int, place: int, t: IndexTables) -> int:
-    """What the suit at position `place` of configuration `k` adds to the index.
+    """Return what the suit at position `place` of configuration `k` adds to the index of a hand.
 
     Sorted numbers x₀ ≤ x₁ ≤ … have the number C(x₀, 1) + C(x₁ + 1, 2) + … among the multisets of their size.
     """
@@ -93,7 +96,7 @@ def put(code: int, k: int, place: int, t: IndexTables) -> int:
 
 @inlined
 def take(rest: int, k: int, place: int, t: IndexTables) -> tuple[int, int]:
-    """Undo `put` for the last remaining position: return the code of the suit, and the rest of the index."""
+    """Undo `put` for the last remaining suit: return the code of the suit, and the rest of the index."""
     turn = t.turn[k, place]
     most = rest // t.worth[k, place]
     if turn == 0:
@@ -108,7 +111,7 @@ def take(rest: int, k: int, place: int, t: IndexTables) -> tuple[int, int]:
 
 @inlined
 def choose(n: int, k: int) -> int:
-    """Binomial coefficient, for k from 1 to 4."""
+    """Return the binomial coefficient C(n, k) for k from 1 to 4."""
     if k == 1:
         return n
     if k == 2:
@@ -120,7 +123,7 @@ def choose(n: int, k: int) -> int:
 
 @inlined
 def find(index: int, t: IndexTables) -> int:
-    """Return the configuration that contains an index, by binary search."""
+    """Return the configuration whose range of indices contains `index`, by binary search."""
     low, high = 0, len(t.offset) - 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -133,7 +136,7 @@ def find(index: int, t: IndexTables) -> int:
 
 @inlined
 def unindex_one(index: int, out: ByteArray, t: IndexTables) -> None:
-    """Write the canonical hand of an index to `out`, every round in ascending order."""
+    """Write the canonical hand of an index to `out`, with the cards of each round in ascending order."""
     k = find(index, t)
     rest = index - t.offset[k]
     written = 0  # cards so far, four bits per round
@@ -160,7 +163,7 @@ def unindex_one(index: int, out: ByteArray, t: IndexTables) -> None:
 
 @inlined
 def insert(card: int, out: ByteArray, first: int, end: int) -> None:
-    """Insert a card into the sorted cards out[first:end]."""
+    """Insert a card into the sorted cards ``out[first:end]``."""
     while end > first and out[end - 1] > card:
         out[end] = out[end - 1]
         end -= 1
@@ -169,7 +172,10 @@ def insert(card: int, out: ByteArray, first: int, end: int) -> None:
 
 @inlined
 def orbit_one(index: int, t: IndexTables) -> int:
-    """Number of hands that share an index: the ways to deal its codes to the suits, a multinomial coefficient."""
+    """Return the number of hands that share an index.
+
+    It is the number of ways to deal the codes of the index to the suits: a multinomial coefficient.
+    """
     k = find(index, t)
     rest = index - t.offset[k]
     orbit = 1
@@ -184,28 +190,28 @@ def orbit_one(index: int, t: IndexTables) -> int:
 
 @kernel
 def index_many(hands: ByteArray, out: IntArray, t: IndexTables) -> None:
-    """Write the index of every row of `hands` to `out`."""
+    """Write the index of each row of `hands` to `out`."""
     for i in range(len(hands)):
         out[i] = index_one(hands[i], t)
 
 
 @kernel
 def unindex_many(indices: IntArray, out: ByteArray, t: IndexTables) -> None:
-    """Write the canonical hand of every index to a row of `out`."""
+    """Write the canonical hand of each index to a row of `out`."""
     for i in range(len(indices)):
         unindex_one(indices[i], out[i], t)
 
 
 @kernel
 def orbit_many(indices: IntArray, out: IntArray, t: IndexTables) -> None:
-    """Write how many hands share each index to `out`."""
+    """Write the number of hands that share each index to `out`."""
     for i in range(len(indices)):
         out[i] = orbit_one(indices[i], t)
 
 
 @kernel
 def first_repeat(hands: ByteArray) -> int:
-    """Index of the first row that has a card twice, or −1."""
+    """Return the index of the first hand that has a card twice, or −1 if there is none."""
     for i in range(len(hands)):
         seen = 0
         for card in hands[i]:
