@@ -30,18 +30,18 @@ from kilt.solve.tables.two_bytes import TwoByteProblem
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "algorithms.md"
 MARKS = "<!-- combinations -->\n", "<!-- /combinations -->\n"
-SAMPLING = ("all boards", "boards drawn", "boards and hands drawn", "best response", "the same on drawn boards")
+SAMPLING = ("all boards", "boards drawn", "boards and hands drawn", "best response", "best response, boards drawn")
 
-NO_BOARDS = "a flat tree has no boards of its own; `external`, `outcome` and `pure` sample it"
-ONE_BOARD = "all that follows a flop would be unpacked to walk one board of it"
-TWO_TYPES = "responses need tables of an opponent who sees all cards, which parts do not have"
+NO_BOARDS = "a flat tree has no boards; `external`, `outcome` and `pure` sample it"
+ONE_BOARD = "to walk one board, the solver would unpack all boards after its flop"
+TWO_TYPES = "the opponent sees all cards, and has no tables in this form"
 NO_LOOK = "walks look at no board"
 IN_MEMORY = "flat trees fit into memory"
-SHARED = "boards share buckets, and a part owns its rows"
+SHARED = "boards share buckets, but each part owns its rows"
 ALL_HANDS = "a GPU walks all hands at once"
-LAST_ROUND = "the code that is written for a last round walks all of its boards"
-SEVERAL = "on a GPU tables of buckets are those of drawn boards, which its walks sort by bucket"
-ALL_MAPS = "the row above does it, with the buckets of all boards in memory"
+LAST_ROUND = "its kernels walk all boards of the last round"
+SEVERAL = "on a GPU, tables of buckets exist for drawn boards only"
+ALL_MAPS = "see the row above, with the buckets of all boards in memory"
 
 
 def two_bytes() -> Any:
@@ -171,12 +171,12 @@ def refused(row: Row, sampling: int) -> bool:
 def table() -> str:
     """The table, with reasons as footnotes."""
     reasons = [*dict.fromkeys(cell for row in ROWS for cell in row[4] if not is_algorithm(cell)), IN_MEMORY]
-    head = f"| what tables are of | where they are | variants | {' | '.join(SAMPLING)} |"
+    head = f"| tables over | tables in | variants | {' | '.join(SAMPLING)} |"
     lines = [head, "|---" * (3 + len(SAMPLING)) + "|"]
     for what, home, variants, _, cells in ROWS:
-        shown = [f"`{cell}`" if is_algorithm(cell) else f"– ({reasons.index(cell) + 1})" for cell in cells]
+        shown = [f"`{cell}`" if is_algorithm(cell) else f"({reasons.index(cell) + 1})" for cell in cells]
         lines.append(f"| {what} | {home} | {variants} | {' | '.join(shown)} |")
-    elsewhere = f"– ({len(reasons)})"
+    elsewhere = f"({len(reasons)})"
     lines.append(f"| {FLAT_ELSEWHERE[0]} | {FLAT_ELSEWHERE[1]} | | {' | '.join([elsewhere] * len(SAMPLING))} |")
     notes = [f"({number}) {reason[0].upper()}{reason[1:]}." for number, reason in enumerate(reasons, 1)]
     return "\n".join([*lines, "", " ".join(notes), ""])
