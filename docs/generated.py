@@ -132,7 +132,7 @@ def packages() -> list[tuple[str, Path]]:
 def table_of_packages() -> str:
     """Return the table of CONTRIBUTING.md: what each package is for."""
     rows = [f"| `{name}` | {_cell(purpose(path))} |" for name, path in packages()]
-    return "\n".join(["| package or module | what it is for |", "|---|---|", *rows, ""])
+    return "\n".join(["| package or module | purpose |", "|---|---|", *rows, ""])
 
 
 def reference_of_modules() -> str:
@@ -159,7 +159,7 @@ def _cell(text: str) -> str:
 
 def _table(title: str, rows: list[tuple[str, str]]) -> list[str]:
     shown = [f"| `{_cell(name)}` | {_cell(' '.join(text.split()))} |" for name, text in rows]
-    return [f"| {title} | what it does |", "|---|---|", *shown, ""]
+    return [f"| {title} | meaning |", "|---|---|", *shown, ""]
 
 
 def _prose(text: str | None) -> str:

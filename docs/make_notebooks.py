@@ -18,7 +18,7 @@ FENCE = re.compile(
     r'(?:^<!-- (not run|run)(?:: [^\n]*)? -->\n)?^```(\w*)(?: title="([^"\n]*)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL
 )
 LINK = re.compile(r"(?<!\!)\[([^]]+)\]\((?!https?:)[^)]*\)")  # to another page: a notebook stands alone
-CONTINUED = re.compile(r" *\\\n *")  # a command that goes on in the next line
+CONTINUED = re.compile(r" *\\\n *")  # a command of several lines
 PICTURE = re.compile(r"!\[[^]]*\]\([^)]*\)\n*")
 
 

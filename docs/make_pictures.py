@@ -97,7 +97,7 @@ THREE_ONE = """\
 61 9291 4.39
 """
 
-# Highest layer first: packages that stand side by side, and what they are for.
+# Highest layer first: packages of a layer, and their purpose.
 HOUSE = [
     (("cli",), "commands: parse, call one function, print", ""),
     (("web",), "the page in the browser", ""),
@@ -162,7 +162,7 @@ def convergence(folder: Path, to: Path) -> None:
 
 
 def answers(figure: str, folder: Path, to: Path) -> None:
-    """Counter-strategies in Leduc hold'em: what they win over what they may lose."""
+    """Counter-strategies in Leduc hold'em: winnings over exploitability."""
     kilt(f"reproduce {figure} --runs 1 --out cells", folder)
     (folder / "cells" / "figure.png").rename(to)
 
@@ -208,7 +208,7 @@ SPOT = (
 
 
 def page(folder: Path, to: Path, place: str, presses: Sequence[str], again: str = "") -> None:
-    """What a browser shows of a place of `kilt web`, after buttons were pressed, one as long as it is there."""
+    """A screenshot of a page of `kilt web`, after some buttons were pressed."""
     (folder / "runs").mkdir()
     kilt(f"spot solve {SPOT} --iterations 100 --save runs/river", folder)
     command = [sys.executable, "-m", "kilt", "web", "--no-browser", "--port", "0"]
@@ -235,13 +235,13 @@ def page(folder: Path, to: Path, place: str, presses: Sequence[str], again: str 
 
 
 def royal(_: Path, drawn: Path) -> None:
-    """Exploitability of royal hold'em, as it was measured on a GPU."""
+    """Exploitability of royal hold'em, measured on a GPU."""
     measured = [Step(int(row[0]), *map(float, row[1:]), nan) for row in map(str.split, ROYAL.splitlines())]
     plot_convergence({"cfr+": measured}, "Royal hold'em by CFR+ on an H200, tables of two bytes", drawn, "mbb/g")
 
 
 def three_one(_: Path, drawn: Path) -> None:
-    """Exploitability of [3-1] hold'em, which memory does not hold, as it was measured from disk."""
+    """Exploitability of [3-1] hold'em, solved from disk."""
     rows = (map(float, row.split()) for row in THREE_ONE.splitlines())
     measured = [Step(int(iterations), seconds, nan, found, nan) for iterations, seconds, found in rows]
     plot_convergence({"cfr+disk": measured}, "[3-1] hold'em by CFR+ from disk, CPU time", drawn, "mbb/g")

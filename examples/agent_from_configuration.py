@@ -1,9 +1,9 @@
-"""From a configuration to an agent that plays: plan, build, solve, stop, go on, judge, play.
+"""From a configuration to an agent that plays: plan, build, solve, stop, resume, play.
 
     python examples/agent_from_configuration.py [FOLDER]
 
 Royal hold'em keeps it to seconds. For no-limit hold'em take another `game`, finer `cards`, a menu such as
-`"actions": "50%, 1x, a"`, and more minutes: `kilt new` prints a configuration with all that can be said.
+`"actions": "50%, 1x, a"`, and more minutes: `kilt new` prints a configuration.
 """
 
 import sys
@@ -21,7 +21,7 @@ CONFIG = {
 
 
 def main(folder: Path) -> None:
-    """Do all of it in a folder, which is an agent in the end."""
+    """Run all steps in a folder, which is an agent in the end."""
     plan = kilt.plan_run(CONFIG)
     print(f"{sum(plan.size.slots):,} infoset-actions, {plan.cost()}")
 

@@ -1,4 +1,4 @@
-"""An agent of one's own: a class with a name and a method, in a duplicate match and over the protocol of the ACPC.
+"""Write an agent: a class with a name and a method, in a duplicate match and over the protocol of the ACPC.
 
 python examples/own_agent.py
 kilt match examples/own_agent.py:Tight always-call --game holdem.limit.2p --hands 2000

@@ -1,9 +1,8 @@
-"""A game of one's own that is not poker: two bidders, one painting.
+"""Write a game that is not poker: two bidders, one painting.
 
-Each player is dealt what the painting is worth to them, 1 to 4, and nobody else knows. Player 1 opens with a price;
-player 2 takes it, and pays that price, or leaves the painting to player 1, who pays it then. Whoever gets the painting
-wins what it is worth to them less the price, from the other. So a high price protects a high value, and invites to be
-left with it.
+Each player is dealt a private value of the painting, 1 to 4. Player 1 names a price. Player 2 takes the painting at
+that price, or leaves it to player 1, who pays the price. The buyer wins the value less the price from the other player.
+A high price keeps player 2 away from the painting, but player 1 may have to pay it.
 
     python examples/own_game.py
 """
@@ -29,7 +28,7 @@ class Auction:
 
     @property
     def actor(self) -> int:
-        """Who acts: player 0, then player 1, then nobody (-2)."""
+        """The player who acts: 0, then 1, then -2 at the end."""
         return -2 if self.answer else 0 if self.price is None else 1
 
     @property
@@ -61,7 +60,7 @@ class Painting:
     name = "painting"
 
     def hands(self, player: int) -> Sequence[str]:
-        """What the painting may be worth to a player."""
+        """The possible values of the painting to a player."""
         return [f"worth {value}" for value in VALUES]
 
     def deals(self) -> npt.NDArray[np.float64]:
@@ -79,7 +78,7 @@ class Painting:
         return []
 
     def payoffs(self, position: object, hands: tuple[int, int], board: tuple[int, ...]) -> tuple[float, float]:
-        """The painting's worth to its buyer less the price, from one player to the other."""
+        """The buyer's value less the price, paid by the other player."""
         assert isinstance(position, Auction)
         assert position.price is not None
         buyer = 1 if position.answer == "take" else 0

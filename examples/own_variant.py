@@ -1,4 +1,4 @@
-"""A variant of CFR of one's own: a row of numbers for discounting, run beside the published ones.
+"""Write a variant of CFR: a row of numbers for discounting, compared with the published ones.
 
 After iteration t positive regrets are multiplied by t^alpha / (t^alpha + 1), negative ones by t^beta / (t^beta + 1),
 and the sum of strategies by (t / (t + 1))^gamma (Brown and Sandholm 2019). What works on Leduc need not work elsewhere:

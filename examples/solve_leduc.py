@@ -1,4 +1,4 @@
-"""Solve Leduc hold'em, judge the result exactly, and look at a decision.
+"""Solve Leduc hold'em, evaluate the result exactly, and look at a decision.
 
 python examples/solve_leduc.py
 """
@@ -12,7 +12,7 @@ def main() -> None:
         found = kilt.solve("leduc", algorithm, iterations=500)
         print(f"{algorithm:5} exploitability {found.exploitability:.6f} chips, {found.exploitability_mbb:.3f} mbb/g")
 
-    # Every point of the measuring schedule can be heard of while the solver works.
+    # The solver calls `on_step` after each measurement.
     curve: list[kilt.Step] = []
     solution = kilt.solve("leduc", "cfr+", target=1e-3, on_step=curve.append)
     print(f"below 1e-3 after {solution.iterations} iterations; the game is worth {solution.value:.4f} to player 1")
@@ -21,9 +21,9 @@ def main() -> None:
     # An information set is named by the hand, the board and the betting: the king of spades, facing a raise.
     print("Ks facing a raise:", {action: round(share, 3) for action, share in solution["Ks||r"].items()})
 
-    # Any strategy can be judged, one of your own too.
+    # Any strategy can be evaluated.
     print("uniform:", round(kilt.exploitability("uniform", "leduc"), 4))
-    print("the solution, judged again:", round(kilt.exploitability(solution, "leduc"), 6))
+    print("the solution:", round(kilt.exploitability(solution, "leduc"), 6))
 
 
 if __name__ == "__main__":

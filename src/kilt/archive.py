@@ -1,4 +1,4 @@
-"""Arrays in one compressed file: a zip archive with an ``.npy`` file for each, and ``manifest.json`` beside them.
+"""Arrays in one compressed file: a zip archive with an ``.npy`` file for each, and a ``manifest.json``.
 
 An `artifact` is a folder of large tables that are mapped; an archive is small, can be sent, and is read whole.
 

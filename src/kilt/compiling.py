@@ -1,4 +1,4 @@
-"""How long this process has compiled kernels, and a clock that leaves that out.
+"""Time that this process has spent compiling kernels, and a clock that excludes it.
 
 Kernels are compiled at their first call and kept on disk (see `jit`): it takes seconds after an installation and none
 afterwards, so it is not work and counts neither as solving nor against a budget of time. `jit` says when it compiles;

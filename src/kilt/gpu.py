@@ -1,4 +1,4 @@
-"""The one place that imports the GPU library, CuPy: only what works on a device does so, and only when it is asked for.
+"""The one place that imports the GPU library, CuPy, when the first function of this module is called.
 
 `require_gpu` says in one line what is missing where there is no GPU.
 """

@@ -56,8 +56,8 @@ class BoardsSampled(Experiment):
     class leaves other hands with other numbers of boards. With weights that is unbiased; and with fewer boards than
     classes, one for each thread, the trunk learns from more deals (see `solve.distributed.blades`).
 
-    Blades below blades [Brown15 §3] are unbiased too: runs of one, two and three levels are told apart by
-    exploitability after as many deals, in a game of three boards. Messages are short there: a blade with others below
+    Blades below blades [Brown15 §3] are unbiased too: the experiment compares the exploitability of runs of one, two
+    and three levels after as many deals, in a game of three boards. Messages are short there: a blade with others below
     it learns from a batch when these have answered, and the strategies of a long one would be older on more levels.
     """
 
@@ -77,7 +77,7 @@ ROWS = tuple(GAMES)
 ALGORITHM_4 = BoardsSampled(
     "tartanian7-algorithm-4",
     SOURCE,
-    "boards, weights and levels as printed and as here, by exact exploitability in small",
+    "boards, weights and levels as printed and as here, by exact exploitability, in a small game",
     rows=rows(ROWS, "mbb/g"),
     claims=tuple(
         claim

@@ -78,7 +78,7 @@ ROWS = {str(row): row for row in CHECKPOINTS}
 
 @dataclass(frozen=True)
 class OverTime(Experiment):
-    """What a larger abstraction wins more than a smaller one, in small, over time.
+    """Win rate of a larger abstraction minus that of a smaller one, over time, in a small game.
 
     The paper solved 60 classes × 500 buckets on 961 cores, and 5,000 buckets on 64 cores with shared memory, with equal
     bets, and let both play against the two strongest agents of 2013 as time went on. Here the game has 20 cards, the
@@ -87,10 +87,10 @@ class OverTime(Experiment):
     as many, as in the paper. What blades find does not depend on how many there are, so that one machine can stand for
     all of them.
 
-    All bet by one tree, and all bets are averaged over. A row is what the larger abstraction wins more than the smaller
-    one, on equal deals: against an opponent, or where the two meet; as they were solved, or both purified but for the
-    first action of a hand, as in the paper [Brown15 footnote 5]. Each run clusters, solves and deals with seeds of its
-    own.
+    All bet by one tree, and all bets are averaged over. A row is the win rate of the larger abstraction minus that of
+    the smaller one, on equal deals: against an opponent, or against each other; without post-processing, or both
+    purified except for the first action of a hand, as in the paper [Brown15 footnote 5]. Each run clusters, solves and
+    deals with different seeds.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -179,7 +179,7 @@ def _kept(found: Iterable[tuple[int, AbstractStrategy]], wanted: set[int], lab: 
 FIGURE_1 = OverTime(
     "tartanian7-figure-1",
     SOURCE,
-    "in small: what a larger abstraction wins more than a smaller one, over time",
+    "in a small game: win rate of a larger abstraction minus that of a smaller one, over time",
     rows=rows(ROWS, "mbb/h"),
     claims=tuple(
         Claim(

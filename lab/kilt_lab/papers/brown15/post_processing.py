@@ -101,7 +101,7 @@ def _run(seed: int) -> str:
 class PostProcessedMatches(Experiment):
     """What post-processing is worth, in duplicate matches against agents of other abstractions.
 
-    The paper's opponents were the two strongest of 2013, which nobody else has. Ours are two agents with other buckets
+    The paper's opponents were the two strongest of 2013, which are not public. Ours are two agents with other buckets
     and other bets than those of the agent whose strategy is post-processed; so bets must be translated, as in the
     paper.
     """
@@ -178,12 +178,12 @@ class FineBets(Experiment):
 
     The new family gathers bets before it chooses among fold, call and bet, so that bets which are cut finely are not
     put at a disadvantage. It has nothing to gather where a decision has one bet. Here all bets of the paper's example
-    are there: 0.5, 0.75, 1, 1.5, 2 and 5 pots and all-in. The opponents have other cards and the same bets, so that no
-    bet has to be translated and what one wins from the other can be averaged over all of them: the luck that is left is
-    that of cards, and all rules meet the same. Each run clusters, solves and deals with seeds of its own. Rows named
-    ``bets-F-A-I`` are the whole family: the threshold of folding, that among fold, call and bet, and that among bets
-    (see `strategy.postprocess`). The row `SEARCH` is what a search over them comes to: the rule that wins most in the
-    first half of the runs, in the mean over opponents, less what purification wins, in the other half.
+    are there: 0.5, 0.75, 1, 1.5, 2 and 5 pots and all-in. The opponents have other cards and the same bets, so no bet
+    has to be translated and win rates can be averaged over all bets: only the luck of the cards is left, the same for
+    all rules. Each run clusters, solves and deals with seeds of its own. Rows named ``bets-F-A-I`` are the whole
+    family: the threshold of folding, that among fold, call and bet, and that among bets (see `strategy.postprocess`).
+    The row `SEARCH` is what a search over them comes to: the rule that wins most in the first half of the runs, in the
+    mean over opponents, less what purification wins, in the other half.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

@@ -167,7 +167,7 @@ def won_from(real: VectorGame, one: Sight, other: Sight) -> float:
 
 @dataclass(frozen=True)
 class AgainstOpponent(Experiment):
-    """What strategies of CS and PCS win from a fixed opponent, as time goes on.
+    """Win rates of CS and PCS against a fixed opponent, over time.
 
     Where best responses are out of reach, matches tell which solver is ahead. Figure 3.4 has an abstraction of limit
     hold'em with imperfect recall and 880 million information sets, against an agent of a slightly smaller one; figure
@@ -268,7 +268,7 @@ def _figure(name: str, source: str, title: str, hint: str, bucketed: bool, plain
 FIGURE_3_4 = _figure(
     "figure-3.4",
     "[Johanson16 figure 3.4]",
-    "what CS and PCS win from a fixed opponent, in an abstract game of [2-4] hold'em",
+    "win rates of CS and PCS against a fixed opponent, in an abstract game of [2-4] hold'em",
     "--game short.2-1 for a small one",
     True,
     Setting("holdem.2-4", CellBudget.of(seconds=12), RUNS),
@@ -277,7 +277,7 @@ FIGURE_3_4 = _figure(
 FIGURE_3_6 = _figure(
     "figure-3.6",
     "[Johanson16 figure 3.6]",
-    "what CS and PCS win from an equilibrium but for ε, on Bluff(2,1)",
+    "win rates of CS and PCS against an ε-equilibrium, on Bluff(2,1)",
     "--game bluff-2-2 for the game of the thesis: an iteration takes many seconds there",
     False,
     Setting("bluff-2-1", CellBudget.of(seconds=15), RUNS),

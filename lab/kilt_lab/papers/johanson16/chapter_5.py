@@ -241,13 +241,13 @@ class MatchedPlans(Experiment):
     The paper solves twelve abstractions of limit hold'em by public chance sampling, four days on 48 cores each, and
     lets each pair play ten million hands of duplicate poker. Here they are those of table 5.4, of [4-1] hold'em with 20
     cards and equally many information sets, solved by external sampling until equally many nodes have been visited; all
-    bets are averaged over. A case is a pair; a row is the mean of what an agent wins from the others that are asked
-    for. Each run clusters, solves and deals with seeds of its own, and its matches are all on the same deals; agents of
-    a run learn from deals of their own.
+    bets are averaged over. A case is a pair; a row is an agent's mean win rate against the other chosen agents. Each
+    run clusters, solves and deals with seeds of its own, and its matches are all on the same deals; agents of a run
+    learn from deals of their own.
     """
 
     def cases(self, setting: Setting) -> list[str]:
-        """Return all pairs of the rows that are asked for."""
+        """Return all pairs of the chosen rows."""
         return [_pair(*both) for both in combinations([row.name for row in self.chosen(setting)], 2)]
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -303,7 +303,7 @@ BEST = NAMES["IR", "KE", "KO"]
 TABLE_5_3 = MatchedPlans(
     "table-5.3-small",
     SOURCE_5_3,
-    "on [4-1] hold'em with 20 cards: what agents with twelve abstractions win from each other",
+    "on [4-1] hold'em with 20 cards: win rates between agents with twelve abstractions",
     rows=rows(PLANS, "mbb/g", paper=MEANS),
     claims=(
         Claim(
@@ -330,7 +330,7 @@ TABLE_5_3 = MatchedPlans(
             "IR-KE-KO wins most", SOURCE_5_3, every(*(higher(BEST, name) for name in NAMES.values() if name != BEST))
         ),
     ),
-    hint="rows are means over the others that are asked for; `against` in --json has each of them",
+    hint="rows are means over the other chosen agents; `against` in --json has each of them",
     time="some 70 s of CPU time for each run",
     defaults=Setting(GAME, CellBudget.of(nodes=40_000_000), 5),
     quick=changes(

@@ -251,8 +251,8 @@ SHAPES = {  # by row: what the thesis says of the figure, and where it names no 
         "a: 1-Step overfits": f"a: 1-Step overfits: at P_max = 1 it wins less than at its best P_max by {_MARGIN}",
     }
     | {
-        f"a: {name} does not overfit": f"a: {name} does not overfit, even at P_max = 1: it wins what it wins at its "
-        f"best P_max, but for less than {_MARGIN}"
+        f"a: {name} does not overfit": f"a: {name} does not overfit, even at P_max = 1: it wins as much as at its "
+        f"best P_max, to less than {_MARGIN}"
         for name in ("10-Step", "0-10 Linear", "1-Curve")
     }
     | {
@@ -295,15 +295,16 @@ def _contest(lab: Lab) -> OrangeContest:
 class Answers(Experiment):
     """Answers to a model of Orange, in Leduc hold'em or in the game of the thesis.
 
-    The opponent is Orange, an equilibrium of a game in which whoever wins gets 7% more [Johanson16 table 2.3]. What it
-    does is counted in games against Probe, who never folds, or against itself; the counts are drawn all at once, by how
-    likely each end of a game is. Answers are found by CFR+ for each p or P_max, and judged against Orange, against the
-    model, and against best responses. Beside them are the exact frontier of safe responses to Orange, by linear
-    programmes, and the mixtures of an equilibrium with the best response. `pieces.orange` has the game of the thesis.
+    The opponent is Orange, an equilibrium of a game in which the winner gets 7% more [Johanson16 table 2.3]. A model
+    counts Orange's actions in games against Probe, who never folds, or against itself; the counts are drawn all at
+    once, from the probability of each end of a game. CFR+ solves a counter-strategy for each p or P_max, which is then
+    evaluated against Orange, the model and best responses. For comparison, linear programmes find the exact frontier
+    of safe responses to Orange, and the mixtures of an equilibrium with the best response. `pieces.orange` has the
+    game of the thesis.
 
     `SHAPES` has what the thesis says of both figures. It calls differences marked, very small or only marginal without
-    a number [Johanson16 §§6.4, 6.6]. Here a difference counts as marked from `MARGIN` of the bound on, which is what a
-    best response wins from Orange, and as small below it. That number was chosen here.
+    a number [Johanson16 §§6.4, 6.6]. Here a difference counts as marked if it is at least `MARGIN` of the bound, a
+    best response's winnings against Orange, and as small otherwise. `MARGIN` is kilt's choice.
     """
 
     curves: Mapping[str, tuple[CurveSetting, float]] = field(default_factory=dict)  # by row

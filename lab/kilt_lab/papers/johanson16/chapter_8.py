@@ -102,7 +102,7 @@ def play(match: int, seed: int, lab: Lab) -> tuple[list[Estimate], dict[str, int
 class Portfolios(Experiment):
     """500-deal duplicate matches of a portfolio, won less lost.
 
-    The paper's matches were between Polaris, a portfolio of five strategies, and experts, whose logs nobody else has.
+    The paper's matches were between Polaris, a portfolio of five strategies, and experts. Their logs are not public.
     Here the portfolio has the agents of tables 7.1 to 7.4 (see `pieces.logs`), and the agent in the place of PsOpti4
     sits in the experts' chairs. A match is 500 deals, each played at two tables with the players swapped, by a copy of
     the portfolio at each. The first row of each pair has a match won or lost by more than 25 big blinds, as in the

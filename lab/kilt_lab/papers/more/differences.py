@@ -58,7 +58,7 @@ CASES = {
 
 
 def won_by_linear(nodes: int, seed: int, folder: Path) -> float:
-    """What linear weights win from equal ones in mbb/h, once both solvers have visited some nodes."""
+    """Win rate of linear weights against equal ones, in mbb/h, after both have visited equally many nodes."""
     abstract = game_in_buckets(load_holdem(GAME), ACTIONS, CARDS, folder / f"cards-{seed}", seed)
     solvers = [External(abstract, seed, SamplingOptions(linear=linear)) for linear in (True, False)]
     for solver in solvers:
@@ -83,11 +83,11 @@ class Differences(Experiment):
     """Weights, deals and counts, on small games.
 
     Linear weights are compared with equal ones: on Leduc hold'em and, in play, on no-limit hold'em with 20 cards, where
-    strategies are far from solved and a row is what linear weights win from equal ones with the same cards. Other rows
-    are exact exploitability. Both walk the same deal for both players and count the actions that are drawn; the paper
-    deals for each player and adds the opponent's probabilities, as external sampling on flat trees does here, so that
-    these two effects are measured together. Flat trees tell suits apart, and would have more to learn: so that is
-    compared on Leduc hold'em with six ranks of one suit.
+    strategies are far from solved and a row is the win rate of linear weights against equal ones with the same cards.
+    Other rows are exact exploitability. Both walk the same deal for both players and count the actions that are drawn;
+    the paper deals for each player and adds the opponent's probabilities, as external sampling on flat trees does here,
+    so that these two effects are measured together. Flat trees tell suits apart, and would have more to learn: so that
+    is compared on Leduc hold'em with six ranks of one suit.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -118,7 +118,7 @@ TABLE = Differences(
         )
     )
     + tuple(
-        Claim(f"linear weights win from equal ones, after {nodes:,} nodes", SOURCE, positive(row))
+        Claim(f"linear weights beat equal ones, after {nodes:,} nodes", SOURCE, positive(row))
         for nodes, row in IN_PLAY.items()
     ),
     time="a second or a few for each run of each row",

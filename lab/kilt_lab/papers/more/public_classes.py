@@ -34,14 +34,14 @@ def classes_of(row: str) -> PublicPlan:
 
 @dataclass(frozen=True)
 class ClassesInPlay(Experiment):
-    """What classes of flops win from as many buckets without classes.
+    """Win rates of classes of flops against as many buckets without classes.
 
-    Nobody has published this. As in [Schmid15 figure 5], an agent has classes of flops and buckets inside each of them,
-    and its opponent as many buckets in all without classes; preflop, turn and river are the same, and so are the bets.
-    A row is what the first wins from the second, with all bets averaged over. Distances are those of [Brown15 algorithm
-    2], of Waugh et al. and of [Schmid15], with hands told apart by this round and those before (history) or by this
-    round alone (histogram); clusterings are those of `abstraction.partition`. Each run clusters, solves and deals with
-    seeds of its own; within a run, all rows have the same opponent and deals.
+    No paper has published this. As in [Schmid15 figure 5], an agent has classes of flops and buckets inside each of
+    them, and its opponent as many buckets in all without classes; preflop, turn and river are the same, and so are the
+    bets. A row is the win rate of the first against the second, with all bets averaged over. Distances are those of
+    [Brown15 algorithm 2], of Waugh et al. and of [Schmid15], with hands compared by this round and those before
+    (history) or by this round alone (histogram); clusterings are those of `abstraction.partition`. Each run clusters,
+    solves and deals with seeds of its own; within a run, all rows have the same opponent and deals.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -58,14 +58,14 @@ class ClassesInPlay(Experiment):
 TABLE = ClassesInPlay(
     "public-classes",
     "",
-    f"classes of flops in play: what {CLASSES} classes win from as many buckets without classes",
+    f"classes of flops in play: win rates of {CLASSES} classes against as many buckets without classes",
     rows=rows((*(f"{distance}, {way}" for distance, way in product(DISTANCES, WAYS)), WAUGH, HISTOGRAM), "mbb/h"),
     claims=(
         Claim("classes of flops win: by earth mover's distances and medoids", "[Schmid15 figure 5]", positive(SCHMID)),
         Claim("… by algorithm 2 and sums", "[Brown15 §2]", positive(ALGORITHM_2)),
         Claim("earth mover's distances win more than those of Waugh et al.", "[Schmid15]", higher(SCHMID, WAUGH)),
         Claim("algorithm 2 wins more than the distances of Waugh et al.", "[Brown15 §2]", higher(ALGORITHM_2, WAUGH)),
-        Claim("hands told apart by their history win more than by histograms", "[Schmid15]", higher(SCHMID, HISTOGRAM)),
+        Claim("hands compared by their history win more than by histograms", "[Schmid15]", higher(SCHMID, HISTOGRAM)),
     ),
     hint="no-limit hold'em with 20 cards; each of --runs clusters, solves and deals with seeds of its own",
     time="some 10 s for each run of each row",

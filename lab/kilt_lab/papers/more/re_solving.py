@@ -33,11 +33,10 @@ def _rival(case: ResolvingCase) -> tuple[Solved, float]:
 class Resolving(Experiment):
     """Exploitability of whole strategies that are put together from subgames.
 
-    Every subgame that begins with a round is solved anew, once for each player, and the strategies that are found
-    replace those of the blueprint. A best response to the result sees all of it. With the gadget of Burch, Johanson and
-    Bowling (2014) or max-margin (Moravčík et al. 2016) the blueprint gets no worse, but for the error of the
-    iterations. The unsafe way takes the opponent's range for granted: it repairs a bad blueprint, and spoils a good
-    one.
+    Every subgame that begins with a round is solved again, once for each player, and the new strategies replace those
+    of the blueprint. The best response knows the whole result. With the gadget of Burch, Johanson and Bowling (2014) or
+    max-margin (Moravčík et al. 2016) the blueprint gets no worse, but for the error of the iterations. The unsafe way
+    takes the opponent's range for granted: it repairs a bad blueprint, and spoils a good one.
 
     With a depth limit, subgames end with the round: the blueprint's values stand for the rest, and the opponent chooses
     there among one continuation or four [Brown18]. The rounds after it stay the blueprint's. Nothing is promised then:

@@ -148,7 +148,7 @@ class UpCards(Experiment):
     The paper's example is two hands of the same cards, of which others are up. It takes players who forget which of
     their cards are up, and therefore, with perfect recall, who have not seen their hole card in the first round. They
     are compared with players who have not seen it either: some who know all else, and some who know classes of boards,
-    as many as do not tell apart more than those who forget do.
+    as many classes as distinguish no more than the players who forget.
     """
 
     def check(self, setting: Setting) -> None:

@@ -62,10 +62,10 @@ class PublicClasses(Experiment):
 
     Two agents with 25 big blinds, identical bets and equal numbers of buckets. One has plain distribution-aware buckets
     on the flop; the other sorts flops into 20 classes first and has its buckets inside each class. Preflop, turn and
-    river are the same. All that one wins from the other comes from that.
+    river are the same, so any difference comes from the flop.
 
     They meet on duplicate deals, and what both may bet is averaged over, not drawn: see `evaluate.head_to_head`. So few
-    deals say as much as many hands that are played out; the first run has a match of these beside it.
+    deals are as informative as many played hands; the first run also plays such a match.
 
     Each run has seeds of its own: buckets, the start of k-medoids, solving and deals. The distances of flops have none:
     the base that gathers hands is one for all, so that they are found once. Both agents have equally many iterations.

@@ -127,8 +127,8 @@ class FlopClasses(Experiment):
     Figure 3 shows that classes are such as people would make; rows have the largest share that flops of a kind make up
     of a class. Figure 4 has the error of k-medoids by the number of classes, the best of `RESTARTS` starts. Where the
     deck is small, hands are moved one by one as well: `adjusted Rand index` says how well the classes of gathered hands
-    agree with those, from 1 for the same classes to 0 for chance. Two rows are about a single start, as kilt has it
-    where nothing else is asked for: means over as many starts.
+    agree with those, from 1 for the same classes to 0 for chance. Two rows are about a single start, kilt's default:
+    means over as many starts.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -179,7 +179,7 @@ class Algorithm3(Experiment):
         return Cell({case: done.clusters}, more={"flops": flops, "sizes": [sizes], "passes": [done.passes]})
 
     def distances(self, lab: Lab) -> tuple[int, Array, int]:
-        """Return the number of classes that are asked for, distances of flops, and how many flops there are."""
+        """Return the requested number of classes, distances of flops, and how many flops there are."""
         deal = Deal.of(load_holdem(lab.game))
         flops, hands = len(deal.holdings((deal.sizes[1],)).boards), len(deal.holdings((0,)))
         wanted = min(WANTED, flops // 3)
@@ -233,7 +233,7 @@ ALGORITHM_3 = Algorithm3(
     rows=rows(WAYS, "classes"),
     claims=(
         Claim(
-            "algorithm 3 as printed, all boards at once, keeps all classes that are asked for",
+            "algorithm 3 as printed, all boards at once, keeps the requested number of classes",
             "[Brown15 algorithm 3]",
             as_printed("all at once, as printed", 0.5),
         ),
