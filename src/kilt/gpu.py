@@ -1,4 +1,4 @@
-"""The one place that imports the GPU library, CuPy, when the first function of this module is called.
+"""The one place that imports the GPU library, CuPy, and only where a GPU is used.
 
 `require_gpu` says in one line what is missing where there is no GPU.
 """

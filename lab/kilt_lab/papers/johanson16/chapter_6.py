@@ -252,7 +252,7 @@ SHAPES = {  # by row: what the thesis says of the figure, and where it names no 
     }
     | {
         f"a: {name} does not overfit": f"a: {name} does not overfit, even at P_max = 1: it wins as much as at its "
-        f"best P_max, to less than {_MARGIN}"
+        f"best P_max, to within {_MARGIN}"
         for name in ("10-Step", "0-10 Linear", "1-Curve")
     }
     | {
