@@ -9,7 +9,7 @@ import numpy as np
 from kilt.errors import RunError
 from kilt.runs import folder as folders
 from kilt.runs.answers import solve_answer
-from kilt.runs.run import continued_run
+from kilt.runs.build import resume
 
 
 class Notebook:
@@ -74,7 +74,7 @@ def answers_and_dies_once(folder):
 
     if folder.name == "0.5" and not aside.exists():
         folders.OFTEN, folders.SAVING = 0.0, 10.0
-        for _ in continued_run(folder).solving(tick=tick):
+        for _ in resume(folder).solving(tick=tick):
             pass
     return solve_answer(folder)
 

@@ -112,7 +112,7 @@ def test_the_ready_made_agent_fits_into_16_gb(tmp_path):
 @pytest.mark.parametrize(
     ("said", "complaint"),
     [
-        ({}, "cards and game must be given"),
+        ({}, "game must be given"),
         ({"game": "leduc"}, "cards must be given"),
         ({"game": 1, "cards": "lossless"}, "`game` in the run is 1"),
         ({"game": "leduc", "cards": "lossless", "stakes": 1}, "says stakes"),

@@ -42,10 +42,11 @@ from kilt.players.profile import StrategyRef
 from kilt.players.reports import reports_of_run
 from kilt.runs import folder
 from kilt.runs.budget import Budget
+from kilt.runs.build import resume
 from kilt.runs.check import check
 from kilt.runs.disk_plan import DiskPlan
 from kilt.runs.folder import SUBGAMES, RunFolder
-from kilt.runs.run import continued_run, new_run, open_run
+from kilt.runs.run import new_run, open_run
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.cfr import SELF_PLAY, Cfr
@@ -373,7 +374,7 @@ def test_runs_on_disk(tmp_path, monkeypatch):
     files = {file.name: file.read_bytes() for file in (tmp_path / "run" / STRATEGY).iterdir()}
     store = first.solver.tables.store
     with store.claimed(), pytest.raises(RunError, match="another process is at work"):
-        continued_run(tmp_path / "run", budget=Budget(iterations=6)).finish()
+        resume(tmp_path / "run", budget=Budget(iterations=6)).finish()
     write, written = SubgameStore._write, []
 
     def killed(self, file, content):
@@ -386,7 +387,7 @@ def test_runs_on_disk(tmp_path, monkeypatch):
         patch.setattr(SubgameStore, "_write", killed)
         first.solver.step(2)
     assert {file.name: file.read_bytes() for file in (tmp_path / "run" / STRATEGY).iterdir()} == files
-    last = continued_run(tmp_path / "run", budget=Budget(iterations=6)).finish()
+    last = resume(tmp_path / "run", budget=Budget(iterations=6)).finish()
     assert last[2:5] == whole[2:5]
     steps, expected = (
         {step.iterations: step.exploitability for step in RunFolder.open(tmp_path / name).steps()}

@@ -15,9 +15,10 @@ from kilt.artifact import RECORD, RUN
 from kilt.engines import LocalEngine
 from kilt.errors import KiltError, RunError
 from kilt.runs.budget import Budget
+from kilt.runs.build import resume
 from kilt.runs.check import check
 from kilt.runs.folder import SUBGAMES, RunFolder
-from kilt.runs.run import continued_run, new_run, open_run
+from kilt.runs.run import new_run, open_run
 from kilt.solve.cfr import SELF_PLAY, Cfr
 from kilt.solve.tables.disk import DiskTables
 from kilt.solve.tables.disk_store import COMING, SubgameStore
@@ -39,7 +40,7 @@ def runs(tmp_path_factory):
     home = tmp_path_factory.mktemp("runs")
     new_run("leduc", ALGORITHM, budget=Budget(iterations=2), folder=home / "four").finish()
     shutil.copytree(home / "four", home / "two")
-    continued_run(home / "four", budget=Budget(iterations=4)).finish()
+    resume(home / "four", budget=Budget(iterations=4)).finish()
     new_run("leduc", ALGORITHM, budget=Budget(iterations=7), folder=home / "seven").finish()
     return home
 
@@ -83,7 +84,7 @@ def test_a_run_resumes_from_its_own_files_alone(runs, run, source, names, said):
     before = {file: file.read_bytes() for file in (run / SUBGAMES).glob("*.zst")}
     for iterations in (4, 6):
         with pytest.raises(KiltError, match=said):
-            continued_run(run, budget=Budget(iterations=iterations)).finish()
+            resume(run, budget=Budget(iterations=iterations)).finish()
     assert all(file.read_bytes() == content for file, content in before.items())  # nothing was worked on
     with pytest.raises(RunError, match=said):
         raise RunError(damage_of(run))
@@ -145,8 +146,8 @@ def test_the_pass_under_way_is_known_by_the_trunk_that_it_began_with(runs, run, 
         with pytest.raises(RunError, match=said):
             raise RunError(damage_of(folder))
     with pytest.raises(RunError, match=said):
-        continued_run(spoilt, budget=Budget(iterations=4)).finish()
-    continued_run(mine, budget=Budget(iterations=4)).finish()
+        resume(spoilt, budget=Budget(iterations=4)).finish()
+    resume(mine, budget=Budget(iterations=4)).finish()
     assert files_of(mine / STRATEGY) == files_of(runs / "four" / STRATEGY)
     assert game.name == "leduc"
 
@@ -219,11 +220,11 @@ def test_runs_of_the_last_release_are_resumed_and_then_recorded(runs, tmp_path):
     assert not damage_of(run)
     assert kilt("evaluate", "exploitability", run).stderr == kilt("evaluate", "exploitability", runs / "two").stderr
     assert answer("evaluate", "exploitability", run)["exploitability"] == pytest.approx(2.332047889115485)
-    continued_run(run).finish()
+    resume(run).finish()
     assert RunFolder.open(run).run_id == ""
     assert json.loads((run / RUN).read_text())[RECORD][STRATEGY]
     assert files_of(run / STRATEGY) == files_of(runs / "four" / STRATEGY)
     assert not damage_of(run)
     shutil.copyfile(runs / "seven" / SUBGAMES / "2-1.zst", run / SUBGAMES / "2-1.zst")
     with pytest.raises(KiltError, match="it belongs to pass 13, not to pass 7"):
-        continued_run(run, budget=Budget(iterations=6)).finish()
+        resume(run, budget=Budget(iterations=6)).finish()

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, cast, overload
 from kilt import artifact
 from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction
 from kilt.abstraction.features import Deal
-from kilt.abstraction.pipeline import build
+from kilt.abstraction.pipeline import build as build_cards
 from kilt.cards.deck import FULL, Deck
 from kilt.cards.equity import Equity, duel
 from kilt.config import DEFAULT_ALGORITHM, Config, CounterConfig, config_of, read_config
@@ -27,10 +27,12 @@ from kilt.games.game import Game
 from kilt.games.holdem import Holdem
 from kilt.players.modelled import log_text, observer_for
 from kilt.runs.budget import Budget, Step
+from kilt.runs.build import build, resume
 from kilt.runs.folder import RunFolder
-from kilt.runs.plan import RunPlan, Tick, resolve
-from kilt.runs.run import Run, StoredRun, configured_run, continued_run, new_run
+from kilt.runs.plan import RunPlan, resolve
+from kilt.runs.run import Run, StoredRun
 from kilt.runs.run import open_run as open_stored
+from kilt.runs.spec import Tick, WholeSpec
 from kilt.solve.counter import Against
 from kilt.solve.forms import OPENSPIEL
 from kilt.solve.problem import CPU, big_blind_of
@@ -219,9 +221,9 @@ def build_abstraction(
         raise GameError(f"{rules.name} has no cards to abstract: use a game of poker")
     spec = AbstractionSpec.named(name, Deal.of(rules))
     if folder is not None:
-        return build(spec, Path(folder), cache=artifact.cache_folder(), threads=threads, tick=tick)
+        return build_cards(spec, Path(folder), cache=artifact.cache_folder(), threads=threads, tick=tick)
     with TemporaryDirectory() as place:
-        return build(spec, Path(place) / "cards", cache=artifact.cache_folder(), threads=threads, tick=tick)
+        return build_cards(spec, Path(place) / "cards", cache=artifact.cache_folder(), threads=threads, tick=tick)
 
 
 @file_errors()
@@ -311,18 +313,15 @@ def start_run(
         if against and not isinstance(algorithm, str | None):
             raise RunError("an opponent is answered by an algorithm with a name: use cfr, cfr+, linear or dcfr")
         chosen = algorithm or DEFAULT_ALGORITHM
-        return new_run(
+        spec = WholeSpec(
             game,
             against.algorithm(str(chosen)) if against else chosen,
-            budget=_budget(iterations, seconds, target, game),
-            seed=seed or 0,
-            threads=1 if threads is None else threads,
-            device=device,
+            seed or 0,
+            1 if threads is None else threads,
+            device or CPU,
             against=against,
-            folder=place,
         )
-    if place is None:
-        raise RunError("a run on an abstract game keeps its cards and its strategy in a folder: give `folder`")
+        return build(spec, place, budget=_budget(iterations, seconds, target, game))
     if not isinstance(algorithm, str | None):
         raise RunError("a configuration names its algorithm, so that its run can be resumed: give the name of one")
     changed: dict[str, Any] = {"algorithm": algorithm, "seed": seed, "threads": threads, "device": device}
@@ -330,13 +329,12 @@ def start_run(
     config = replace(config, solver=solver)
     budget = _budget(iterations, seconds, target, config.game)
     if against is None:
-        return configured_run(resolve(config, place), place, budget=budget, tick=tick)
+        return build(config, place, budget=budget, tick=tick)
     solver = replace(config.solver, algorithm=against.algorithm(config.solver.algorithm))
     with TemporaryDirectory(prefix="kilt-model-") as kept:
         against.model.save(Path(kept) / "model")
         asked = CounterConfig(str(Path(kept) / "model"), against.p, against.confidence)
-        plan = resolve(replace(config, solver=solver, counter=asked), place)
-        return configured_run(plan, place, budget=budget, tick=tick)
+        return build(replace(config, solver=solver, counter=asked), place, budget=budget, tick=tick)
 
 
 @file_errors()
@@ -425,7 +423,7 @@ def resume_run(
     place = Path(folder)
     game = RunFolder.open(place).identity.game if isinstance(target, str) and RunFolder.begun(place) else ""
     budget = _budget(iterations, seconds, target, game)
-    return continued_run(place, budget=budget, threads=threads, device=device, tick=tick)
+    return resume(place, budget=budget, threads=threads, device=device, tick=tick)
 
 
 @file_errors()

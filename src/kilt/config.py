@@ -40,7 +40,8 @@
     bets = "50%, 1x, a; 1x, a; a / 1x; a"    # of that round / of those after it
     seconds = 2                             # of a decision; or iterations
 
-Everything but `game` and `cards` may be left out. A list of two for `cards` or `actions` gives each player their own.
+Everything but `game` may be left out; without `cards` the game is solved as it is. A list of two for `cards` or
+`actions` gives each player their own.
 
 >>> config = Config("leduc", "lossless", solver=SolverConfig(minutes=0.1, seed=3))
 >>> config.cards, config.solver.seed
@@ -66,7 +67,7 @@ DEVICES = CPU, GPU = "cpu", "gpu"
 MOST_DEALS = 1 << 20  # of a batch
 RESOLVE_METHODS = UNSAFE, GADGET, MAX_MARGIN = "unsafe", "gadget", "max-margin"  # see `kilt.solve.resolve`
 # What players may have their own of: how many texts there are at least, and one of them.
-OF_PLAYERS = {"cards": (1, "IR-KE-KO 169-200-200-200"), "actions": (0, "50%, 1x, a")}
+OF_PLAYERS = {"cards": (0, "IR-KE-KO 169-200-200-200"), "actions": (0, "50%, 1x, a")}
 
 
 @dataclass(frozen=True)
@@ -319,7 +320,7 @@ class Config(Record):
     cards : str or sequence of str
         The card abstraction of both players, or one for each: a name such as ``"IR-KE-KO 169-200-200-200"``,
         ``"lossless"``, the folder of an abstraction, or a plan as a .toml file. Kept as a tuple, of one where both are
-        equal.
+        equal. None at all: the game is solved as it is.
     actions : str or sequence of str
         Bet sizes (see `kilt.abstraction.actions`), for both players or for each; kept as a tuple. None at all: every
         legal raise.
@@ -345,7 +346,7 @@ class Config(Record):
     EXAMPLE: ClassVar[str] = "`kilt new`"
 
     game: str
-    cards: tuple[str, ...]
+    cards: tuple[str, ...] = ()
     actions: tuple[str, ...] = ()
     near: float = bounded(0.8, 0, 1)
     tilt: tuple[float, ...] = ()
@@ -360,7 +361,7 @@ class Config(Record):
         def __init__(
             self,
             game: str,
-            cards: str | Sequence[str],
+            cards: str | Sequence[str] = (),
             actions: str | Sequence[str] = (),
             near: float = 0.8,
             tilt: Sequence[float] = (),

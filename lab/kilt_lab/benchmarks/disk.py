@@ -19,7 +19,8 @@ from kilt.arrays import FloatArray
 from kilt.games import load_game
 from kilt.games.game import Game
 from kilt.runs.budget import Budget
-from kilt.runs.run import new_run
+from kilt.runs.build import build
+from kilt.runs.spec import WholeSpec
 from kilt.solve.cfr import Cfr, Tables, Turn
 from kilt.solve.problem import big_blind_of
 from kilt.solve.tables.disk import GOLDEN, DiskTables
@@ -187,7 +188,7 @@ def larger_game(name: str, minutes: float) -> list[Figure]:
     """How far a run on disk comes in some minutes on all cores, in a folder for temporary files, and what it takes."""
     with TemporaryDirectory() as folder:
         budget, place = Budget(seconds=60 * minutes), Path(folder) / "run"
-        run = new_run(name, "cfr+disk", budget=budget, threads=os.cpu_count() or 1, folder=place)
+        run = build(WholeSpec(name, "cfr+disk", threads=os.cpu_count() or 1), place, budget=budget)
         step, blind = run.finish(), run.problem.big_blind or 1.0
         kept = run.solver.tables if isinstance(run.solver, Cfr) else None
         assert isinstance(run.problem, DiskProblem) and isinstance(kept, DiskTables)

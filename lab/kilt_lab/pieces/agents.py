@@ -16,7 +16,7 @@ from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import actions_of
 from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Deal
-from kilt.abstraction.pipeline import build
+from kilt.abstraction.pipeline import build as build_cards
 from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.arrays import Array
 from kilt.config import Config, SolverConfig
@@ -26,9 +26,9 @@ from kilt.evaluate.head_to_head import SEED, AbstractStrategy, expected_winnings
 from kilt.games.holdem import Holdem
 from kilt.jit import cores
 from kilt.runs.budget import time_left
+from kilt.runs.build import build
 from kilt.runs.folder import RunFolder
 from kilt.runs.plan import resolve
-from kilt.runs.run import configured_run
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.distributed.solver import Distributed
 from kilt.solve.external import External, SamplingOptions
@@ -71,8 +71,8 @@ def solved_agent(config: Config, folder: Path, watcher: Watcher, like: SolvedAge
         for cards, own, theirs in zip(plan.cards, *places, strict=True):
             assert isinstance(cards, AbstractionSpec)
             kept, threads = artifact.cache_folder(), config.solver.threads
-            build(cards, own, cache=kept, threads=threads, tick=building, like=theirs)
-    run = configured_run(plan, folder, budget=plan.budget, going_on=True, tick=building)
+            build_cards(cards, own, cache=kept, threads=threads, tick=building, like=theirs)
+    run = build(plan, folder, resumes=True, budget=plan.budget, tick=building)
     assert isinstance(run.problem, AbstractProblem)
     run.schedule = lambda iterations: sys.maxsize  # nobody looks at how it got there
     if not run.ended:
@@ -113,7 +113,7 @@ def game_in_buckets(
     whole = replace(plan_named(plan.format(len(deal.holdings((0,)))), deal.board_cards), seed=seed)
     if public:
         whole = replace(whole, public=(replace(public, seed=seed),))
-    cards = build(AbstractionSpec(plan, deal, whole), folder, cache=artifact.cache_folder(), threads=cores())
+    cards = build_cards(AbstractionSpec(plan, deal, whole), folder, cache=artifact.cache_folder(), threads=cores())
     return AbstractGame(game, cards, actions_of(actions) if actions else None)
 
 

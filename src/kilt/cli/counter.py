@@ -89,9 +89,11 @@ def counter(
     from kilt.config import DEFAULT_ALGORITHM
     from kilt.errors import RunError
     from kilt.runs.answers import exploitation
+    from kilt.runs.build import build
     from kilt.runs.folder import CONFIG
     from kilt.runs.plan import resolve
-    from kilt.runs.run import keep_run, new_run, open_run
+    from kilt.runs.run import open_run
+    from kilt.runs.spec import WholeSpec
     from kilt.solve.counter import DEFAULT_CONFIDENCE, Against
     from kilt.strategy.model import OpponentModel
 
@@ -122,19 +124,13 @@ def counter(
             if config:
                 said = _configured(config, seen, against, {"seed": seed, "threads": threads}, algorithm)
                 if several:
-                    keep_run(resolve(said, place), place)
+                    resolve(said, place).leave(place)
                 else:
                     runs.append(configured(said, place, budget, going_on=False))
             else:
-                begun = new_run(
-                    game or "",
-                    against.algorithm(algorithm or DEFAULT_ALGORITHM),
-                    budget=budget,
-                    seed=seed or 0,
-                    threads=threads or 1,
-                    against=against,
-                    folder=place,
-                )
+                name = against.algorithm(algorithm or DEFAULT_ALGORITHM)
+                spec = WholeSpec(game or "", name, seed or 0, threads or 1, against=against)
+                begun = build(spec, place, budget=budget)
                 runs += [] if several else [begun]
     if several:
         _print_answers(_solved(engine, address, shares, folders, budget), as_json=as_json)

@@ -97,7 +97,7 @@ def estimate(
         raise RunError(f"--bandwidth is {bandwidth:g}: give more than 0 Gbit/s, or leave it out")
     with waiting("counting …"):
         plan = resolve(said)
-        plan = plan.planned_on(device or plan.device)
+        plan = plan.on(device)
         cost = plan.cost()
     parts = _Parts(plan.parts(shares), cost.mapped) if shares else None
     there, fits = machine.available_memory(), cost.fits

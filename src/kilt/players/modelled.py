@@ -14,8 +14,9 @@ from kilt.evaluate.observer import SHOWN, AbstractObserver, FlatObserver, Observ
 from kilt.games.playable import load_holdem
 from kilt.play.acpc import decoded
 from kilt.runs.folder import RunFolder
-from kilt.runs.plan import Tick, resolve
+from kilt.runs.plan import resolve
 from kilt.runs.run import open_run
+from kilt.runs.spec import Tick
 from kilt.solve.forms import load_problem, stored_form
 from kilt.solve.problem import ABSTRACT, DISK, VECTOR, FlatProblem, VectorProblem
 from kilt.strategy.blueprint import STRATEGY, Blueprint

@@ -17,7 +17,8 @@ from kilt.engines import Engine
 from kilt.evaluate.head_to_head import AGAINST_FIXED, AbstractStrategy, expected_winnings
 from kilt.evaluate.stats import Estimate, estimate
 from kilt.runs.budget import Budget, Step
-from kilt.runs.run import Run, continued_run
+from kilt.runs.build import resume
+from kilt.runs.run import Run
 from kilt.solve.abstract_problem import AbstractProblem
 
 
@@ -42,7 +43,7 @@ def solve_answers(
     engine : Engine
         Where they are solved, each in one process.
     folders : sequence of Path
-        Of the runs, which have begun (`keep_run`, `new_run`) and may have been stopped; all machines see them there.
+        Of the runs, which have begun (`build`, `RunPlan.leave`) and may have been stopped; all machines see them there.
     budget : Budget, optional
         Of each of them, in total. Left out: their own.
     tick : callable
@@ -53,7 +54,7 @@ def solve_answers(
 
 def solve_answer(folder: Path, budget: Budget | None = None) -> SolvedAnswer:
     """Finish the run in a folder, from its last checkpoint if it has one."""
-    run = continued_run(folder, budget=budget)
+    run = resume(folder, budget=budget)
     last = run.finish()
     mbb = run.problem.mbb(last.exploitability)
     return SolvedAnswer(last, np.nan if mbb is None else mbb, exploitation(run))

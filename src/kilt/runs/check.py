@@ -4,9 +4,10 @@ Opening something reads large files once on each machine, see `artifact.read`; `
 
 >>> import tempfile
 >>> from kilt.runs.budget import Budget
->>> from kilt.runs.run import new_run
+>>> from kilt.runs.build import build
+>>> from kilt.runs.spec import WholeSpec
 >>> place = Path(tempfile.mkdtemp()) / "run"
->>> last = new_run("kuhn", budget=Budget(iterations=4), folder=place).finish()
+>>> last = build(WholeSpec("kuhn"), place, budget=Budget(iterations=4)).finish()
 >>> [(one.what, one.damage) for one in check(place)]
 [('run', ''), ('checkpoint', ''), ('strategy', '')]
 """

@@ -100,11 +100,11 @@ class RunFolder:
 
         A `model` that the run answers is kept there too.
         """
-        cls._require_new(path)
+        cls.require_new(path)
         artifact.require_room(path, room)
         folder = cls(path, identity, budget, token_hex(8))
         with cls.claimed(path):
-            cls._require_new(path)  # somebody else may have begun one meanwhile
+            cls.require_new(path)  # somebody else may have begun one meanwhile
             if model:
                 path.mkdir(parents=True, exist_ok=True)
                 model.save(path / MODEL)
@@ -112,7 +112,7 @@ class RunFolder:
         return folder
 
     @classmethod
-    def _require_new(cls, path: Path) -> None:
+    def require_new(cls, path: Path) -> None:
         """Raise RunError where a folder has a run, or something else that is not ours."""
         if cls.begun(path):
             raise RunError(
@@ -127,9 +127,11 @@ class RunFolder:
         """Where the run is solved: it resumes there."""
         return self.identity.device
 
-    @device.setter
-    def device(self, device: str) -> None:
-        self.identity = self.identity._replace(device=device)
+    def move_to(self, identity: RunIdentity) -> None:
+        """Note where the run is solved from now on, if that is another device than before."""
+        if identity.device != self.device:
+            self.identity = self.identity._replace(device=identity.device, precision=identity.precision)
+            self.describe()
 
     @staticmethod
     def begun(path: Path) -> bool:

@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import shutil
 import warnings
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from pathlib import Path
 from shlex import quote
 from types import SimpleNamespace
-from typing import TypeAlias
 
 from kilt import artifact
 from kilt.abstraction.abstract_game import AbstractGame
@@ -35,26 +33,25 @@ from kilt.games import load_game
 from kilt.games.holdem import Holdem
 from kilt.games.size import size_of
 from kilt.games.tilt import tilted
-from kilt.gpu import require_gpu
 from kilt.runs.budget import Budget
-from kilt.runs.folder import CONFIG, MODEL, RunIdentity
+from kilt.runs.folder import CONFIG, MODEL, RunFolder, RunIdentity
+from kilt.runs.spec import Spec, Tick
 from kilt.search.settings import require_settings
 from kilt.solve.abstract_methods import AbstractMethod
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.external import Pace
-from kilt.solve.problem import CPU, precision_of, require_device
-from kilt.solve.registry import Algorithm, algorithm_named
+from kilt.solve.problem import CPU, Problem, precision_of, require_device
+from kilt.solve.registry import Algorithm, algorithm_named, make_solver
+from kilt.solve.solver import Solver
 from kilt.solve.spec import AbstractSpec, Cards
 from kilt.strategy.blueprint import card_folders
 from kilt.strategy.postprocess import rule_named
 from kilt.strategy.translate import mapping_named
 from kilt.tree.betting import MOST_NODES, betting_size
 
-Tick: TypeAlias = Callable[[str, float], None]  # hears what is being done, and what share of it is done
-
 
 @dataclass(frozen=True)
-class RunPlan(AbstractSpec):
+class RunPlan(AbstractSpec, Spec):
     """What a configuration means. `resolve` makes it; nothing is built yet."""
 
     algorithm: Algorithm
@@ -118,24 +115,60 @@ class RunPlan(AbstractSpec):
         """How quickly its algorithm goes, tried for some seconds; None if `cost` tells."""
         return self.method.pace(self)
 
-    def require_room(self, folder: Path) -> Cost:
-        """Raise RunError or ArtifactError where memory or disk have no room for the run; the cost otherwise."""
+    def require_room(self, folder: Path | None) -> Cost:
+        """Raise RunError or ArtifactError where memory, the GPU or the disk have no room for the run; its cost."""
+        if folder is None:
+            raise RunError("a run on an abstract game keeps its cards and its strategy in a folder: give `folder`")
         self.method.require_cards(self)
         for cards, own in zip(self.cards, card_folders(folder, len(self.cards)), strict=True):
             if isinstance(cards, AbstractionSpec):
                 require_packages(cards.plan, own)
-        return self.cost().require(folder)
+        return super().require_room(folder)
+
+    def require_new(self, folder: Path) -> None:
+        """Raise RunError unless the run can begin in a folder, which may hold what a killed one left as it began."""
+        if (folder / CONFIG).is_file():
+            again = quote(str(folder))
+            raise RunError(f"{folder} is there already: go on with --resume {again}, or choose another folder")
+        game = Path(self.config.game)
+        for file in folder.iterdir() if folder.is_dir() else ():
+            kept = file.name == game.name and game.is_file() and game.read_bytes() == file.read_bytes()
+            kept = kept or (file.name == MODEL and bool(self.config.counter.model))
+            if not kept and not file.name.startswith("."):
+                raise RunError(f"{folder} is there already, with {file.name} in it: choose another folder")
+
+    def leave(self, folder: Path) -> None:
+        """Write the folder of a run that begins later, perhaps on another machine: `runs.build.resume` does that."""
+        self.require_new(folder)
+        self.require_room(folder)
+        with RunFolder.claimed(folder):
+            self._keep_config(folder)
+
+    def problem(self, folder: Path | None, tick: Tick, *, resumes: bool) -> AbstractProblem:
+        """The abstract game, with its cards and what its solver looks up built; what is built stays in the folder."""
+        assert folder
+        place = self.open_engine()
+        try:
+            with RunFolder.claimed(folder):  # from before anything is written: of two who begin at once, one goes on
+                if not resumes:
+                    self.require_new(folder)
+                if not (folder / CONFIG).is_file():
+                    self._keep_config(folder)
+                problem = self.build(folder, tick, place=place)
+                self.method.prepare(problem, tick)
+        except BaseException:
+            if place:
+                place.close()
+            raise
+        return problem
+
+    def solver(self, problem: Problem) -> Solver:
+        """A new solver of its algorithm."""
+        return make_solver(problem, self.config.solver.algorithm, self.config.solver.seed)
 
     def on(self, device: str | None = None) -> RunPlan:
-        """The plan on a device, or on its own; RunError if that is missing, or if its algorithm does not run there."""
-        planned = self.planned_on(self.device if device is None else device)
-        if planned.device != CPU:
-            require_gpu()
-        return planned
-
-    def planned_on(self, device: str) -> RunPlan:
         """The plan on a device that may be on another machine; RunError where that is not for its algorithm."""
-        planned = replace(self, config=self.with_device(require_device(device)))
+        planned = replace(self, config=self.with_device(require_device(device or self.device)))
         planned.method.require_device(planned)
         return planned
 
@@ -152,7 +185,7 @@ class RunPlan(AbstractSpec):
             raise
         return engine
 
-    def keep(self, folder: Path) -> None:
+    def _keep_config(self, folder: Path) -> None:
         """Write the configuration to the folder of the run, with the rules of the game where these came from a file."""
         config, file = self.config, Path(self.config.game)
         with artifact.os_errors(f"{folder} cannot be written"):
@@ -201,8 +234,9 @@ class RunPlan(AbstractSpec):
             self.device,
         )
 
-    def identity(self, problem: AbstractProblem) -> RunIdentity:
-        """What makes the run what it is."""
+    def identity(self, problem: Problem) -> RunIdentity:
+        """With the names of its cards, its device and its precision."""
+        assert isinstance(problem, AbstractProblem)
         return RunIdentity(
             f"{problem.name}, {problem.abstract.cards.name}",
             self.method.called(self),
@@ -229,6 +263,8 @@ def resolve(config: Config, folder: Path | None = None) -> RunPlan:
     KiltError
         Where something that is named does not exist, or does not fit the rest; the message has a remedy.
     """
+    if not config.cards:
+        raise RunError(f"cards must be given for an abstract game of {config.game}: `kilt new` has an example")
     game = load_game(config.game)
     if isinstance(game, Holdem):
         game = tilted(game, config.tilt)
@@ -253,7 +289,7 @@ def resolve(config: Config, folder: Path | None = None) -> RunPlan:
     cards = tuple(_cards(name, own, deal) for name, own in zip(config.cards, begun, strict=True))
     plan = method.complete(RunPlan(config, game, menu, cards, algorithm))
     method.require(plan)
-    return plan if plan.device == CPU else plan.planned_on(plan.device)
+    return plan if plan.device == CPU else plan.on(plan.device)
 
 
 def _size_of_files(cards: Cards) -> int:

@@ -1,9 +1,10 @@
 """A run: what is solved, by which solver, until when, and the folder that keeps it.
 
-There are two ways to begin one: on a game as it is (`new_run`), and on an abstract game from a configuration
-(`configured_run`); and one way to go on (`continued_run`). Who iterates over a run sees where it stands, step by step:
+`kilt.runs.build.build` makes runs. Who iterates over a run sees where it stands, step by step:
 
->>> run = new_run("kuhn", budget=Budget(iterations=100))
+>>> from kilt.runs.build import build
+>>> from kilt.runs.spec import WholeSpec
+>>> run = build(WholeSpec("kuhn"), budget=Budget(iterations=100))
 >>> for step in run:
 ...     last = step
 >>> last.iterations, last.exploitability < 0.01
@@ -21,39 +22,32 @@ from typing import Any
 
 from kilt import artifact
 from kilt.arrays import Array
-from kilt.config import DEFAULT_ALGORITHM, DEFAULT_MINUTES, Config, read_config
-from kilt.cost import Cost
+from kilt.config import DEFAULT_ALGORITHM, Config, read_config
 from kilt.engines import Engine
 from kilt.errors import GameError, RunError
 from kilt.evaluate.judge import Judge, judge_of
 from kilt.games import load_game
 from kilt.games.game import Game
-from kilt.games.tilt import tilt_of
 from kilt.play.strategy_agent import StrategyAgent
 from kilt.play.tree_agent import TreeAgent
 from kilt.runs.budget import Budget, Step
 from kilt.runs.figures import RunFigures
-from kilt.runs.folder import CONFIG, MODEL, RunFolder, RunIdentity, lasting_name, room_for
+from kilt.runs.folder import CONFIG, RunFolder, RunIdentity, room_for
 from kilt.runs.loop import run as run_solver
-from kilt.runs.plan import RunPlan, Tick, resolve
+from kilt.runs.plan import RunPlan, resolve
 from kilt.runs.solved import agent_in, strategy_in
 from kilt.solve.abstract_problem import AbstractProblem
-from kilt.solve.counter import Against
 from kilt.solve.forms import OPENSPIEL, load_problem, stored_form
 from kilt.solve.problem import (
     ABSTRACT,
     CPU,
-    FLAT,
     VECTOR,
     FlatProblem,
     Problem,
-    VectorProblem,
     big_blind_of,
-    precision_of,
 )
-from kilt.solve.registry import Algorithm, algorithm_named, make_solver
+from kilt.solve.registry import Algorithm
 from kilt.solve.solver import Solver, scheduled, with_workers
-from kilt.solve.tables.disk_strategy import DiskProblem
 from kilt.solve.variants import Variant
 from kilt.strategy.blueprint import STRATEGY, card_folders
 from kilt.strategy.naming import solved_name
@@ -86,6 +80,8 @@ class Run(RunFigures):
         The first iteration to measure at, from a number of iterations on.
     game : str, Game or None
         As the run was given it.
+    judge : Judge, optional
+        What measures its strategies. Left out: that of the problem.
     """
 
     problem: Problem
@@ -96,7 +92,7 @@ class Run(RunFigures):
     exact: bool = False
     schedule: Callable[[int], int] = scheduled
     game: str | Game | None = None
-    judge: Judge[Any] = field(init=False)
+    judge: Judge[Any] = None  # type: ignore[assignment]  # left out: that of the problem
     _measured: list[Step] = field(init=False, default_factory=list)
     _average: tuple[int, Array] | None = field(init=False, default=None)  # after so many iterations
 
@@ -111,7 +107,7 @@ class Run(RunFigures):
         )
 
     def __post_init__(self) -> None:
-        self.judge = judge_of(self.problem)
+        self.judge = self.judge or judge_of(self.problem)
         self.judge.require_measurable(self.budget.target)
         if self.folder:
             self.folder.identity.require(self.identity, self.folder.path)
@@ -246,201 +242,40 @@ def new_run(
     game: str | Game,
     algorithm: str | Variant | Algorithm = DEFAULT_ALGORITHM,
     *,
+    begun: RunFolder | None = None,
+    folder: Path | None = None,
     budget: Budget | None = None,
-    seed: int = 0,
-    threads: int = 1,
     device: str | None = None,
     tilt: Sequence[float] = (),
-    against: Against | None = None,
-    folder: Path | None = None,
-    begun: RunFolder | None = None,
     engine: Engine | None = None,
     workers: int = 1,
+    **others: Any,
 ) -> Run:
-    """Begin a run on a game as it is, or go on with one.
+    """`build` of a game as it is, as the commands of this commit call it."""
+    from kilt.config import EngineConfig
+    from kilt.runs.build import build
+    from kilt.runs.spec import WholeSpec
 
-    Parameters
-    ----------
-    game : str or Game
-        A ready-made game by name, a file in ACPC format, ``openspiel:NAME``, or rules of one's own.
-    algorithm : str, Variant or Algorithm
-        A name of `solve.registry.ALGORITHMS`, a row of discounts for CFR, or an entry of one's own.
-    budget : Budget, optional
-        Left out: a minute, or one step for algorithms that are exact.
-    seed : int
-        For algorithms that draw at random.
-    threads : int
-        More than 1 for algorithms that walk all boards.
-    device : str
-        "cpu", or "gpu" for algorithms that walk all boards. Left out: where the run began, or "cpu".
-    tilt : sequence of float
-        Percentages by which payoffs differ while it is solved: see `kilt.games.tilt`. Left out: those of the run that
-        was begun, or none.
-    against : Against, optional
-        The opponent that a counter-strategy is for, with a model of the game as it is. Left out: that of the run that
-        was begun, or none.
-    folder : Path, optional
-        A new folder for log, checkpoints and strategy. Without one nothing is kept.
-    begun : RunFolder, optional
-        A run of the same game, algorithm and seed, to go on with.
-    engine : Engine, optional
-        For CFR+ from disk: whose workers have the subgames on disks of their own. It is closed with the run.
-    workers : int
-        How many there are, each with `threads`.
-    """
-    entry = algorithm_named(algorithm)
-    exact, called = entry.exact, algorithm if isinstance(algorithm, str) else entry.what
-    if exact and budget:
-        raise RunError(f"{called} solves a game exactly, in one step: leave out --iterations, --minutes and --target")
-    form = begun.identity.form if begun and called == begun.identity.algorithm else None
-    tilt = tilt or (tilt_of(begun.identity.tilt) if begun else ())
-    device = device or (begun.identity.device if begun else CPU)
-    against = against or (begun.against() if begun else None)
-    if against and form is None:  # that of the model
-        form = VECTOR if against.model.counts.ndim == 2 else FLAT
-    problem = load_problem(game, algorithm, form=form, threads=threads, device=device, tilt=tilt)
-    if against:
-        assert isinstance(problem, FlatProblem | VectorProblem)
-        problem = replace(problem, against=against)
-    if isinstance(problem, DiskProblem):
-        problem = replace(problem, engine=engine, workers=workers)
-    elif engine:
-        raise RunError(f"{called} has no subgames on disk for workers to share: use cfr+disk, or leave out --engine")
-    solver = make_solver(problem, algorithm, seed)
-    said = ",".join(f"{percent:g}" for percent in tilt) if any(tilt) else ""
-    identity = RunIdentity(lasting_name(game), called, seed, problem.form, problem.fingerprint, tilt=said)
-    identity = identity._replace(device=device, precision=precision_of(problem))
-    if against:
-        identity = identity._replace(against=f"{against.p!r} {against.confidence}")
-    default = Budget(iterations=1) if exact else Budget(seconds=60 * DEFAULT_MINUTES)
-    run = Run(problem, solver, identity, budget or (begun.budget if begun else default), begun, exact, game=game)
-    if folder:
-        run.begin(folder)
-    return run
-
-
-def configured_run(
-    plan: RunPlan,
-    folder: Path,
-    *,
-    budget: Budget | None = None,
-    going_on: bool = False,
-    tick: Tick = _silent,
-    ready: Callable[[RunPlan, Cost], None] = _silent,
-) -> Run:
-    """Begin a run on the abstract game of a configuration, or go on with it.
-
-    What does not fit is found out before anything is built: memory and disk first, then room for blades. Cards are
-    built in the folder, and what is built of them stays there when this is interrupted.
-
-    Parameters
-    ----------
-    plan : RunPlan
-        What `plan.resolve` made of the configuration, and of this folder.
-    folder : Path
-        Where cards, log, checkpoints and strategy are kept.
-    budget : Budget, optional
-        Left out: that of the run before, or what the configuration says, or a minute.
-    going_on : bool
-        Whether the folder may have a run of this configuration already, to go on with.
-    tick : callable
-        Hears what is being built of the cards, and what share of it is done.
-    ready : callable
-        Hears what the run takes, when that has been found to fit and before anything is written.
-    """
-    plan = plan.on()
-    if not going_on:
-        _require_new(folder, plan)
-    ready(plan, plan.require_room(folder))
-    place = plan.open_engine()
-    try:
-        with RunFolder.claimed(folder):  # from before anything is written: of two who begin at once, one goes on
-            if not going_on:
-                _require_new(folder, plan)
-            if not (folder / CONFIG).is_file():
-                plan.keep(folder)
-            problem = plan.build(folder, tick, place=place)
-            plan.method.prepare(problem, tick)
-    except BaseException:
-        if place:
-            place.close()
-        raise
-    solver = make_solver(problem, plan.config.solver.algorithm, plan.config.solver.seed)
-    begun = RunFolder.open(folder) if RunFolder.begun(folder) else None
-    wanted = budget or (begun.budget if begun else plan.budget)
-    run = Run(problem, solver, plan.identity(problem), wanted, begun)
-    if begun is None:
-        run.folder = RunFolder.create(folder, run.identity, wanted, room_for(solver))
-    return run
-
-
-def keep_run(plan: RunPlan, folder: Path) -> None:
-    """Write the folder of a run that is to begin later, perhaps on another machine: `continued_run` does that.
-
-    Parameters
-    ----------
-    plan : RunPlan
-        What `plan.resolve` made of the configuration.
-    folder : Path
-        A new one.
-    """
-    _require_new(folder, plan)
-    plan.require_room(folder)
-    with RunFolder.claimed(folder):
-        plan.keep(folder)
-
-
-def _require_new(folder: Path, plan: RunPlan) -> None:
-    """Raise RunError unless a run can begin in a folder: it may hold what one left that was killed as it began."""
-    if (folder / CONFIG).is_file():
-        raise RunError(f"{folder} is there already: go on with --resume {quote(str(folder))}, or choose another folder")
-    game = Path(plan.config.game)
-    for file in folder.iterdir() if folder.is_dir() else ():
-        kept = file.name == game.name and game.is_file() and game.read_bytes() == file.read_bytes()
-        kept = kept or (file.name == MODEL and bool(plan.config.counter.model))
-        if not kept and not file.name.startswith("."):
-            raise RunError(f"{folder} is there already, with {file.name} in it: choose another folder")
-
-
-def continued_run(
-    folder: Path,
-    *,
-    budget: Budget | None = None,
-    threads: int | None = None,
-    device: str | None = None,
-    tick: Tick = _silent,
-) -> Run:
-    """Go on with a run that was stopped or killed.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the run.
-    budget : Budget, optional
-        In total, what was spent before included. Left out: that of the run before.
-    threads : int, optional
-        Left out: as the configuration says, or 1.
-    device : str, optional
-        "cpu" or "gpu". Left out: where the run began.
-    tick : callable
-        Hears what is being built of the cards, where they are not finished.
-    """
-    if (folder / CONFIG).is_file():
-        config = read_config(folder / CONFIG)
-        if threads:
-            config = replace(config, solver=replace(config.solver, threads=threads))
-        return configured_run(resolve(config, folder).on(device), folder, budget=budget, going_on=True, tick=tick)
-    begun = RunFolder.open(folder)
-    said = begun.identity
-    return new_run(
-        said.game,
-        said.algorithm,
-        budget=budget,
-        seed=said.seed,
-        threads=threads or 1,
+    said = WholeSpec.begun(begun) if begun else WholeSpec(game)
+    spec = replace(
+        said,
+        game=game,
+        algorithm=algorithm,
+        form=said.form if said.algorithm == algorithm else None,
         device=device or said.device,
-        begun=begun,
+        tilt=tuple(tilt) or said.tilt,
+        place=engine,
+        engine=EngineConfig(blades=workers) if engine else EngineConfig(),
+        **others,
     )
+    return build(spec, begun.path if begun else folder, resumes=begun is not None, budget=budget)
+
+
+def configured_run(plan: RunPlan, folder: Path, *, going_on: bool = False, **others: Any) -> Run:
+    """`build` of an abstract game, as the commands of this commit call it."""
+    from kilt.runs.build import build
+
+    return build(plan, folder, resumes=going_on, **others)
 
 
 @dataclass(frozen=True)

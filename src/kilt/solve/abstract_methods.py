@@ -75,12 +75,12 @@ class AbstractMethod(Method, ABC):
     def require_used(self, config: Config) -> None:
         """Raise RunError if a configuration sets a key that the method does not read."""
         solver, engine = config.solver, config.engine
-        if not engine.name and (key := _first_set(engine, [one.name for one in fields(engine)])):
+        if not engine.name and (key := first_set(engine, [one.name for one in fields(engine)])):
             raise RunError(
                 f"[engine] sets `{key}` and names no engine: add `name`, one of {', '.join(ENGINES)}, or leave out "
                 f"`{key}`"
             )
-        if key := _first_set(solver, self.UNUSED):
+        if key := first_set(solver, self.UNUSED):
             raise RunError(
                 f"`{key}` in [solver] is {getattr(solver, key)!r}, and {solver.algorithm} does not use it: leave out "
                 f"`{key}`, or use external"
@@ -316,7 +316,7 @@ def abstract_method(make: Make) -> AbstractMethod:
     return make if isinstance(make, AbstractMethod) else WalkMethod(make)
 
 
-def _first_set(section: Record, keys: Sequence[str]) -> str | None:
+def first_set(section: Record, keys: Sequence[str]) -> str | None:
     """The first of some keys whose value is not the default; None if all have their defaults."""
     plain = type(section)()
     return next((key for key in keys if getattr(section, key) != getattr(plain, key)), None)

@@ -12,6 +12,7 @@ from decimal import Decimal
 from functools import cached_property
 from math import prod
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -55,7 +56,7 @@ from kilt.tree import betting, flat
 from kilt.tree.flat import flat_tree
 from kilt.tree.vector import VectorGame
 
-PER_STATE = 300  # bytes of a state of a flat tree at the peak, while it is written out
+PER_STATE = 550  # bytes of a state of a flat tree at the peak, while it is written out
 OPENSPIEL = "openspiel:"  # before the name of a game that is open_spiel's
 
 
@@ -91,34 +92,39 @@ def load_problem(
     RunError
         Where no form will do, with what is missing and what would do.
     """
-    if not 1 <= threads <= MOST_THREADS:
-        raise RunError(f"the number of threads is {shortened(str(threads))}: use 1 or more, and {MOST_THREADS} at most")
-    source, methods, called, form = _meant(game, algorithm, form, threads, device, tilt)
-    return _fitting_method(source, methods, called, form).problem(source)
+    return fitted(game, algorithm, form, threads, device, tilt).problem()
 
 
-def cost_of(
+class FittedGame(NamedTuple):
+    """A game, and how it is solved in the first form that fits. Its tables are not made yet."""
+
+    source: _Source
+    form: str
+    method: WholeMethod
+    called: str | None  # the algorithm
+
+    def problem(self) -> Problem:
+        """The game in this form."""
+        return self.method.problem(self.source)
+
+    @property
+    def cost(self) -> Cost:
+        """What solving takes."""
+        remedy = "use a smaller game, or abstract it: `kilt new`"
+        return replace(self.method.cost(self.source), what=f"{self.called} on {self.source.name}", remedy=remedy)
+
+
+def fitted(
     game: str | Game,
-    algorithm: str | Variant | Algorithm,
+    algorithm: str | Variant | Algorithm | None,
+    form: str | None = None,
     threads: int = 1,
     device: str = CPU,
     tilt: Sequence[float] = (),
-) -> Cost:
-    """What solving a game as it is takes, in the form that `load_problem` would choose; arguments are as there."""
-    source, methods, called, form = _meant(game, algorithm, None, threads, device, tilt)
-    cost = _fitting_method(source, methods, called, form).cost(source)
-    return replace(cost, what=f"{called} on {source.name}", remedy="use a smaller game, or abstract it: `kilt new`")
-
-
-def _meant(
-    game: str | Game,
-    algorithm: str | Variant | Algorithm | None,
-    form: str | None,
-    threads: int,
-    device: str,
-    tilt: Sequence[float],
-) -> tuple[_Source, dict[str, WholeMethod], str | None, str | None]:
-    """A game, how it may be solved or judged by form, what the algorithm is called, and the form that is asked for."""
+) -> FittedGame:
+    """A game and the first form that fits; RunError if none does. Parameters are those of `load_problem`."""
+    if not 1 <= threads <= MOST_THREADS:
+        raise RunError(f"the number of threads is {shortened(str(threads))}: use 1 or more, and {MOST_THREADS} at most")
     entry = None if algorithm is None else algorithm_named(algorithm)
     called = algorithm if isinstance(algorithm, str) else entry and entry.what
     if entry and not entry.whole:
@@ -137,19 +143,12 @@ def _meant(
     source = _Source(game if isinstance(game, str) else game.name, threads, given, device, tuple(tilt))
     on_disk: dict[str, WholeMethod] = {DISK: DiskMethod(judged_only)}
     methods = entry.whole if entry else on_disk if form == DISK else JUDGING
-    return source, methods, called, form
-
-
-def _fitting_method(
-    source: _Source, methods: dict[str, WholeMethod], called: str | None, form: str | None
-) -> WholeMethod:
-    """The first method that lacks nothing; RunError if each lacks something."""
     missing = []
     for candidate, method in methods.items():
         if form in (None, candidate):
             lack = method.lacks(source)
             if lack is None:
-                return method
+                return FittedGame(source, candidate, method, called)
             missing.append(lack)
     needed = ", or ".join(missing) or f"{' or '.join(methods)} form, and {form} is asked for"
     raise RunError(f"{called or 'judging a strategy'} needs {needed}: {_remedy(source, called, form)}")
@@ -272,14 +271,18 @@ class _Source:
 
     def flat_cost(self, tables: int) -> Cost:
         """What a flat tree takes, with tables over its slots."""
-        states = self.size.states.total if self.size else 0
-        return Cost(states * PER_STATE, disk=3 * tables * states)
+        if self.size is None:  # it has to be written out to be counted
+            return Cost()
+        return Cost(self.size.states.total * PER_STATE, disk=3 * 8 * tables * self.size.infoset_actions.total)
 
     def vector_cost(self, tables: int) -> Cost:
         """What the public tree takes, with tables over (board, row) × hand."""
         dtype = self._dtype(tables)
         kept = self._bytes(tables, dtype)
-        return replace(walk_cost(self.vectors, kept, dtype), disk=3 * kept)
+        if self.device == CPU:
+            return replace(walk_cost(self.vectors, kept, dtype), disk=3 * kept)
+        there = self._bytes(VectorProblem.tables, dtype)  # and vectors, which are counted there
+        return replace(walk_cost(self.vectors, 3 * kept, dtype), disk=3 * kept, device=there, iteration=None)
 
     def disk_cost(self, tables: int) -> Cost:
         """What subgames on disk take, if they shrink to a quarter when they are packed."""

@@ -36,11 +36,13 @@ from kilt.notebook import Drawable, html_table
 from kilt.paces import pace
 from kilt.records import Record, read_toml, record_of
 from kilt.runs.budget import Budget, Step
-from kilt.runs.folder import RunFolder, RunIdentity, room_for
+from kilt.runs.build import build
+from kilt.runs.folder import RunFolder, RunIdentity
 from kilt.runs.run import Run
+from kilt.runs.spec import Spec, Tick
 from kilt.solve.cfr import Cfr
 from kilt.solve.methods import walk_cost
-from kilt.solve.problem import CPU, VectorProblem, precision_of, require_device
+from kilt.solve.problem import CPU, Problem, VectorProblem, precision_of, require_device
 from kilt.solve.registry import make_solver
 from kilt.solve.solver import Solver
 from kilt.solve.tables.memory import TreeTables
@@ -342,40 +344,16 @@ class Spot(Record, Drawable):
         RunError
             The tables do not fit into memory, the folder holds something else, or there is no GPU.
         """
-        device = require_device(device or (begun.device if begun else CPU))
-        if device != CPU:
-            self._require_device()
-        game = self.tree(threads, kept=begun is not None)
-        compact = self.compact and len(game.tree.rows) > 1  # one round is small
-        cost = cost_of(game, compact=compact, kept=bool(save or begun), device=device)
-        if cost.memory > SMALL:  # asking takes as long as a river
-            cost.require()
-        algorithm = begun.identity.algorithm if begun else ALGORITHM
-        problem, solver = _problem(game, algorithm, compact=compact, device=device)
-        known = artifact.fingerprint(self.toml())
-        identity = RunIdentity(
-            self.name, algorithm, 0, problem.form, known, device=device, precision=precision_of(problem)
+        spec = SpotSpec(
+            self,
+            begun.identity.algorithm if begun else ALGORITHM,
+            threads,
+            require_device(device or (begun.device if begun else CPU)),
+            stored=bool(save or begun),
+            begun=begun is not None,
         )
         limits = begun.budget if begun and budget == SpotBudget() else budget.in_units(self.pot)
-        run = Run(problem, solver, identity, limits, begun, schedule=measured)
-        run.judge = SpotJudge(problem)
-        run.judge.require_measurable(run.budget.target)
-        if begun and begun.device != device:
-            begun.device = device
-            begun.describe()
-        if save:
-            run.folder = RunFolder.create(save, identity, run.budget, room_for(solver))
-            self.keep(save)
-        return run
-
-    def _require_device(self) -> None:
-        """Raise RunError if the spot cannot be solved on a GPU: before its tree is made."""
-        if self.compact:
-            raise RunError(
-                "compact tables on a GPU need betting that is the same in all blocks of the last round, which spots do "
-                "not have: leave out `compact`, or `--device gpu`"
-            )
-        require_gpu()
+        return build(spec, begun.path if begun else save, resumes=begun is not None, budget=limits)
 
     def keep(self, folder: Path) -> None:
         """Write the spot beside its run."""
@@ -474,6 +452,96 @@ class SpotBudget(NamedTuple):
         return Budget(self.iterations, self.seconds, None if target is None else target / 100 * pot * UNIT)
 
 
+@dataclass(frozen=True)
+class SpotSpec(Spec):
+    """A spot, and how it is solved.
+
+    Parameters
+    ----------
+    spot : Spot
+    algorithm : str
+    threads : int
+        That share the boards to come.
+    device : str
+        "cpu", or "gpu" for an NVIDIA graphics card.
+    stored : bool
+        Whether the solution is written to a folder.
+    begun : bool
+        Whether a run on the spot is resumed, whose locks may contradict each other.
+    """
+
+    spot: Spot
+    algorithm: str = ALGORITHM
+    threads: int = 1
+    device: str = CPU
+    stored: bool = False
+    begun: bool = False
+
+    @property
+    def budget(self) -> Budget:
+        """The usual target."""
+        return SpotBudget().in_units(self.spot.pot)
+
+    def schedule(self, iteration: int) -> int:
+        """Every eighth iteration, later more seldom: see `measured`."""
+        return measured(iteration)
+
+    @cached_property
+    def tree(self) -> VectorGame:
+        """The public tree of the spot."""
+        return self.spot.tree(self.threads, kept=self.begun)
+
+    @property
+    def compact(self) -> bool:
+        """Whether tables have two bytes an entry: one round is small."""
+        return self.spot.compact and len(self.tree.tree.rows) > 1
+
+    def cost(self) -> Cost:
+        """What the spot takes."""
+        return cost_of(self.tree, compact=self.compact, kept=self.stored, device=self.device)
+
+    def require_room(self, folder: Path | None) -> Cost:
+        """As of any run; of a small one memory is not asked, which takes as long as a river."""
+        if self.device != CPU and self.spot.compact:
+            raise RunError(
+                "compact tables on a GPU need betting that is the same in all blocks of the last round, which spots do "
+                "not have: leave out `compact`, or `--device gpu`"
+            )
+        if self.device != CPU:
+            require_gpu()
+        cost = self.cost()
+        return cost.require(folder) if cost.memory > SMALL else cost
+
+    def problem(self, folder: Path | None, tick: Tick, *, resumes: bool) -> Problem:
+        """The tree, with tables of four bytes an entry or two."""
+        if self.compact:
+            return TwoByteProblem(self.tree, TABLES)
+        return VectorProblem(self.tree, TABLES, self.device, tables=2)
+
+    def solver(self, problem: Problem) -> Solver:
+        """The solver of the algorithm, with averages of two bytes where tables are compact."""
+        if isinstance(problem, TwoByteProblem):
+            assert isinstance(problem.walker, TwoByteGame)
+            return Cfr(TwoByteTables(problem.walker), self.algorithm)
+        return make_solver(problem, self.algorithm)
+
+    def identity(self, problem: Problem) -> RunIdentity:
+        """The spot by its text, with its device and precision."""
+        known, where = artifact.fingerprint(self.spot.toml()), {"device": self.device}
+        identity = RunIdentity(self.spot.name, self.algorithm, 0, problem.form, known, **where)
+        return identity._replace(precision=precision_of(problem))
+
+    def judge(self, problem: Problem) -> SpotJudge:
+        """What judges the average strategy alone."""
+        assert isinstance(problem, VectorProblem)
+        return SpotJudge(problem)
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The spot itself."""
+        return {SPOT: self.spot.toml()}
+
+
 def cost_of(game: VectorGame, *, compact: bool = False, kept: bool = False, device: str = CPU) -> Cost:
     """What it takes to solve a spot, from its public tree: tables of regrets and averages, and workspaces.
 
@@ -512,16 +580,6 @@ def cost_of_run(run: Run) -> Cost:
 
     assert isinstance(problem.walker, DeviceGame)
     return replace(cost, device=problem.walker.wanted())
-
-
-def _problem(game: VectorGame, algorithm: str, *, compact: bool, device: str) -> tuple[VectorProblem, Solver]:
-    """The tree of a spot as a problem, and its solver: with compact tables or not, on the CPU or a GPU."""
-    if compact:
-        fixed = TwoByteProblem(game, TABLES)
-        assert isinstance(fixed.walker, TwoByteGame)
-        return fixed, Cfr(TwoByteTables(fixed.walker), algorithm)
-    problem = VectorProblem(game, TABLES, device, tables=2)
-    return problem, make_solver(problem, algorithm)
 
 
 def measured(iteration: int) -> int:

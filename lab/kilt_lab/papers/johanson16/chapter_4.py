@@ -12,9 +12,9 @@ from kilt.games.playable import load_holdem
 from kilt.games.size import size_of
 from kilt.players.profile import StrategyRef
 from kilt.runs import budget as run_budget
+from kilt.runs.build import build
 from kilt.runs.folder import CONFIG
 from kilt.runs.plan import resolve
-from kilt.runs.run import configured_run
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.problem import CPU
 from kilt_lab.cells import Cell, CellBudget, RowSpec, Setting, changes, rows
@@ -151,7 +151,7 @@ class FewBuckets(Experiment):
         lab.say(f"{case}: {budget.shown(lab.device)} of solving, and time to measure", budget.seconds)
         plan, begun = resolve(config, folder).on(lab.device), (folder / CONFIG).is_file()
         whole = run_budget.Budget(**{budget.clock: budget.whole if budget.seconds is None else budget.seconds})
-        run = configured_run(plan, folder, budget=whole, going_on=begun, tick=lambda what, share: None)
+        run = build(plan, folder, resumes=begun, budget=whole)
         run.schedule = lambda iteration: maxsize  # it is measured below, at the end alone
         *_, last = run.solving(stop=lab.stopped)
         lab.check()

@@ -19,7 +19,8 @@ from kilt.play.agent import KnownAgent, known
 from kilt.play.tree_agent import TreeAgent
 from kilt.players.agents import load_player
 from kilt.runs import budget as run_budget
-from kilt.runs.run import new_run
+from kilt.runs.build import build
+from kilt.runs.spec import WholeSpec
 from kilt.solve.problem import CPU, VectorProblem
 from kilt.strategy.blueprint import STRATEGY
 from kilt.tree.place import PlacedTree
@@ -142,7 +143,7 @@ class FirstActions(Experiment):
         budget = lab.budget
         whole = run_budget.Budget(**{budget.clock: budget.whole if budget.seconds is None else budget.seconds})
         threads = 1 if lab.device != CPU else lab.threads
-        run = new_run(lab.game, "cfr+", budget=whole, threads=threads, device=lab.device)
+        run = build(WholeSpec(lab.game, "cfr+", threads=threads, device=lab.device), budget=whole)
         if not isinstance(run.problem, VectorProblem) or not isinstance(run.problem.game.game, Holdem):
             raise RunError(f"{lab.game} is solved as a flat tree: give a game of two private cards, such as holdem.2-4")
 

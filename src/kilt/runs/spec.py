@@ -1,0 +1,240 @@
+"""What a run solves, and how: `Spec` is what `build` asks, and `WholeSpec` a game as it is.
+
+An abstract game is a `kilt.runs.plan.RunPlan`, a subgame a `kilt.spots.spot.SpotSpec`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from kilt.config import DEFAULT_ALGORITHM, DEFAULT_MINUTES, AgentConfig, Config, EngineConfig, ResolveConfig
+from kilt.cost import Cost
+from kilt.engines import Engine, engine_named
+from kilt.errors import RunError
+from kilt.evaluate.judge import Judge, judge_of
+from kilt.games.game import Game
+from kilt.games.tilt import tilt_of
+from kilt.gpu import require_gpu
+from kilt.runs.budget import Budget
+from kilt.runs.folder import RunFolder, RunIdentity, lasting_name
+from kilt.solve.abstract_methods import SAMPLING_KEYS, first_set
+from kilt.solve.counter import Against
+from kilt.solve.forms import FittedGame, fitted
+from kilt.solve.problem import CPU, FLAT, VECTOR, FlatProblem, Problem, VectorProblem, precision_of
+from kilt.solve.registry import Algorithm, algorithm_named, make_solver
+from kilt.solve.solver import Solver, scheduled
+from kilt.solve.tables.disk_strategy import DiskProblem
+from kilt.solve.variants import Variant
+
+Tick: TypeAlias = Callable[[str, float], None]  # called with what is being done, and what share of it is done
+
+
+class Spec(ABC):
+    """What a run solves, and how. Nothing is built yet."""
+
+    schedule: Callable[[int], int] = staticmethod(scheduled)  # the first iteration to measure at, from a number on
+
+    @property
+    @abstractmethod
+    def device(self) -> str:
+        """Where it is solved."""
+
+    @property
+    def budget(self) -> Budget:
+        """When the run stops, if nobody says so."""
+        return Budget(seconds=60 * DEFAULT_MINUTES)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the solver is done after one step."""
+        return False
+
+    @property
+    def given(self) -> str | Game | None:
+        """The game as the caller gave it, for the agent that plays it."""
+        return None
+
+    @abstractmethod
+    def cost(self) -> Cost:
+        """What the run takes; RunError if there is no way to solve it so."""
+
+    def require_room(self, folder: Path | None) -> Cost:
+        """Raise RunError or ArtifactError if memory, the GPU or the disk have no room; return the cost otherwise."""
+        if self.device != CPU:
+            require_gpu()
+        return self.cost().require(folder)
+
+    def require_new(self, folder: Path) -> None:
+        """Raise RunError unless a run can begin in a folder."""
+        RunFolder.require_new(folder)
+
+    @abstractmethod
+    def problem(self, folder: Path | None, tick: Tick, *, resumes: bool) -> Problem:
+        """The game in the form that its solver works on; what has to be built for it is kept in the folder."""
+
+    @abstractmethod
+    def solver(self, problem: Problem) -> Solver:
+        """A new solver."""
+
+    @abstractmethod
+    def identity(self, problem: Problem) -> RunIdentity:
+        """What makes the run what it is."""
+
+    def judge(self, problem: Problem) -> Judge[Any]:
+        """What measures its strategies."""
+        return judge_of(problem)
+
+    @property
+    def files(self) -> dict[str, str]:
+        """What belongs beside a new run: texts by the names of their files."""
+        return {}
+
+
+@dataclass(frozen=True)
+class WholeSpec(Spec):
+    """A game as it is, and how it is solved.
+
+    Parameters
+    ----------
+    game : str or Game
+        A ready-made game by name, a file in ACPC format, ``openspiel:NAME``, or rules of one's own.
+    algorithm : str, Variant or Algorithm
+        A name of `solve.registry.ALGORITHMS`, a row of discounts for CFR, or an entry of one's own.
+    seed : int
+        For algorithms that draw at random.
+    threads : int
+        More than 1 for algorithms that walk all boards.
+    device : str
+        "cpu", or "gpu" for algorithms that walk all boards.
+    tilt : tuple of float
+        Percentages by which payoffs differ while it is solved: see `kilt.games.tilt`.
+    against : Against, optional
+        The opponent that a counter-strategy is for, with a model of the game as it is.
+    engine : EngineConfig
+        For CFR+ from disk: workers that have the subgames on disks of their own, each with `threads`.
+    place : Engine, optional
+        The engine, if it is open already. The run closes it.
+    form : str, optional
+        Of the game. Left out: the one that fits.
+    """
+
+    game: str | Game
+    algorithm: str | Variant | Algorithm = DEFAULT_ALGORITHM
+    seed: int = 0
+    threads: int = 1
+    device: str = CPU
+    tilt: tuple[float, ...] = ()
+    against: Against | None = None
+    engine: EngineConfig = EngineConfig()  # noqa: RUF009, it is frozen
+    place: Engine | None = None
+    form: str | None = None
+
+    @classmethod
+    def of(cls, config: Config) -> WholeSpec:
+        """The game of a configuration without cards; RunError if it sets keys that are about abstract games."""
+        solver, unused = config.solver, {"agent": AgentConfig(), "resolve": ResolveConfig()}
+        sections = [name for name, plain in unused.items() if getattr(config, name) != plain]
+        if config.counter.model:
+            sections.append("counter")
+        if sections or config.actions:
+            raise RunError(
+                f"{'`actions`' if config.actions else f'[{sections[0]}]'} is about abstract games: give `cards`, such "
+                "as 'lossless', or leave it out"
+            )
+        if key := first_set(solver, SAMPLING_KEYS):
+            raise RunError(f"`{key}` in [solver] is about abstract games: give `cards`, or leave out `{key}`")
+        return cls(
+            config.game, solver.algorithm, solver.seed, solver.threads, solver.device, config.tilt, engine=config.engine
+        )
+
+    @classmethod
+    def begun(cls, folder: RunFolder) -> WholeSpec:
+        """The game of a run, with the opponent that it answers; it is resumed on its device, in one thread."""
+        said = folder.identity
+        tilt, against = tilt_of(said.tilt), folder.against()
+        return cls(said.game, said.algorithm, said.seed, device=said.device, tilt=tilt, against=against, form=said.form)
+
+    @property
+    def called(self) -> str:
+        """The algorithm, as messages and the identity of the run have it."""
+        return self.algorithm if isinstance(self.algorithm, str) else algorithm_named(self.algorithm).what
+
+    @property
+    def exact(self) -> bool:
+        """Whether the algorithm is done after one step."""
+        return algorithm_named(self.algorithm).exact
+
+    @property
+    def budget(self) -> Budget:
+        """One step for algorithms that are exact."""
+        return Budget(iterations=1) if self.exact else super().budget
+
+    @property
+    def given(self) -> str | Game:
+        """The game."""
+        return self.game
+
+    @cached_property
+    def fitted(self) -> FittedGame:
+        """The game, and the first form that fits; RunError if none does."""
+        form = self.form
+        if self.against and form is None:  # that of the model
+            form = VECTOR if self.against.model.counts.ndim == 2 else FLAT
+        return fitted(self.game, self.algorithm, form, self.threads, self.device, self.tilt)
+
+    def cost(self) -> Cost:
+        """What it takes in the form that fits."""
+        return self.fitted.cost
+
+    def require_room(self, folder: Path | None) -> Cost:
+        """As of any run, once it is clear that the algorithm solves the game there."""
+        self._require_engine()
+        assert self.fitted
+        return super().require_room(folder)
+
+    def _require_engine(self) -> None:
+        """Raise RunError if the algorithm has nothing that workers could share."""
+        asked = self.engine
+        if not asked.name and not self.place:
+            if key := first_set(asked, [one.name for one in fields(asked)]):
+                raise RunError(f"[engine] sets `{key}` and names no engine: add `name`, or leave out `{key}`")
+            return
+        if self.fitted.form != DiskProblem.form:
+            raise RunError(
+                f"{self.called} has no subgames on disk for workers to share: use cfr+disk, or leave out the engine"
+            )
+        if asked.below or asked.batch or asked.boards or asked.samples:
+            raise RunError("workers that share subgames on disk have no batch, boards or samples, and none below them")
+
+    def problem(self, folder: Path | None, tick: Tick, *, resumes: bool) -> Problem:
+        """The game in the form that fits, with the opponent and the workers of the run."""
+        problem = self.fitted.problem()
+        if self.against:
+            assert isinstance(problem, FlatProblem | VectorProblem)
+            problem = replace(problem, against=self.against)
+        if isinstance(problem, DiskProblem) and (self.place or self.engine.name):
+            asked = self.engine
+            place = self.place or engine_named(asked.name, asked.address, asked.blades * self.threads)
+            problem = replace(problem, engine=place, workers=asked.blades)
+        return problem
+
+    def solver(self, problem: Problem) -> Solver:
+        """A new solver; an engine is closed if that fails."""
+        try:
+            return make_solver(problem, self.algorithm, self.seed)
+        except BaseException:
+            if isinstance(problem, DiskProblem) and problem.engine:
+                problem.engine.close()
+            raise
+
+    def identity(self, problem: Problem) -> RunIdentity:
+        """With the tilt, the opponent, the device and the precision."""
+        tilt = ",".join(f"{percent:g}" for percent in self.tilt) if any(self.tilt) else ""
+        against = f"{self.against.p!r} {self.against.confidence}" if self.against else ""
+        identity = RunIdentity(lasting_name(self.game), self.called, self.seed, problem.form, problem.fingerprint)
+        return identity._replace(tilt=tilt, against=against, device=self.device, precision=precision_of(problem))
