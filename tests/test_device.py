@@ -18,7 +18,8 @@ from kilt.evaluate.judge import judge_of
 from kilt.games import load_game
 from kilt.runs import plan
 from kilt.runs.budget import Budget
-from kilt.runs.run import new_run, open_run
+from kilt.runs.build import new_run
+from kilt.runs.run import open_run
 from kilt.solve import abstract_problem, joint_device
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.cfr import Cfr

@@ -42,11 +42,11 @@ from kilt.players.profile import StrategyRef
 from kilt.players.reports import reports_of_run
 from kilt.runs import folder
 from kilt.runs.budget import Budget
-from kilt.runs.build import resume
+from kilt.runs.build import new_run, resume
 from kilt.runs.check import check
 from kilt.runs.disk_plan import DiskPlan
 from kilt.runs.folder import SUBGAMES, RunFolder
-from kilt.runs.run import new_run, open_run
+from kilt.runs.run import open_run
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.cfr import SELF_PLAY, Cfr

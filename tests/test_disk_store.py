@@ -15,10 +15,10 @@ from kilt.artifact import RECORD, RUN
 from kilt.engines import LocalEngine
 from kilt.errors import KiltError, RunError
 from kilt.runs.budget import Budget
-from kilt.runs.build import resume
+from kilt.runs.build import new_run, resume
 from kilt.runs.check import check
 from kilt.runs.folder import SUBGAMES, RunFolder
-from kilt.runs.run import new_run, open_run
+from kilt.runs.run import open_run
 from kilt.solve.cfr import SELF_PLAY, Cfr
 from kilt.solve.tables.disk import DiskTables
 from kilt.solve.tables.disk_store import COMING, SubgameStore

@@ -27,7 +27,7 @@ from kilt.play.match import play_match
 from kilt.players.profile import StrategyRef
 from kilt.runs.answers import solve_answer
 from kilt.runs.budget import Budget
-from kilt.runs.run import new_run
+from kilt.runs.build import new_run
 from kilt.solve.counter import Against
 from kilt.strategy.model import OpponentModel
 from loaders import Rooted, baseline, here_only

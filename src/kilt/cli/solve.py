@@ -181,8 +181,8 @@ def _whole(
     from kilt.engines import engine_named
     from kilt.errors import RunError
     from kilt.games.tilt import tilt_of
+    from kilt.runs.build import new_run
     from kilt.runs.folder import RunFolder, room_for
-    from kilt.runs.run import new_run
     from kilt.solve.tables.disk_strategy import DiskProblem
 
     begun = RunFolder.open(resume) if resume else None
@@ -272,8 +272,8 @@ def with_overrides(config: Config, *, solver: dict[str, Any], engine: dict[str, 
 
 def configured(said: Config, folder: Path, budget: Budget | None, *, going_on: bool, device: str | None = None) -> Run:
     """A run of a configuration, new or to go on with; what is built and what it takes is said meanwhile."""
+    from kilt.runs.build import configured_run
     from kilt.runs.plan import resolve
-    from kilt.runs.run import configured_run
     from kilt.solve.distributed.solver import Distributed
 
     with waiting("counting …"):

@@ -8,20 +8,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from kilt import artifact
-from kilt.config import Config, read_config
+from kilt.config import DEFAULT_ALGORITHM, Config, EngineConfig, read_config
 from kilt.cost import Cost
+from kilt.engines import Engine
 from kilt.errors import RunError
+from kilt.games.game import Game
 from kilt.runs.budget import Budget
 from kilt.runs.folder import CONFIG, RunFolder
 from kilt.runs.plan import RunPlan, resolve
 from kilt.runs.run import Run
 from kilt.runs.spec import Spec, Tick, WholeSpec
+from kilt.solve.registry import Algorithm
+from kilt.solve.variants import Variant
 
 
 def _silent(*_: object) -> None:
@@ -108,3 +112,37 @@ def resume(
 ) -> Run:
     """Resume the run in a folder, on the device where it began unless another one is given."""
     return build(spec_in(folder, threads, device), folder, resumes=True, budget=budget, tick=tick)
+
+
+def new_run(
+    game: str | Game,
+    algorithm: str | Variant | Algorithm = DEFAULT_ALGORITHM,
+    *,
+    begun: RunFolder | None = None,
+    folder: Path | None = None,
+    budget: Budget | None = None,
+    device: str | None = None,
+    tilt: Sequence[float] = (),
+    engine: Engine | None = None,
+    workers: int = 1,
+    **others: Any,
+) -> Run:
+    """`build` of a game as it is, as the commands of this commit call it."""
+    said = WholeSpec.begun(begun) if begun else WholeSpec(game)
+    spec = replace(
+        said,
+        game=game,
+        algorithm=algorithm,
+        form=said.form if said.algorithm == algorithm else None,
+        device=device or said.device,
+        tilt=tuple(tilt) or said.tilt,
+        place=engine,
+        engine=EngineConfig(blades=workers) if engine else EngineConfig(),
+        **others,
+    )
+    return build(spec, begun.path if begun else folder, resumes=begun is not None, budget=budget)
+
+
+def configured_run(plan: RunPlan, folder: Path, *, going_on: bool = False, **others: Any) -> Run:
+    """`build` of an abstract game, as the commands of this commit call it."""
+    return build(plan, folder, resumes=going_on, **others)

@@ -13,7 +13,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,8 +22,7 @@ from typing import Any
 
 from kilt import artifact
 from kilt.arrays import Array
-from kilt.config import DEFAULT_ALGORITHM, Config, read_config
-from kilt.engines import Engine
+from kilt.config import Config, read_config
 from kilt.errors import GameError, RunError
 from kilt.evaluate.judge import Judge, judge_of
 from kilt.games import load_game
@@ -34,7 +33,7 @@ from kilt.runs.budget import Budget, Step
 from kilt.runs.figures import RunFigures
 from kilt.runs.folder import CONFIG, RunFolder, RunIdentity, room_for
 from kilt.runs.loop import run as run_solver
-from kilt.runs.plan import RunPlan, resolve
+from kilt.runs.plan import resolve
 from kilt.runs.solved import agent_in, strategy_in
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.forms import OPENSPIEL, load_problem, stored_form
@@ -46,9 +45,7 @@ from kilt.solve.problem import (
     Problem,
     big_blind_of,
 )
-from kilt.solve.registry import Algorithm
 from kilt.solve.solver import Solver, scheduled, with_workers
-from kilt.solve.variants import Variant
 from kilt.strategy.blueprint import STRATEGY, card_folders
 from kilt.strategy.naming import solved_name
 from kilt.strategy.table import Strategy
@@ -236,46 +233,6 @@ class Run(RunFigures):
         """Let go of the workers of a solver, when the context ends."""
         workers = with_workers(self.solver)
         return closing(workers) if workers else nullcontext()
-
-
-def new_run(
-    game: str | Game,
-    algorithm: str | Variant | Algorithm = DEFAULT_ALGORITHM,
-    *,
-    begun: RunFolder | None = None,
-    folder: Path | None = None,
-    budget: Budget | None = None,
-    device: str | None = None,
-    tilt: Sequence[float] = (),
-    engine: Engine | None = None,
-    workers: int = 1,
-    **others: Any,
-) -> Run:
-    """`build` of a game as it is, as the commands of this commit call it."""
-    from kilt.config import EngineConfig
-    from kilt.runs.build import build
-    from kilt.runs.spec import WholeSpec
-
-    said = WholeSpec.begun(begun) if begun else WholeSpec(game)
-    spec = replace(
-        said,
-        game=game,
-        algorithm=algorithm,
-        form=said.form if said.algorithm == algorithm else None,
-        device=device or said.device,
-        tilt=tuple(tilt) or said.tilt,
-        place=engine,
-        engine=EngineConfig(blades=workers) if engine else EngineConfig(),
-        **others,
-    )
-    return build(spec, begun.path if begun else folder, resumes=begun is not None, budget=budget)
-
-
-def configured_run(plan: RunPlan, folder: Path, *, going_on: bool = False, **others: Any) -> Run:
-    """`build` of an abstract game, as the commands of this commit call it."""
-    from kilt.runs.build import build
-
-    return build(plan, folder, resumes=going_on, **others)
 
 
 @dataclass(frozen=True)
