@@ -30,10 +30,10 @@ def test_more_time_and_memory_give_a_larger_agent(tmp_path):
 
     (low, short), (high, long) = chosen(0.0003), chosen(1.0)
     assert low < high
-    assert sum(short.estimate.size.infosets) < sum(long.estimate.size.infosets)
+    assert sum(short.plan.size.infosets) < sum(long.plan.size.infosets)
     assert long.visits >= VISITS
     assert long.plan.config.solver.minutes == pytest.approx(long.seconds / 60)
-    assert long.seconds + long.estimate.cards.seconds == pytest.approx(3600)
+    assert long.seconds + long.cost.seconds == pytest.approx(3600)
     tight = chosen(1.0, memory=short.memory + 1)[1]
     assert tight.memory <= short.memory + 1
 

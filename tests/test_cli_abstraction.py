@@ -62,7 +62,7 @@ def test_build_says_what_it_made(built, cache):
 def test_it_says_first_what_it_takes(game, tmp_path):
     result = kilt("abstraction", "build", NAME, "--game", game, "--out", tmp_path / "run")
     assert "of memory" in result.stderr
-    assert "on disk in" in result.stderr
+    assert "the disk is that of" in result.stderr
     assert "look at it with: kilt abstraction show" in result.stderr
 
 

@@ -4,8 +4,11 @@ Whatever estimates returns a `Cost`; costs add up, and `Cost.require` is the one
 machine.
 
 >>> cards = Cost(memory=3 * 10**9, disk=10**8, seconds=83.0, what="building the cards", remedy="use fewer buckets")
->>> print(cards.then(Cost(memory=10**9, disk=2 * 10**6, iteration=0.021)))
-3.2 GB of memory, 102 MB on disk, about 1:23 min to build, about 21 ms an iteration
+>>> whole = cards.named("cards").then(Cost(memory=10**9, disk=2 * 10**6).named("solving"))
+>>> print(whole)
+1.2 GB of memory, 2 MB on disk; cards: 3.2 GB of memory, 100 MB on disk, about 1:23 min to build
+>>> whole.memory, whole.disk, whole.seconds
+(3000000000, 102000000, 83.0)
 """
 
 from __future__ import annotations
@@ -177,6 +180,9 @@ class Cost:
         return {name: value for name, value in numbers.items() if value is not None}
 
     def __str__(self) -> str:
+        if len(self.parts) > 1 and not self.what:
+            *before, (_, last) = self.parts
+            return "; ".join([str(last), *(f"{name}: {part}" for name, part in before)])
         sizes = {
             f"{in_bytes(self.resident)} of memory": True,
             f"{in_bytes(self.device)} of the GPU": self.device,
