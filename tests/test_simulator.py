@@ -305,7 +305,7 @@ def test_classes_that_there_is_no_room_for_cost_as_much_as_the_others(config, mo
     sane(found)
     assert np.array_equal(found.work[:, 0], found.work[:, 2])
     monkeypatch.setattr("kilt.machine.available_memory", lambda: 100.0)
-    with pytest.raises(RunError, match="measuring .* classes of boards together takes"):
+    with pytest.raises(RunError, match=r"measuring .* classes of boards together takes"):
         measure_costs(game_of(read_config(config)), seconds=0.05)
 
 
