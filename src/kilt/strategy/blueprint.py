@@ -1,9 +1,10 @@
-"""A blueprint: the strategy of an abstract game on disk, with everything that is needed to play it.
+"""Load, save and query blueprints: strategies of abstract games, stored with all that an agent needs to play them.
 
-Probabilities are integers of one or two bytes, one for each slot of the abstract game, mapped from their file: a
-strategy of many gigabytes opens at once, and entries that are never used are never read. The betting tree is in the
-same folder. The manifest names the folder of the card abstraction; `export` copies it next to the strategy, so that the
-folder can be moved. A small blueprint can be packed into one file, like the agents that ship with kilt.
+A probability is stored as an integer of one or two bytes, for each action of each information set of the abstract
+game. The table is mapped from its file: a strategy of many gigabytes opens at once, and only the entries that are used
+are read. The folder also has the betting tree. The manifest names the folder of the card abstraction; `export` copies
+it next to the strategy, so that the folder can be moved. A small blueprint can be packed into one file, like the agents
+that ship with kilt.
 """
 
 from __future__ import annotations
@@ -49,13 +50,13 @@ startme.sh HOST PORT plays for a dealer of the Annual Computer Poker Competition
 {contents} `kilt play .` plays against it.
 """
 WITH_CARDS, ALONE = "strategy has its probabilities, cards its buckets of hands.", "strategy has its probabilities."
-REMEMBERED = 4096  # cached buckets of hands
-KEPT_ROWS = 256  # cached buckets of all hands on a board
+REMEMBERED = 4096  # maximum number of single hands whose bucket is cached
+KEPT_ROWS = 256  # maximum number of boards whose buckets of all hands are cached
 
 
 @dataclass(frozen=True)
 class Blueprint:
-    """The strategy of an abstract game, with its game, buckets and betting tree.
+    """A strategy for an abstract game, together with the real game, the card abstraction and the betting tree.
 
     Attributes
     ----------
@@ -95,27 +96,27 @@ class Blueprint:
 
     @classmethod
     def of(cls, abstract: AbstractGame, shares: Array, **figures: Any) -> Blueprint:
-        """Create a blueprint from a table over the slots of an abstract game: see `shares`."""
+        """Create a blueprint for an abstract game from the weight of each action at each information set."""
         said = abstract.game.real, abstract.actions, abstract.cards, abstract.fingerprint
         return cls(*said, abstract.betting.nodes, abstract.betting.level, abstract.first, shares, figures)
 
     @cached_property
     def limit(self) -> bool:
-        """Whether the game is a limit game, with one raise size."""
+        """Whether the game has fixed-limit betting, in which all raises of a round have the same size."""
         return self.game.rules.betting == "limit"
 
     @cached_property
     def acted(self) -> BoolArray:
-        """Whether the player who acts at a node has acted before in the hand, [node]."""
+        """For each node of the betting tree, whether the player to act has already acted in the hand."""
         return acted_before(self.nodes)
 
     def labels(self, node: int) -> list[str]:
-        """The actions of a decision, in ACPC notation."""
+        """Return the actions at a decision node in ACPC notation, such as ``f``, ``c`` and ``r200``."""
         child, count = int(self.nodes.first_child[node]), int(self.nodes.children[node])
         return [label_of(level, limit=self.limit) for level in self.level[child : child + count].tolist()]
 
     def position(self, node: int) -> Betting:
-        """The position at a node of the betting tree, in the real game."""
+        """Return the position in the real game that corresponds to a node of the betting tree."""
         actions = []
         while node > 0:
             parent = int(self.nodes.parent[node])
@@ -125,15 +126,21 @@ class Blueprint:
         return self.game.replay("".join(reversed(actions)))
 
     def faces_bet(self, node: int | IntArray) -> Any:
-        """Whether the player at a decision, or at each of an array of them, faces a bet: action 0 is then a fold."""
+        """Return whether the player to act at a decision node faces a bet, for one node or an array of nodes.
+
+        If so, the first action is a fold.
+        """
         return call_place(self.nodes, self.level, node)
 
     def after_call(self, node: int) -> int:
-        """Return the node after the call at a decision."""
+        """Return the index of the node that a check or call at a decision node leads to."""
         return int(self.nodes.first_child[node]) + int(call_place(self.nodes, self.level, node))
 
     def row(self, node: int, bucket: int) -> list[float]:
-        """Probabilities of the actions of a bucket at a decision; all 0 if the solver never visited it."""
+        """Return the probability of each action of a bucket at a decision node.
+
+        All are 0 if the solver never visited the information set.
+        """
         count = int(self.nodes.children[node])
         first = int(self.first[node]) + bucket * count
         shares: list[int] = self.shares[first : first + count].tolist()
@@ -141,9 +148,9 @@ class Blueprint:
         return [share / whole for share in shares] if whole else [0.0] * count
 
     def bucket(self, player: int, r: int, hand: str | Sequence[int], board: str | Sequence[int]) -> int:
-        """Return the bucket of a player's hand in round `r`. Cards are text such as ``"AsKh"``, or numbers.
+        """Return the number of the bucket that a player's hand belongs to on a board of round `r`.
 
-        Results are cached, since players act more than once.
+        Cards are text such as ``"AsKh"``, or numbers. Results are cached, since players act more than once.
         """
         if isinstance(hand, str) or isinstance(board, str):
             deck, rules = self.game.deck, self.game.rules
@@ -161,15 +168,18 @@ class Blueprint:
         return known
 
     def hand_buckets(self, player: int, r: int, board: tuple[int, ...]) -> IntArray:
-        """Return the bucket of each of a player's hands in round `r`; cached.
+        """Return the bucket numbers of all possible hands of a player on a board of round `r`.
 
-        Entries of hands that share a card with the board are undefined.
+        Entries of hands that share a card with the board are undefined. Results are cached.
         """
         row = self._rows.get((self._viewer(player), board))
         return row if row is not None else self.hand_buckets_on(player, r, [board])[0]
 
     def hand_buckets_on(self, player: int, r: int, boards: Sequence[tuple[int, ...]]) -> list[IntArray]:
-        """Return the `hand_buckets` of each of many boards. Boards that are not cached are looked up together."""
+        """Return what `hand_buckets` returns for each of several boards of round `r`.
+
+        Boards that are not cached are looked up together.
+        """
         viewer = self._viewer(player)
         rows = [self._rows.get((viewer, board)) for board in boards]
         if new := [number for number, row in enumerate(rows) if row is None]:
@@ -181,15 +191,16 @@ class Blueprint:
         return [row for row in rows if row is not None]
 
     def _viewer(self, player: int) -> int:
-        """Return the first player who sees the same buckets as `player`."""
+        """Return the first player who has the same card abstraction as `player`."""
         first, second = self.cards.each
         return player if first is not second else 0
 
     def save(self, path: Path, *cards: Path, fill: Callable[[Array], None] | None = None) -> None:
-        """Write to a folder, with the paths of the card abstraction, or of each player's.
+        """Write the blueprint to a folder, with the paths of its card abstractions.
 
-        With `fill`, only the type of `shares` is used: `fill` writes the probabilities of all slots to the table that
-        it receives, which is mapped from the file.
+        `cards` are the folders of the card abstraction that both players share, or of one for each player. With `fill`,
+        only the data type of `shares` is used: the function `fill` receives an empty table, mapped from its file, and
+        writes the probabilities of all slots to it.
         """
         parameters = self._said() | {"cards": [os.path.relpath(folder, path) for folder in cards]}
         inputs = {"game": self.fingerprint, "cards": self.cards.fingerprint}
@@ -205,7 +216,7 @@ class Blueprint:
             new.figures.update(self.figures)
 
     def pack(self, file: Path) -> None:
-        """Write everything that is needed to play, buckets included, to one compressed file, which `load` reads.
+        """Write the blueprint and its buckets to one compressed file, which `load` can read.
 
         Raises ArtifactError if the players have different card abstractions.
         """
@@ -216,12 +227,12 @@ class Blueprint:
         archive.write(file, PACKED, self._arrays() | tables, said)
 
     def _arrays(self) -> dict[str, Array]:
-        """The betting tree and the probabilities, by their names on disk."""
+        """Return the arrays of the betting tree and of the strategy, by their names on disk."""
         arrays: dict[str, Array] = {name: getattr(self.nodes, name) for name in BettingNodes._fields}
         return arrays | {"level": self.level, "first": self.first, "shares": self.shares}
 
     def _said(self) -> dict[str, Any]:
-        """The game and the menu of bets as JSON data."""
+        """Return the game and the menu of bet sizes as JSON data."""
         return {
             "game": str(self.game.rules),
             "name": self.game.name,
@@ -239,7 +250,7 @@ class Blueprint:
         fingerprint: str,
         figures: dict[str, Any],
     ) -> Blueprint:
-        """Build from file contents; `artifact.understood` converts errors."""
+        """Create a blueprint from the contents of its files, inside `artifact.understood`, which converts errors."""
         blueprint = cls(
             Holdem(GameDef.parse(said["game"], source=str(path)), said["name"]),
             _menu(said),
@@ -256,7 +267,7 @@ class Blueprint:
 
     @classmethod
     def _unpacked(cls, file: Path) -> Blueprint:
-        """Read a file that `pack` wrote."""
+        """Load a blueprint from a file that `pack` wrote."""
         arrays, said = archive.read(file, PACKED)
         with artifact.understood(file, "replace it by an intact copy"):
             cards = CardAbstraction.unpacked(arrays, said["cards"], file)
@@ -264,7 +275,7 @@ class Blueprint:
 
     @classmethod
     def load(cls, path: str | Path, *, check: bool = False) -> Blueprint:
-        """Open a blueprint; its table is mapped from disk, so that a large one opens at once.
+        """Load a blueprint; its probabilities are mapped from disk, so even a large one opens at once.
 
         Parameters
         ----------
@@ -311,7 +322,7 @@ class Blueprint:
             return cls._of(path, arrays, said, cards, found.inputs["game"], found.figures)
 
     def _require_sound(self) -> None:
-        """Raise ValueError if arrays from a file do not fit each other, so that every index is in bounds later."""
+        """Raise ValueError if the arrays of a file do not fit together, so that later indices are in bounds."""
         rules, nodes = self.game.rules, self.nodes
         require_tree(nodes, rules.rounds)
         numbers = np.array([cards.numbers for cards in self.cards.each])
@@ -327,18 +338,21 @@ class Blueprint:
 
 
 def located(path: str | Path) -> Path:
-    """Return the path of a blueprint: the name of a shipped agent means that agent, unless such a path exists."""
+    """Return the path of a blueprint, given a path or the name of an agent that ships with kilt.
+
+    If a path with that name exists, the path is returned.
+    """
     path = Path(path)
     return SHIPPED.get(str(path), path) if not path.exists() else path
 
 
 def card_folders(run: Path, number: int) -> list[Path]:
-    """Return the folder of a run's card abstraction, or one per player if `number` is 2."""
+    """Return the folder of a run's card abstraction as a list, or one folder for each player if `number` is 2."""
     return [run / CARDS] if number == 1 else [run / CARDS / str(player + 1) for player in range(number)]
 
 
 def _card_folders(path: Path, said: Mapping[str, Any]) -> list[Path]:
-    """Return the folder of a strategy's card abstraction, or one per player, from its manifest."""
+    """Return the folders of a strategy's card abstractions, shared or one for each player, from its manifest."""
     # the first releases wrote a single path
     folders = [said["cards"]] if isinstance(said["cards"], str) else said["cards"]
     if len(folders) not in (1, 2):
@@ -347,10 +361,10 @@ def _card_folders(path: Path, said: Mapping[str, Any]) -> list[Path]:
 
 
 def export(run: Path, out: Path) -> None:
-    """Copy the strategy of a run and its card abstraction to a folder, with a script that starts the agent.
+    """Copy a run's strategy and card abstraction to a new folder, with a script that starts the agent.
 
-    The competition's validator requires the script and a README. An unabstracted strategy needs no cards: its files are
-    copied.
+    The competition's validator requires the script and a README. An unabstracted strategy has no card abstraction; its
+    files are copied unchanged.
 
     Raises ArtifactError if the folder exists.
     """
@@ -387,7 +401,7 @@ def export(run: Path, out: Path) -> None:
 
 
 def _menu(said: Mapping[str, Any]) -> ActionAbstraction | None:
-    """Return the menu of bets that `Blueprint._said` wrote; earlier versions have no `of_chips_left`."""
+    """Return the menu of bet sizes that `Blueprint._said` wrote; earlier versions have no `of_chips_left`."""
     if said["actions"] is None:
         return None
     kind = ActionsByChipsLeft if said.get("of_chips_left") else ActionAbstraction

@@ -1,4 +1,4 @@
-"""Poker agents that ignore their cards [Johanson16 table 2.1]. The table `AGENTS` defines them.
+"""Define poker agents that ignore their cards, such as ``always-call`` [Johanson16 table 2.1].
 
 >>> chances("call-or-raise", ("f", "c", "r")).tolist()
 [0.0, 0.5, 0.5]
@@ -6,7 +6,7 @@
 [0.0, 1.0]
 >>> from kilt.games import load_game
 >>> leduc = VectorGame(load_game("leduc"))
->>> leduc.exploitability(public_table(leduc, "always-fold"))  # it folds to a bet of any hand, and loses the ante
+>>> leduc.exploitability(public_table(leduc, "always-fold"))  # an opponent bets every hand and wins the ante
 1.0
 """
 
@@ -22,7 +22,8 @@ from kilt.tree.flat import FlatTree
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import Table
 
-# The habits of an agent, each followed equally often. A habit is a list of actions: the first legal one is taken.
+# An agent's habits, each followed with the same probability. A habit is a string of actions; the agent takes the first
+# of them that is legal.
 AGENTS: dict[str, tuple[str, ...]] = {
     "always-fold": (FOLD + CALL,),
     "always-call": (CALL,),
@@ -32,14 +33,19 @@ AGENTS: dict[str, tuple[str, ...]] = {
 
 
 def habits_of(agent: str) -> tuple[str, ...]:
-    """Return the habits of an agent by its name; raise GameError if the name is unknown."""
+    """Return the habits of a named agent: strings of actions, of which the agent takes the first legal one.
+
+    Raises GameError if the name is unknown.
+    """
     if agent not in AGENTS:
         raise GameError(f"unknown agent {agent!r}: use one of {', '.join(AGENTS)}")
     return AGENTS[agent]
 
 
 def chances(agent: str, actions: tuple[str, ...]) -> FloatArray:
-    """Probability of each of the legal `actions`, for an agent; in no-limit games its raises are minimum raises.
+    """Return the probability with which a named agent takes each of the legal `actions`.
+
+    In no-limit games, the agent's raises are minimum raises.
 
     >>> chances("always-raise", ("f", "c", "r200", "r201")).tolist()
     [0.0, 0.0, 1.0, 0.0]
@@ -55,17 +61,20 @@ def chances(agent: str, actions: tuple[str, ...]) -> FloatArray:
 
 
 def raises(agent: str) -> bool:
-    """Whether an agent ever raises."""
+    """Return whether a named agent ever raises."""
     return any(RAISE in habit for habit in habits_of(agent))
 
 
 def flat_table(tree: FlatTree, agent: str) -> FloatArray:
-    """Strategy of an agent on a flat tree: probabilities, [slot]."""
+    """Return a named agent's strategy for a flat tree: a probability for each action of each information set."""
     return np.concatenate([chances(agent, actions) for actions in tree.actions])
 
 
 def public_table(game: VectorGame, agent: str, dtype: npt.DTypeLike = np.float64) -> Table:
-    """Strategy of an agent on a public tree, [(board, row), hand], in the layout of `VectorGame.table`."""
+    """Return a named agent's strategy for a public tree, as a table in the layout of `VectorGame.table`.
+
+    The shape is (board, row) × hand.
+    """
     if not isinstance(game.game.start(), Betting):
         raise GameError(f"{agent} plays poker, but {game.game.name} has no bets")
     start, table = game.tree.table_start, game.table(dtype)

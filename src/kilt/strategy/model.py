@@ -1,9 +1,9 @@
-"""Opponent models: how often a player took each action at each information set [Johanson16 §6.3.3].
+"""Model opponents by counting how often a player took each action at each information set [Johanson16 §6.3.3].
 
 A model is a table of counts in the layout of a strategy of the same game: over slots for flat trees and abstract games,
-over (board, row) × hand for public trees. Its policy is the frequency of actions; at information sets without
-observations, it calls. The confidence in a model is a function of the number of observations of an information set,
-`seen`.
+over (board, row) × hand for public trees. Its policy takes each action as often as the player did, and calls at
+information sets without observations. Confidence in the model depends on `seen`, the number of observations of each
+information set.
 
 >>> from kilt.games import load_game
 >>> from kilt.tree.flat import flat_tree
@@ -43,9 +43,10 @@ NO_CALL = -1  # in place of the index of the call, if there is no call
 
 
 class DecisionLayout(NamedTuple):
-    """The information sets of a strategy table in order: each takes the next `actions` entries of its first axis.
+    """The layout of a strategy table: the number of actions, round and player of each information set.
 
-    In tables over (board, row) × hand, an entry here is a decision on a board, which all hands share.
+    The information sets are in the order of the table: each takes the next `actions` entries of its first axis. In
+    tables over (board, row) × hand, an entry here is a decision on a board, which all hands share.
     """
 
     actions: npt.NDArray[np.int32]  # number of actions
@@ -55,19 +56,19 @@ class DecisionLayout(NamedTuple):
 
     @property
     def start(self) -> IntArray:
-        """First entry of each information set, and the total number of entries at the end."""
+        """Index of the first table entry of each information set, followed by the total number of entries."""
         return np.concatenate([[0], np.cumsum(self.actions, dtype=np.int64)])
 
     @classmethod
     def of_tree(cls, tree: FlatTree) -> DecisionLayout:
-        """Return the layout of tables over the slots of a flat tree."""
+        """Return the layout of strategy tables for a flat tree: an entry for each action of each information set."""
         calls = [labels.index(CALL) if CALL in labels else NO_CALL for labels in tree.actions]
         rounds = [name.rpartition("|")[2].count(REVEAL) for name in tree.infosets]
         return cls._of([len(labels) for labels in tree.actions], calls, rounds, tree.nodes.infoset_player)
 
     @classmethod
     def of_abstract(cls, game: SlotLayout) -> DecisionLayout:
-        """Return the layout of tables over the slots of an abstract game."""
+        """Return the layout of strategy tables for an abstract game: an entry for each action of each bucket."""
         betting = game.betting
         nodes, buckets = betting.nodes, game.buckets_at
         calls = call_places(nodes, betting.level)
@@ -75,7 +76,7 @@ class DecisionLayout(NamedTuple):
 
     @classmethod
     def of_vectors(cls, game: VectorGame) -> DecisionLayout:
-        """Return the layout of tables over (board, row) × hand."""
+        """Return the layout of strategy tables for a public tree: a row for each action, a column for each hand."""
         found: list[list[tuple[int, int, int, int, int]]] = [[] for _ in game.tree.rows]
         for r, row, position in game.decisions():
             labels = on_menu(position, game.menu)
@@ -92,7 +93,7 @@ class DecisionLayout(NamedTuple):
 
 
 class RoundSeen(NamedTuple):
-    """Coverage of one round by a model, for the information sets of both seats."""
+    """Counts of the information sets of one betting round, and of those that a model has observed, for both seats."""
 
     infosets: int
     seen: int  # information sets with at least one observation
@@ -100,13 +101,13 @@ class RoundSeen(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Share of the information sets with at least one observation."""
+        """Share of the information sets with at least one observation, from 0 to 1."""
         return self.seen / self.infosets if self.infosets else 0.0
 
 
 @dataclass(frozen=True)
 class OpponentModel:
-    """Counts of a player's actions, in the layout of a strategy of a game.
+    """An opponent model: how often a player took each action at each information set of a game.
 
     Attributes
     ----------
@@ -142,34 +143,41 @@ class OpponentModel:
 
     @classmethod
     def of_tree(cls, tree: FlatTree, player: str, counts: FloatArray, **figures: Any) -> OpponentModel:
-        """Create a model from counts [slot] for a flat tree."""
+        """Create a model for a flat tree from the number of times that the player took each action."""
         return cls(tree.name, tree_fingerprint(tree), player, DecisionLayout.of_tree(tree), counts, figures)
 
     @classmethod
     def of_abstract(cls, game: AbstractGame, player: str, counts: FloatArray, **figures: Any) -> OpponentModel:
-        """Create a model from counts [slot] for an abstract game."""
+        """Create a model for an abstract game from the number of times that the player took each action."""
         return cls(game.game.name, game.fingerprint, player, DecisionLayout.of_abstract(game), counts, figures)
 
     @classmethod
     def of_vectors(cls, game: VectorGame, player: str, counts: FloatArray, **figures: Any) -> OpponentModel:
-        """Create a model from counts [(board, row), hand] for a public tree."""
+        """Create a model for a public tree from the number of times that the player took each action.
+
+        The counts are a table with the shape (board, row) × hand.
+        """
         fingerprint = game_fingerprint(game.game, game.menu)
         return cls(game.game.name, fingerprint, player, DecisionLayout.of_vectors(game), counts, figures)
 
     @property
     def seen(self) -> FloatArray:
-        """Number of observations, [information set] or [decision, hand]: n(I) of [Johanson16 §6.5.2]."""
+        """Number of observations of each information set: n(I) of [Johanson16 §6.5.2].
+
+        The shape is (information sets,), or (decisions, hands) for public trees.
+        """
         observed: FloatArray = np.add.reduceat(self.counts, self.layout.start[:-1], axis=0)
         return observed
 
     def spread(self, values: Array) -> Array:
-        """Repeat values per information set, in the order of `seen`, for each action of a table."""
+        """Repeat one value per information set for each of its actions, so that the result fits a strategy table."""
         return np.repeat(values, self.layout.actions, axis=0)
 
     def policy(self) -> FloatArray:
-        """Frequency of each action, as a strategy table; a certain call at information sets without observations.
+        """Return a strategy that takes each action as often as the observed player did.
 
-        In games without calls, such information sets have a uniform distribution.
+        At information sets without observations it always calls, or takes each action with the same probability in
+        games without calls.
         """
         layout, seen = self.layout, self.seen
         times = self.spread(seen)
@@ -181,7 +189,7 @@ class OpponentModel:
         return shares + self.spread((alike * never.T).T)
 
     def rounds(self) -> list[RoundSeen]:
-        """Return the number of observed information sets and of observations, for each round."""
+        """Return the number of observed information sets and the number of observations of each betting round."""
         seen, found = self.seen, []
         for r in range(int(self.layout.round.max(initial=-1)) + 1):
             there = seen[self.layout.round == r]
@@ -189,7 +197,7 @@ class OpponentModel:
         return found
 
     def on(self, game: str, fingerprint: str, shape: Sequence[int]) -> FloatArray:
-        """Return the counts as a table of a game; raise GameError if the model does not belong to the game."""
+        """Return the table of counts; raise GameError if the model was not made for the given game."""
         if self.fingerprint != fingerprint or self.counts.shape != tuple(shape):
             raise GameError(
                 f"the model of {self.player} is for {self.game} with fingerprint {self.fingerprint} and a table of "
@@ -206,7 +214,7 @@ class OpponentModel:
 
     @classmethod
     def load(cls, path: str | Path, *, check: bool = False) -> OpponentModel:
-        """Open a model that `save` wrote; its arrays are mapped from disk.
+        """Load a model from a folder that `save` wrote; its arrays are mapped from disk.
 
         Parameters
         ----------

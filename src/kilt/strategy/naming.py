@@ -1,7 +1,7 @@
-"""Names of strategies in commands and pages, so that every figure states the strategy that it belongs to.
+"""Name the strategies of a run, so that every figure in commands and pages states which strategy it is about.
 
-A run has up to two strategies: the one that its solver found, and that strategy after the post-processing with which
-its agent plays. A best response can win several times as much from one as from the other.
+A run has up to two strategies: the one that its solver found, and the one that its agent plays, after post-processing.
+A best response can win several times as much from one as from the other.
 
 >>> strategy_name(rule_named("new-0.2"), {"algorithm": "external"})
 'as played: new-0.2'
@@ -23,15 +23,21 @@ AS_PLAYED = "as played"
 
 
 def solved_name(figures: Mapping[str, Any]) -> str:
-    """Name of the strategy that a solver found, from its figures: the average of its iterations, or the last one."""
+    """Return the name of the strategy that a solver found, such as ``average strategy``, from its figures.
+
+    Most algorithms return the average of their iterations; others return the last iterate or an exact solution.
+    """
     return WITHOUT_AVERAGE.get(str(figures.get("algorithm")), AVERAGE)
 
 
 def strategy_name(rule: Rule, figures: Mapping[str, Any], how: str = AS_PLAYED) -> str:
-    """Name of the strategy that a solver found, after a post-processing rule; `how` precedes the rule's name."""
+    """Return the name of a solver's strategy after a post-processing rule, such as ``as played: new-0.2``.
+
+    `how` comes before the name of the rule. A rule that changes nothing is left out of the name.
+    """
     return solved_name(figures) if rule.idle else f"{how}: {rule.name}"
 
 
 def played_rule(figures: Mapping[str, Any]) -> Rule:
-    """Return the post-processing rule in a run's configuration, from the figures of its strategy."""
+    """Return the post-processing rule that a run's configuration names, given the figures of its strategy."""
     return rule_named(str(figures.get("agent", {}).get("post", "none")))

@@ -1,6 +1,7 @@
-"""Conversion of strategies to and from open_spiel's tabular policies: {information state: [(action, probability), …]}.
+"""Convert strategies to and from the tabular policies of open_spiel.
 
-Functions of open_spiel accept such a dictionary or an object made from it: `pyspiel.nash_conv(game, policy)`,
+A tabular policy is a dictionary, {information state: [(action, probability), …]}. Functions of open_spiel accept such a
+dictionary or an object made from it: `pyspiel.nash_conv(game, policy)`,
 `pyspiel.TabularPolicy(policy)`. To convert a policy back, use `policy_table()` of a `pyspiel.TabularPolicy`, or
 `to_dict()` of a Python policy.
 
@@ -32,7 +33,7 @@ CLOSE = 1e-6  # tolerance of the sum of probabilities of an information state: t
 
 
 def to_openspiel(tree: FlatTree, strategy: FloatArray) -> dict[str, list[tuple[int, float]]]:
-    """Convert a strategy of a tree to a tabular policy of open_spiel.
+    """Convert a strategy for a flat tree to a tabular policy of open_spiel.
 
     Parameters
     ----------
@@ -61,7 +62,7 @@ def to_openspiel(tree: FlatTree, strategy: FloatArray) -> dict[str, list[tuple[i
 
 
 def from_openspiel(tree: FlatTree, policy: Mapping[str, Sequence[tuple[int, float]]]) -> FloatArray:
-    """Convert a tabular policy of open_spiel to a strategy of a tree.
+    """Convert a tabular policy of open_spiel to a strategy for a flat tree.
 
     Parameters
     ----------
@@ -99,5 +100,5 @@ def from_openspiel(tree: FlatTree, policy: Mapping[str, Sequence[tuple[int, floa
 
 
 def _spans(tree: FlatTree) -> list[tuple[int, int]]:
-    """First and last slot (exclusive) of each information set."""
+    """Return the first slot of each information set, and the slot after its last."""
     return list(pairwise(tree.nodes.infoset_start.tolist()))

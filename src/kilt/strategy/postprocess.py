@@ -1,14 +1,14 @@
-"""Post-processing: how an agent changes the probabilities of its strategy before it draws an action [Brown15 §4].
+"""Post-process a strategy: change the probabilities of actions before an agent draws one [Brown15 §4].
 
 A strategy that was solved in an abstraction overfits the abstraction, and a solver that was stopped leaves some
 probability on poor actions. A `Rule` removes such actions. Three methods are published; all are rows of one type:
 
 - thresholding drops actions that are less likely than a threshold;
 - purification plays the most likely action. It is a threshold of 1: if all actions fall below it, the most likely stay;
-- the new family first folds with certainty if folding is likely enough, then purifies among classes of actions
-  (fold, call and bet), so that bets count together however finely their sizes are divided, then inside the class.
+- the family ``new`` folds with certainty if folding is likely enough. Otherwise it chooses the most likely class of
+  actions (fold, call or bet), then the most likely action of that class. So all bet sizes count together.
 
-The example of section 4: most of the probability is on bets, but calling is the most likely single action.
+In the example of section 4, most of the probability is on bets, but calling is the most likely single action.
 
 >>> labels = ("f", "c", "r150", "r175", "r200", "r250", "r300", "r600", "r20000")
 >>> probabilities = (0.1, 0.25, 0.15, 0.15, 0.2, 0.15, 0, 0, 0)
@@ -17,7 +17,7 @@ The example of section 4: most of the probability is on bets, but calling is the
 >>> [label for label, p in zip(labels, apply(RULES["new-0.2"], labels, probabilities)) if p]
 ['r200']
 
-Any of them can make a strategy more exploitable (footnote 4).
+Any rule can make a strategy more exploitable (footnote 4).
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ AFTER_FIRST = "-after-first"
 
 
 def itself(label: str) -> str:
-    """Return the label: every action is a class of its own."""
+    """Return the label of an action unchanged, which makes every action a class of its own."""
     return label
 
 
 def kind(label: str) -> str:
-    """Return the class of an action: fold, call or bet, whatever its size."""
+    """Return the class of an action from its label: ``f`` for a fold, ``c`` for a call, ``r`` for any bet or raise."""
     return label[:1]
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A post-processing rule for the probabilities of one decision. Without arguments it changes nothing."""
+    """A post-processing rule for the action probabilities of one decision; the default rule changes nothing."""
 
     fold: float = 1.0  # fold with certainty if folding is more likely than this
     among: float = 0.0  # the threshold among classes of actions
@@ -69,12 +69,12 @@ class Rule:
 
     @property
     def idle(self) -> bool:
-        """Whether the rule changes nothing."""
+        """Whether the rule leaves all probabilities unchanged."""
         return self.fold == 1 and self.among == self.inside == 0
 
     @property
     def name(self) -> str:
-        """The name by which `rule_named` finds the rule; ``own`` if its classes are user-defined.
+        """The name by which `rule_named` finds the rule, or ``own`` if its classes of actions are user-defined.
 
         >>> Rule(among=PURIFY).name, Rule(0.2, PURIFY, PURIFY, kind, after_first=True).name
         ('purification', 'new-0.2-after-first')
@@ -94,7 +94,7 @@ class Rule:
 
     @property
     def numbers(self) -> RuleNumbers | None:
-        """The rule for kernels; None if its classes are user-defined."""
+        """The rule in the form that kernels take; None if its classes of actions are user-defined."""
         if self.classes not in (itself, kind):
             return None
         return RuleNumbers(float(self.fold), float(self.among), float(self.inside), self.classes is kind)
@@ -115,11 +115,13 @@ RULES: dict[str, Rule] = {  # the rows of [Brown15 table 2]
 
 
 def rule_named(name: str) -> Rule:
-    """Return a rule by its name: one of `RULES`, or of a family with other numbers.
+    """Return a post-processing rule by its name, such as ``purification`` or ``threshold-0.15``.
 
-    ``bets-F-A-I`` treats bets as one class: it folds with certainty above F, has the threshold A among fold, call and
-    bet, and I among bets. In ``each-F-A``, every action is a class. So ``new-T`` is ``bets-T-1-1``, and ``threshold-T``
-    is ``each-1-T``. The suffix ``-after-first`` leaves first actions unchanged.
+    A name is one of `RULES`, or that of a family with other numbers. ``bets-F-A-I`` treats all bets as one class: it
+    folds with certainty if the probability of folding is above F, applies the threshold A to fold, call and bet, and
+    the threshold I to the bets. ``each-F-A`` treats every action as a class. So ``new-T`` is ``bets-T-1-1``, and
+    ``threshold-T`` is ``each-1-T``. With the suffix ``-after-first``, a player's first action of a hand stays
+    unchanged.
 
     Raises PlayError if the name is unknown.
 
@@ -149,7 +151,7 @@ def rule_named(name: str) -> Rule:
 
 
 def apply(rule: Rule, labels: Sequence[str], probabilities: Iterable[float], *, first: bool = False) -> list[float]:
-    """Apply a post-processing rule to the probabilities of a decision [Brown15 §4].
+    """Apply a post-processing rule to the action probabilities of one decision [Brown15 §4].
 
     Equally likely actions stay equally likely, in purification too: ties are broken when an action is drawn.
 
@@ -202,7 +204,9 @@ def apply(rule: Rule, labels: Sequence[str], probabilities: Iterable[float], *, 
 
 
 def apply_rows(rule: Rule, labels: Sequence[str], rows: FloatArray, *, first: bool = False) -> FloatArray:
-    """Apply `apply` to each row of a table [row, action], with identical digits; rows of zeros become nan.
+    """Apply a post-processing rule to each row of a table of action probabilities, with the same digits as `apply`.
+
+    The shape is (rows, actions). Rows of zeros become nan.
 
     >>> apply_rows(rule_named("new-0.2"), ("f", "c", "r"), np.array([[0.1, 0.45, 0.45], [0.25, 0.75, 0]])).tolist()
     [[0.0, 0.5, 0.5], [1.0, 0.0, 0.0]]
@@ -224,13 +228,13 @@ def apply_rows(rule: Rule, labels: Sequence[str], rows: FloatArray, *, first: bo
 
 
 def _total_of_rows(rows: FloatArray) -> FloatArray:
-    """`_total` of each row, [row, 1]."""
+    """Return the sum of each row as a column, added from left to right as in `_total`."""
     total: FloatArray = reduce(add, rows.T, np.zeros(len(rows)))[:, None]
     return total
 
 
 def _keep_rows(rows: FloatArray, threshold: float | FloatArray) -> FloatArray:
-    """`_keep` of each row, [row, action]."""
+    """Apply `_keep` to each row of a table of action probabilities."""
     kept = np.where(rows >= np.minimum(threshold, rows.max(axis=1, keepdims=True)), rows, 0.0)
     scaled: FloatArray = kept / _total_of_rows(kept)
     return scaled
@@ -238,7 +242,7 @@ def _keep_rows(rows: FloatArray, threshold: float | FloatArray) -> FloatArray:
 
 @lru_cache(maxsize=1024)
 def _members(classes: Callable[[str], str], labels: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
-    """Indices of the actions in each class."""
+    """Return the indices of the actions in each class."""
     members: dict[str, list[int]] = {}
     for place, label in enumerate(labels):
         members.setdefault(classes(label), []).append(place)
@@ -246,12 +250,18 @@ def _members(classes: Callable[[str], str], labels: tuple[str, ...]) -> tuple[tu
 
 
 def _total(row: Iterable[float]) -> float:
-    """A sum from left to right, as kernels add: `sum` does not from Python 3.12 on."""
+    """Return the sum of a row, added from left to right as kernels add it.
+
+    From Python 3.12 on, `sum` adds in another way.
+    """
     return reduce(add, row, 0.0)
 
 
 def _keep(row: list[float], threshold: float) -> list[float]:
-    """Drop probabilities below the threshold and scale the rest to 1; if none would remain, keep the most likely."""
+    """Set probabilities below a threshold to 0, and scale the others to add up to 1.
+
+    The most likely actions stay, even if they are below the threshold.
+    """
     least = min(threshold, max(row))
     kept = [p if p >= least else 0.0 for p in row]
     total = _total(kept)

@@ -1,4 +1,4 @@
-"""Post-processing in kernels: the rules of `postprocess` on rows of arrays, with the same digits as `apply`."""
+"""Apply post-processing rules to arrays in compiled code, with the same digits as `postprocess.apply`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CLASSES = 3  # fold, call and bet: scratch entries that `post_process` needs aft
 
 
 class RuleNumbers(NamedTuple):
-    """A `Rule` as numbers for kernels."""
+    """A post-processing rule in the form that kernels take."""
 
     fold: float  # fold with certainty if folding is more likely than this
     among: float  # the threshold among classes of actions
@@ -24,7 +24,10 @@ class RuleNumbers(NamedTuple):
 
 @subkernel
 def keep(row: FloatArray, begin: int, end: int, threshold: float) -> None:
-    """Drop entries below the threshold in part of a row and scale the rest to 1; the most likely always stay."""
+    """Set the entries of a part of a row that are below a threshold to 0, and scale the others to add up to 1.
+
+    The most likely entries stay, even if they are below the threshold.
+    """
     least = row[begin]
     for place in range(begin + 1, end):
         least = max(least, row[place])
@@ -40,10 +43,10 @@ def keep(row: FloatArray, begin: int, end: int, threshold: float) -> None:
 
 @subkernel
 def post_process(rule: RuleNumbers, call: int, row: FloatArray, count: int) -> None:
-    """Apply a rule to the first `count` entries of a row: probabilities of a decision, fold before call before bets.
+    """Apply a post-processing rule to the action probabilities of one decision, in place.
 
-    `call` is the index of the call: 1 if a fold comes before it, otherwise 0. The `CLASSES` entries after `count` are
-    scratch.
+    They are the first `count` entries of `row`: fold, then call, then bets. `call` is the index of the call, 1 if a
+    fold comes before it, otherwise 0. The `CLASSES` entries after `count` are scratch memory.
     """
     bets = call + 1
     if call == 1 and rule.fold < 1 and row[0] > rule.fold:
@@ -80,11 +83,12 @@ def post_process_table(
     scratch: FloatArray,
     after: npt.NDArray[np.float32],
 ) -> None:
-    """Write to `after` [slot] the probabilities of all decisions after a rule; decisions with zero weights stay zero.
+    """Apply a post-processing rule to the weights of all decisions, and write the probabilities to `after`.
 
-    `first` [decision + 1] are the first slots of decisions in `shares` [slot] and in `after`, `count` [decision] their
-    numbers of actions, `call` the indices of their calls; the rule applies where `ruled` is true. `scratch` has
-    `CLASSES` entries more than the maximum number of actions.
+    Information sets whose weights are all 0 stay 0. `shares` and `after` have an entry for each slot. `first` [decision
+    + 1] has the first slot of each decision, `count` [decision] its number of actions, and `call` the index of its
+    call. The rule applies to decisions for which `ruled` is true. `scratch` needs `CLASSES` entries more than the
+    maximum number of actions.
     """
     for decision in range(len(count)):
         n = count[decision]

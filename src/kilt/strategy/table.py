@@ -1,4 +1,4 @@
-"""A strategy for a flat tree, with the names of its information sets and actions, in memory and on disk.
+"""Load, save and query strategies for flat trees, with the names of information sets and actions.
 
 >>> from kilt.games import load_game
 >>> from kilt.tree.best_response import uniform
@@ -30,14 +30,14 @@ from kilt.strategy.postprocess import Rule, apply
 from kilt.tree.flat import FlatTree
 
 KIND = "strategy"
-REMEDY = "solve again, or copy an intact one"  # where one is damaged
+REMEDY = "solve again, or copy an intact one"  # advice in errors about damaged strategies
 SHOWN = 32  # information sets that a notebook shows
-_END = "\0"  # end of a name: those of open_spiel may contain line breaks
+_END = "\0"  # end of a name; names of open_spiel may contain line breaks
 
 
 @dataclass(frozen=True)
 class Strategy(Drawable):
-    """A behavioural strategy of both players for a flat tree: probabilities at every information set.
+    """A strategy for both players of a game: the probability of each action at every information set of its flat tree.
 
     Attributes
     ----------
@@ -64,12 +64,12 @@ class Strategy(Drawable):
 
     @classmethod
     def of(cls, tree: FlatTree, probabilities: FloatArray, **figures: Any) -> Strategy:
-        """Create a strategy for a tree from its table of probabilities [slot]."""
+        """Create a strategy for a flat tree from the probability of each action at each information set."""
         return cls(tree.name, tree_fingerprint(tree), tree.infosets, tree.actions, probabilities, figures)
 
     @classmethod
     def from_rows(cls, tree: FlatTree, rows: Mapping[str, Mapping[str, float]], **figures: Any) -> Strategy:
-        """Create a strategy from probabilities by information set and action; missing actions have probability 0.
+        """Create a strategy from a mapping of information sets to action probabilities; missing actions get 0.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class Strategy(Drawable):
         return cls.of(tree, table, **figures)
 
     def __getitem__(self, infoset: str) -> dict[str, float]:
-        """Return the probabilities by action at an information set; raise GameError if its name is unknown."""
+        """Return the probability of each action at a named information set; raise GameError if the name is unknown."""
         if infoset not in self._number:
             raise GameError(f"{self.game} has no information set {infoset!r}: they look like {self.infosets[0]!r}")
         where = self._number[infoset]
@@ -127,7 +127,7 @@ class Strategy(Drawable):
         return list(accumulate(map(len, self.actions), initial=0))
 
     def on(self, tree: FlatTree) -> FloatArray:
-        """Return the probabilities [slot]; raise GameError if the strategy is for another tree."""
+        """Return the array of probabilities; raise GameError if the strategy was not made for the given tree."""
         require_same((self.game, self.fingerprint), (tree.name, tree_fingerprint(tree)))
         require_shape(self.game, self.probabilities, (int(tree.nodes.infoset_start[-1]),))
         return self.probabilities
@@ -146,7 +146,10 @@ class Strategy(Drawable):
     @classmethod
     @file_errors()
     def load(cls, path: str | Path) -> Strategy:
-        """Read a strategy from a folder that `save` wrote; raise ArtifactError if it is missing or damaged."""
+        """Load a strategy from a folder that `save` wrote.
+
+        Raises ArtifactError if the strategy is missing or damaged.
+        """
         found = artifact.read(path, KIND, remedy=REMEDY)
         with artifact.understood(Path(path), REMEDY):
             labels = iter(_unpack(found.arrays["actions"]))
@@ -161,7 +164,7 @@ class Strategy(Drawable):
 
 
 def process_slots(tree: FlatTree, game: Holdem, rule: Rule, table: FloatArray) -> None:
-    """Apply post-processing to a table of probabilities [slot] in place.
+    """Apply a post-processing rule to every information set of a flat tree's table of probabilities, in place.
 
     Parameters
     ----------
@@ -182,7 +185,10 @@ def process_slots(tree: FlatTree, game: Holdem, rule: Rule, table: FloatArray) -
 
 
 def require_same(made_for: tuple[str, str], this: tuple[str, str]) -> None:
-    """Raise GameError if a strategy was made for another game; both are (name, fingerprint) pairs."""
+    """Raise GameError if a strategy was made for another game than the given one.
+
+    `made_for` and `this` are the names and fingerprints of the two games; the fingerprints must be equal.
+    """
     if made_for[1] != this[1]:
         raise GameError(
             f"the strategy is for {made_for[0]} with fingerprint {made_for[1]}; this is {this[0]} with {this[1]}: "
@@ -191,7 +197,7 @@ def require_same(made_for: tuple[str, str], this: tuple[str, str]) -> None:
 
 
 def require_shape(game: str, table: Array, shape: tuple[int, ...]) -> None:
-    """Raise GameError if the table of a strategy has another shape than the tables of its game."""
+    """Raise GameError if the table of a strategy does not have the shape that its game needs."""
     if table.shape != shape:
         raise GameError(
             f"the strategy for {game} has a table of shape {table.shape}, but the game needs {shape}: solve it again"
@@ -199,7 +205,7 @@ def require_shape(game: str, table: Array, shape: tuple[int, ...]) -> None:
 
 
 def tree_fingerprint(tree: FlatTree) -> str:
-    """Hash of a tree: of its nodes and all names in it, but not of the name of the game."""
+    """Return a hash of a flat tree's nodes and of all names in it, except the name of the game."""
     nodes = tree.nodes if tree.uneven else tree.nodes[:-1]  # `surplus` is the last
     return artifact.fingerprint(*nodes, *map(_pack, (tree.infosets, map(str, tree.actions))))
 

@@ -1,7 +1,7 @@
-"""Translation: which size of an abstraction stands for an opponent's bet ([Brown15 §4], first paragraph).
+"""Translate an opponent's bet to one of the bet sizes of an abstraction ([Brown15 §4], first paragraph).
 
-A bet of x pots lies between two abstract sizes, A < x < B. A mapping is the probability with which it is translated to
-A. The mappings here are from S. Ganzfried and T. Sandholm, Action translation in extensive-form games with large action
+A bet of x pots lies between two abstract sizes, A < x < B. A mapping gives the probability of translating the bet to A.
+The mappings here are from S. Ganzfried and T. Sandholm, Action translation in extensive-form games with large action
 spaces (IJCAI 2013), GS13 below; `MAPPINGS` has all, by name. [Brown15] uses the pseudo-harmonic one.
 
 >>> sizes = (0.5, 1.0, 2.0)
@@ -26,7 +26,10 @@ Mapping: TypeAlias = Callable[[float, float, float], float]  # A, B and x, A ≤
 
 
 def pseudo_harmonic(a: float, b: float, x: float) -> float:
-    """GS13, section 6 (Rand-psHar): it keeps the calling frequency 1/(1+x) that a bet of x pots should meet.
+    """Return the probability of translating a bet of x pots to size A by the pseudo-harmonic mapping.
+
+    A player who calls bets of A and B pots with frequencies 1/(1+A) and 1/(1+B) then calls a bet of x pots with
+    frequency 1/(1+x), as a player should (GS13, section 6: Rand-psHar).
 
     >>> round(pseudo_harmonic(0, 1, 1 / 3), 12)
     0.5
@@ -35,14 +38,18 @@ def pseudo_harmonic(a: float, b: float, x: float) -> float:
 
 
 def arithmetic(a: float, b: float, x: float) -> float:
-    """GS13, section 5.2 (Rand-Arith): by differences; ½ at the midpoint."""
+    """Return the probability of translating a bet of x pots to size A, which falls linearly from 1 at A to 0 at B.
+
+    GS13, section 5.2: Rand-Arith.
+    """
     return (b - x) / (b - a)
 
 
 def geometric(a: float, b: float, x: float) -> float:
-    """GS13, section 5.5 (Rand-Geo-2, of Tartanian4): by ratios; ½ at √(AB).
+    """Return the probability of translating a bet of x pots to size A by the geometric mapping, which is ½ at √(AB).
 
-    If A = 0, a check, every bet is translated to B, as ratios imply; another mapping is better there.
+    GS13, section 5.5: Rand-Geo-2, which Tartanian4 used. If A = 0, a check, every bet is translated to B, as ratios
+    imply; another mapping is better then.
 
     >>> round(geometric(1, 4, 2), 12), geometric(0, 1, 0.001)
     (0.5, 0.0)
@@ -51,18 +58,24 @@ def geometric(a: float, b: float, x: float) -> float:
 
 
 def geometric_1(a: float, b: float, x: float) -> float:
-    """GS13, section 5.4 (Rand-Geo-1, of Sartre and Hyperborean): also ½ at √(AB), and a little steeper there."""
+    """Return the probability of translating a bet of x pots to size A by the earlier geometric mapping, ½ at √(AB).
+
+    GS13, section 5.4: Rand-Geo-1, which Sartre and Hyperborean used. It is a little steeper at √(AB) than `geometric`.
+    """
     return 1.0 if x <= a else a * (b - x) / (a * (b - x) + x * (x - a))
 
 
 @dataclass(frozen=True)
 class Deterministic:
-    """Always the more likely size under another mapping; the larger one for a tie, as in GS13."""
+    """A mapping that always translates a bet to the size that is more likely under another mapping.
+
+    For a tie, it is the larger size, as in GS13.
+    """
 
     mapping: Mapping
 
     def __call__(self, a: float, b: float, x: float) -> float:
-        """Return 1 if the bet is translated to A, 0 if to B."""
+        """Return 1 if a bet of x pots is translated to the smaller size A, and 0 if it is translated to B."""
         return float(self.mapping(a, b, x) > 0.5)
 
 
@@ -78,14 +91,17 @@ MAPPINGS: dict[str, Mapping] = _RANDOM | {
 
 
 def mapping_named(name: str) -> Mapping:
-    """Return one of `MAPPINGS`, by name; raise PlayError if the name is unknown."""
+    """Return the mapping of `MAPPINGS` with a given name, such as ``pseudo-harmonic``.
+
+    Raises PlayError if the name is unknown.
+    """
     if name not in MAPPINGS:
         raise PlayError(f"unknown translation {name!r}: use one of {', '.join(MAPPINGS)}")
     return MAPPINGS[name]
 
 
 def translations(sizes: Sequence[float], x: float, mapping: Mapping) -> list[tuple[int, float]]:
-    """Abstract sizes to which a bet may be translated, with probabilities.
+    """Return the abstract bet sizes to which a bet may be translated, with their probabilities.
 
     Parameters
     ----------
@@ -119,9 +135,9 @@ def translations(sizes: Sequence[float], x: float, mapping: Mapping) -> list[tup
 
 
 def translate(sizes: Sequence[float], x: float, mapping: Mapping, draw: float) -> int:
-    """Draw the index of the abstract size to which a bet is translated, from its `translations`.
+    """Draw the abstract size to which a bet is translated, and return its index in `sizes`.
 
-    `draw` is a uniform random number in [0, 1).
+    The probabilities are those of `translations`. `draw` is a uniform random number in [0, 1).
     """
     first, *others = translations(sizes, x, mapping)
     return others[0][0] if others and draw >= first[1] else first[0]

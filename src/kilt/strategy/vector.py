@@ -1,7 +1,7 @@
-"""A strategy for a public tree: a table over (board, row) × hand, in memory and on disk.
+"""Load and save strategies for public trees: tables with a weight for each action, board and hand.
 
-Probabilities are proportional to the entries: see `tree.vector`. The file has the solver's own table, and is mapped
-into memory, so that a large one needs no copy.
+A table has the shape (board, row) × hand. Probabilities are proportional to its entries: see `tree.vector`. The file
+has the solver's own table, and is mapped into memory, so that a large one needs no copy.
 
 >>> from kilt.games import load_game
 >>> leduc = VectorGame(load_game("leduc"))
@@ -29,13 +29,13 @@ from kilt.tree.betting import Menu, on_menu
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import Table
 
-# as one table, or written by `kilt.solve.tables.disk_strategy`
+# kinds of files: one table, or the subgames that `kilt.solve.tables.disk_strategy` writes
 KIND, IN_SUBGAMES = "vector strategy", "strategy in subgames"
 
 
 @dataclass(frozen=True)
 class VectorStrategy(Drawable):
-    """A strategy of both players for a public tree: weights on every board with every hand.
+    """A strategy for both players of a game: a weight for each action with each hand on each board.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class VectorStrategy(Drawable):
 
     @classmethod
     def of(cls, game: VectorGame, table: Table, **figures: Any) -> VectorStrategy:
-        """Create a strategy for a game from its table of weights."""
+        """Create a strategy for a game from its table of action weights."""
         said = game.game.name, game_fingerprint(game.game, game.menu)
         return cls(*said, table, figures, rules_of(game.game))
 
@@ -73,7 +73,7 @@ class VectorStrategy(Drawable):
         return html_table(self.game, {"rows": f"{rows:,}", "hands": f"{hands:,}"})
 
     def on(self, game: VectorGame) -> Table:
-        """Return the table; raise GameError if the strategy is for another game."""
+        """Return the table of weights; raise GameError if the strategy was not made for the given game."""
         require_same((self.game, self.fingerprint), (game.game.name, game_fingerprint(game.game, game.menu)))
         require_shape(self.game, self.table, game.shape)
         return self.table
@@ -85,7 +85,10 @@ class VectorStrategy(Drawable):
 
     @classmethod
     def load(cls, path: str | Path) -> VectorStrategy:
-        """Map a strategy from a folder that `save` wrote; raise ArtifactError if it is missing or damaged."""
+        """Load a strategy from a folder that `save` wrote; its table is mapped from disk.
+
+        Raises ArtifactError if the strategy is missing or damaged.
+        """
         found = artifact.read(path, KIND, private=True, remedy=REMEDY)
         with artifact.understood(Path(path), REMEDY):
             said = found.parameters["game"], found.inputs["game"]
@@ -96,7 +99,7 @@ class VectorStrategy(Drawable):
 def process_table(
     game: VectorGame, rule: Rule, table: Table, start: IntArray, boards: IntArray, kept: IntArray | None = None
 ) -> None:
-    """Apply post-processing to a table over (board, row) × hand in place.
+    """Apply a post-processing rule to every decision of a public tree's table of weights, in place.
 
     Parameters
     ----------
@@ -109,7 +112,8 @@ def process_table(
     start, boards : ndarray of int
         For each round, the index of the first board's rows in the table, and the number of boards.
     kept : ndarray of int, optional
-        [round, 2] the range of a board's rows that the table has. By default, all.
+        For each round, the first and the last row (exclusive) of a board that the table has: shape (rounds, 2). By
+        default, all rows.
     """
     assert isinstance(game.game, Holdem)
     moves, hands = game.game.positions.moves, table.shape[1]
@@ -130,12 +134,12 @@ def process_table(
 
 
 def rules_of(game: Game) -> str:
-    """Return the definition of a poker game, to be stored with a strategy; empty for other games and for subgames."""
+    """Return the definition of a poker game as text, to store with a strategy; empty for other games and subgames."""
     return str(game.rules) if type(game) is Holdem else ""
 
 
 def game_fingerprint(game: Game, menu: Menu | None = None) -> str:
-    """Hash of the rules of a game and of a menu of raises, but not of its name.
+    """Return a hash of the rules of a game and of its menu of raises, but not of its name.
 
     >>> from kilt.games import load_game
     >>> game_fingerprint(load_game("kuhn")) != game_fingerprint(load_game("leduc"))
