@@ -1,4 +1,4 @@
-"""An agent that follows a blueprint in the first rounds, and then re-solves the current subgame with all hands.
+"""Play by a blueprint in the first rounds of a hand, and re-solve the current subgame with all hands in later rounds.
 
 At the start of each round that it re-solves, the agent builds the remaining subgame: the board, the pot, and both
 players' *ranges*. Bayes' rule updates the ranges hand by hand after each action of either player: by the blueprint in
@@ -6,23 +6,25 @@ earlier rounds, with its translation, and by the solved subgames since. A bet of
 counts as the bets nearest to it in size.
 
 The values of the opponent's hands against the blueprint make re-solving safe (see `solve.resolve`). A walk of the
-blueprint's own tree from the position on computes them, with all hands on all boards.
+blueprint's tree after the position computes them, with all hands on all boards.
 
 Ranges and values come from the blueprint before post-processing. Post-processing applies only to actions that the agent
 plays by its blueprint: a rule that folds more than the blueprint would make the opponent's hands look too strong, and
 the re-solved strategy would inherit the error.
 
-Subgames need no translation. A bet that the subgame's tree lacks, or never makes, starts a new subgame after the bet:
-*nested* re-solving (Brown and Sandholm 2017). The values of the opponent's hands before the bet limit what they may
-gain by it.
+The agent does not translate bets in subgames. If the opponent makes a bet that the subgame's tree lacks, or that its
+strategy never makes, the agent starts a new subgame after the bet: *nested* re-solving (Brown and Sandholm 2017). The
+values of the opponent's hands before the bet limit what the opponent can gain by it.
 
-The flop has too many possible boards for this. A *limited* round is solved alone, with the blueprint's values at its
-end (`continuations`); afterwards the next subgame begins, or the agent returns to the blueprint.
+A subgame that begins on the flop has too many possible boards to be solved to the end. A *limited* round is solved
+alone, with the blueprint's values at its end (`continuations`); afterwards the next subgame begins, or the agent
+returns to the blueprint.
 
-With a number of iterations, the agent's strategy is a function of the public state: the agent can report it, and
-estimators and local best response treat it like a blueprint. With a time limit, it is not. Then an answer always
-arrives in time: if nothing has been solved yet, it is the blueprint's. A later result is discarded, and play continues
-from the ranges: a subgame in which the agent has already acted is not solved any more.
+With a fixed number of iterations, the agent's strategy is a function of the public state: the agent can report it, and
+estimators and local best response treat the agent like a blueprint. With a time limit, the strategy depends on the
+speed of the machine, but an answer always arrives in time: if nothing has been solved yet, it is the blueprint's. A
+later result is discarded, and play continues from the ranges: a subgame in which the agent has already acted is not
+solved any more.
 """
 
 from __future__ import annotations
@@ -57,20 +59,20 @@ from kilt.solve.resolve import LeafValues, Resolved, heeded, resolve
 from kilt.tree.place import PlacedTree
 
 SECONDS = 2.0  # per decision, if neither seconds nor iterations are given
-SPARE = 0.1  # share of the seconds that is reserved: half of it for the answer, half for the blueprint's
-LEAST_SPARE = 0.2  # minimum of these seconds, but at most half of all: busy machines answer late
-LEAST = 8  # iterations by the clock: with fewer, the blueprint is better (see docs/guides/agents.md)
+SPARE = 0.1  # share of the seconds that is reserved: half for the solver to return, half for the blueprint's answer
+LEAST_SPARE = 0.2  # minimum number of reserved seconds, but at most half of all: busy machines answer late
+LEAST = 8  # minimum iterations within a time limit: with fewer, the blueprint is better (see docs/guides/agents.md)
 HAND_SECONDS = 6.0  # for all decisions of a hand together: the ACPC allows 7 on average
 KEPT_HANDS = 1024  # hands whose used seconds are remembered
 RARE = 1e-3  # share of the opponent's range: rarer actions have had too few iterations to be trusted
-KEPT_BYTES = 512 << 20  # of solved subgames
+KEPT_BYTES = 512 << 20  # maximum size of the cached subgames
 FOR_ENDS = 0.35  # share of the remaining time for the values at the end of a limited round
 PREPARED = 20.0  # maximum seconds to prepare the continuations of limited rounds, before the first hand
-KEPT_POLICIES = 4096  # 40 kB each in hold'em
+KEPT_POLICIES = 4096  # maximum number of cached decisions, 40 kB each in hold'em
 
 
 class Decided(NamedTuple):
-    """The agent's strategy at a public state."""
+    """The agent's strategy at one public state, before and after post-processing."""
 
     policy: PublicPolicy  # of the blueprint without post-processing, or of a subgame: it updates the ranges
     played: PublicPolicy  # after the post-processing that the agent applies
@@ -78,14 +80,14 @@ class Decided(NamedTuple):
 
 @dataclass(frozen=True)
 class ResolvingAgent:
-    """An agent that follows a blueprint, and re-solves some rounds.
+    """A poker agent that follows a blueprint, and re-solves the subgames of some rounds while it plays.
 
     Parameters
     ----------
     name : str
         Its name in tables and logs.
     blueprint : BlueprintAgent
-        The strategy of the rounds before.
+        The agent's strategy in earlier rounds.
     settings : ResolveConfig
         Rounds, method, bets and budget.
 
@@ -116,23 +118,26 @@ class ResolvingAgent:
 
     @property
     def game(self) -> Holdem:
-        """The game that it plays."""
+        """The game that the agent plays."""
         return self.blueprint.game
 
     @cached_property
     def raw(self) -> BlueprintAgent:
-        """The blueprint without post-processing."""
+        """The agent of the same blueprint that applies no post-processing."""
         played = self.blueprint
         return played if played.rule.idle else BlueprintAgent(played.name, played.blueprint, mapping=played.mapping)
 
     @property
     def thinking(self) -> Thinking:
-        """Number and CPU time of the decisions that were solved or looked up, each counted once."""
+        """Number of decisions that the agent has made so far, and the CPU time that they took.
+
+        A decision that is repeated is counted once.
+        """
         return self._thinking[0]
 
     @property
     def first_round(self) -> int:
-        """The first round that is re-solved."""
+        """Index of the first round that the agent re-solves."""
         return min(self._rounds)
 
     @property
@@ -144,9 +149,9 @@ class ResolvingAgent:
         return [self.game.rules.round_names.index(name) for name in self.settings.limited]
 
     def prepare(self) -> None:
-        """Compile the kernels that decisions with a time limit need, which may take longer than a decision.
+        """Compile the kernels that decisions need, so that compilation does not use up the time limit of the first one.
 
-        The first possible subgame is solved for an instant and discarded.
+        The first possible subgame is solved briefly, and the result is discarded.
         """
         if not self.settings.clock or self._worker:
             return
@@ -163,7 +168,10 @@ class ResolvingAgent:
         self._prepare_limits()
 
     def _prepare_limits(self) -> None:
-        """Prepare the continuations after limited rounds along the blueprint's own bets, which no board changes."""
+        """Prepare the values at the end of limited rounds for the bets that the blueprint makes.
+
+        What is prepared does not depend on the board.
+        """
         below, begun = [self.game.start()] if self._limited else [], monotonic()
         while below and monotonic() - begun < PREPARED:
             position = below.pop(0)
@@ -179,7 +187,7 @@ class ResolvingAgent:
                     limit.prepare(rest, menu, own_menu(self.raw, position))
 
     def act(self, observation: Observation) -> str:
-        """Return a legal action: the blueprint's, or one drawn from a solved subgame."""
+        """Return a legal action, drawn from the blueprint or from the strategy of a solved subgame."""
         position, board = observation.position, observation.board
         if position.round < self.first_round:
             return self.blueprint.act(observation)
@@ -192,7 +200,7 @@ class ResolvingAgent:
         return pick(policy.actions, shares, observation.draw(action_draw(position)))
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Return the probabilities of the actions at a public state, with every hand.
+        """Return the probability of each action at a public state, for every private hand.
 
         Raises PlayError if the agent plays with a time limit.
         """
@@ -207,7 +215,7 @@ class ResolvingAgent:
         return self._decide(position, board, Allowance()).played
 
     def _in_time(self, position: Betting, board: tuple[int, ...], key: int) -> Decided:
-        """Return the strategy that is solved when the time is up, or the blueprint's if there is none.
+        """Return the strategy that was solved within the time limit, or the blueprint's if there is none.
 
         A decision takes at most half of the time that is left to the hand, so that later decisions have some.
         """
@@ -225,7 +233,7 @@ class ResolvingAgent:
         except (LateError, KiltError, MemoryError):
             asked.cancel()
             time.drop()
-            # Later ranges must follow from the answer that was given here.
+            # Later ranges must be updated with the strategy that is returned here.
             return self._keep(position, board, otherwise)
         finally:
             if len(self._spent) >= KEPT_HANDS:
@@ -247,7 +255,7 @@ class ResolvingAgent:
         return self._keep(position, board, decided)
 
     def _followed(self, position: Betting, board: tuple[int, ...]) -> Decided:
-        """Return the strategy at a decision where the agent follows its blueprint."""
+        """Return the blueprint's strategy at a decision, before and after post-processing."""
         return Decided(self.raw.policy(position, board), self.blueprint.policy(position, board))
 
     def _keep(self, position: Betting, board: tuple[int, ...], decided: Decided) -> Decided:
@@ -258,7 +266,7 @@ class ResolvingAgent:
     # Ranges ----------------------------------------------------------------------------------------------------------
 
     def standing(self, position: Betting, board: tuple[int, ...], me: int, until: float | None = None) -> Standing:
-        """Return the state of a hand for the agent in seat `me`: both ranges, and the current subgame.
+        """Return both players' ranges and the current subgame at a position, for the agent in seat `me`.
 
         Parameters
         ----------
@@ -288,7 +296,10 @@ class ResolvingAgent:
     def _stands(
         self, position: Betting, board: tuple[int, ...], me: int, time: Allowance
     ) -> Standing | Following | None:
-        """`standing`, or the ranges if the agent follows its blueprint again; None before the first re-solved round."""
+        """Return what `standing` returns, or the ranges alone if the agent follows its blueprint again.
+
+        Returns None before the first re-solved round.
+        """
         at: Standing | Following | None = None
         moves = list(self._moves(position))
         for number, (before, action, after) in enumerate(moves):
@@ -305,7 +316,7 @@ class ResolvingAgent:
         return at
 
     def ranges(self, player: BlueprintAgent, position: Betting, board: tuple[int, ...]) -> FloatArray:
-        """Probability of each seat's actions so far with each hand, if `player` sits in both seats.
+        """Return, for each seat and hand, the probability of that seat's actions so far if `player` plays both seats.
 
         Parameters
         ----------
@@ -338,7 +349,7 @@ class ResolvingAgent:
     def _deal(
         self, at: Standing | Following, after: Betting, board: tuple[int, ...], me: int, time: Allowance
     ) -> Standing | Following:
-        """Update the state after public cards: a subgame continues, ends, or begins in a re-solved round."""
+        """Return the state after public cards are dealt: a subgame continues, ends, or begins in a re-solved round."""
         reach, now = at.reach * self._free(board), None
         if isinstance(at, Standing) and after.round - 1 not in self._limited:
             now = Standing(
@@ -358,7 +369,7 @@ class ResolvingAgent:
         me: int,
         time: Allowance,
     ) -> Standing | Following:
-        """Update the actor's range after an action; begin another subgame if the tree lacks the action.
+        """Return the state after an action: update the actor's range, and begin a subgame if the tree lacks the action.
 
         A subgame also begins if the agent is to act, and the previous subgame was not solved in time.
         """
@@ -396,7 +407,7 @@ class ResolvingAgent:
         me: int,
         time: Allowance,
     ) -> Standing | Following:
-        """Begin and solve the subgame at a position; return the ranges alone if it is too late for that.
+        """Begin and solve the subgame at a position; return the ranges alone if too little time is left.
 
         `before` is the state in a previous subgame, at the position or at the decision before a bet that its tree
         lacks.
@@ -455,7 +466,7 @@ class ResolvingAgent:
         )
 
     def _limit(self, position: Betting, me: int, time: Allowance) -> BlueprintContinuations:
-        """Return the values at the end of a limited round that begins at a position."""
+        """Return the function that computes the values at the end of a limited round that begins at a position."""
         return BlueprintContinuations(
             self.game,
             position.history,
@@ -469,7 +480,7 @@ class ResolvingAgent:
         )
 
     def _possible(self, reach: FloatArray, board: tuple[int, ...]) -> FloatArray:
-        """Ranges that allow a deal; a player whose actions have probability 0 gets all hands."""
+        """Return ranges that allow a deal; a player whose actions so far have probability 0 gets all hands."""
         free = self._free(board)
         ranges = np.stack([own * free if (own * free).any() else free for own in reach])
         if deals(ranges, self.game.holes, self.game.deck.size) <= 0:
@@ -478,11 +489,11 @@ class ResolvingAgent:
         return scaled
 
     def _free(self, board: tuple[int, ...]) -> FloatArray:
-        """1 for hands that share no card with the board, otherwise 0: [hand of the deck]."""
+        """Return an array over all hands: 1 if a hand shares no card with the board, otherwise 0."""
         return np.asarray(~np.isin(self.game.holes, board).any(axis=1), dtype=np.float64)
 
     def _values(self, at: Standing, me: int) -> FloatArray:
-        """Chips that each hand of the opponent wins from the current state of a subgame, [hand of the deck]."""
+        """Return the chips that each hand of the opponent wins from the current state of a subgame."""
         values = np.zeros(len(self.game.holes))
         look = at.solved.game.look(at.solved.table, at.place.path)[1 - me]
         values[at.tree.holdem.numbers] = np.nan_to_num(at.tree.hand_values(look, at.place))
@@ -491,7 +502,7 @@ class ResolvingAgent:
     def _blueprint_values(
         self, position: Betting, board: tuple[int, ...], me: int, ranges: FloatArray, limit: LeafValues | None
     ) -> FloatArray:
-        """Chips that each of the opponent's hands wins from a position on, if both players follow the blueprint."""
+        """Return the chips that each hand of the opponent wins after a position if both follow the blueprint."""
         ranges = ranges.copy()
         ranges[1 - me] = heeded(self.game, board, me, ranges, self.settings.neglect)
         rest = subgame(self.game, position, board, ranges)
@@ -499,5 +510,5 @@ class ResolvingAgent:
 
 
 def _bytes(solved: Resolved) -> int:
-    """Memory in bytes that a solved subgame keeps."""
+    """Return the memory in bytes that a solved subgame takes."""
     return solved.table.nbytes + solved.game.tree.pair_values.nbytes

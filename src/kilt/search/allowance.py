@@ -1,4 +1,4 @@
-"""The time limit of an answer: when to stop improving it, and whether the answer is still wanted."""
+"""Limit the time that an agent spends on an answer, and tell it when the answer is no longer needed."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from kilt.games.holdem import RAISE, Betting
 
 
 class DroppedError(PlayError):
-    """The answer is no longer wanted; work on it ends."""
+    """An error that ends the computation of an answer that is no longer needed."""
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """Time until which to work on an answer, by `time.monotonic`; None: no limit.
+    """A time limit for the computation of an answer, with a signal that the answer is no longer needed.
+
+    `until` is a time of `time.monotonic`, or None for no limit.
 
     >>> time = Allowance(monotonic() + 10)
     >>> 4.9 < time.part(0.5).left < 5
@@ -31,29 +33,29 @@ class Allowance:
 
     @property
     def left(self) -> float | None:
-        """Seconds that are left, at least 0; None if there is no limit."""
+        """Number of seconds that are left, at least 0; None if there is no limit."""
         return None if self.until is None else max(self.until - monotonic(), 0.0)
 
     def part(self, share: float) -> Allowance:
-        """Return an allowance of a share of the time that is left."""
+        """Return an allowance for a share, from 0 to 1, of the time that is left."""
         return self if self.left is None else replace(self, until=monotonic() + share * self.left)
 
     def before(self, rest: Sequence[tuple[Betting, str, Betting]], me: int, *, half: bool) -> Allowance:
-        """Return the part for a subgame that was followed by the actions `rest`, for the agent in seat `me`.
+        """Return the allowance for solving a subgame of an earlier position, after which the actions `rest` were taken.
 
-        With a time limit, a subgame in which the agent has already acted gets no time: it was solved in time, or is not
-        solved any more. Raises since its start may need subgames of their own: if `half` is true, half of the time is
-        kept for them.
+        The agent sits in seat `me`. With a time limit, a subgame in which the agent has already acted gets no time: it
+        was solved in time, or is not solved any more. Raises since the start of the subgame may need subgames of their
+        own: if `half` is true, half of the time is kept for them.
         """
         if self.until is not None and any(at.actor == me for at, _, _ in rest):
             return replace(self, over=True)
         return self.part(0.5) if half and any(action.startswith(RAISE) for _, action, _ in rest) else self
 
     def drop(self) -> None:
-        """Report that the answer is no longer wanted."""
+        """Signal that the answer is no longer needed."""
         self._dropped.set()
 
     def check(self) -> None:
-        """Raise DroppedError if the answer is no longer wanted; long computations call this often."""
+        """Raise DroppedError if the answer is no longer needed; long computations call this often."""
         if self._dropped.is_set():
             raise DroppedError("the time is up: give more `seconds`")

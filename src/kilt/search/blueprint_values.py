@@ -1,9 +1,9 @@
-"""Values of the opponent's hands from a public state on, if both players follow a blueprint.
+"""Compute the value of each of a player's hands in a subgame, if both players follow a blueprint.
 
-Re-solving offers the opponent these values in place of the subgame: see `solve.resolve`. A walk of the blueprint's own
-tree computes them, with all hands on all boards. A player's strategy is a table over row × bucket if the blueprint
-treats hands of a bucket as equal. It is a table over all hands, which takes six times as long, if earlier bets of the
-hand were translated in a way that depends on the hand.
+Re-solving lets the opponent choose between these values and playing the subgame: see `solve.resolve`. A walk of the
+blueprint's own tree computes them, with all hands on all boards. A player's strategy is a table over row × bucket if
+the blueprint treats hands of a bucket as equal. It is a table over all hands, which takes six times as long, if earlier
+bets of the hand were translated in a way that depends on the hand.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kilt.tree.vector_arrays import FOLLOW, Table, TableLayout
 
 
 class SubgameDecision(NamedTuple):
-    """A decision of one player in a subgame, with its position in the blueprint's game."""
+    """A decision of one player in a subgame, with the corresponding position in the whole game."""
 
     round: int
     row: int  # its first row among those of a board
@@ -34,7 +34,7 @@ class SubgameDecision(NamedTuple):
 def blueprint_values(
     blueprint: BlueprintAgent, root: Betting, rest: Subgame, player: int, threads: int, limit: LeafValues | None = None
 ) -> FloatArray:
-    """Chips that each hand of a player wins if both players follow a blueprint, by hands of the deck.
+    """Return the chips that each of a player's hands wins in a subgame if both players follow a blueprint.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def blueprint_values(
 
 
 def own_menu(blueprint: BlueprintAgent, root: Betting) -> Menu:
-    """Return the raises that a blueprint makes in the subgame after a position, as a menu."""
+    """Return a menu with the raises that a blueprint makes at each position of a subgame."""
 
     def menu(at: Betting) -> set[int]:
         actions = blueprint.actions(blueprint.game.replay(root.history + at.history))
@@ -86,13 +86,13 @@ def own_menu(blueprint: BlueprintAgent, root: Betting) -> Menu:
 def _strategy(
     game: VectorGame, blueprint: BlueprintAgent, decisions: list[SubgameDecision]
 ) -> tuple[Table, TableLayout]:
-    """The table of one player's strategy, and its layout."""
+    """Return one player's blueprint strategy in a subgame as a table, and the layout of the table."""
     tables, numbers = [blueprint.table(decision.position) for decision in decisions], _numbers(game)
     if not all(tables):
         return _by_hand(game, blueprint, decisions), game.layouts[0]
     tree, widths = game.tree, [table[1].shape[1] for table in tables if table]
     start = np.concatenate([[0], np.cumsum(tree.rows, dtype=np.int64)])
-    # the last column is for hands that neither player has
+    # the last column is for hands that neither player can hold
     found = np.zeros((int(start[-1]), max(widths, default=0) + 1))
     bucket = np.full((int(tree.board_start[-1]), game.shape[1]), found.shape[1] - 1, dtype=np.int32)
     seen: dict[int, Betting] = {}
@@ -113,7 +113,7 @@ def _strategy(
 
 
 def _by_hand(game: VectorGame, blueprint: BlueprintAgent, decisions: list[SubgameDecision]) -> Table:
-    """The blueprint as a table over (board, row) × hand of a subgame."""
+    """Return a blueprint's strategy in a subgame as a table over (board, row) × hand."""
     tree, table, numbers = game.tree, game.table(), _numbers(game)
     for r, row, labels, position in decisions:
         boards = _boards(game, r)
@@ -126,13 +126,13 @@ def _by_hand(game: VectorGame, blueprint: BlueprintAgent, decisions: list[Subgam
 
 
 def _numbers(game: VectorGame) -> IntArray:
-    """Indices of a subgame's hands in the deck."""
+    """Return the index of each of a subgame's hands among all hands of the deck."""
     assert isinstance(game.game, Holdem)
     return game.game.numbers
 
 
 def _boards(game: VectorGame, r: int) -> list[tuple[int, ...]]:
-    """The boards of a round of the subgame, by number."""
+    """Return the boards of one round of a subgame, in the order of their numbers."""
     tree = game.tree
     first, last = tree.board_start[r : r + 2]
     return [tuple(cards) for cards in tree.board[first:last, : tree.board_size[r]].tolist()]

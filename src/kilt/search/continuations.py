@@ -1,14 +1,14 @@
-"""Depth limits: values of pairs of hands where a subgame ends, if play continues by a blueprint [Brown18].
+"""Compute the values at the ends of a depth-limited subgame, after which play follows a blueprint [Brown18].
 
-A subgame with a depth limit ends with its first round. From there on, the player who solves it follows the blueprint.
-The opponent chooses, for each hand, among *continuations*: the blueprint, and the blueprint biased towards folding,
-calling or raising, with the probability of such actions multiplied by ten and normalised (`BIAS`). The player's
-strategy before the limit must be good against all of them. With a single continuation, it could exploit the opponent's
-fixed play after the limit, as if the opponent could not adapt.
+A subgame with a depth limit ends with its first round. After that round, the player who solves it follows the
+blueprint. The opponent chooses, for each hand, among *continuations*: the blueprint, and the blueprint biased towards
+folding, calling or raising, with the probability of such actions multiplied by ten and normalised (`BIAS`). The
+player's strategy before the limit must be good against all of them. With a single continuation, it could exploit the
+opponent's fixed play after the limit, as if the opponent could not adapt.
 
-Values depend on both hands, not on one hand and a range: so they hold whatever both players do before the limit. They
-are means over the boards to come, all or a sample. With a sample, a control variate removes the luck of these boards:
-the showdown frequencies of each pair of hands, whose mean over all boards is known.
+There is a value for each pair of hands, not for a hand against a range: so the values hold whatever both players do
+before the limit. They are means over the boards to come, all or a sample. With a sample, a control variate removes the
+luck of these boards: the showdown frequencies of each pair of hands, whose mean over all boards is known.
 """
 
 from __future__ import annotations
@@ -44,14 +44,17 @@ BIASES = (
     FOLD,
     CALL,
     RAISE,
-)  # how the actions begin that continuations are biased towards; the first is the blueprint
-BIAS = 10.0  # factor of their probabilities, before they are normalised [Brown18 §5]
-EDGE = 0  # index among values: ends after which no player can bet
+)  # first letter of the actions that each continuation favours; the first continuation is the blueprint itself
+BIAS = 10.0  # factor of the probabilities of these actions, before normalisation [Brown18 §5]
+EDGE = 0  # index of the values of ends after which no player can bet
 BATCH = 4  # boards that are processed together, between two checks of the time
 
 
 class Luck(NamedTuple):
-    """Factors that turn sums over some boards into means over all of them: see `finish_pairs`."""
+    """A factor and a summand for each pair of hands, which turn sums over some boards into means over all boards.
+
+    See `finish_pairs`.
+    """
 
     scale: Singles  # [hand, hand] 0 for hands that share a card
     luck: Singles  # [hand, hand]
@@ -59,7 +62,9 @@ class Luck(NamedTuple):
 
 @dataclass(frozen=True)
 class BlueprintContinuations:
-    """Computes the values at the ends of a depth-limited subgame: the `continued` of `solve.resolve.resolve`.
+    """A function that computes the values of the positions at which a depth-limited subgame ends.
+
+    It is the argument `continued` of `solve.resolve.resolve`.
 
     Parameters
     ----------
@@ -78,9 +83,9 @@ class BlueprintContinuations:
     threads : int
         Number of threads that share the ends.
     time : Allowance
-        Time limit for more boards: at least `BATCH` of them are processed, unless the answer is no longer wanted.
+        Time limit for more boards: at least `BATCH` of them are processed, unless the answer is no longer needed.
     rests : Rests
-        Cache of the rest of the game after each end, which does not depend on boards.
+        Cache of the sequence forms of the game after each end, which do not depend on boards.
     """
 
     game: Holdem
@@ -96,11 +101,11 @@ class BlueprintContinuations:
     _told: dict[bytes, Continuations] = field(default_factory=dict, repr=False)
 
     def __call__(self, rest: Subgame, ends: Sequence[Betting]) -> Continuations:
-        """Return the values of the positions where a subgame ends, by pairs of its hands."""
+        """Return the values of the positions where a subgame ends, for each pair of hands."""
         return self._known(rest, {end.history: self.ways for end in ends})
 
     def followed(self, menu: Menu | None) -> LeafValues:
-        """Return a function that gives the values if the chooser has no choice, and follows the blueprint.
+        """Return a function that computes the values if both players follow the blueprint after the limit.
 
         A call of that function also computes the ends that `menu` leads to, because a call for these comes next.
         """
@@ -113,9 +118,10 @@ class BlueprintContinuations:
         return told
 
     def prepare(self, rest: Subgame, menu: Menu | None, own: Menu) -> None:
-        """Build the rest of the game after the ends that menus lead to, which later calls on any board need.
+        """Build in advance the sequence forms of the game after the ends of a subgame; they do not depend on the board.
 
-        `followed` needs the ends of `own`, the blueprint's menu.
+        The ends are those that `menu` leads to, and those that the blueprint's menu `own` leads to, which `followed`
+        needs.
         """
         (board, *_), cut = drawn_boards(self.game.rules, rest.known_board, 1), first_round_of(rest)
         wanted = {end.history: 1 for end in ends_of_round(cut, own)}
@@ -126,7 +132,7 @@ class BlueprintContinuations:
                 self.rest(position, board, ways)
 
     def _known(self, rest: Subgame, wanted: Mapping[str, int]) -> Continuations:
-        """Return the values of the ends with these histories; the result of the last call is cached.
+        """Return the values of the ends with the given histories; the result of the last call is cached.
 
         `wanted` maps histories to numbers of continuations.
         """
@@ -170,16 +176,16 @@ class BlueprintContinuations:
 
     @staticmethod
     def _luck(boards: IntArray, rest: Subgame, apart: BoolArray, edge: Singles) -> Luck:
-        """Difference between the showdowns on some boards and those on all boards."""
+        """Return the factor and the summand that replace the showdowns on some boards by those on all boards."""
         live = np.array([~np.isin(rest.holes, board).any(axis=1) for board in boards.tolist()], dtype=np.float32)
         scale: Singles = apart / np.maximum(live.T @ live, np.float32(1))
         luck: Singles = edge - sum_edges(boards, rest.holes, rest.deck).astype(np.float32) * scale
         return Luck(scale, luck)
 
     def _add(self, position: Betting, boards: DrawnBoards, values: Singles) -> None:
-        """Add player 0's winnings after a position, per chip at stake: [continuation, hand, hand].
+        """Add player 0's winnings after a position, per chip at stake, to the values of each pair of hands.
 
-        They are summed over complete boards.
+        They are summed over complete boards. `values` has the shape (continuations, hands, hands).
         """
         ways = len(values)
         rest = self.rest(position, boards.cards[0], ways)
@@ -196,24 +202,34 @@ class BlueprintContinuations:
         add_pair_values(won, first, second, boards.strength, rows, values)
 
     def rest(self, position: Betting, board: IntArray, ways: int) -> Rest:
-        """Return the rest of the game after a position; see `rest_after` for `board`."""
+        """Return the sequence form of the game after a position, from the cache if it is there.
+
+        See `rest_after` for `board`.
+        """
         chosen = self._choices(0, ways), self._choices(1, ways)
         key = position.history, self.chooser, ways
         return self.rests.get(key, lambda: rest_after(self.game, position, self.blueprint, chosen, board))
 
     def _choices(self, player: int, ways: int) -> Chosen:
-        """Return the function from the blueprint's probabilities to a player's: all `ways`, or the blueprint alone."""
+        """Return the function that turns the blueprint's probabilities into those of a player's continuations.
+
+        The player who chooses has `ways` continuations, the other one only the blueprint.
+        """
         return self._chosen if player == self.chooser and ways > 1 else _followed
 
     def _chosen(self, at: Betting, actions: Sequence[str], shares: Singles, board: IntArray | None) -> Singles:
-        """Probabilities [continuation, action, column] at a decision of the chooser; `shares` are the blueprint's.
+        """Return the action probabilities of each continuation at a decision of the player who chooses.
 
-        Columns are hands of the deck on a board, or columns that do not depend on the board.
+        `shares` are those of the blueprint. The result has the shape (continuations, actions, columns). Columns are
+        hands of the deck on a board, or columns that do not depend on the board.
         """
         return biased(actions, shares, self.ways)
 
     def _columns(self, rest: Rest, player: int, boards: DrawnBoards, b: int, ways: int) -> tuple[Singles, IntArray]:
-        """A player's reach on a board, [continuation, sequence, column], and the column of each hand."""
+        """Return a player's reach of each sequence on a board, and the column of each hand in that array.
+
+        The shape of the reach is (continuations, sequences, columns).
+        """
         own = rest.players[player]
         index, column = boards.columns(own, player, b)
         shares = own.shares
@@ -232,7 +248,7 @@ class BlueprintContinuations:
 
 
 class DrawnBoards:
-    """Some complete boards, with the strength of a subgame's hands, and classes of hands with the same strategy."""
+    """A batch of complete boards, with the strength of a subgame's hands and the blueprint's strategy on each board."""
 
     def __init__(self, cards: IntArray, rest: Subgame, game: Holdem, blueprint: PublicStrategy) -> None:
         self.cards, self.numbers, self._rounds, self._blueprint = cards, rest.numbers, game.rules.rounds, blueprint
@@ -244,14 +260,15 @@ class DrawnBoards:
         self._known: dict[tuple[int, int, tuple[int, ...]], tuple[IntArray, IntArray]] = {}
 
     def on(self, b: int, position: Betting) -> PublicPolicy:
-        """Return the strategy of the player to act at a position, on the cards of board `b` dealt by then."""
+        """Return the blueprint's strategy at a position, given the cards of board `b` that have been dealt by then."""
         size = position.rules.board_size(position.round)
         return self._blueprint.policies(position, [tuple(self.cards[b, :size].tolist())])[0]
 
     def columns(self, own: RestPlayer, player: int, b: int) -> tuple[IntArray, IntArray]:
-        """Return the distinct columns of a player's hands in each round, [round, column], and the column of each hand.
+        """Group a player's hands by the blueprint's strategy on board `b`; return the groups and each hand's group.
 
-        The row after the last round has the index in the deck, for decisions that depend on the board in another way.
+        The first array is [round, group]: the column of the group in the blueprint's tables of that round. Its row
+        after the last round has the index in the deck, for decisions that depend on the board in another way.
         """
         rounds = (*sorted(own.seen), *([self._rounds] if own.depending else []))
         if (player, b, rounds) not in self._known:
@@ -271,12 +288,15 @@ class DrawnBoards:
 
 
 def _followed(at: Betting, actions: Sequence[str], shares: Singles, board: IntArray | None) -> Singles:
-    """The single continuation of the player who follows the blueprint."""
+    """Return the blueprint's probabilities as the only continuation of a player."""
     return shares[None]
 
 
 def biased(actions: Sequence[str], shares: Singles, ways: int) -> Singles:
-    """Probabilities of actions under each continuation, [continuation, action, …], from the blueprint's [action, …]."""
+    """Return the action probabilities of the blueprint and of its variants that favour folding, calling or raising.
+
+    `shares` [action, …] are the probabilities of the blueprint; the result is [continuation, action, …].
+    """
     begins = np.array([[bool(bias) and action.startswith(bias) for action in actions] for bias in BIASES[:ways]])
     times = np.where(begins, BIAS, 1.0).astype(shares.dtype)
     weighed: Singles = times.reshape(*times.shape, *[1] * (shares.ndim - 1)) * shares
@@ -286,7 +306,10 @@ def biased(actions: Sequence[str], shares: Singles, ways: int) -> Singles:
 
 
 def all_edges(rules: GameDef, board: Sequence[int], holes: ByteArray) -> FloatArray:
-    """Edge of the first hand over the second, over all completions of a board, [hand, hand]; see `cards.edges`."""
+    """Return the edge of each hand over each other hand, averaged over all completions of a board.
+
+    The shape is (hands, hands). See `cards.edges`.
+    """
     left, more = np.setdiff1d(np.arange(rules.deck.size), board), sum(rules.board_cards) - len(board)
     ways = np.array(list(combinations(left.tolist(), more)), dtype=np.int64).reshape(-1, more)
     boards = np.hstack([np.tile(np.array(board, dtype=np.int64), (len(ways), 1)), ways])
@@ -294,9 +317,10 @@ def all_edges(rules: GameDef, board: Sequence[int], holes: ByteArray) -> FloatAr
 
 
 def drawn_boards(rules: GameDef, board: Sequence[int], count: int) -> IntArray:
-    """Complete boards in the order of their rounds, [board, card]: all, or `count` random ones if that is fewer.
+    """Return all complete boards that begin with the given cards, or `count` random ones if that is fewer.
 
-    Random boards use each possible next card once before any card repeats.
+    The shape is (boards, cards), with the cards in the order of the rounds. Random boards use each possible next card
+    once before any card repeats.
     """
     sizes = [size for size in rules.board_cards[_rounds_dealt(rules, len(board)) :] if size]
     left = np.setdiff1d(np.arange(rules.deck.size), board)
@@ -315,18 +339,18 @@ def drawn_boards(rules: GameDef, board: Sequence[int], count: int) -> IntArray:
 
 
 def _rounds_dealt(rules: GameDef, cards: int) -> int:
-    """Number of rounds whose public cards are among the first `cards`."""
+    """Return the number of rounds whose public cards are among the first `cards`."""
     return next(r for r in range(rules.rounds, -1, -1) if sum(rules.board_cards[:r]) <= cards)
 
 
 def _tells(known: Continuations, history: str, ways: int) -> bool:
-    """Whether the values of an end are known for that many continuations, or no player can bet after it."""
+    """Return whether `known` has the values of an end for `ways` continuations, or no player can bet after the end."""
     first, count = known.places.get(history, (EDGE, 0))
     return count >= ways or (first == EDGE and count > 0)
 
 
 def _goes_on(position: Betting) -> bool:
-    """Whether a player acts after the next public cards."""
+    """Return whether a player acts after the next public cards."""
     while position.actor == CHANCE:
         position = position.after(REVEAL)
     return position.actor >= 0

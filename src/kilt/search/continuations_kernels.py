@@ -1,4 +1,4 @@
-"""Compiled loops of `continuations`."""
+"""Compiled loops that compute the values at the ends of a depth-limited subgame, for `continuations`."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ def follow_sequences(
     reach: Singles,
     keys: FloatArray,
 ) -> None:
-    """Write to `reach` [way, sequence, column] the probability that a player takes all actions of each sequence.
+    """Write to `reach` the probability that a player takes all actions of each sequence, under each continuation.
 
-    The last action of a sequence has the probabilities `shares` [way, …] from `offset` on, one for each entry of
-    ``columns[kind]`` [kind, column]; the rest of it is the sequence `parent`. The first sequence is empty. `keys`
-    [column] receives sums of reaches weighted by `draws` [way · sequence]: columns with equal reach have equal keys.
+    `reach` is [way, sequence, column]; a column is a group of hands with the same strategy. The last action of a
+    sequence has the probabilities `shares` [way, …] from `offset` on, one for each entry of ``columns[kind]`` [kind,
+    column]; the rest of the sequence is the sequence `parent`. The first sequence is empty. `keys` [column] receives
+    sums of reaches weighted by `draws` [way · sequence]: columns with equal reach have equal keys.
     """
     ways, sequences, count = reach.shape
     for k in range(count):
@@ -53,11 +54,11 @@ def meet(
     sums: Singles,
     won: Singles,
 ) -> None:
-    """Sum the winnings of columns of player 0 against columns of player 1 over the ends of a game.
+    """Sum player 0's winnings over all ends of a game, for each group of player 0's hands against each of player 1's.
 
-    `first` and `second` [end] are both players' sequences, ascending for player 0; `mine` and `theirs` [way or 1,
-    sequence, column] their reach. `won` [2, way, column, column] receives what player 0 wins if a player folds, and
-    what the better hand wins if hands are `shown`. `sums` [2, way or 1, column] is scratch.
+    A column is a group of hands. `first` and `second` [end] are both players' sequences, ascending for player 0; `mine`
+    and `theirs` [way or 1, sequence, column] their reach. `won` [2, way, column, column] receives what player 0 wins if
+    a player folds, and what the better hand wins if hands are `shown`. `sums` [2, way or 1, column] is scratch memory.
     """
     ways, end = won.shape[1], 0
     while end < len(first):
@@ -89,13 +90,13 @@ def meet(
 def add_pair_values(
     won: Singles, first: IntArray, second: IntArray, strength: Singles, rows: Singles, values: Singles
 ) -> None:
-    """Add to `values` [way, hand, hand] the winnings of player 0 on some boards, by hands of player 0 and player 1.
+    """Add player 0's winnings on some boards to `values`, which has an entry for each pair of hands.
 
-    `won` [board, 2, way, column, column + 1] has the winnings of columns if a player folds, and those of the better
-    hand at showdowns; the last column has zeros. `first` and `second` [board, hand] are the columns of both players'
-    hands, with the last one for hands of player 1 with a card of the board. `strength` [board, hand] is −1 for such
-    hands, and an integer otherwise. `rows` [board, column, 2, hand] is scratch: the winnings of a column against each
-    hand.
+    `values` is [way, hand of player 0, hand of player 1]. `won` [board, 2, way, column, column + 1] has the winnings of
+    columns if a player folds, and those of the better hand at showdowns; the last column has zeros. `first` and
+    `second` [board, hand] are the columns of both players' hands, with the last one for hands of player 1 with a card
+    of the board. `strength` [board, hand] is −1 for such hands, and an integer otherwise. `rows` [board, column, 2,
+    hand] is scratch memory: the winnings of a column against each hand.
     """
     boards, hands = strength.shape
     for way in range(len(values)):
@@ -119,7 +120,10 @@ def add_pair_values(
 
 @kernel
 def finish_pairs(scale: Singles, luck: Singles, values: Singles) -> None:
-    """Multiply `values` [way, hand, hand] by `scale` [hand, hand], and add `luck` [hand, hand]."""
+    """Multiply the values of each pair of hands by `scale`, and add `luck`.
+
+    `values` is [way, hand, hand]; `scale` and `luck` are [hand, hand].
+    """
     for way in range(len(values)):
         for i in range(values.shape[1]):
             for j in range(values.shape[2]):

@@ -1,4 +1,4 @@
-"""State of a hand for an agent that re-solves: both players' ranges, updated by Bayes' rule after each action."""
+"""Track both players' ranges for an agent that re-solves, by Bayes' rule after each action."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kilt.tree.place import PlacedTree, TreePlace
 
 
 class Standing(NamedTuple):
-    """State of a hand in a solved subgame, for the agent in one seat."""
+    """The state of a hand in a solved subgame: both players' ranges, and the current node of the subgame's tree."""
 
     reach: FloatArray  # [player, hand of the deck] probability of all actions that each player took with a hand
     solved: Resolved  # the current subgame
@@ -23,20 +23,21 @@ class Standing(NamedTuple):
 
     @property
     def tree(self) -> PlacedTree:
-        """The tree of the subgame."""
+        """The tree of the solved subgame."""
         return PlacedTree(self.solved.game)
 
 
 class Following(NamedTuple):
-    """State of a hand after falling back to the blueprint: no subgame is being played."""
+    """The state of a hand after falling back to the blueprint: both players' ranges, without a subgame."""
 
     reach: FloatArray  # as in `Standing`
 
 
 def follow(reach: FloatArray, before: Betting, share: FloatArray) -> float:
-    """Update the actor's range after an action with probabilities `share` [hand]; return its probability.
+    """Update a player's range in `reach` after an action, and return the probability of the action.
 
-    An action that no hand of the range takes leaves the range unchanged.
+    `share` [hand] has the probability of the action with each hand. An action that no hand of the range takes leaves
+    the range unchanged.
     """
     came, whole = reach[before.actor] * share, float(reach[before.actor].sum())
     if came.any():
@@ -45,7 +46,7 @@ def follow(reach: FloatArray, before: Betting, share: FloatArray) -> float:
 
 
 def translated(policy: PublicPolicy, position: Betting, action: str, mapping: Mapping = pseudo_harmonic) -> FloatArray:
-    """Probability of an action for each hand; a raise that is never made counts as those nearest to it in size.
+    """Return the probability of an action with each hand; a raise that is never made counts as those nearest in size.
 
     A check or call counts as a raise of no chips.
     """

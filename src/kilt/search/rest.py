@@ -1,4 +1,4 @@
-"""Sequence form of the rest of a game after a position, if both players follow known strategies.
+"""Build the sequence form of a game after a position, if both players follow known strategies.
 
 A *sequence* is the list of one player's actions since the position. The probability of a sequence with a hand is a
 product of that hand's action probabilities. The winnings of two hands are a sum, over the ends of the game, of the
@@ -27,32 +27,35 @@ class PublicStrategy(Protocol):
     """A strategy that can be queried on many boards at once, such as a blueprint's agent."""
 
     def table(self, position: Betting) -> tuple[tuple[str, ...], FloatArray] | None:
-        """Return the actions at a position and their probabilities [action, column]; None if they depend on the board.
+        """Return the actions at a position and their probabilities; None if they depend on the board.
 
-        `policies` gives the column of each hand.
+        The probabilities are [action, column]; `policies` gives the column of each hand.
         """
 
     def policies(self, position: Betting, boards: Sequence[tuple[int, ...]]) -> list[PublicPolicy]:
-        """Return the strategy of the player to act on each board, for every hand."""
+        """Return the strategy of the player to act on each of several boards, for every hand."""
 
 
 Chosen = Callable[[Betting, Sequence[str], Singles, IntArray | None], Singles]
-"""Maps a position, its actions, the strategy's probabilities and the board to probabilities [way, action, column]."""
+"""A function that returns the action probabilities of each continuation, [way, action, column].
+
+Its arguments are a position, the actions, the strategy's probabilities and the board.
+"""
 
 
 class RestPlayer(NamedTuple):
-    """The sequences of one player in the rest of a game: each is its parent sequence and one more action."""
+    """The action sequences of one player after a position; each extends its parent sequence by one action."""
 
     parent: IntArray  # [sequence], with a lower index; the first sequence is empty
     round: IntArray  # [sequence] round of the last action, whose columns apply; after all rounds: hands of the deck
     offset: IntArray  # [sequence] index in `shares` of the probabilities of its last action
-    shares: Singles  # [way, probability] by columns
-    depending: list[Betting]  # decisions that depend on the board: their probabilities follow `shares`, by hands
+    shares: Singles  # [way, probability] a run of columns for each sequence
+    depending: list[Betting]  # decisions that depend on the board: their probabilities, by hand, come after `shares`
     seen: dict[int, Betting]  # by round: a decision whose columns all others share
 
 
 class Ends(NamedTuple):
-    """The ends of the rest of a game, ordered by player 0's sequences."""
+    """The ends of a game that can follow a position, with both players' sequences and the chips at stake."""
 
     sequence: tuple[IntArray, IntArray]  # [end] of each player
     gain: Singles  # [end] chips to player 0 after a fold, to the better hand at a showdown
@@ -60,7 +63,7 @@ class Ends(NamedTuple):
 
 
 class Rest(NamedTuple):
-    """Sequence form of the rest of a game after a position."""
+    """The sequence form of a game after a position: both players' action sequences, and the ends of the game."""
 
     players: tuple[RestPlayer, RestPlayer]
     ends: Ends
@@ -72,14 +75,14 @@ class Rest(NamedTuple):
 
 
 class Rests:
-    """Cache of sequence forms by key."""
+    """A cache of sequence forms, emptied when it would exceed `KEPT_BYTES`."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, Rest] = {}
         self._bytes = 0
 
     def get(self, key: Hashable, make: Callable[[], Rest]) -> Rest:
-        """Return the cached sequence form of a key, or make and cache it."""
+        """Return the sequence form that is cached under a key, or call `make` and cache the result."""
         if (found := self._known.get(key)) is None:
             found = make()
             if self._bytes + found.nbytes > KEPT_BYTES:
@@ -97,7 +100,7 @@ def rest_after(
     chosen: tuple[Chosen, Chosen],
     board: IntArray,
 ) -> Rest:
-    """Build the sequence form of a game after a position in which both players follow a strategy.
+    """Build the sequence form of a game after a position, if both players follow the given strategy.
 
     Parameters
     ----------
@@ -110,7 +113,8 @@ def rest_after(
     chosen : tuple of callable
         For each player, a function from the strategy's probabilities to one or several continuations.
     board : ndarray, shape (cards,)
-        Any complete board after the position: the actions of decisions that depend on boards are looked up there.
+        Any complete board after the position: if the actions at a decision depend on the board, they are looked up on
+        this one.
 
     Returns
     -------
@@ -140,7 +144,7 @@ def rest_after(
 
 @dataclass
 class _Maker:
-    """Collects the sequences of one player."""
+    """Collects the sequences of one player while `rest_after` walks the game."""
 
     chosen: Chosen
     parent: list[int] = field(default_factory=lambda: [0])

@@ -1,4 +1,4 @@
-"""Checks of the settings of an agent that re-solves: rounds, bets and memory."""
+"""Check the settings of an agent that re-solves: its rounds, bet sizes and memory."""
 
 from __future__ import annotations
 
@@ -16,14 +16,20 @@ from kilt.tree.betting import betting_size, betting_tree
 
 
 def menu_of(settings: ResolveConfig, first_round: int, game: Holdem) -> ActionAbstraction | None:
-    """Return the raises of a subgame that begins in a round; None in limit games, whose rules give the raises."""
+    """Return the menu of raises for a subgame that begins in a given round.
+
+    Returns None in limit games, whose rules give the raises.
+    """
     if game.rules.betting == "limit":
         return None
     return actions_of("/" * first_round + settings.bets, settings.near)
 
 
 def require_settings(settings: ResolveConfig, game: Holdem) -> None:
-    """Raise PlayError if a game cannot be re-solved with these settings, and RunError if memory does not hold that."""
+    """Raise PlayError if a game cannot be re-solved with the given settings.
+
+    Raises RunError if the largest subgame does not fit into memory.
+    """
     rules = game.rules
     later = rules.round_names[1:]
     if not later:
@@ -45,9 +51,10 @@ def require_settings(settings: ResolveConfig, game: Holdem) -> None:
 
 
 def cost_of(settings: ResolveConfig, game: Holdem, first_round: int) -> Cost:
-    """Memory of the largest subgame that begins in a round: regrets and averages in single precision.
+    """Return the memory that the largest subgame beginning in a given round takes.
 
-    For a limited round, the memory includes the values of all pairs of hands.
+    It keeps regrets and averages in single precision. For a limited round, the memory includes the values of all pairs
+    of hands.
     """
     rules, hands = game.rules, len(game.holes)
     board = tuple(range(rules.board_size(first_round)))
