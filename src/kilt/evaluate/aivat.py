@@ -1,8 +1,8 @@
-"""State values for AIVAT [Burch18]: estimates of a player's expected winnings, computed from a blueprint.
+"""Estimate a player's expected winnings at each state of a hand, so that AIVAT can reduce variance [Burch18].
 
-`EnumeratedValues` accepts any function of a state, and computes the means over chance that AIVAT needs by dealing all
-cards: for small games. `BlueprintValues` learns a table from self-play of a blueprint: both players' buckets are merged
-into a few groups by their showdown strength, and a state of the betting has a value for each pair of groups.
+For small games, `EnumeratedValues` takes any function of a state, and computes the means over chance that AIVAT needs
+by dealing all cards. `BlueprintValues` learns a table from a blueprint's play against itself: both players' buckets are
+merged into a few groups by their showdown strength, and a state of the betting has a value for each pair of groups.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from kilt.tree.betting import call_places, label_of
 
 KIND = "values of states of a blueprint"
 GROUPS, DEALS, BOARDS = 12, 98_304, 64
-COMPONENTS = 4  # basis tables that all tables of decisions after the first board are combined from
+COMPONENTS = 4  # number of basis tables, whose combinations approximate all tables of decisions after the first board
 UNLIKELY = 1e-4  # states with a smaller probability within a deal are not walked
-PRIOR = 4.0  # deals for which the showdown value of a state counts when its table is learnt
+PRIOR = 4.0  # weight of a state's showdown value when its table is learnt, as a number of deals
 
 _subsets: Callable[[int, int], ByteArray] = lru_cache(maxsize=64)(subsets)
 
@@ -45,7 +45,7 @@ StateFunction: TypeAlias = Callable[[Betting, tuple[int, ...], int, tuple[int, .
 
 @dataclass(frozen=True)
 class EnumeratedValues:
-    """State values from any function, with means over chance by dealing all cards: for small games.
+    """State values from any function, for small games: means over chance come from dealing all cards.
 
     Parameters
     ----------
@@ -60,11 +60,17 @@ class EnumeratedValues:
     function: StateFunction
 
     def classed(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> HandValues:
-        """Return the values of the function; each hand is a class of its own."""
+        """Return the function's value of a state for each private hand of a player.
+
+        Each hand is a class of its own.
+        """
         return HandValues(self.function(position, board, seat, opponent))
 
     def expected(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> FloatArray:
-        """Mean value after the next public cards, for each hand, over all cards that neither player holds."""
+        """Return each hand's mean value after the next public cards are dealt.
+
+        The mean is over all cards that neither player holds.
+        """
         rules, after = self.game.rules, position.after(REVEAL)
         if after.actor == TERMINAL:
             return showdown(self.game, position, board, opponent)
@@ -77,20 +83,20 @@ class EnumeratedValues:
         return total / comb(len(rest) - rules.hole_cards, count)
 
     def start(self, seat: int) -> float:
-        """Mean value before the first action, over all deals."""
+        """Return a player's mean value before the first action, over all deals."""
         deals, begin = self.game.deals(), self.game.start()
         holes = [tuple(hand) for hand in self.game.deck.holes(self.game.rules.hole_cards).tolist()]
         return float(sum(deals[:, o] @ self.function(begin, (), seat, hand) for o, hand in enumerate(holes)))
 
 
 def showdown(game: Holdem, position: Betting, board: tuple[int, ...], opponent: tuple[int, ...]) -> FloatArray:
-    """Mean showdown payoff of each hand over the cards to come, in chips, if no player can bet any more."""
+    """Return each hand's mean showdown payoff in chips over the cards to come, if no player can bet any more."""
     rules = game.rules
     return position.stake * edges(opponent, board, rules.deck, board_size=rules.board_size(rules.rounds - 1))
 
 
 class BlueprintValues:
-    """State values that are learnt from self-play of a blueprint.
+    """State values that are learnt from a blueprint's play against itself.
 
     Buckets of a round are merged into groups of about equal weight, by their probability of winning a showdown. On
     sampled deals, a walk of the betting tree takes the expectation over all actions; the value of a state is the mean
@@ -137,8 +143,7 @@ class BlueprintValues:
         self.table: SingleArray = np.asarray(arrays["table"])
         # [seat] from that player's point of view
         self._both = self.table, np.ascontiguousarray(-self.table.transpose(0, 2, 1))
-        # [basis, hand of seat 0, hand of seat 1] means over the first board, chips to seat 0; the first row is that of
-        # `edge`
+        # [basis, hand of seat 0, hand of seat 1] means over the first board, chips to seat 0; the first basis is `edge`
         self.first: SingleArray = np.asarray(arrays["first"])
         # [opened, basis] coefficients of the basis tables after the first board
         self.mix: SingleArray = np.asarray(arrays["mix"])
@@ -154,7 +159,10 @@ class BlueprintValues:
         self._start = float((self.game.deals() * table[np.ix_(*groups_of)]).sum())
 
     def classed(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> HandValues:
-        """Return the value of each bucket, in chips to the player in `seat`, from the groups of both players."""
+        """Return the value of a state for each bucket of a player, in chips, given the opponent's cards.
+
+        Values depend only on the groups of both players.
+        """
         r, group, cards = position.round, self.group[position.round], (seat, board, opponent)
         if cards != self._met[0]:  # consecutive states mostly have the same cards
             theirs = self.blueprint.hand_buckets(1 - seat, r, board)[self.game.deck.hole_index(opponent)]
@@ -163,12 +171,15 @@ class BlueprintValues:
         return HandValues(self._table(position, seat)[:, other].astype(np.float64)[group[seat]], bucket)
 
     def value(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> FloatArray:
-        """The values of `classed`, for each hand."""
+        """Return the value of a state for each private hand of a player, in chips, given the opponent's cards."""
         table, bucket = self.classed(position, board, seat, opponent)
         return table[bucket]
 
     def expected(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> FloatArray:
-        """Mean value after the next public cards, for each hand, over all cards that neither player holds."""
+        """Return each hand's mean value after the next public cards are dealt.
+
+        The mean is over all cards that neither player holds.
+        """
         rules, deck, after = self.game.rules, self.game.deck, self.game.positions.after(position, REVEAL)
         if after.actor == TERMINAL:
             return showdown(self.game, position, board, opponent)
@@ -194,11 +205,14 @@ class BlueprintValues:
         return total / comb(len(rest) - rules.hole_cards, more.shape[1])
 
     def start(self, seat: int) -> float:
-        """Mean value before the first action, over all deals."""
+        """Return a player's mean value before the first action, over all deals."""
         return self._start if seat == 0 else -self._start
 
     def _table(self, position: Betting, seat: int) -> SingleArray:
-        """Values of a position in chips to the player in `seat`, [group of that player, group of the other]."""
+        """Return the values of a position to a player in chips, for each pair of groups.
+
+        The shape is (groups of that player, groups of the other).
+        """
         node = self.node.get(position.history)
         if node is not None:
             learnt: SingleArray = self._both[seat][node]
@@ -207,7 +221,7 @@ class BlueprintValues:
         return np.ascontiguousarray(table if seat == 0 else -table.T, dtype=np.float32)
 
     def _learn(self, deals: Deals) -> tuple[FloatArray, SingleArray]:
-        """Compute `edge` and `table` from deals."""
+        """Compute the showdown values `edge` and the state values `table` from deals."""
         groups, blueprint, rounds = self.groups, self.blueprint, self.game.rules.rounds
         nodes, positions = blueprint.nodes, self.positions
         pair = np.stack(
@@ -261,9 +275,10 @@ class BlueprintValues:
         return basis.reshape(-1, self.groups, self.groups), mix.astype(np.float32)
 
     def _first_boards(self, tables: SingleArray) -> SingleArray:
-        """Compute `first`: sums over canonical boards, as matrix products since values depend on groups alone.
+        """Compute the mean of each basis table over all boards of the second round, for each pair of hands.
 
-        The mean over all suit permutations accounts for the other boards.
+        Canonical boards are summed; their values depend on groups alone, so the sums are matrix products. The mean over
+        all suit permutations accounts for the other boards.
         """
         rules, deck, holes = self.game.rules, self.game.deck, self.game.deck.holes(self.game.rules.hole_cards)
         if rules.rounds == 1:
@@ -289,19 +304,19 @@ class BlueprintValues:
 
 
 def _kept_at(blueprint: Blueprint, groups: int = GROUPS, deals: int = DEALS, seed: int = 0) -> Path:
-    """Path in the cache of the values that are learnt from a blueprint."""
+    """Return the path in the cache of the values that are learnt from a blueprint."""
     how = f"{groups} {deals} {seed} {COMPONENTS}"
     name = artifact.fingerprint(KIND, how, blueprint.fingerprint, np.asarray(blueprint.shares))
     return artifact.cache_folder() / f"states-{name}"
 
 
 def is_learnt(blueprint: Blueprint) -> bool:
-    """Whether the `BlueprintValues` of a blueprint are in the cache."""
+    """Return whether the state values of a blueprint have already been learnt and are in the cache."""
     return artifact.exists(_kept_at(blueprint))
 
 
 def _nodes_by_history(blueprint: Blueprint) -> dict[str, int]:
-    """Map histories to the nodes of a blueprint's betting tree, in the order of the tree."""
+    """Return the node of a blueprint's betting tree for each betting history, in the order of the tree."""
     histories = [""]
     for node in range(1, len(blueprint.nodes.actor)):
         parent = int(blueprint.nodes.parent[node])
@@ -312,7 +327,10 @@ def _nodes_by_history(blueprint: Blueprint) -> dict[str, int]:
 
 
 def _groups(blueprint: Blueprint, deals: Deals, groups: int) -> list[tuple[IntArray, IntArray]]:
-    """The group of each bucket, [round][seat][bucket]: of about equal weight, ordered by showdown wins."""
+    """Return the group of each bucket: groups have about equal weight, and are ordered by showdown wins.
+
+    The result is indexed by round, seat and bucket.
+    """
     found = []
     for r in range(blueprint.game.rules.rounds):
         of_round = []

@@ -1,4 +1,4 @@
-"""Compiled loops of `aivat`."""
+"""Compiled loops that learn state values for AIVAT and sum them over boards: see `aivat`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kilt.play.batch_kernels import weight_of
 
 
 class LearningTree(NamedTuple):
-    """A blueprint's betting tree and strategy as arrays for `learn`."""
+    """A blueprint's betting tree and strategy as arrays, for the compiled function `learn`."""
 
     actor: ByteArray  # [node]
     round: ByteArray  # [node]
@@ -29,7 +29,7 @@ class LearningTree(NamedTuple):
 
 
 class LearningScratch(NamedTuple):
-    """The nodes that a walk has reached: arrays with an entry for each node of the tree."""
+    """Scratch memory of `learn` for the nodes that its walk reaches: arrays with an entry for each node of the tree."""
 
     node: IntArray
     begin: IntArray  # index of the first child that is reached
@@ -48,10 +48,11 @@ def add_values(
     with_card: npt.NDArray[np.uint16],
     total: FloatArray,
 ) -> None:
-    """Add to `total` [hand] the values of hands on several boards; nothing if a hand has one of the new cards.
+    """Add the values of each hand on several boards to `total`, except on boards whose new cards the hand contains.
 
-    `bucket` [board, hand] are mine, `theirs` [board] is the opponent's group, `worth` [their group, my bucket] the
-    values. `more` [board, card] are the new cards of each board, and `with_card` [card, …] the hands that hold a card.
+    `total` has an entry for each hand. `bucket` [board, hand] are the player's buckets, `theirs` [board] is the
+    opponent's group, `worth` [opponent's group, player's bucket] the values. `more` [board, card] are the new cards of
+    each board, and `with_card` [card, …] the hands that contain a card.
     """
     for b in range(bucket.shape[0]):
         row = worth[theirs[b]]
@@ -78,11 +79,12 @@ def learn(
     total: FloatArray,
     mass: FloatArray,
 ) -> None:
-    """Add to `total` and `mass` [node, pair of groups] the values of states for seat 0, and their probabilities.
+    """Sum the values of betting states to seat 0 over many deals, weighted by the probability of reaching each state.
 
-    Each deal is walked with the expectation over all actions: `bucket` [deal, round, seat], `outcome` [deal] is 1 if
-    seat 0 wins a showdown and −1 if seat 1 does, `pair` [deal, round] the groups of both players. States less likely
-    than `unlikely` get the value of a showdown without further bets.
+    `total` and `mass` [node, pair of groups] receive the sums of the values and of the weights. The walk of each deal
+    takes the expectation over all actions: `bucket` [deal, round, seat], `outcome` [deal] is 1 if seat 0 wins a
+    showdown and −1 if seat 1 does, `pair` [deal, round] the groups of both players. States less likely than `unlikely`
+    get the value of a showdown without further bets.
     """
     for deal in range(len(outcome)):
         walk.node[0], walk.reach[0] = 0, 1.0

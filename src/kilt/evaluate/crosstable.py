@@ -1,4 +1,4 @@
-"""Crosstables: win rates of all pairs of players, in mbb/h.
+"""Play matches between all pairs of players, and show the win rates in a crosstable.
 
 >>> from kilt.games import load_game
 >>> from kilt.play.agent import BASELINES
@@ -29,21 +29,22 @@ from kilt.play.match import PLAYED, Load, Match
 
 @dataclass(frozen=True, eq=False)
 class Crosstable:
-    """Matches between all pairs of players.
+    """The results of matches between all pairs of players.
 
     Attributes
     ----------
     players : tuple of str
         Names of the players.
     matches : dict of (int, int) to Match
-        By the indices of both players in `players`, the lower one first. If play was stopped early, some are missing.
+        The match of each pair, by the indices of both players in `players`, the lower one first. If play was stopped
+        early, some are missing.
     """
 
     players: tuple[str, ...]
     matches: dict[tuple[int, int], Match]
 
     def rate(self, row: int, column: int) -> Estimate | None:
-        """Win rate of player `row` against player `column` in mbb/h; None if their match is missing."""
+        """Return the win rate of player `row` against player `column` in mbb/h; None if their match is missing."""
         match = self.matches.get((min(row, column), max(row, column)))
         if match is None:
             return None
@@ -51,7 +52,7 @@ class Crosstable:
         return won if row < column else Estimate(0.0 - won.mean, won.margin)
 
     def mean(self, player: int) -> Estimate | None:
-        """Mean win rate of a player against all others in mbb/h; None if one of the matches is missing.
+        """Return a player's mean win rate against all others in mbb/h; None if one of the matches is missing.
 
         All matches use the same deals, so players are compared on equal cards. The statistics therefore treat a deal
         against all opponents as one observation.
@@ -78,7 +79,7 @@ def crosstable(
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Crosstable:
-    """Play matches between all pairs of players, all on the same deals.
+    """Play a match between every pair of players, each on the same deals.
 
     Parameters
     ----------

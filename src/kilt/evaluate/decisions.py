@@ -1,4 +1,4 @@
-"""Values of all actions at a decision, for every hand, if both players follow a known strategy afterwards.
+"""Compute the value of each action at a decision for every hand, if both players follow a known strategy.
 
 Values are chips from the decision on: the part of the pot that the player wins, minus the chips that the player still
 puts in; a fold is worth 0. One walk of the betting handles all hands at once, on all boards that may follow if these
@@ -44,18 +44,18 @@ from kilt.play.dealer import Hand
 
 MOST_BOARDS = 48  # values are exact if at most this many boards may follow
 DRAWN = 32  # sampled boards if more may follow
-MOST_DECISIONS = 3_000  # that a walk visits, at most
+MOST_DECISIONS = 3_000  # maximum number of decisions that a walk visits
 
 
 class DecisionValues(NamedTuple):
-    """The probabilities and values of all actions at a decision.
+    """The probabilities and values of all actions at a decision, for every private hand.
 
     Attributes
     ----------
     actions : tuple of str
         In ACPC notation.
     shares : ndarray, shape (actions, hands)
-        Probabilities of the strategy; 0 for actions that it does not have.
+        Probabilities of the strategy; 0 for actions that it never takes.
     values : ndarray, shape (actions, hands)
         Chips from the decision on, against the opponent's range; nan for hands that no hand of the range can meet.
     margins : ndarray, shape (actions, hands)
@@ -75,7 +75,7 @@ class DecisionValues(NamedTuple):
 
 
 class OptionValue(NamedTuple):
-    """One action with one hand: its probability and its value.
+    """The probability and the value of one action at a decision, with one private hand.
 
     ``value`` is in chips from the decision on, and so are ``loss``, the difference to the best action, and the
     half-widths of their 95% intervals. Values are nan if they were not computed.
@@ -90,7 +90,7 @@ class OptionValue(NamedTuple):
 
 
 class JudgedDecision(NamedTuple):
-    """A decision of a player, with the strategy's probabilities and values for comparison."""
+    """A decision that a player made, with the probability and the value of each action by a strategy for comparison."""
 
     position: Betting
     taken: str  # the action that was taken
@@ -98,9 +98,9 @@ class JudgedDecision(NamedTuple):
 
 
 def ranges(agent: KnownAgent, game: Holdem, position: Betting, board: tuple[int, ...]) -> FloatArray:
-    """Probability that each player plays up to `position` with each hand, if both follow `agent`: [seat, hand].
+    """Return the probability of each player's actions so far with each private hand, if both follow an agent.
 
-    Hands that share a card with the board have 0.
+    The shape is (seats, hands). Hands that share a card with the board have 0.
     """
     holes = game.deck.holes(game.rules.hole_cards)
     reach: FloatArray = np.ones((2, len(holes))) * ~np.isin(holes, board).any(axis=1)
@@ -111,7 +111,7 @@ def ranges(agent: KnownAgent, game: Holdem, position: Betting, board: tuple[int,
 
 
 def boards_to_come(game: Holdem, position: Betting) -> int:
-    """Number of boards that may follow a position."""
+    """Return the number of complete boards that may follow a position."""
     left, boards = game.deck.size - game.rules.board_size(position.round), 1
     for count in game.rules.board_cards[position.round + 1 :]:
         boards, left = boards * comb(left, count), left - count
@@ -119,7 +119,7 @@ def boards_to_come(game: Holdem, position: Betting) -> int:
 
 
 def exact(game: Holdem, position: Betting) -> bool:
-    """Whether `decision_values` are exact at a position, because few boards may follow."""
+    """Return whether `decision_values` are exact at a position, because few boards may follow it."""
     return boards_to_come(game, position) <= MOST_BOARDS
 
 
@@ -132,7 +132,7 @@ def decision_values(
     *,
     hands: Sequence[int] | None = None,
 ) -> DecisionValues:
-    """Value of each action at a decision, for every hand, if both players follow an agent before and afterwards.
+    """Return the value of each action at a decision for every private hand, if both players follow an agent.
 
     Parameters
     ----------
@@ -180,10 +180,11 @@ def decision_values(
 def state_value(
     agent: KnownAgent, game: Holdem, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]
 ) -> FloatArray:
-    """Chips that the player in `seat` wins in the whole hand from a position on, if both follow an agent: [hand].
+    """Return the chips that a player wins with each private hand after a position, if both players follow an agent.
 
-    Against the opponent's cards, averaged over all boards that may follow, or over `DRAWN` of them: see
-    `kilt.evaluate.aivat`. 0 if a hand shares a card with these or with the board.
+    The chips are those of the whole hand against the opponent's cards, averaged over all boards that may follow, or
+    over `DRAWN` of them: see `kilt.evaluate.aivat`. They are 0 for hands that share a card with the opponent or the
+    board.
     """
     reach = np.zeros(comb(game.deck.size, game.rules.hole_cards))
     reach[game.deck.hole_index(opponent)] = 1.0
@@ -193,14 +194,14 @@ def state_value(
 
 
 def decisions_of(game: Holdem, hand: Hand, seat: int) -> list[tuple[Betting, str]]:
-    """Return the decisions of the player in a seat of a hand, each with the action that was taken."""
+    """Return the decisions that a player made in a hand, each with the action that was taken."""
     return [(position, taken) for position, taken in game.positions.moves(hand.position) if position.actor == seat]
 
 
 def judged(
     agent: KnownAgent, game: Holdem, hand: Hand, position: Betting, taken: str, *, worth: bool = True
 ) -> JudgedDecision:
-    """Compare a decision of a hand with what an agent would have done there.
+    """Compare the action that a player took at a decision with the strategy of an agent.
 
     Values are nan if `worth` is false, or if too many decisions may follow.
     """
@@ -219,7 +220,10 @@ def judged(
 
 
 def _boards(game: Holdem, position: Betting, board: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Complete boards that may follow a position: all, or `DRAWN` of them; the draw is the same each time."""
+    """Return complete boards that may follow a position: all of them, or `DRAWN` random ones.
+
+    Equal positions and public cards give equal draws.
+    """
     counts = game.rules.board_cards[position.round + 1 :]
     rest = np.setdiff1d(np.arange(game.deck.size), board)
     if exact(game, position):
@@ -236,7 +240,7 @@ def _boards(game: Holdem, position: Betting, board: tuple[int, ...]) -> list[tup
 
 
 def _mean_edges(game: Holdem, board: tuple[int, ...], theirs: FloatArray) -> FloatArray:
-    """Mean edge of each hand over the opponent's range, over all boards; nan if unknown."""
+    """Return the mean edge of each hand over the opponent's range, over all boards; nan if unknown."""
     rules, holes = game.rules, game.deck.holes(game.rules.hole_cards)
     size = rules.board_size(rules.rounds - 1)
     if board:
@@ -247,9 +251,10 @@ def _mean_edges(game: Holdem, board: tuple[int, ...], theirs: FloatArray) -> Flo
 
 
 def _less_luck(worth: FloatArray, met: FloatArray, shown: FloatArray, edge: FloatArray) -> FloatArray:
-    """Reduce the variance of values [action, board, hand] with showdown results on the sampled boards.
+    """Reduce the variance of action values with the showdown results on the sampled boards.
 
-    `shown` [board, hand] minus its known mean is a control variate; its coefficient minimises the variance.
+    `worth` is [action, board, hand]. `shown` [board, hand] minus its known mean is a control variate; its coefficient
+    minimises the variance.
     """
     all_of_them = np.concatenate([worth, shown[None]])
     *apart, lucky = np.nan_to_num(all_of_them - _means(all_of_them, met)[0][:, None] * met)
@@ -259,7 +264,10 @@ def _less_luck(worth: FloatArray, met: FloatArray, shown: FloatArray, edge: Floa
 
 
 def _means(worth: FloatArray, met: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Sums over boards of `worth` [action, board, hand], divided by those of `met` [board, hand], and their margins."""
+    """Return the mean of values over boards, and the half-widths of their 95% intervals.
+
+    `worth` [action, board, hand] is summed over boards and divided by the sum of the weights `met` [board, hand].
+    """
     whole, count = met.sum(axis=0), np.maximum((met > 0).sum(axis=0), 2)
     means = np.divide(worth.sum(axis=1), whole, out=np.full_like(worth[:, 0], np.nan), where=whole > 0)
     square = ((worth - means[:, None] * met) ** 2).sum(axis=1)
@@ -268,7 +276,7 @@ def _means(worth: FloatArray, met: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 @dataclass
 class _Walk:
-    """A walk over everything that may follow a position, on some boards, with vectors over the hands of player `me`."""
+    """A walk over everything that may follow a position on some boards, for all hands of player `me` at once."""
 
     agent: KnownAgent
     game: Holdem
@@ -280,16 +288,19 @@ class _Walk:
 
     @cached_property
     def holes(self) -> IntArray:
-        """All private hands, [hand, card]."""
+        """All private hands, as an array of shape (hands, cards)."""
         return self.game.deck.holes(self.game.rules.hole_cards).astype(np.int64)
 
     @cached_property
     def free(self) -> BoolArray:
-        """Whether a hand is possible on a board, [board, hand]."""
+        """Whether each hand shares no card with each board, as an array of shape (boards, hands)."""
         return np.array([~np.isin(self.holes, board).any(axis=1) for board in self.boards])
 
     def worth(self, position: Betting, reach: FloatArray) -> FloatArray:
-        """Chips to `me`, summed over the opponent's hands with their probabilities `reach`: [board, hand]."""
+        """Return the chips that `me` wins after a position, summed over the opponent's hands with the weights `reach`.
+
+        The shape is (boards, hands).
+        """
         positions, mine = self.game.positions, position.actor == self.me
         if position.actor == CHANCE:
             return self.worth(positions.after(position, REVEAL), reach)
@@ -310,14 +321,20 @@ class _Walk:
         return total
 
     def met(self, reach: FloatArray) -> FloatArray:
-        """Part of the opponent's `reach` [board, hand] that shares no card with each hand: [board, hand]."""
+        """Return the weight of the opponent's hands that share no card with each hand of `me`.
+
+        `reach` and the result have the shape (boards, hands).
+        """
         by_card = reach @ self._holds
         left = reach.sum(axis=1, keepdims=True) - by_card[:, self.holes].sum(axis=2)
         left += (self.holes.shape[1] - 1) * reach
         return np.where(self.free & (left > 1e-12 * reach.sum(axis=1, keepdims=True)), left, 0.0)
 
     def shown_down(self, reach: FloatArray) -> FloatArray:
-        """Opponent's `reach` that a hand beats, minus the reach that beats it: [board, hand]."""
+        """Return the weight of the opponent's hands that each hand beats, minus the weight of those that beat it.
+
+        `reach` and the result have the shape (boards, hands).
+        """
         won = np.empty(reach.shape)
         for number, board in enumerate(self.boards):
             if number not in self._rankings:
@@ -327,7 +344,10 @@ class _Walk:
         return won
 
     def _shares(self, position: Betting) -> list[tuple[str, FloatArray]]:
-        """Actions at a decision with their probabilities [board, hand]; one row if the board does not matter."""
+        """Return the actions at a decision, each with its probabilities as an array of shape (boards, hands).
+
+        If the board does not matter, the array has one row.
+        """
         seen = self.game.rules.board_size(position.round)
         boards = list(dict.fromkeys(board[:seen] for board in self.boards))
         if len(boards) > 1:
@@ -340,7 +360,7 @@ class _Walk:
 
     @cached_property
     def _holds(self) -> FloatArray:
-        """1 if a hand has a card, otherwise 0: [hand, card]."""
+        """For each hand and card, 1 if the hand contains the card, otherwise 0."""
         held = np.zeros((len(self.holes), self.game.deck.size))
         np.put_along_axis(held, self.holes, 1.0, axis=1)
         return held

@@ -1,4 +1,4 @@
-"""Defence against bets: how often an agent folds, and what an opponent wins by betting any two cards.
+"""Measure how often an agent folds to bets, and what an opponent wins by betting with any two cards.
 
 A bet of b into a pot of p that never wins when called breaks even if the agent folds b / (p + b) of the time. An agent
 that folds more often loses to an opponent who bets every hand, whatever the opponent holds: the opponent loses b if the
@@ -6,8 +6,8 @@ agent calls, and wins p if it folds. This *profit of any two cards* ignores show
 loss is larger. On the river, an equilibrium leaves about none. In earlier rounds it may leave some: the bettor's hands
 win showdowns, and a check would not have been worth 0.
 
-Lines are common ones: limped or raised before the flop, checked down, or bet in each round. The agent's range consists
-of the hands that its own strategy plays along the line. Boards are sampled.
+The lines of play are common ones: limped or raised before the flop, checked down, or bet in each round. The agent's
+range consists of the hands that its own strategy plays along the line. Boards are sampled.
 
 >>> from kilt.games import load_game
 >>> from kilt.play.agent import BASELINES
@@ -33,7 +33,7 @@ from kilt.play.agent import KnownAgent
 SIZES = {"min": 0.0, "33%": 1 / 3, "50%": 0.5, "75%": 0.75, "1x": 1.0, "2x": 2.0}  # bets after the first round
 OPENS = {"min": 0.0, "2.5 big blinds": 0.75, "3 big blinds": 1.0, "4 big blinds": 1.5}  # first raises
 RERAISES = {"min": 0.0, "50%": 0.5, "1x": 1.0, "1.5x": 1.5}  # raises of a first raise
-OPEN, BARREL = 1.0, 0.5  # pots: the first raise, and earlier bets that the agent called
+OPEN, BARREL = 1.0, 0.5  # sizes in pots: of the first raise, and of earlier bets that the agent called
 BOARDS = 50
 FIRST, LEADS, CHECKED, BARRELS = "first round", "opponent leads", "agent checks", "bets in each round"
 KINDS = FIRST, LEADS, CHECKED, BARRELS
@@ -42,7 +42,7 @@ RARE = 1e-6  # share of all hands: an agent that takes a line less often gets no
 
 @dataclass(frozen=True)
 class Defence:
-    """The agent's response to one bet on one line."""
+    """An agent's response to a bet of one size after a common line of play."""
 
     line: str  # earlier actions
     kind: str  # kind of line: one of `KINDS`
@@ -55,7 +55,7 @@ class Defence:
 
     @property
     def break_even(self) -> float:
-        """Fold probability above which betting any two cards is profitable, even if the agent's calls always win."""
+        """Fold probability above which betting any two cards is profitable, even if every called bet loses."""
         return self.chips / (self.pot + self.chips)
 
     @property
@@ -65,7 +65,7 @@ class Defence:
 
 
 class FacedBet(NamedTuple):
-    """A bet at the end of a line."""
+    """A bet of one size that an agent faces after a common line of play."""
 
     line: str
     kind: str
@@ -76,14 +76,14 @@ class FacedBet(NamedTuple):
 
 
 def defence(game: Holdem, agent: KnownAgent, boards: int = BOARDS, seed: int = 0) -> list[Defence]:
-    """Measure how often an agent folds to bets on common lines.
+    """Measure how often an agent folds to bets of several sizes on common lines of play.
 
     Parameters
     ----------
     game : Holdem
         A no-limit game; limit games give an empty list.
     agent : KnownAgent
-        The agent, whose strategy is used as it plays.
+        The agent, with the strategy that it plays.
     boards : int
         Number of sampled boards.
     seed : int
@@ -115,7 +115,7 @@ def defence(game: Holdem, agent: KnownAgent, boards: int = BOARDS, seed: int = 0
 def _answer(
     agent: KnownAgent, spot: FacedBet, boards: Sequence[tuple[int, ...]], weights: Sequence[FloatArray]
 ) -> Defence:
-    """The agent's response to a bet on some boards, given the weights of its hands on each."""
+    """Return the agent's response to a bet on some boards, given the weight of each of its hands on each board."""
     whole, folds, raises = (np.zeros(len(boards)) for _ in range(3))
     for place, (board, weight) in enumerate(zip(boards, weights, strict=True)):
         policy = agent.policy(spot.after, board)
@@ -129,7 +129,10 @@ def _answer(
 
 
 def _range(game: Holdem, agent: KnownAgent, at: Betting, seat: int, board: tuple[int, ...]) -> FloatArray:
-    """Probability that the agent in a seat takes its actions so far, for each hand; 0 if a card is on the board."""
+    """Return the probability that the agent in a seat takes its actions so far, for each hand.
+
+    It is 0 if a card of the hand is on the board.
+    """
     weight = np.asarray(~np.isin(game.holes, board).any(axis=1), dtype=np.float64)
     for before, action in game.positions.moves(at):
         if before.actor == seat:
@@ -139,7 +142,7 @@ def _range(game: Holdem, agent: KnownAgent, at: Betting, seat: int, board: tuple
 
 
 def lines(game: Holdem) -> Iterator[FacedBet]:
-    """Yield common lines, with each size of the bet at their end."""
+    """Yield common lines of play that end with a bet, once for each size of the bet."""
     start, names, last = game.start(), game.rules.round_names, game.rules.rounds - 1
     opened = raised_by(start, OPEN)
     yield from _bets(f"{names[0]}, first raise", FIRST, start, OPENS)
@@ -162,7 +165,7 @@ def lines(game: Holdem) -> Iterator[FacedBet]:
 
 
 def _bets(line: str, kind: str, before: Betting, sizes: dict[str, float]) -> Iterator[FacedBet]:
-    """Yield a bet of each size; sizes with the same number of chips give one bet."""
+    """Yield a bet of each size at a decision; sizes with the same number of chips give one bet."""
     found = set()
     for name, size in sizes.items():
         after = raised_by(before, size)
@@ -172,7 +175,10 @@ def _bets(line: str, kind: str, before: Betting, sizes: dict[str, float]) -> Ite
 
 
 def raised_by(position: Betting, size: float) -> Betting | None:
-    """The position after a raise by a number of pots, at least the minimum; None if that is all-in or not legal."""
+    """Return the position after a raise whose size is a number of pots; None if it is all-in or not legal.
+
+    A raise below the minimum becomes the minimum raise.
+    """
     bounds, level = position.raise_bounds(), max(position.spent)
     if bounds is None:
         return None

@@ -1,4 +1,4 @@
-"""Luck-adjusted winnings of a person in a match against an agent with a known strategy [Johanson16 §8]."""
+"""Estimate what a person deserved to win in a match against an agent with a known strategy [Johanson16 §8]."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Hand
 
 MONEY, DIVAT, AIVAT = "basic", "all-cards+early-folds+bc-divat", "all-cards+aivat"
-PERSON, AGENT = "person", "agent"  # their names here, whatever the log says
-MOST_NODES = 100_000  # in the betting tree of a blueprint, at most, for state values to be learnt here
+PERSON, AGENT = "person", "agent"  # names of the players in this module, whatever the log calls them
+MOST_NODES = 100_000  # maximum size of a betting tree for which state values are learnt
 
 
 def states_of(agent: Tabulated, game: Holdem, *, learn: bool = True) -> StateValues | None:
-    """Return state values for AIVAT; None if there are none.
+    """Return the state values with which AIVAT can evaluate hands against an agent; None if there are none.
 
     Parameters
     ----------
     agent : KnownAgent or Portfolio
         In small games the values are exact, for any agent. In others they are learnt from the blueprint that the agent
-        plays, if it has at most `MOST_NODES` nodes. Learning takes seconds to minutes, once; later calls read the
-        cache. For a portfolio, the values are those of one component, its first blueprint if it has one.
+        plays, if its betting tree has at most `MOST_NODES` nodes. Learning takes seconds to minutes, once; later calls
+        read the cache. For a portfolio, the values are those of one component, its first blueprint if it has one.
     game : Holdem
         The game that the agent plays.
     learn : bool
@@ -52,13 +52,13 @@ def states_of(agent: Tabulated, game: Holdem, *, learn: bool = True) -> StateVal
 
 
 def can_learn(agent: KnownAgent) -> bool:
-    """Whether state values can be learnt from the agent's strategy."""
+    """Return whether state values can be learnt from an agent: it must play a blueprint with a small betting tree."""
     return isinstance(agent, BlueprintAgent) and len(agent.blueprint.nodes.actor) <= MOST_NODES
 
 
 @dataclass
 class DeservedScore:
-    """Evaluates the hands of a person against an agent, each hand once.
+    """Estimates what a person deserved to win against an agent, and evaluates each hand only once.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class DeservedScore:
     _judged: dict[int, JudgedHands] = field(default_factory=dict, repr=False)  # by the number of the hand
 
     def estimates(self, hands: Sequence[Hand], deals: Sequence[int] = ()) -> LogEstimates:
-        """Return the person's winnings and estimates of what they deserved: see `deserved`."""
+        """Return the person's actual winnings and the estimates of what the person deserved: see `deserved`."""
         rows = [estimator_named(name) for name in (MONEY, DIVAT, *([AIVAT] if self.states else []))]
         judge = LogJudge(self.game, AGENT, self.agent, self.agent, rows, self.states)
         for hand in hands:
@@ -93,7 +93,7 @@ class DeservedScore:
 
 
 def deserved(game: Holdem, hands: Sequence[Hand], agent: Tabulated, deals: Sequence[int] = ()) -> LogEstimates:
-    """Estimate what a person deserved to win, with their actual winnings as the first row.
+    """Estimate what a person deserved to win against an agent, and return it with the person's actual winnings.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""DIVAT's baseline: the value of cards if both players bet by a fixed rule [Zinkevich06], [Billings06].
+"""Compute what a player's cards are worth if both players bet by a fixed rule, for DIVAT [Zinkevich06], [Billings06].
 
 In the papers, W after a chance event is the value of a fixed *baseline* betting of the round: each player raises and
 folds by thresholds on the rank of their hand, and the resulting stake goes to the better hand as often as it wins. The
@@ -36,14 +36,19 @@ MAKES = tuple(1 - (sqrt(2) - 1) ** k for k in range(1, MOST_RAISES + 1))  # [rai
 
 
 def raised(rules: GameDef, level: int, r: int) -> int:
-    """Chips of each player after one more raise of round `r` is called: by its size, or by half the pot."""
+    """Return each player's chips in the pot after one more raise of round `r` is called.
+
+    In limit games the raise has the size of the round, otherwise half the pot.
+    """
     return level + (rules.raise_sizes[r] if rules.betting == "limit" else level)
 
 
 def baseline_values(
     rules: GameDef, r: int, level: int, mine: FloatArray, theirs: FloatArray, edge: FloatArray, *, first: bool
 ) -> FloatArray:
-    """Expected winnings of a player if round `r` follows the baseline, without bets in later rounds.
+    """Return a player's expected winnings in chips if both players follow DIVAT's baseline betting in one round.
+
+    Bets of later rounds are ignored.
 
     Parameters
     ----------
@@ -83,10 +88,10 @@ def baseline_values(
 
 
 def board_ranks(rules: GameDef, boards: IntArray) -> FloatArray:
-    """Ranks of all private hands on boards of the same size, [board, hand]: wins plus half of the ties, from 0 to 1.
+    """Return the rank of each private hand on each of several boards: the share of hands that it beats, from 0 to 1.
 
-    Without public cards, the rank is the percentile of the mean edge over all other hands. Hands that share a card with
-    the board have an arbitrary rank.
+    The boards have the same size; the result is [board, hand]. Ties count half. Without public cards, the rank is the
+    percentile of the mean edge over all other hands. Hands that share a card with the board have an arbitrary rank.
     """
     size = rules.board_size(rules.rounds - 1)
     if not boards.shape[1] and size > 0:
@@ -97,7 +102,7 @@ def board_ranks(rules: GameDef, boards: IntArray) -> FloatArray:
 
 @lru_cache(maxsize=16)
 def mean_of_deals(rules: GameDef, seat: int) -> float:
-    """Exact mean over all deals of private cards of a player's baseline value of the first round, in chips."""
+    """Return the exact mean of a player's baseline value of the first round over all deals, in chips."""
     none = np.zeros((1, 0), dtype=np.int64)
     ranks, bits = board_ranks(rules, none)[0], hand_list(rules.deck, rules.hole_cards).bits
     edges = pair_edges(rules.deck, rules.hole_cards, rules.board_size(rules.rounds - 1))
@@ -109,7 +114,7 @@ def mean_of_deals(rules: GameDef, seat: int) -> float:
 
 @lru_cache(maxsize=16)
 def _first_ranks(rules: GameDef) -> FloatArray:
-    """Percentile of each hand's mean edge over all hands, before any public card."""
+    """Return the percentile of each hand's mean edge over all hands, before any public card."""
     mean = pair_edges(rules.deck, rules.hole_cards, rules.board_size(rules.rounds - 1)).sum(axis=1).round(9)
     ranked = np.sort(mean)
     below, up_to = np.searchsorted(ranked, mean, "left"), np.searchsorted(ranked, mean, "right")
@@ -118,7 +123,7 @@ def _first_ranks(rules: GameDef) -> FloatArray:
 
 
 def _levels(rules: GameDef, r: int, level: int) -> list[int]:
-    """Chips of each player after 0, 1, … raises of round `r` are called."""
+    """Return each player's chips in the pot after 0, 1, … raises of round `r` are called."""
     levels, most = [level], min(rules.stacks)
     while len(levels) <= min(rules.max_raises[r], MOST_RAISES) and levels[-1] < most:
         levels.append(min(raised(rules, levels[-1], r), most))

@@ -1,21 +1,21 @@
-"""Estimators: the value of a strategy, from logs of hands that it or another strategy played [Johanson16 §7].
+"""Estimate the value of a strategy from logs of hands that it or another strategy played [Johanson16 §7].
 
-Player i has played the hands with a strategy σ̂, and a strategy σ is to be evaluated; both are known, the opponent's is
-not needed. An observed hand z stands for all terminal histories z' that might as well have been observed, whatever the
-opponent's strategy (equation 7.3):
+Player i has played the hands with a strategy σ̂, and a strategy σ is to be evaluated. Both strategies are known; the
+opponent's is not needed. An observed hand z stands for all terminal histories z' that might as well have been observed,
+whatever the opponent's strategy (equation 7.3):
 
     V(z) = Σ V(z') · π_i^σ(z') / π_i^σ̂(U(z'))        over all z' with z in U(z')
 
 Its mean over hands played by σ̂ is the value of σ: see `evaluate.log_estimates`. An `Estimator` is a row of three
 choices:
 
-==================  ================================================================================================ all
-cards           z' may have any private cards of player i; the denominator is a sum over them (7.20) endings
-z' may end wherever player i could have ended the hand: by folding, or by calling in the last
-                    round too; the denominator stops before that action (7.15, and 7.25 with all cards)
-value               the value of a terminal history: a row of `values.VALUES`, such as money or BC-DIVAT; or AIVAT,
-                    which is money with a correction for each chance event and each decision with known probabilities
-==================  ================================================================================================
+=========  =========================================================================================================
+all cards  z' may have any private cards of player i; the denominator is a sum over them (7.20)
+endings    z' may end wherever player i could have ended the hand: by folding, or by calling in the last round too;
+           the denominator stops before that action (7.15, and 7.25 with all cards)
+value      the value of a terminal history: a row of `values.VALUES`, such as money or BC-DIVAT; or AIVAT, which is
+           money with a correction for each chance event and each decision with known probabilities
+=========  =========================================================================================================
 
 With *full* information all cards are known. With *partial* information the opponent's cards are known only at
 showdowns; then player i's hands may include the opponent's cards, endings that need these cards are left out, and money
@@ -52,7 +52,10 @@ ALL_CARDS, BASIC, MONEY, DIVAT, AIVAT = "all-cards", "basic", "money", "divat", 
 
 
 class Estimator(NamedTuple):
-    """A method to estimate the value of a strategy: which terminal histories a hand stands for, and their values."""
+    """A method to estimate the value of a strategy from hands that it or another strategy played.
+
+    Its fields say which terminal histories a hand stands for, and how these are valued.
+    """
 
     all_cards: bool = False
     endings: str = ""  # a row of `ENDINGS`
@@ -60,13 +63,16 @@ class Estimator(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its choices with ``+`` between them; ``basic`` if there are none."""
+        """Name of the estimator: its choices with ``+`` between them, or ``basic`` if there are none."""
         parts = [ALL_CARDS] * self.all_cards + [self.endings] * bool(self.endings)
         return "+".join(parts + [self.value] * (self.value != MONEY)) or BASIC
 
     @property
     def slow(self) -> bool:
-        """Whether it rolls out all hands on all boards that might have come: some 10 hands per second in hold'em."""
+        """Whether the estimator is slow, because it evaluates every private hand on all boards that might have come.
+
+        In hold'em it evaluates some 10 hands per second.
+        """
         return self.all_cards and self.value == DIVAT
 
 
@@ -80,7 +86,10 @@ ESTIMATORS: dict[str, Estimator] = {
 
 
 def estimator_named(name: str) -> Estimator:
-    """Return an estimator by name: choices in any order, with ``+`` between them; raise PlayError if unknown."""
+    """Return an estimator by its name, such as ``all-cards+aivat``; the parts may have any order.
+
+    Raises PlayError if the name is unknown.
+    """
     parts = sorted({*name.split("+")} - {BASIC, MONEY})
     for row in ESTIMATORS.values():
         if parts == sorted({*row.name.split("+")} - {BASIC}):
@@ -93,10 +102,10 @@ def estimator_named(name: str) -> Estimator:
 
 
 class Outcome(NamedTuple):
-    """A terminal history that observed hands stand for, with every private hand of the evaluated player.
+    """An ending that observed hands stand for, with the probability of reaching it with every private hand.
 
-    `played` goes up to the state from which all hands stand for this ending: the end itself, or the decision before the
-    final action. Rows are those of `SeenHands`.
+    `played` is the probability up to the state from which all hands stand for this ending: the end itself, or the
+    decision before the final action. Rows are those of `SeenHands`.
     """
 
     position: Betting  # at the end
@@ -106,7 +115,7 @@ class Outcome(NamedTuple):
 
 
 class LineStep(NamedTuple):
-    """An action in observed hands, with the probabilities that the evaluated player reaches it."""
+    """An action in observed hands, with the probability that the evaluated player reaches it with each hand."""
 
     position: Betting  # before it
     action: str
@@ -116,7 +125,7 @@ class LineStep(NamedTuple):
 
 
 class Line(NamedTuple):
-    """The actions of observed hands, and the terminal histories that they stand for."""
+    """The actions of observed hands, and the endings that an estimator may evaluate for them."""
 
     steps: list[LineStep]
     outcomes: list[Outcome]  # all that any estimator may need; the observed end comes first
@@ -127,9 +136,10 @@ class Line(NamedTuple):
 def follow(
     seen: SeenHands, played: KnownAgent, judged: KnownAgent, endings: Collection[str] = ENDINGS["game-endings"]
 ) -> Line:
-    """Compute both strategies' reach probabilities along the actions of some hands, and the endings they stand for.
+    """Follow the actions of observed hands, and return both strategies' probabilities of reaching each of them.
 
-    `endings` are the actions that estimators will imagine.
+    The result also has the endings that the hands stand for; `endings` are the final actions that estimators may
+    imagine.
 
     Raises
     ------
@@ -162,7 +172,7 @@ def follow(
 
 
 def _shares(policies: Sequence[PublicPolicy], action: str) -> FloatArray:
-    """Probability of an action, [1 or row, hand]."""
+    """Return the probability of an action with each private hand under each of several policies, [1 or row, hand]."""
     return np.stack([policy.share(action) for policy in policies])
 
 
@@ -173,7 +183,10 @@ def _add_missing(
     reach: Sequence[FloatArray],
     said: Sequence[Sequence[PublicPolicy]],
 ) -> None:
-    """Add the weight of actions at a decision that the evaluated strategy takes and the one that played never does."""
+    """Add the weight of the actions at a decision that the strategy that played never takes.
+
+    Only actions that the evaluated strategy takes have weight.
+    """
     free = seen.free(position.round)
     for action in dict.fromkeys(action for policy in said[1] for action in policy.actions):
         theirs, mine = (upto * _shares(policies, action) for upto, policies in zip(reach, said, strict=True))
@@ -194,7 +207,7 @@ def hand_values(
     states: StateValues | None = None,
     opponent: KnownAgent | None = None,
 ) -> FloatArray:
-    """Values of hands under estimators, in chips, and their weights.
+    """Return the value in chips and the weight of each observed hand under each estimator.
 
     Parameters
     ----------
@@ -249,11 +262,12 @@ def hand_values(
 def correction(
     seen: SeenHands, line: Line, states: StateValues, opponent: KnownAgent | None = None, *, all_cards: bool = True
 ) -> FloatArray:
-    """AIVAT's correction of the raw winnings of each hand, in chips; its mean is 0 for any values `states` [Burch18].
+    """Return AIVAT's correction of the raw winnings of each hand in chips, which has mean 0 [Burch18].
 
-    For each step with known probabilities (of chance, of the evaluated player, and of the opponent if known): the mean
-    value of all possible next states, minus the value of the actual one. Both are means over the private hands that the
-    player may hold, or are those of the hand that was held.
+    The mean is 0 for any values `states`. For each step with known probabilities (of chance, of the evaluated player,
+    and of the opponent if known), the correction adds the mean value of all possible next states, and subtracts the
+    value of the actual one. Both values are means over the private hands that the player may hold, or those of the hand
+    that was held.
     """
     path: list[LineStep | Outcome] = [*line.steps, line.outcomes[0]]
     weights = [seen.weights(at.judged, at.played, at.position.round, all_cards=all_cards) for at in path]
@@ -271,7 +285,10 @@ def _row_correction(
     states: StateValues,
     opponent: KnownAgent | None,
 ) -> float:
-    """`correction` of one hand without the value at the start; `weights` are [hand] at each of its states."""
+    """Return AIVAT's correction of one hand, without the value at the start of the hand.
+
+    `weights` has an array over private hands for each state of the hand.
+    """
 
     def value(position: Betting) -> HandValues:
         return seen.state_value(states, position, row)
@@ -301,7 +318,7 @@ def _row_correction(
 
 
 def _chosen(line: Line, estimator: Estimator, *, opponent_seen: bool) -> list[int]:
-    """Indices of the outcomes that a hand stands for under an estimator's rule of endings."""
+    """Return the indices of the outcomes that hands stand for under an estimator's rule of endings."""
     endings = [ends for ends in ENDINGS[estimator.endings] if opponent_seen or ends == FOLD]
     imagined = [number for number, outcome in enumerate(line.outcomes) if outcome.action in endings]
     return imagined if line.closing in endings else [0, *imagined]

@@ -1,4 +1,4 @@
-"""Best responses one flop at a time, for games whose boards do not fit into memory [Johanson16 §2.4].
+"""Compute best responses one flop at a time, for games whose boards do not fit into memory [Johanson16 §2.4].
 
 A *flop* is a canonical board of the second round, whatever its number of cards. The values of the boards that follow a
 flop are a small array; the arrays of all flops are added in a fixed order, so that results do not depend on threads,
@@ -43,20 +43,20 @@ Layouts = Callable[[VectorTree], tuple[TableLayout, TableLayout]]
 
 
 class Watcher(Protocol):
-    """Receives messages and progress, and can ask for a stop."""
+    """An object that receives messages and progress of a long computation, and can ask it to stop."""
 
     def say(self, text: str, takes: float | None = None) -> None:
-        """Show a message, with the approximate number of seconds that the next step takes."""
+        """Show a message, and the approximate number of seconds that the next step takes."""
 
     def show(self, what: str, done: float, left: float | None) -> None:
         """Show which share of a step is done, and how many seconds are left if that is known."""
 
     def stopped(self) -> bool:
-        """Whether the user has asked to stop."""
+        """Return whether the user has asked to stop."""
 
 
 class FlopWalks:
-    """The best-response walks against one strategy, flop by flop.
+    """Walks that compute best responses to one strategy, one flop at a time.
 
     Parameters
     ----------
@@ -77,15 +77,18 @@ class FlopWalks:
         self._lock = Lock()
 
     def part(self, flop: int, seat: int) -> FloatArray:
-        """Winnings of a best response in a seat on a flop: [chance node of the first round, hand].
+        """Return what a best response in a seat wins on one flop with each hand.
 
-        Values are weighted by the flop's share of all boards.
+        The shape is (chance nodes of the first round, hands). Values are weighted by the flop's share of all boards.
         """
         tree, layouts = self.prepared(flop)
         return self.game.flop_values(self._walk(seat, RESPOND, layouts), tree)
 
     def prepared(self, flop: int) -> Any:
-        """Return the data that the walks of both seats need for a flop; a few flops are cached for the other seat."""
+        """Return the data that the walks of both seats need for a flop.
+
+        A few flops are cached, so that the second seat finds the data of the first.
+        """
         with self._lock:
             known = self._known.get(flop)
             if known is None:
@@ -100,42 +103,45 @@ class FlopWalks:
         return (known or mine).result()
 
     def prepare(self, flop: int) -> Any:
-        """Return the boards that follow a flop, and the layouts of the table on them."""
+        """Compute the boards that follow a flop, and the layouts of the strategy table on them."""
         tree = flop_tree(self.game.tree, flop)
         return tree, self.layouts(tree)
 
     @cached_property
     def _trunk(self) -> tuple[TableLayout, TableLayout]:
-        """Layouts for the first round, on an arbitrary flop."""
+        """The layouts of both players' tables for the first round, on an arbitrary flop."""
         return self.layouts(flop_tree(self.game.tree, 0))
 
     def _walk(self, seat: int, task: int, layouts: tuple[TableLayout, TableLayout]) -> Walk:
         return Walk(seat, (task,), self.table, self.table, layouts[seat], layouts[1 - seat])
 
     def conclude(self, seat: int, values: FloatArray) -> float:
-        """Winnings of a best response in chips per game, given the sum of the values of all flops."""
+        """Return what a best response wins in chips per game, given the sum of the values of all flops."""
         return self.game.conclude(self._walk(seat, RESPOND, self._trunk), values.copy())
 
     def response(self, seat: int, values: FloatArray) -> Table:
-        """The first round of a best response, [row of the first round, hand], given the values of the flops."""
+        """Return the first round of a best response as a strategy table, given the values of the flops.
+
+        The shape is (rows of the first round, hands).
+        """
         table = np.zeros((int(self._own.start[1]), self.game.shape[1]))
         self.game.conclude(self._walk(seat, ANSWER, self._trunk)._replace(own=table, own_layout=self._own), values)
         return table
 
     def follow(self, seat: int, response: Table, values: FloatArray) -> float:
-        """Winnings in chips per game of a player who follows `response` in the first round, and wins `values` later."""
+        """Return the chips per game of a player who follows `response` in the first round, and then wins `values`."""
         walk = self._walk(seat, FOLLOW, self._trunk)._replace(own=response, own_layout=self._own)
         return self.game.conclude(walk, values.copy())
 
     @property
     def _own(self) -> TableLayout:
-        """Layout of a table over hands whose rows are those of the first round."""
+        """The layout of a table over hands that has only the rows of the first round."""
         trunk = self._trunk[0]
         return trunk._replace(bucket=np.empty((0, 0), dtype=np.int32))
 
 
 class DeviceFlopWalks(FlopWalks):
-    """Best-response walks on a GPU; the CPU prepares later flops meanwhile."""
+    """Walks that compute best responses on a GPU, while the CPU prepares the next flops."""
 
     def __init__(self, game: VectorGame, table: Table, layouts: Layouts | None = None) -> None:
         from kilt.tree.gpu.flops import DeviceFlops  # imports the GPU library
@@ -145,28 +151,28 @@ class DeviceFlopWalks(FlopWalks):
         self.device = DeviceFlops(game, table)
 
     def part(self, flop: int, seat: int) -> FloatArray:
-        """Winnings of a best response in a seat on a flop: [chance node of the first round, hand].
+        """Return what a best response in a seat wins on one flop with each hand, computed on the GPU.
 
-        Values are weighted by the flop's share of all boards.
+        The shape is (chance nodes of the first round, hands). Values are weighted by the flop's share of all boards.
         """
         return self.device.values(self.prepared(flop), seat)
 
     def prepare(self, flop: int) -> Any:
-        """Return the boards that follow a flop, and the layouts of the table on them, on the GPU."""
+        """Return the boards that follow a flop and the layouts of the strategy table on them, in the GPU's memory."""
         return self.device.prepare(*super().prepare(flop))
 
 
 class CardlessFlopWalks(FlopWalks):
-    """Best-response walks against an agent that ignores cards: see `tree.cardless`."""
+    """Walks that compute best responses to an agent that ignores its cards: see `tree.cardless`."""
 
     def __init__(self, game: VectorGame, table: Table) -> None:
         super().__init__(game, table)
         self._seats = [CardlessWalk.of(game, seat, table) for seat in (0, 1)]
 
     def part(self, flop: int, seat: int) -> FloatArray:
-        """Winnings of a best response in a seat on a flop: [chance node of the first round, hand].
+        """Return what a best response in a seat wins on one flop with each hand.
 
-        Values are weighted by the flop's share of all boards.
+        The shape is (chance nodes of the first round, hands). Values are weighted by the flop's share of all boards.
         """
         return self._seats[seat].flop_values(self.game, flop_tree(self.game.tree, flop))
 
@@ -175,7 +181,10 @@ WALKS: dict[str, type[FlopWalks]] = {CPU: FlopWalks, GPU: DeviceFlopWalks}
 
 
 def agent_walks(game: VectorGame, table: Table, device: str = CPU) -> FlopWalks:
-    """Return best-response walks against an agent that ignores the board, [row, hand], on the CPU or a GPU."""
+    """Return walks that compute best responses to an agent that ignores the board, on the CPU or a GPU.
+
+    `table` is the agent's strategy, [row, hand].
+    """
     plain = not (looks_at_cards(table) or game.tree.nodes.rake.any() or game.tree.nodes.extra.size)
     if require_device(device) == CPU and plain:
         return CardlessFlopWalks(game, table)
@@ -183,14 +192,15 @@ def agent_walks(game: VectorGame, table: Table, device: str = CPU) -> FlopWalks:
 
 
 def flop_walks(problem: AbstractProblem, strategy: Array, device: str = CPU) -> FlopWalks:
-    """Return best-response walks against a strategy of an abstract game, [slot]; the responder sees all cards.
+    """Return walks that compute best responses to a strategy of an abstract game; the responder sees all cards.
 
-    The buckets of the boards that follow a flop are looked up just before its walk.
+    `strategy` has an entry for each slot. The buckets of the boards that follow a flop are looked up just before its
+    walk.
 
     Raises
     ------
     RunError
-        The rest does not fit into memory, or the game has no boards.
+        What follows a flop does not fit into memory, or the game has no boards.
     """
     abstract, walk = problem.abstract, problem.walk
     if len(walk.boards) < 2:
@@ -203,7 +213,7 @@ def flop_walks(problem: AbstractProblem, strategy: Array, device: str = CPU) -> 
 
 
 class FlopEstimate(NamedTuple):
-    """Estimated exploitability in chips per game, from a sample of flops.
+    """An exploitability in chips per game that is estimated from a sample of flops.
 
     The first round of the response is chosen on the sample too. Evaluated on the flops that chose it, its winnings are
     too high on average, and on other flops too low; the interval reaches from one to the other.
@@ -216,7 +226,7 @@ class FlopEstimate(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """The middle of `low` and `high`; at least 0."""
+        """The middle between `low` and `high` in chips per game; at least 0."""
         return max((self.low + self.high) / 2, 0.0)
 
     @property
@@ -227,7 +237,10 @@ class FlopEstimate(NamedTuple):
 
 @dataclass
 class FlopResponses:
-    """Best responses to a strategy from both seats, in progress. A *part* is one flop from one seat."""
+    """A computation of best responses to a strategy in both seats, flop by flop, with checkpoints.
+
+    A *part* of the computation is one flop for one seat.
+    """
 
     walks: FlopWalks
     name: str  # name of the strategy
@@ -250,7 +263,7 @@ class FlopResponses:
 
     @classmethod
     def begun(cls, walks: FlopWalks, name: str, game: str, path: Path, draws: IntArray | None = None) -> FlopResponses:
-        """Load the responses from a folder, or start new ones.
+        """Load a computation of best responses from a folder, or start a new one.
 
         Parameters
         ----------
@@ -293,7 +306,7 @@ class FlopResponses:
         return cls(walks, name, game, path, draws, np.array(found.arrays["values"]), **found.figures)
 
     def save(self) -> None:
-        """Write a checkpoint."""
+        """Write a checkpoint to the folder of the computation."""
         arrays: Mapping[str, Any] = {"values": self.values} | ({} if self.draws is None else {"draws": self.draws})
         artifact.write(
             self.path,
@@ -306,16 +319,19 @@ class FlopResponses:
 
     @property
     def complete(self) -> bool:
-        """Whether all parts are done."""
+        """Whether all parts have been computed."""
         return self.done == len(self.work)
 
     @property
     def share(self) -> float:
-        """Share of the work that is done, from 0 to 1."""
+        """Share of the work that has been done, from 0 to 1."""
         return float(self.before[self.done] / self.before[-1])
 
     def part(self, number: int) -> FloatArray:
-        """Return the values that a part adds to its seat. Both parts of a flop go to the same worker."""
+        """Compute the values that one part adds to those of its seat.
+
+        Both parts of a flop go to the same worker.
+        """
         place, seat = divmod(number, 2)
         flop = int(self.flops[place])
         if self.crew is None:
@@ -325,11 +341,14 @@ class FlopResponses:
 
     @property
     def threads(self) -> int:
-        """Number of parts that are started side by side."""
+        """Number of parts that are computed at the same time."""
         return self.walks.threads if self.crew is None else 2 * self.crew.size
 
     def time_left(self) -> float:
-        """Estimate the seconds that the rest takes, from the speed so far or, at the start, from a few flops."""
+        """Estimate how many seconds the remaining parts take.
+
+        The estimate uses the speed so far or, at the start, that of a few flops.
+        """
         if self.done and self.seconds > LOOK:
             return self.seconds * (1 / self.share - 1)
         # compiles kernels before the measurement
@@ -347,7 +366,7 @@ class FlopResponses:
         return float(idle * seconds / work * (self.before[-1] - self.before[self.done]))
 
     def go_on(self, watcher: Watcher, what: str = "") -> None:
-        """Walk the remaining parts until all are done or the watcher stops; write checkpoints.
+        """Compute the remaining parts and write checkpoints, until all parts are done or the watcher asks to stop.
 
         `what` is the name of the work in progress reports.
         """
@@ -376,7 +395,7 @@ class FlopResponses:
         self.save()
 
     def _add(self, found: FloatArray) -> None:
-        """Add the values of the next part."""
+        """Add the values of the next part to the sums."""
         flop, seat = divmod(self.done, 2)
         if self.draws is None:
             self.values[seat] += found
@@ -385,12 +404,18 @@ class FlopResponses:
         self.done += 1
 
     def won(self) -> tuple[float, float]:
-        """Winnings of a best response in each seat, in chips per game; requires all parts of all flops."""
+        """Return what a best response wins in each seat, in chips per game.
+
+        All parts of all flops must be done.
+        """
         first, second = (self.walks.conclude(seat, self.values[seat]) for seat in (0, 1))
         return first, second
 
     def estimate(self) -> FlopEstimate:
-        """Estimate exploitability from a sample of flops; requires all of its parts."""
+        """Estimate exploitability from a sample of flops.
+
+        All parts of the sample must be done.
+        """
         assert self.draws is not None
         weights = flop_weights(self.walks.game)
         number, times = len(self.draws), np.array([np.count_nonzero(self.draws == flop) for flop in self.flops])
@@ -408,13 +433,16 @@ class FlopResponses:
 
 
 def _mean(values: FloatArray, times: IntArray) -> tuple[float, float]:
-    """Mean of values, each weighted by its number of draws, and the half-width of its 95% interval."""
+    """Return the mean of values, each weighted by its number of draws, and the half-width of its 95% interval."""
     every = np.repeat(values, times)
     return float(every.mean()), student_width(len(every)) * float(every.std(ddof=min(len(every) - 1, 1)))
 
 
 def rivers_of(game: VectorGame) -> IntArray:
-    """Number of complete boards that follow each flop; the time of a walk is proportional to it."""
+    """Return the number of complete boards that follow each flop.
+
+    The time of a walk is proportional to it.
+    """
     tree = game.tree
     edges = np.arange(tree.board_start[1], tree.board_start[2] + 1)
     for _ in range(len(tree.rows) - 2):
@@ -423,7 +451,7 @@ def rivers_of(game: VectorGame) -> IntArray:
 
 
 def flop_weights(game: VectorGame) -> IntArray:
-    """Number of boards that each canonical flop stands for."""
+    """Return the number of actual flops that each canonical flop stands for."""
     return game.tree.weight[slice(*game.tree.board_start[1:3])].astype(np.int64)
 
 

@@ -1,4 +1,4 @@
-"""Expected winnings of one abstract strategy against another, on sampled deals in both seats.
+"""Compute the expected winnings of one abstract strategy against another on sampled deals, in both seats.
 
 Both strategies use the same betting tree; each sees the cards through its own abstraction. Cards are sampled, actions
 are not: the walk over the betting tree takes the expectation over the actions of both players. So the only variance
@@ -40,20 +40,23 @@ from kilt.tree.betting import BettingNodes, BettingTree, acted_before, after_cha
 
 SEED = 2**63  # different from the seeds of solvers
 OPPONENTS = ("always-call", "always-raise", "always-fold")  # rows of `strategy.fixed`
-MOST_SLOTS = 250_000_000  # of a blueprint whose post-processed probabilities are stored: a gigabyte
+MOST_SLOTS = 250_000_000  # maximum size of a blueprint whose post-processed probabilities are stored: a gigabyte
 PART = 256  # deals of a match that a thread takes at a time
-AGAINST_FIXED = 6 * DEALS  # number of deals in matches against these
+AGAINST_FIXED = 6 * DEALS  # number of deals in matches against `OPPONENTS`
 
 
 class AbstractStrategy(NamedTuple):
-    """A strategy over the slots of an abstract game."""
+    """A strategy for an abstract game: a weight for each action of each information set."""
 
     abstract: SlotLayout
     shares: Array  # [slot] weights; the actions of an information set are normalised. If all are 0, the player calls
 
 
 def fixed_strategy(game: SlotLayout, agent: str) -> AbstractStrategy:
-    """Strategy of an agent of `strategy.fixed` in the betting tree of `game`, with one bucket in every round."""
+    """Return the strategy of an agent that ignores its cards, such as always-call, in the betting tree of a game.
+
+    The agent is one of `strategy.fixed`. Its strategy has one bucket in every round.
+    """
     one = (1,) * game.game.rules.rounds
     abstract = SyntheticGame(game.game, (one, one), game.actions)
     vars(abstract)["betting"] = game.betting  # both have the same tree: do not build it again
@@ -69,7 +72,7 @@ def fixed_strategy(game: SlotLayout, agent: str) -> AbstractStrategy:
 
 
 def blueprint_strategy(agent: BlueprintAgent) -> AbstractStrategy | None:
-    """Strategy of an agent in its own betting tree: its blueprint after post-processing.
+    """Return the strategy that an agent plays by its blueprint, after post-processing, in the blueprint's betting tree.
 
     Returns None if the post-processing rule has user-defined classes.
     """
@@ -84,7 +87,10 @@ def blueprint_strategy(agent: BlueprintAgent) -> AbstractStrategy | None:
 
 
 def post_processed(strategy: AbstractStrategy, rule: Rule) -> AbstractStrategy:
-    """Apply a post-processing rule to a strategy; raise PlayError if the rule has user-defined classes."""
+    """Return the strategy that results from applying a post-processing rule to another one.
+
+    Raises PlayError if the rule has user-defined classes of actions.
+    """
     betting, numbers = strategy.abstract.betting, rule.numbers
     if numbers is None:
         raise PlayError("the rule has user-defined classes: use `itself` or `kind` of kilt.strategy.postprocess")
@@ -97,7 +103,10 @@ def post_processed(strategy: AbstractStrategy, rule: Rule) -> AbstractStrategy:
 def _post_processed(
     rule: Rule, numbers: RuleNumbers, nodes: BettingNodes, starts: IntArray, call: IntArray, weights: Array
 ) -> npt.NDArray[np.float32]:
-    """Probabilities after a rule, [slot]; `starts` has each decision's first slot, `call` its call's index."""
+    """Return the probabilities of all actions after a post-processing rule, given their weights.
+
+    `starts` has each decision's first slot, `call` the index of its call. The result has an entry for each slot.
+    """
     decisions = np.flatnonzero(nodes.actor >= 0)
     count, ruled = nodes.children[decisions].astype(np.int64), np.full(len(decisions), not rule.idle)
     if rule.after_first:
@@ -109,10 +118,11 @@ def _post_processed(
 
 
 def in_one_tree(agents: tuple[Agent, Agent]) -> tuple[AbstractStrategy, AbstractStrategy] | None:
-    """Strategies of two agents that bet by one betting tree, so that no bet is ever translated; otherwise None.
+    """Return the strategies of two agents if both use the same betting tree, otherwise None.
 
-    This applies to two blueprints with the same bets, and to a blueprint and an agent of `strategy.fixed`, in limit
-    games or if that agent never raises. Returns None, too, if a blueprint has more than `MOST_SLOTS` infoset-actions.
+    With the same tree, no bet is ever translated. This applies to two blueprints with the same bets, and to a blueprint
+    and an agent of `strategy.fixed`, in limit games or if that agent never raises. The result is also None if a
+    blueprint has more than `MOST_SLOTS` infoset-actions.
     """
     blueprints = [agent for agent in agents if type(agent) is BlueprintAgent]
     if not blueprints or max(len(agent.blueprint.shares) for agent in blueprints) > MOST_SLOTS:
@@ -140,7 +150,7 @@ def in_one_tree(agents: tuple[Agent, Agent]) -> tuple[AbstractStrategy, Abstract
 
 
 class HeadToHead:
-    """Two abstract strategies with one betting tree, ready to be evaluated on deals; not thread-safe.
+    """A pair of strategies with the same betting tree, to be evaluated against each other on deals; not thread-safe.
 
     Attributes
     ----------
@@ -158,9 +168,9 @@ class HeadToHead:
         self.cards = self._yours.cards = self._mine.cards
 
     def meet(self, won: FloatArray) -> None:
-        """Write to `won` [deal, seat] the expected chips of `one` in each seat, on the first deals of `cards`.
+        """Compute the expected chips of strategy `one` in each seat, over the actions of both players.
 
-        The expectation is over the actions of both players.
+        They are written to `won` [deal, seat], for the first deals of `cards`.
         """
         bucket, _ = self._mine.settle(len(won), self.one.abstract)
         seats = (
@@ -173,7 +183,7 @@ class HeadToHead:
 def expected_winnings(
     one: AbstractStrategy, other: AbstractStrategy, deals: int, seed: int = SEED, threads: int = 1
 ) -> FloatArray:
-    """Expected winnings of strategy `one` against strategy `other` on sampled deals.
+    """Return the expected winnings of strategy `one` against strategy `other` on sampled deals, in chips.
 
     Parameters
     ----------
@@ -222,7 +232,7 @@ def expected_match(
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Match:
-    """Play a match without sampling actions: the deals of `play_match`, with the expected winnings of each.
+    """Play a match in which the result of each deal is the expectation over the actions of both players.
 
     Parameters
     ----------
@@ -238,7 +248,7 @@ def expected_match(
     Returns
     -------
     Match
-        Its results are the expectations, over the actions of both players, of those of `play_match` on the same deals.
+        Its results are those of `play_match` on the same deals, averaged over all actions by their probabilities.
     """
     units, per_unit = units_of(hands, duplicate=duplicate), 2 if duplicate else 1
     require_processes(threads)
@@ -269,9 +279,10 @@ def expected_match(
 
 
 class FixedOpponents:
-    """Win rates of strategies of an abstract game against the agents in `OPPONENTS`, on the same deals each time.
+    """Measures how much strategies of an abstract game win from simple opponents, on the same deals each time.
 
-    A call with a strategy ([slot] weights) returns win rates in mbb/h by opponent, means over both seats.
+    The opponents are `OPPONENTS`. A call with a strategy ([slot] weights) returns win rates in mbb/h by opponent, means
+    over both seats.
     """
 
     def __init__(self, abstract: SlotLayout, threads: int = 1) -> None:
@@ -279,18 +290,24 @@ class FixedOpponents:
         self._fixed: dict[str, AbstractStrategy] = {}
 
     def __call__(self, strategy: Array) -> dict[str, float]:
-        """Win rate against each of `OPPONENTS`, in mbb/h."""
+        """Return the win rate of a strategy against each of `OPPONENTS`, in mbb/h."""
         return {agent: self.win_rate(strategy, agent).mean for agent in OPPONENTS}
 
     def of_parts(self, solver: StrategyInParts) -> dict[str, float]:
-        """Win rate of a solver's average strategy against each of `OPPONENTS`, in mbb/h, measured part by part."""
+        """Return the win rate of a solver's average strategy against each of `OPPONENTS`, in mbb/h.
+
+        The strategy is split into parts, each of which is measured where it is held.
+        """
         won = np.full((len(OPPONENTS), AGAINST_FIXED, 2), nan)
         for deals, mine in solver.over_parts(partial(won_in_part, AGAINST_FIXED)):
             won[:, deals] = mine
         return {agent: self._in_mbb(each).mean for agent, each in zip(OPPONENTS, won, strict=True)}
 
     def win_rate(self, strategy: Array, agent: str, deals: int = AGAINST_FIXED) -> Estimate:
-        """Win rate against one agent in mbb/h, mean over both seats, with its 95% interval."""
+        """Return the win rate of a strategy against one opponent in mbb/h, with its 95% interval.
+
+        It is the mean over both seats.
+        """
         if agent not in self._fixed:
             self._fixed[agent] = fixed_strategy(self.abstract, agent)
         player = AbstractStrategy(self.abstract, strategy)
@@ -298,14 +315,14 @@ class FixedOpponents:
         return self._in_mbb(won)
 
     def _in_mbb(self, won: FloatArray) -> Estimate:
-        """Mean of [deal, seat] chips over both seats, in mbb/h."""
+        """Return the mean of winnings in chips, [deal, seat], over both seats and all deals, in mbb/h."""
         return estimate(won.mean(axis=1) * 1000 / self.abstract.game.rules.big_blind)
 
 
 def won_in_part(deals: int, part: StrategyPart) -> tuple[IntArray, FloatArray]:
-    """Find the deals whose boards belong to a part of a strategy, and its expected winnings on them.
+    """Return the expected winnings of a part of a strategy, on the deals whose boards belong to the part.
 
-    Returns their numbers [deal], and chips [opponent, deal, seat] against each of `OPPONENTS`, equal to those of
+    Returns the numbers of these deals, and chips [opponent, deal, seat] against each of `OPPONENTS`, equal to those of
     `expected_winnings` for the whole strategy.
     """
     rules = part.slots.game.rules
@@ -324,12 +341,15 @@ def won_in_part(deals: int, part: StrategyPart) -> tuple[IntArray, FloatArray]:
 
 
 def _calls(abstract: SlotLayout) -> npt.NDArray[np.uint8]:
-    """Index of the call among each node's actions; walks use the node after a chance node in its place."""
+    """Return the index of the call among each node's actions.
+
+    For a chance node, it is that of the node after it, which walks use in its place.
+    """
     nodes = abstract.betting.nodes
     return call_places(nodes, abstract.betting.level).astype(np.uint8)[after_chance(nodes)]
 
 
 def _same_bets(agent: BlueprintAgent, betting: BettingTree) -> bool:
-    """Whether a blueprint's betting tree has the same nodes and actions as another tree."""
+    """Return whether a blueprint's betting tree has the same nodes and actions as another tree."""
     nodes, level = agent.blueprint.nodes, agent.blueprint.level
     return np.array_equal(nodes.parent, betting.nodes.parent) and np.array_equal(level, betting.level)

@@ -1,4 +1,4 @@
-"""The compiled walk of `head_to_head`."""
+"""Compiled walks of the betting tree that compute the expected winnings of two strategies, for `head_to_head`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kilt.solve.external_kernels import Records, Rules, Singles, Words
 
 
 class Seat(NamedTuple):
-    """A strategy and its player's buckets, for some deals."""
+    """A player's strategy, and the buckets of that player's hands on some deals."""
 
     nodes: Records  # [node] as in `Rules`, with one word per slot
     bucket: Words  # [deal, round, player]
@@ -22,7 +22,10 @@ class Seat(NamedTuple):
 
 @kernel
 def branch(seat: Seat, deal: int, actor: int, place: np.uint64, queue: Records, free: np.uint64) -> np.uint64:
-    """Append the children of a node that a player may reach to the queue; return the first free index after them."""
+    """Add the child nodes that a player's strategy may choose at a node to a queue of nodes to visit.
+
+    Returns the first free index of the queue after them.
+    """
     here = seat.nodes[queue[place].link]
     n, link, reach = np.uint64(here.count), np.uint64(here.link), queue[place].value
     slot = here.first + np.uint64(seat.bucket[deal, here.round, actor]) * n
@@ -47,9 +50,10 @@ def meet(
     queue: Records,
     won: FloatArray,
 ) -> None:
-    """Write to `won` [deal, seat] the expected chips of the first player against the second in each seat.
+    """Compute the expected chips of the first player against the second on each deal, in both seats.
 
-    If a strategy has only zeros, it takes the action `call` [node]. `queue` is scratch, one entry per node.
+    They are written to `won` [deal, seat]. If a strategy has only zeros at a decision, it takes the action `call`
+    [node]. `queue` is scratch memory with an entry for each node.
     """
     one, zero = np.uint64(1), np.uint64(0)
     for deal in range(len(outcome)):
