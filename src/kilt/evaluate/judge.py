@@ -1,4 +1,4 @@
-"""Evaluation of strategies: their value, their exploitability, or win rates against simple opponents.
+"""Evaluate strategies: compute their value and exploitability, or win rates against simple opponents.
 
 A `Judge` evaluates strategies for one representation of a game; `judge_of` finds the judge for a problem.
 Exploitability is the mean over both seats of the winnings of a best response, in chips per game: never negative, and 0
@@ -45,7 +45,7 @@ P = TypeVar("P", bound=Problem)
 
 
 class Figures(NamedTuple):
-    """Measurements of a solver's strategies."""
+    """Measurements of a solver's average and current strategies, such as their exploitability."""
 
     exploitability: float  # of the average strategy, in chips per game; nan if unknown
     current_exploitability: float  # of the strategy of the last iteration
@@ -58,14 +58,14 @@ class Figures(NamedTuple):
 
 @dataclass(frozen=True)
 class Judge(ABC, Generic[P]):
-    """Evaluates strategies for one problem."""
+    """Evaluates the strategies of one game in one representation, such as a flat tree or an abstract game."""
 
     problem: P
     patience: float = PATIENCE  # maximum seconds of a walk for exploitability to be measured
 
     @property
     def exact(self) -> bool:
-        """Whether best responses can be computed: in large abstract games they cannot."""
+        """Whether best responses can be computed, which is impossible in large abstract games."""
         return True
 
     @property
@@ -75,45 +75,51 @@ class Judge(ABC, Generic[P]):
 
     @abstractmethod
     def expected_value(self, strategy: Array) -> float:
-        """Expected winnings of player 0 in chips per game, if both players follow a strategy."""
+        """Return the expected winnings of player 0 in chips per game if both players follow a strategy."""
 
     @abstractmethod
     def response_values(self, strategy: Array) -> tuple[float, float]:
-        """Winnings of a best response in each seat, in chips per game."""
+        """Return the winnings of a best response to a strategy in each seat, in chips per game."""
 
     @abstractmethod
     def responses(self, strategy: Array) -> Array:
-        """Strategy that plays a best response in each seat, as a table of the problem."""
+        """Return the strategy that plays a best response to the given strategy in each seat, as a table."""
 
     def walks(self, strategy: Array) -> Walks:
-        """Return the walks that evaluate a strategy in parts, for workers; raise RunError if the game has no parts."""
+        """Return the walks that evaluate a strategy in parts, so that workers can share them.
+
+        Raises RunError if the game has no parts.
+        """
         raise RunError(f"{self.problem.name} is one small tree without parts for workers to walk: remove the engine")
 
     def others(self, strategy: Array) -> dict[str, float]:
-        """Win rates against simple opponents in mbb per hand, if exploitability is unknown."""
+        """Return win rates against simple opponents in mbb per hand, or nothing if exploitability is measured."""
         return {}
 
     def abstract_exploitability(self, strategy: Array) -> float:
-        """Exploitability against opponents who see the same buckets, in chips per game; nan if unknown."""
+        """Return what opponents who see the same buckets can win at most, in chips per game; nan if unknown."""
         return nan
 
     def exploitability(self, strategy: Array) -> float:
-        """Winnings of best responses, averaged over both seats, in chips per game; at least 0."""
+        """Return the winnings of best responses to a strategy, averaged over both seats, in chips per game.
+
+        The result is at least 0.
+        """
         return excess(self.response_values(strategy))
 
     def evaluate(self, strategy: Array) -> tuple[float, float]:
-        """Value to player 0 and exploitability of a strategy, in chips per game."""
+        """Return the value of a strategy to player 0 and its exploitability, both in chips per game."""
         return self.expected_value(strategy), self.exploitability(strategy)
 
     def measure(self, solver: Solver) -> Figures:
-        """Measure a solver's average and current strategy."""
+        """Measure the average and the current strategy of a solver."""
         average = solver.average()
         value, exploitability = self.evaluate(average)
         current = self.exploitability(solver.current()) if self.exact else nan
         return Figures(exploitability, current, value, self.others(average), self.abstract_exploitability(average))
 
     def require_measurable(self, target: float | None) -> None:
-        """Raise RunError if exploitability cannot be compared with a target."""
+        """Raise RunError if exploitability cannot be measured, or not precisely enough for a target."""
         if target is not None and not self.exact:
             raise RunError(f"{self.problem.name} is too large to measure exploitability: give iterations or minutes")
         if target is not None and target < self.precision:
@@ -124,23 +130,26 @@ class Judge(ABC, Generic[P]):
 
 
 class FlatJudge(Judge[FlatProblem]):
-    """Evaluates strategies on a flat tree, [slot]."""
+    """Evaluates the strategies of games whose tree is stored as flat arrays."""
 
     @property
     def precision(self) -> float:
-        """Maximum error of exploitability: best responses treat near-equal actions as equal."""
+        """Maximum error of exploitability, in chips per game.
+
+        Best responses treat actions of nearly equal value as equal.
+        """
         return TIE * len(self.problem.tree.infosets)
 
     def expected_value(self, strategy: Array) -> float:
-        """Expected winnings of player 0 in chips per game, if both players follow a strategy."""
+        """Return the expected winnings of player 0 in chips per game if both players follow a strategy."""
         return best_response.expected_value(self.problem.tree, strategy)
 
     def response_values(self, strategy: Array) -> tuple[float, float]:
-        """Winnings of a best response in each seat, in chips per game."""
+        """Return the winnings of a best response to a strategy in each seat, in chips per game."""
         return best_response.response_values(self.problem.tree, strategy)
 
     def responses(self, strategy: Array) -> Array:
-        """Strategy that plays a best response in each seat, [slot]."""
+        """Return the strategy that plays a best response to the given strategy in each seat, one entry per slot."""
         tree = self.problem.tree
         first, second = (best_response.best_response(tree, strategy, player).strategy for player in (0, 1))
         nodes = tree.nodes
@@ -148,58 +157,70 @@ class FlatJudge(Judge[FlatProblem]):
 
 
 class VectorJudge(Judge[VectorProblem]):
-    """Evaluates strategies on a public tree, [row, hand]."""
+    """Evaluates the strategies of games that are walked on their public tree, with all private hands at once."""
 
     @property
     def precision(self) -> float:
-        """Maximum rounding error of exploitability; sums on a GPU have 7 digits."""
+        """Maximum rounding error of exploitability, in chips per game.
+
+        It is larger on a GPU, whose sums have 7 digits.
+        """
         return VECTOR_PRECISION if self.problem.device == CPU else DEVICE_PRECISION
 
     def expected_value(self, strategy: Array) -> float:
-        """Expected winnings of player 0 in chips per game, if both players follow a strategy."""
+        """Return the expected winnings of player 0 in chips per game if both players follow a strategy."""
         return self.problem.walker.expected_value(strategy)
 
     def response_values(self, strategy: Array) -> tuple[float, float]:
-        """Winnings of a best response in each seat, in chips per game."""
+        """Return the winnings of a best response to a strategy in each seat, in chips per game."""
         return self.problem.walker.response_values(strategy)
 
     def exploitability(self, strategy: Array) -> float:
-        """Gain of best responses over the strategy, averaged over both seats, in chips per game; at least 0."""
+        """Return what best responses gain over the strategy itself, averaged over both seats, in chips per game.
+
+        The result is at least 0.
+        """
         return self.problem.walker.exploitability(strategy)
 
     def responses(self, strategy: Array) -> Array:
-        """Strategy that plays a best response in each seat, [row, hand]."""
+        """Return the strategy that plays a best response to the given strategy in each seat, [row, hand]."""
         return self.problem.game.responses(strategy)
 
     def walks(self, strategy: Array) -> Walks:
-        """Return the walks that evaluate a strategy in parts, for games of several rounds."""
+        """Return the walks that evaluate a strategy in parts, so that workers can share them.
+
+        Raises RunError if the game has one round.
+        """
         if len(self.problem.game.tree.rows) == 1:
             return super().walks(strategy)
         return Walks(self.problem.game, lambda player, task: Walk(player, (task,), strategy, strategy))
 
 
 class DiskJudge(Judge[DiskProblem]):
-    """Evaluates strategies whose subgames are on disk: one pass over them computes all figures."""
+    """Evaluates strategies whose subgames are stored on disk; one pass over them computes all figures."""
 
     @property
     def precision(self) -> float:
-        """Maximum rounding error of exploitability, from sums over hands."""
+        """Maximum rounding error of exploitability, in chips per game."""
         return VECTOR_PRECISION
 
     def expected_value(self, strategy: Any) -> float:
-        """Expected winnings of player 0 in chips per game, if both players follow a strategy."""
+        """Return the expected winnings of player 0 in chips per game if both players follow a strategy."""
         return self._of(strategy).expected_values()[0]
 
     def response_values(self, strategy: Any) -> tuple[float, float]:
-        """Winnings of a best response in each seat, in chips per game."""
+        """Return the winnings of a best response to a strategy in each seat, in chips per game."""
         return self._of(strategy).response_values()
 
     def exploitability(self, strategy: Any) -> float:
-        """Gain of best responses over the strategy, averaged over both seats, in chips per game; at least 0."""
+        """Return what best responses gain over the strategy itself, averaged over both seats, in chips per game.
+
+        The result is at least 0.
+        """
         return self._of(strategy).exploitability()
 
     def responses(self, strategy: Any) -> Array:
-        """Raise RunError: a best response is as large as the game, and is not stored."""
+        """Raise RunError, because a best response is as large as the game and is not stored."""
         raise RunError(f"a best response in {self.problem.name} is as large as the game, and is not stored")
 
     def _of(self, strategy: Any) -> DiskStrategy:
@@ -208,7 +229,7 @@ class DiskJudge(Judge[DiskProblem]):
 
 
 class AbstractJudge(Judge[AbstractProblem]):
-    """Evaluates strategies of an abstract game, [slot].
+    """Evaluates strategies of an abstract game: their exploitability or, in large games, their win rates.
 
     If memory and time allow it, best responses are those of the whole game: the opponent sees all cards, and has the
     bets of the menu. Otherwise win rates against simple opponents are measured, on the same deals each time.
@@ -216,34 +237,43 @@ class AbstractJudge(Judge[AbstractProblem]):
 
     @property
     def precision(self) -> float:
-        """Maximum rounding error of exploitability, from sums over hands."""
+        """Maximum rounding error of exploitability, in chips per game."""
         return VECTOR_PRECISION
 
     @cached_property
     def exact(self) -> bool:
-        """Whether the whole game fits into memory, and a walk takes only seconds."""
+        """Whether best responses can be computed: the whole game fits into memory, and a walk takes only seconds."""
         return self.problem.walk.whole.fits and self.problem.walk.seconds <= self.patience
 
     def expected_value(self, strategy: Array) -> float:
-        """Expected winnings of player 0 in chips per game, if both players follow a strategy; nan if not `exact`."""
+        """Return the expected winnings of player 0 in chips per game if both players follow a strategy.
+
+        Returns nan if best responses cannot be computed (`exact`).
+        """
         if not self.exact:
             return nan
         bucketed = self.problem.bucketed
         return bucketed.expected_value(bucketed.table_of(self.problem.abstract, strategy))
 
     def response_values(self, strategy: Array) -> tuple[float, float]:
-        """Winnings in each seat of a best response that sees all cards, in chips per game; nan if not `exact`."""
+        """Return the winnings in each seat of a best response that sees all cards, in chips per game.
+
+        Returns nan if best responses cannot be computed (`exact`).
+        """
         if not self.exact:
             return nan, nan
         bucketed = self.problem.bucketed
         return bucketed.response_values(bucketed.table_of(self.problem.abstract, strategy))
 
     def responses(self, strategy: Array) -> Array:
-        """Raise RunError: best responses see all cards, so they are not strategies of the abstract game."""
+        """Raise RunError, because best responses see all cards and are not strategies of the abstract game."""
         raise RunError("best responses to an abstract strategy see all cards: they are not abstract strategies")
 
     def walks(self, strategy: Array) -> Walks:
-        """Return the walks that evaluate a strategy in parts, if the game has several rounds and can be walked."""
+        """Return the walks that evaluate a strategy in parts, so that workers can share them.
+
+        Raises RunError if the game has one round, or is too large to be walked.
+        """
         if not self.exact or len(self.problem.bucketed.game.tree.rows) == 1:
             return super().walks(strategy)
         bucketed = self.problem.bucketed
@@ -251,10 +281,10 @@ class AbstractJudge(Judge[AbstractProblem]):
         return Walks(bucketed.game, lambda player, task: bucketed.walk(player, task, table))
 
     def abstract_exploitability(self, strategy: Array) -> float:
-        """Exploitability against opponents who see the same buckets, in chips per game; at least 0, nan if unknown.
+        """Return what opponents who see the same buckets can win at most, in chips per game; nan if unknown.
 
-        Computed from joint tables if they exist, otherwise by walks of the whole game if these are fast. With imperfect
-        recall it is a lower bound: see `kilt.solve.joint`.
+        It is computed from joint tables if they exist, otherwise by walks of the whole game if these are fast, and is
+        at least 0. With imperfect recall it is a lower bound: see `kilt.solve.joint`.
         """
         problem = self.problem
         if self._has_joint:
@@ -266,10 +296,10 @@ class AbstractJudge(Judge[AbstractProblem]):
         return nan
 
     def measure(self, solver: Solver) -> Figures:
-        """Measure a solver's average and current strategy.
+        """Measure the average and the current strategy of a solver.
 
-        If only win rates can be measured, a strategy in parts is measured on the workers that hold its parts, and is
-        never assembled.
+        If only win rates can be measured, and the strategy is split into parts, the workers that hold the parts measure
+        them. The strategy is never assembled.
         """
         if self.exact or self._has_joint or not isinstance(solver, StrategyInParts):
             return super().measure(solver)
@@ -284,12 +314,15 @@ class AbstractJudge(Judge[AbstractProblem]):
         return FixedOpponents(self.problem.abstract, self.problem.threads)
 
     def others(self, strategy: Array) -> dict[str, float]:
-        """Win rates against simple opponents in mbb per hand, means over both seats; empty if `exact`."""
+        """Return win rates against simple opponents in mbb per hand, as means over both seats.
+
+        Returns nothing if best responses can be computed (`exact`).
+        """
         return {} if self.exact else self._opponents(strategy)
 
 
 def judge_of(problem: Problem, patience: float = PATIENCE) -> Judge[Any]:
-    """Return the judge of strategies for a problem.
+    """Return the judge that can evaluate strategies of a problem.
 
     Parameters
     ----------

@@ -1,8 +1,9 @@
-"""The exact best response in the last round: an upper bound for a local best response that begins in that round.
+"""Estimate a lower bound of an agent's exploitability by an exact best response in the last round of each hand.
 
 The responder checks and calls before the last round. There it plays a best response to the agent's range, with every
 hand at once: it maximises over its actions, with a menu of bet sizes at each of its decisions, and looks ahead to the
-end of the hand. A local best response (`lbr`) looks one answer ahead, so it wins no more with the same sizes.
+end of the hand. A local best response (`lbr`) that begins in the last round looks only one answer ahead, so it wins no
+more with the same sizes.
 
 Hands are played only to choose boards and lines. The result of a hand is the responder's value of the public state at
 the beginning of the last round, averaged over all pairs of private hands by their probability: neither player's cards
@@ -39,7 +40,9 @@ CALLER = "always-call"
 
 @dataclass(frozen=True)
 class LastRoundResponse:
-    """Evaluates hands between `CALLER` and an agent as if the caller played a best response in the last round.
+    """Evaluates hands as if a player who always calls had played a best response in the last round.
+
+    The hands are those of `CALLER` against an agent.
 
     Parameters
     ----------
@@ -53,12 +56,15 @@ class LastRoundResponse:
     bets: ActionAbstraction
 
     def __call__(self, agents: tuple[Agent, Agent], hands: Sequence[Hand]) -> list[float]:
-        """Chips that the responder, the first player, wins in each hand: see `value`."""
+        """Return the chips that the responder, who is the first player, wins in each hand: see `value`."""
         agent = known(agents[1])
         return [self.value(agent, hand, hand.number % 2) for hand in hands]
 
     def value(self, agent: KnownAgent, hand: Hand, seat: int) -> float:
-        """Chips that the responder in `seat` wins, averaged over both players' hands, given the board and the line."""
+        """Return the chips that the responder wins after a hand's line of play, averaged over all private hands.
+
+        The board and the betting before the last round are those of the hand.
+        """
         rules, board = self.game.rules, hand.cards.board
         start, reach = self.game.start(), np.ones(len(self.game.holes))
         for before, action in self.game.positions.moves(hand.position):
@@ -76,7 +82,7 @@ class LastRoundResponse:
     def _response(
         self, agent: KnownAgent, position: Betting, board: tuple[int, ...], reach: FloatArray, seat: int
     ) -> FloatArray:
-        """Chips that each hand of the responder wins after a position, given the weights of the agent's hands."""
+        """Return the chips that each hand of the responder wins after a position against the agent's weighted hands."""
         if not reach.any():
             return np.zeros_like(reach)
         if position.folded is not None:
@@ -96,7 +102,7 @@ class LastRoundResponse:
         return best
 
     def _showdown(self, board: tuple[int, ...], reach: FloatArray) -> FloatArray:
-        """Wins minus losses of each hand at a showdown against the weights of the opponent's hands."""
+        """Return the weight of the opponent's hands that each hand beats at a showdown, minus that of better hands."""
         rules, met = self.game.rules, self._rivals(reach)
         strength = hand_strength(board, reach, rules.deck, board_size=len(board), hole_cards=rules.hole_cards)
         return np.where(met > 0, met * (2 * np.nan_to_num(strength) - 1), 0.0)
@@ -117,7 +123,7 @@ def last_round_bound(
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> LowerBound:
-    """Lower bound of an agent's exploitability: the winnings of the exact best response in the last round.
+    """Estimate a lower bound of an agent's exploitability: what an exact best response in the last round wins.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Local best response: a lower bound of an agent's exploitability, in games of any size [Lisy17].
+"""Estimate a lower bound of an agent's exploitability by local best response, in games of any size [Lisy17].
 
 LBR knows the agent's strategy. It tracks the agent's range: the probability of each private hand, given the agent's
 actions (by Bayes' rule) and the cards that LBR sees. At each of its decisions it takes the action with the highest
@@ -46,13 +46,13 @@ from kilt.play.dealer import Hand
 from kilt.play.match import Load, loaded_player, play_match
 
 NAME = "local-best-response"
-# Small and large sizes that few trees have; fewer for raises.
+# Small and large bet sizes that few trees have, and fewer sizes for raises.
 BETS = "m, 10%, 33%, 50%, 75%, 1x, 1.5x, 2x, 3x, a; m, 1x, a"
 
 
 @dataclass(frozen=True)
 class LocalBestResponse:
-    """An agent that plays a local best response to another agent.
+    """An agent that plays a local best response (LBR) to another agent, whose strategy it knows.
 
     Parameters
     ----------
@@ -71,14 +71,14 @@ class LocalBestResponse:
     _starts: dict[tuple[GameDef, int], FloatArray] = field(default_factory=dict, repr=False, compare=False)
 
     def act(self, observation: Observation) -> str:
-        """Return the action with the highest value; the first if several have it."""
+        """Return the action with the highest value, or the first of them if several have it."""
         if observation.position.round < self.first_round:
             return CALL
         values = self.action_values(observation)
         return max(values, key=values.__getitem__)
 
     def action_values(self, observation: Observation) -> dict[str, float]:
-        """Value of each action if both players check and call after the opponent's answer to it.
+        """Return the value of each action, if both players check and call after the opponent's answer to it.
 
         Parameters
         ----------
@@ -96,7 +96,7 @@ class LocalBestResponse:
         return {action: float(value) for action, value in self._values(position, board, chances, edge).items()}
 
     def opponents_range(self, observation: Observation) -> FloatArray:
-        """Probability of each private hand of the opponent, given its actions and the cards that LBR sees.
+        """Return the probability of each private hand of the opponent, given its actions and the cards that LBR sees.
 
         Raises PlayError if no hand is left: the opponent took an action to which its `policy` gives probability 0.
         """
@@ -109,7 +109,7 @@ class LocalBestResponse:
         return self._normalised(chances, position)
 
     def without_luck(self, hand: Hand, seat: int) -> float:
-        """Chips that LBR won in a hand in `seat`, after variance reduction: unbiased for any state values.
+        """Return the chips that LBR won in a hand after variance reduction, which does not change their mean.
 
         If no player can bet any more, the result is the mean over the cards to come; at a showdown, it is the mean over
         the opponent's range.
@@ -142,7 +142,10 @@ class LocalBestResponse:
     def _values(
         self, position: Betting, board: tuple[int, ...], chances: FloatArray, edge: FloatArray
     ) -> dict[str, FloatArray]:
-        """Value of each action at a decision of LBR, in chips; [hand of LBR] for several hands."""
+        """Return the value of each action at a decision of LBR, in chips.
+
+        With several hands of LBR, there is a value for each hand.
+        """
         after, won = positions_of(position.rules).after, chances * edge
         values = {CALL: after(position, CALL).stake * won.sum(axis=-1)}
         if position.facing:
@@ -156,7 +159,10 @@ class LocalBestResponse:
     def _state_value(
         self, position: Betting, board: tuple[int, ...], chances: FloatArray, edge: FloatArray, seat: int
     ) -> FloatArray:
-        """Value of a state to LBR in `seat`: the best action at its decisions, otherwise checking and calling."""
+        """Return the value of a state to LBR in `seat`.
+
+        It is that of the best action at decisions of LBR, otherwise that of checking and calling.
+        """
         if position.folded is not None:
             return np.asarray((position.stake if position.folded != seat else -position.stake) * chances.sum(axis=-1))
         if position.actor == seat and position.round >= self.first_round:
@@ -167,7 +173,7 @@ class LocalBestResponse:
     def _answer_value(
         self, position: Betting, board: tuple[int, ...], chances: FloatArray, edge: FloatArray
     ) -> FloatArray:
-        """Value of an opponent's decision to LBR: the mean over the opponent's actions."""
+        """Return the value of an opponent's decision to LBR, as the mean over the opponent's actions."""
         policy, total = self.opponent.policy(position, board), np.zeros(chances.shape[:-1])
         for action in policy.actions:
             at = positions_of(position.rules).after(position, action)
@@ -175,7 +181,7 @@ class LocalBestResponse:
         return total
 
     def _start_values(self, rules: GameDef, seat: int) -> FloatArray:
-        """Value of the start of a hand to LBR in `seat`, for each of its hands; cached."""
+        """Return the value of the start of a hand to LBR for each of its private hands; cached."""
         if (rules, seat) not in self._starts:
             start, deck = positions_of(rules).start, rules.deck
             holes = [tuple(hole) for hole in deck.holes(rules.hole_cards).tolist()]
@@ -200,14 +206,17 @@ class LocalBestResponse:
 
 
 def raises_on(position: Betting, bets: ActionAbstraction) -> list[str]:
-    """Raises that a menu of bet sizes offers at a position; in limit games, the legal raise."""
+    """Return the raises that a menu of bet sizes offers at a position; in limit games, the legal raise."""
     if position.rules.betting == "limit":
         return [RAISE] if position.raise_bounds() else []
     return [f"{RAISE}{level}" for level in sorted(bets(position))]
 
 
 class LowerBound(NamedTuple):
-    """Win rate of a local best response against an agent, mean over both seats: at most the agent's exploitability."""
+    """The win rate of a local best response against an agent, which is at most the agent's exploitability.
+
+    It is the mean over both seats.
+    """
 
     won: Estimate  # mbb/h, after variance reduction for cards and for the agent's actions
     money: Estimate  # mbb/h, raw winnings
@@ -227,7 +236,9 @@ def lower_bound(
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> LowerBound:
-    """Play a local best response against an agent, both in each seat of every deal [Lisy17].
+    """Estimate a lower bound of an agent's exploitability by playing a local best response against it [Lisy17].
+
+    Both players play every deal in both seats.
 
     Parameters
     ----------
@@ -285,6 +296,6 @@ def lower_bound(
 
 
 def _player(load: Load | None, agent: str, bets: ActionAbstraction, first_round: int, name: str) -> Agent:
-    """Return a player of a match between LBR and an agent, by name."""
+    """Return a player of a match between LBR and an agent, given the player's name."""
     found = loaded_player(agent, load)
     return LocalBestResponse(known(found), bets, first_round) if name == NAME else found

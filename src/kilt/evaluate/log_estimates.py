@@ -1,6 +1,6 @@
-"""Estimates from a whole log: win rates with intervals, and warnings about their reliability.
+"""Estimate win rates from a whole log of hands, with 95% intervals and warnings about their reliability.
 
-The hands of a log are evaluated (`LogJudge`) in this process or in several, hands with the same betting together; hands
+A `LogJudge` evaluates the hands of a log, in this process or in several, hands with the same betting together. Hands
 that cannot be evaluated are counted by reason.
 """
 
@@ -33,12 +33,12 @@ from kilt.play.dealer import Hand
 from kilt.play.match import Load
 
 FEW, SHARE = 30, 0.01  # minimum number of effective hands for a reliable estimate, and minimum share of all hands
-LINES = 1024  # of a log that a process handles before it reports: many share their betting
+LINES = 1024  # lines of a log that a process handles at a time: many of them share their betting
 
 
 @dataclass(frozen=True)
 class LogEstimate:
-    """Result of one estimator on a log.
+    """The result of one estimator on a log: a win rate, and how reliable it is.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class LogEstimate:
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings about the reliability of the estimate."""
+        """Warnings about the reliability of the estimate, as sentences for the user."""
         found = []
         if self.effective < max(SHARE * self.hands, min(FEW, self.hands / 2)):
             found.append(
@@ -87,7 +87,7 @@ class LogEstimate:
 
 @dataclass
 class LogEstimates:
-    """Estimates from a log, and the hands that could not be evaluated.
+    """The results of several estimators on a log, with counts of the hands that could not be evaluated.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class LogEstimates:
     duplicate : bool
         Whether all hands come in pairs with the same cards and the players swapped; a pair is then one observation.
     players : set of str
-        All names in the log.
+        Names of all players in the log.
     faults : list of str
         Errors of lines that cannot be read.
     """
@@ -114,7 +114,7 @@ class LogEstimates:
 
 
 class JudgedHands(NamedTuple):
-    """Results of estimators for some hands, in their order."""
+    """The values of some hands under several estimators, in the order of the hands."""
 
     found: FloatArray  # [3, estimator, hand] value in chips, weight, and missing support
     kept: list[Hand]  # the hands that were evaluated
@@ -124,7 +124,10 @@ class JudgedHands(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LogJudge:
-    """Evaluates hands with estimators: `estimate_from_log` explains the fields."""
+    """Evaluates logged hands with one or several estimators.
+
+    `estimate_from_log` explains the fields.
+    """
 
     game: Holdem
     player: str
@@ -143,7 +146,7 @@ class LogJudge:
             )
 
     def judge(self, hands: Iterable[Hand]) -> JudgedHands:
-        """Return the values of each hand under the estimators."""
+        """Return the value of each hand under each estimator, and count the hands that cannot be evaluated."""
         left_out = Counter[str]()
         players: set[str] = set()
         theirs: list[Hand] = []
@@ -172,7 +175,10 @@ class LogJudge:
         return JudgedHands(found[:, :, judged], kept, left_out, players)
 
     def _by_notes(self, hands: Sequence[Hand], numbers: Sequence[int]) -> list[list[int]]:
-        """Split the numbers of some hands by the notes of their players, for portfolios."""
+        """Group some hands by the notes on their players, if a portfolio played.
+
+        The notes name the component of the portfolio that played each hand.
+        """
         if not any(isinstance(agent, Portfolio) for agent in (self.played, self.opponent)):
             return [list(numbers)]
         groups: dict[tuple[str, ...], list[int]] = {}
@@ -181,7 +187,7 @@ class LogJudge:
         return list(groups.values())
 
     def _judge(self, hands: Sequence[Hand], seat: int) -> FloatArray:
-        """Values of hands with the same betting under the estimators, [3, estimator, hand], as in `JudgedHands`."""
+        """Return the values of hands with the same betting under each estimator, as in `JudgedHands.found`."""
         endings = {action for row in self.estimators for action in ENDINGS[row.endings]}
         seen = SeenHands(self.game, hands, seat, partial=self.partial)
         played = player_of(self.played, hands[0], seat)
@@ -192,7 +198,7 @@ class LogJudge:
         return np.stack([*hand_values(seen, line, self.estimators, self.states, opponent), missing])
 
     def summary(self, parts: Iterable[JudgedHands]) -> LogEstimates:
-        """Compute means and intervals over all hands."""
+        """Return the means over the values of all hands, with their intervals."""
         result, found, kept = LogEstimates(), [], []
         for part in parts:
             found.append(part.found)
@@ -259,7 +265,7 @@ def estimate_from_log(
 
 @dataclass(frozen=True)
 class LogCase:
-    """The players to evaluate in a log, by name: every process loads them.
+    """A request to estimate win rates from a log; it gives players by name, so that every process can load them.
 
     Attributes
     ----------
@@ -296,7 +302,7 @@ class LogCase:
 
     @cached_property
     def judge(self) -> LogJudge:
-        """The judge, after loading the agents and learning or reading state values."""
+        """The object that evaluates hands, with all agents loaded and state values learnt or read."""
         played = self._tabulated(self.played)
         judged = self._tabulated(self.judged) if self.judged and self.judged != self.played else played
         opponent = self._tabulated(self.opponent) if self.opponent else None
@@ -305,7 +311,7 @@ class LogCase:
         return replace(without, estimators=_all(self.game, self.estimators, states), states=states)
 
     def read(self, text: str, first: int) -> tuple[list[Hand], list[str]]:
-        """Return the hands of a part of the log, with their notes, and the errors of other lines."""
+        """Return the hands in a part of the log, with their notes, and the errors of lines that cannot be read."""
         hands, faults = readable_hands(text, self.game, first)
         if self.notes:
             names = (self.player, self.judge.played.name)
@@ -313,12 +319,12 @@ class LogCase:
         return list(hands), faults
 
     def _tabulated(self, name: str) -> Tabulated:
-        """Load an agent that can be evaluated; raise PlayError if its strategy is not available."""
+        """Load an agent by its name; raise PlayError if its strategy is not available."""
         agent = self.load(name)
         return agent if isinstance(agent, Portfolio) else known(agent)
 
     def _states(self, agent: Tabulated) -> StateValues | None:
-        """State values if AIVAT is requested and they are available; otherwise None."""
+        """Return state values if AIVAT is requested and they are available, otherwise None."""
         asked = self.estimators and any(row.value == AIVAT for row in self.estimators)
         if self.estimators and not asked:
             return None
@@ -365,7 +371,7 @@ def estimate_by_name(
 
 
 def _with_notes(case: LogCase, text: str) -> LogCase:
-    """Add the notes of a log to a case if a portfolio played; raise PlayError if the log has no notes."""
+    """Add the notes of a log to a request if a portfolio played; raise PlayError if the log has no notes."""
     portfolios = [agent for agent in (case.judge.played, case.judge.opponent) if isinstance(agent, Portfolio)]
     if not portfolios:
         return case
@@ -380,7 +386,7 @@ def _with_notes(case: LogCase, text: str) -> LogCase:
 
 
 def _parts(case: LogCase, parts: Sequence[tuple[int, str]], processes: int) -> Iterator[tuple[JudgedHands, list[str]]]:
-    """Yield the results of parts of a log, in order, computed here or in new processes."""
+    """Yield the results of the parts of a log in their order, computed in this process or in new ones."""
     case.judge.judge([])  # learns state values before other processes need them
     if processes < 2:
         yield from (_judge_part(case, *part) for part in parts)
@@ -397,7 +403,7 @@ def _judge_part(case: LogCase, first: int, text: str) -> tuple[JudgedHands, list
     return case.judge.judge(hands), faults
 
 
-_cases: list[LogCase] = []  # the case of a process of `estimate_by_name`
+_cases: list[LogCase] = []  # the request that a process of `estimate_by_name` works on
 
 
 def _begin(case: LogCase) -> None:
@@ -409,14 +415,17 @@ def _go_on(first: int, text: str) -> tuple[JudgedHands, list[str]]:
 
 
 def _all(game: Holdem, estimators: Sequence[Estimator] | None, states: StateValues | None) -> Sequence[Estimator]:
-    """The requested estimators, or all that are fast and for which the arguments suffice."""
+    """Return the requested estimators, or all fast ones that the arguments suffice for."""
     return estimators or [
         row for row in ESTIMATORS.values() if (states or row.value != AIVAT) and not (row.slow and large(game.rules))
     ]
 
 
 def _summary(row: Estimator, won: FloatArray, weight: FloatArray, missing: float, *, pairs: bool) -> LogEstimate:
-    """Mean of values in mbb with its interval; the two hands of a pair are one observation."""
+    """Return the result of one estimator, given the values of all hands in mbb.
+
+    With `pairs`, the two hands of a pair are one observation.
+    """
     units, heavy = (x.reshape(-1, 2).mean(axis=1) if pairs else x for x in (won, weight))
     square = float(weight @ weight)
     return LogEstimate(

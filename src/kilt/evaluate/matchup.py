@@ -1,15 +1,15 @@
-"""Win rate of one player against another, with the lowest-variance method that both players allow.
+"""Evaluate one player against another with the method of lowest variance that both players allow.
 
-==============  ====================================================================================================
-``expected``    both use one betting tree (see `head_to_head.in_one_tree`): cards are dealt, and the expectation over
-                the actions of both players is computed. Or one player re-solves the other's blueprint: see
-                `resolving`
-``aivat``       one player is a blueprint: hands are played, and AIVAT [Burch18] reduces their variance. It takes
-                some milliseconds per hand, and once per blueprint the time to learn state values
-``played``      hands are played, and the raw winnings count ==============
-====================================================================================================
+============  ========================================================================================================
+``expected``  Both players use one betting tree (see `head_to_head.in_one_tree`): cards are dealt, and the expectation
+              over the actions of both players is computed. Or one player re-solves the other's blueprint: see
+              `resolving`
+``aivat``     One player is a blueprint: hands are played, and AIVAT [Burch18] reduces their variance. It takes some
+              milliseconds per hand and, once per blueprint, the time to learn state values
+``played``    Hands are played, and the raw winnings count
+============  ========================================================================================================
 
-All have the same mean. `meet` chooses between them.
+All methods have the same mean. `meet` chooses between them.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from kilt.play.match import AIVAT, EXPECTED, PLAYED, HandJudge, Load, Match, Mat
 
 BEST = "best"
 WAYS = (BEST, EXPECTED, AIVAT, PLAYED)
-WORTH_LEARNING = 8_000  # hands of a match from which learning state values pays
-JUDGED = 30  # observations of a match: fewer do not show which method varies less
+WORTH_LEARNING = 8_000  # minimum hands of a match for which learning state values pays
+JUDGED = 30  # minimum observations of a match that show which method varies less
 SAMPLE = 2_000  # hands that are played to measure the variance of raw winnings, if they need not be played
 
 
@@ -56,7 +56,7 @@ def meet(
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Match:
-    """Evaluate two players against each other.
+    """Evaluate two players against each other, with a given method or with the best that they allow.
 
     Parameters
     ----------
@@ -149,21 +149,24 @@ def meet(
 
 @dataclass(frozen=True)
 class AivatJudge:
-    """A `HandJudge`: values of hands by AIVAT with all cards, for matches in which one player is a blueprint.
+    """Evaluates the hands of a match by AIVAT with all cards, if one of the players is a blueprint.
+
+    It is a `HandJudge`.
 
     Parameters
     ----------
     game : Holdem
         The rules.
     judged : int
-        The index of that player. If the other player's strategy is available, its actions are corrected for too.
+        The index of the player that is a blueprint. If the other player's strategy is available, its actions are
+        corrected for too.
     """
 
     game: Holdem
     judged: int
 
     def __call__(self, agents: tuple[Agent, Agent], hands: Sequence[Hand]) -> list[float]:
-        """Chips to the first player in each hand."""
+        """Return the chips to the first player in each hand, after variance reduction."""
         player, states, opponent = self.values(agents)
         found, seats = np.empty(len(hands)), [(hand.number + self.judged) % 2 for hand in hands]
         for numbers in alike(hands, seats):
@@ -183,11 +186,11 @@ class AivatJudge:
 
 
 ALL_CARDS_AIVAT = estimator_named("all-cards+aivat")
-_values: dict[str, BlueprintValues] = {}  # of this process, by the name of the player
+_values: dict[str, BlueprintValues] = {}  # state values that this process has loaded, by the name of the player
 
 
 def _way_to_play(game: Holdem, agents: tuple[Agent, Agent], hands: int) -> str:
-    """Method for players without a common betting tree: AIVAT if it pays, otherwise played hands."""
+    """Return the method for players without a common betting tree: AIVAT if it pays, otherwise played hands."""
     judged = _blueprint_of(agents)
     if judged is None or BatchMatch.can_play(game, agents) or isinstance(agents[1 - judged], Fixed | Random):
         return PLAYED
@@ -203,5 +206,5 @@ def _narrower(match: Match) -> Match:
 
 
 def _blueprint_of(agents: tuple[Agent, Agent]) -> int | None:
-    """Index of the player that is a blueprint: the first if both are; None if neither is."""
+    """Return the index of the player that is a blueprint: the first if both are, None if neither is."""
     return next((place for place, agent in enumerate(agents) if type(agent) is BlueprintAgent), None)

@@ -1,4 +1,4 @@
-r"""Build opponent models: count the information sets and actions of a player in logged hands.
+r"""Build opponent models: count how often a player took each action at each information set in logged hands.
 
 In a flat tree an information set has a name, and a hand leads to it. In a public tree it is a decision, a board and a
 hand, with suits renamed to those of the canonical board. In an abstract game, the betting of a hand is followed in the
@@ -41,13 +41,16 @@ from kilt.tree.betting import on_menu
 from kilt.tree.flat import FlatTree
 from kilt.tree.vector import VectorGame
 
-# Treatment of hands without a showdown, whose cards an opponent would not have seen: count them as the log shows them
-# (full information), skip them, or count all hands that they could have been with equal weight.
+# Treatment of hands without a showdown, whose cards an opponent would not have seen: count the cards in the log (full
+# information), skip the hand, or count all cards that the player could have held, with equal weight.
 MUCKED = SHOWN, LEFT_OUT, WEIGHED = "shown", "left-out", "weighed"
 
 
 class ObservedHands(NamedTuple):
-    """Hands of the observed player, in columns."""
+    """A batch of hands of the observed player, as one array for each property.
+
+    The first axis of each array is the hand.
+    """
 
     end: IntArray  # [hand] number of its betting among `LogReader.ends`
     seat: IntArray  # [hand] of the player
@@ -56,12 +59,12 @@ class ObservedHands(NamedTuple):
     weight: FloatArray  # [hand]
 
     def pick(self, which: BoolArray) -> ObservedHands:
-        """Return the hands that `which` selects."""
+        """Return the hands for which `which` is true."""
         return ObservedHands(self.end[which], self.seat[which], self.own[which], self.board[which], self.weight[which])
 
 
 class Observer(ABC):
-    """Counts the actions of a player in hands of a game.
+    """Counts how often a player took each action at each information set, in logged hands of a game.
 
     Parameters
     ----------
@@ -89,14 +92,14 @@ class Observer(ABC):
 
     @abstractmethod
     def model(self) -> OpponentModel:
-        """The model of all counted hands."""
+        """Return the opponent model of all hands that have been counted."""
 
     @abstractmethod
     def _count(self, hands: ObservedHands) -> None:
-        """Count the decisions of the player in some hands."""
+        """Count the player's decisions in some hands."""
 
     def add_log(self, text: str, source: str, *, skip: bool = False) -> list[str]:
-        """Count the hands of a log.
+        """Count the player's actions in the hands of a log.
 
         Parameters
         ----------
@@ -132,7 +135,10 @@ class Observer(ABC):
         return wrong
 
     def require_hands(self, logs: str, faults: Sequence[str] = ()) -> None:
-        """Raise PlayError if no hand of the player was counted in `logs`; the message quotes the first of `faults`."""
+        """Raise PlayError if no hand of the player was counted.
+
+        `logs` names the logs in the message, which quotes the first of `faults`.
+        """
         if self.hands:
             return
         first = "".join(f"; {fault}" for fault in faults[:1])
@@ -145,7 +151,10 @@ class Observer(ABC):
         raise PlayError(f"{self.player} does not play in {logs}; {said}{first}")
 
     def add(self, hands: HandColumns) -> None:
-        """Count hands that `reader` has read; hands of other players are skipped."""
+        """Count the player's actions in hands that `reader` has read.
+
+        Hands of other players are skipped.
+        """
         seat_of = np.array(
             [pair.index(self.player) if self.player in pair else -1 for pair in self.reader.players], dtype=np.int64
         )
@@ -175,12 +184,12 @@ class Observer(ABC):
             self.left_out[reason] += number
 
     def _folded(self, end: IntArray) -> BoolArray:
-        """Whether a player folded in each hand, so that no cards were shown."""
+        """Return whether a player folded in each hand, so that no cards were shown."""
         folded: BoolArray = np.array([position.folded is not None for position in self.reader.ends], dtype=np.bool_)
         return folded[end]
 
     def _possible(self, hands: ObservedHands, row: int, theirs: IntArray) -> ObservedHands:
-        """All hands that one hand could have been, with equal weight.
+        """Return all private hands that the player could have held in one hand, with equal weight.
 
         They share no card with the board and the opponent's hand.
         """
@@ -194,18 +203,18 @@ class Observer(ABC):
 
     @property
     def figures(self) -> dict[str, object]:
-        """Number of counted and skipped hands, for `OpponentModel.figures`."""
+        """Numbers of counted and skipped hands, for `OpponentModel.figures`."""
         return {"hands": self.hands, "mucked": self.mucked, "left_out": dict(self.left_out)}
 
 
 def _hand_number(cards: IntArray) -> IntArray:
-    """Indices in `Deck.holes` of hands […, card] with one card, or two in ascending order."""
+    """Return the index in `Deck.holes` of each hand of one card, or of two cards in ascending order."""
     first = cards[..., 0]
     return first if cards.shape[-1] == 1 else cards[..., 1] * (cards[..., 1] - 1) // 2 + first
 
 
 class FlatObserver(Observer):
-    """Counts the actions of a player at the information sets of a flat tree, which has all legal bets."""
+    """Counts a player's actions at the information sets of a flat tree, which has all legal bets."""
 
     def __init__(self, game: Holdem, tree: FlatTree, player: str, mucked: str = SHOWN) -> None:
         super().__init__(game, player, mucked)
@@ -215,7 +224,7 @@ class FlatObserver(Observer):
         self._known: dict[tuple[int, ...], list[int]] = {}  # slots by end, seat and cards
 
     def model(self) -> OpponentModel:
-        """The model of all counted hands."""
+        """Return the opponent model of all hands that have been counted."""
         return OpponentModel.of_tree(
             self.tree, self.player, self.counts, decisions=float(self.counts.sum()), off_tree=0.0, **self.figures
         )
@@ -234,7 +243,7 @@ class FlatObserver(Observer):
             self.counts[self._known[key]] += weight
 
     def _slots(self, end: int, seat: int, *cards: int) -> list[int]:
-        """The slots of a player's actions in a hand."""
+        """Return the slots of the actions that a player took in a hand."""
         game, position = self.game, self.reader.ends[end]
         held = game.rules.hole_cards
         name, board, slots = game.deck.name(cards[:held]), cards[held:], []
@@ -249,7 +258,7 @@ class FlatObserver(Observer):
 
 
 class VectorObserver(Observer):
-    """Counts the actions of a player at the decisions of a public tree, by canonical board and hand.
+    """Counts a player's actions at the decisions of a public tree, by canonical board and hand.
 
     Parameters
     ----------
@@ -274,7 +283,7 @@ class VectorObserver(Observer):
         self._slots: dict[int, tuple[list[tuple[int, int]], list[tuple[int, int]]]] = {}  # [end][seat] round and row
 
     def model(self) -> OpponentModel:
-        """The model of all counted hands."""
+        """Return the opponent model of all hands that have been counted."""
         decisions = float(self.counts.sum())
         return OpponentModel.of_vectors(
             self.vectors, self.player, self.counts, decisions=decisions, off_tree=0.0, **self.figures
@@ -294,7 +303,10 @@ class VectorObserver(Observer):
                 self.counts[where + row, hole] += weight
 
     def _rows(self, end: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-        """For each seat, the round of each decision in hands with one betting, and the row of its action on a board."""
+        """Return the decisions of each seat in hands with one betting history.
+
+        For each decision, there is its round, and the row of the action that was taken among the rows of a board.
+        """
         if end not in self._slots:
             found: tuple[list[tuple[int, int]], list[tuple[int, int]]] = [], []
             for before, action in self.game.positions.moves(self.reader.ends[end]):
@@ -306,7 +318,10 @@ class VectorObserver(Observer):
 
 
 class _Decisions(NamedTuple):
-    """The decisions of a player in hands with one betting: their slots, up to the bucket."""
+    """The actions that a player took in hands with one betting history, as slots of the strategy table.
+
+    The slots are those of bucket 0; the bucket of a hand moves them by a stride.
+    """
 
     base: list[int]  # slot of the action for bucket 0
     stride: list[int]  # slots from one bucket to the next
@@ -328,7 +343,7 @@ class _Decisions(NamedTuple):
 
 
 class _Followed(NamedTuple):
-    """The nodes to which hands with one betting may correspond, and the decisions of their players so far."""
+    """The nodes that hands with one betting history may have reached, and the decisions of both players on the way."""
 
     ways: list[tuple[Place, float]]  # with probabilities
     found: tuple[_Decisions, _Decisions]  # [seat]
@@ -336,7 +351,7 @@ class _Followed(NamedTuple):
 
 
 class AbstractObserver(Observer):
-    """Counts the actions of a player at the information sets of an abstract game; bets off its menu are translated.
+    """Counts a player's actions at the information sets of an abstract game; bets that the menu lacks are translated.
 
     Parameters
     ----------
@@ -363,7 +378,7 @@ class AbstractObserver(Observer):
         self._lost: list[float] = []  # [end and seat] decisions that the tree lacks
 
     def model(self) -> OpponentModel:
-        """The model of all counted hands."""
+        """Return the opponent model of all hands that have been counted."""
         decisions, off = float(self.counts.sum()), self.off_tree
         return OpponentModel.of_abstract(
             self.abstract, self.player, self.counts, decisions=decisions, off_tree=off, **self.figures
@@ -383,7 +398,7 @@ class AbstractObserver(Observer):
         np.add.at(self.counts, slots, share * hands.weight[row])
 
     def _buckets(self, hands: ObservedHands) -> IntArray:
-        """Buckets of the player's hands, [hand, round], for the boards that were dealt."""
+        """Return the bucket of each hand of the player in each round whose cards were dealt, [hand, round]."""
         rules = self.game.rules
         found = np.zeros((len(hands.end), rules.rounds), dtype=np.int64)
         hole = _hand_number(np.sort(hands.own, axis=1))
@@ -399,7 +414,7 @@ class AbstractObserver(Observer):
         return found
 
     def _follow(self, position: Betting) -> None:
-        """Append the decisions of both seats in hands with one betting to the lists."""
+        """Add the decisions of both seats in hands with one betting history to the lists."""
         at = self._begin
         for before, action in self.game.positions.moves(position):
             key = before.history, action
@@ -414,7 +429,7 @@ class AbstractObserver(Observer):
         self._lost += at.lost
 
     def _after(self, at: _Followed, before: Betting, action: str) -> _Followed:
-        """Return the nodes and decisions after one more action."""
+        """Return the nodes that may be reached, and the decisions so far, after one more action."""
         follower, actor = self._follower, before.actor
         nodes, first = follower.blueprint.nodes, follower.blueprint.first
         ways: list[tuple[Place, float]] = []

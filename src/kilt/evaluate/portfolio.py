@@ -1,4 +1,4 @@
-"""A player who picks one of several agents for each hand, by estimates of what each would have won [Johanson16 §8].
+"""Pick one of several agents to play each hand, by estimates of what each would have won [Johanson16 §8].
 
 Polaris beat experts in 2008 with a portfolio of strategies: after each hand, an off-policy estimator scores every
 component on the observed hand, whichever component played it (see `evaluate.estimators`), and the scores decide which
@@ -45,7 +45,7 @@ Scores: TypeAlias = FloatArray  # [6, component]: hands, value in chips, its squ
 def score(
     game: Holdem, hand: PlayedHand, played: KnownAgent, components: tuple[KnownAgent, ...], estimator: Estimator
 ) -> Scores:
-    """Off-policy values of one hand for each component.
+    """Estimate what each component of a portfolio would have won in a hand, whichever of them played it.
 
     Parameters
     ----------
@@ -80,9 +80,10 @@ def score(
 
 
 def player_of(agent: Tabulated, hand: Hand, seat: int) -> KnownAgent:
-    """Return the agent that played a hand: `agent`, or the component of a portfolio that the notes of the hand name.
+    """Return the agent that played a hand: `agent` itself, or the component of a portfolio that played.
 
-    After each hand, a portfolio notes which component played it. Logs that kilt writes have these notes.
+    After each hand, a portfolio notes which component played it. Logs that kilt writes have these notes, and the notes
+    of the hand name the component.
 
     Raises
     ------
@@ -104,7 +105,9 @@ def components_of(agent: Tabulated) -> tuple[KnownAgent, ...]:
 
 
 def upper_bounds(totals: FloatArray, explore: float = 1.0) -> FloatArray:
-    """UCB1's upper confidence bounds of the components' winnings: see the docstring of this module.
+    """Return UCB1's upper confidence bound of what each component of a portfolio wins, in chips per hand.
+
+    See the docstring of this module.
 
     Parameters
     ----------
@@ -134,7 +137,7 @@ def upper_bounds(totals: FloatArray, explore: float = 1.0) -> FloatArray:
 
 @dataclass(eq=False)
 class Portfolio:
-    """An agent that picks one of its components for each hand.
+    """An agent that picks one of its components to play each hand.
 
     Parameters
     ----------
@@ -182,11 +185,14 @@ class Portfolio:
 
     @property
     def game(self) -> Holdem | None:
-        """The game that its components play; None if they play any."""
+        """The game that the components play; None if they can play any game."""
         return next((game for agent in self.components if (game := getattr(agent, "game", None))), None)
 
     def begin(self, game: Holdem) -> Portfolio:
-        """Return a copy without observed hands; raise PlayError if a component's strategy is not available."""
+        """Return a copy of the portfolio that has observed no hands.
+
+        Raises PlayError if the strategy of a component is not available.
+        """
         for agent in self.components:
             agent.policy(game.start(), ())
         return replace(self)
@@ -196,7 +202,10 @@ class Portfolio:
         return self.components[self.chosen[-1]].act(observation)
 
     def saw(self, hand: PlayedHand) -> str:
-        """Score all components, choose the next one, and return the name of the one that played, as a note for logs."""
+        """Score all components on a hand that is over, and choose the component that plays next.
+
+        Returns the name of the component that played the hand, as a note for logs.
+        """
         player, played = self.chosen[-1], len(self.chosen)
         with suppress(PlayError):  # a hand in which a component has no strategy scores no component
             found = score(Holdem(hand.position.rules), hand, self.components[player], self.components, self.estimator)

@@ -1,7 +1,7 @@
-"""Gain of re-solving over the blueprint that it starts from, with little variance.
+"""Measure with low variance how much an agent wins from its own blueprint by re-solving.
 
 An agent that re-solves and its blueprint play the same strategy up to the first re-solved round, so neither gains
-anything there on average. Hands of the blueprint against itself are followed up to that round. From there on only
+anything there on average. Hands of the blueprint against itself are followed up to that round. After that, only
 public cards are sampled: the result is the expectation over both players' hands, by their ranges, and over all actions,
 with the agent in each seat. The value of the cards and the line themselves cancels between the seats.
 
@@ -31,7 +31,10 @@ PART = 64  # hands between two progress reports
 
 
 def of_one_blueprint(agents: tuple[Agent, Agent]) -> int | None:
-    """Index of the player that re-solves by iterations, if the other player is its blueprint; otherwise None."""
+    """Return the index of the player that re-solves, if the other player is its blueprint; otherwise None.
+
+    The player must re-solve for a number of iterations, not for a time.
+    """
     for place, agent in enumerate(agents):
         other = agents[1 - place]
         if isinstance(agent, ResolvingAgent) and not agent.settings.clock and type(other) is BlueprintAgent:
@@ -53,7 +56,7 @@ def resolving_match(
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Match:
-    """Evaluate a match between a re-solving agent and its blueprint, with expectations in place of winnings.
+    """Evaluate a match between an agent that re-solves and its blueprint, by expected instead of actual winnings.
 
     Parameters
     ----------
@@ -93,9 +96,10 @@ def resolving_match(
 
 
 def pair_value(agent: ResolvingAgent, hand: Hand, key: tuple[int, int] = (0, 0)) -> float:
-    """Chips per hand that an agent wins from its blueprint after the line of a hand, mean over both seats.
+    """Return the chips per hand that an agent wins from its blueprint after a line of play, averaged over both seats.
 
-    0 if the hand ended before the first re-solved round, or if no player could bet any more.
+    The line is that of `hand`. The result is 0 if the hand ended before the first re-solved round, or if no player
+    could bet any more.
     """
     start = next(
         (
@@ -126,9 +130,9 @@ def _value(
     reach: FloatArray,
     key: tuple[int, int],
 ) -> float:
-    """Chips to player 0 from a public state on, summed over all pairs of hands by their `reach` [player, hand].
+    """Return player 0's expected chips after a public state, summed over all pairs of hands weighted by `reach`.
 
-    Actions are averaged over; the cards of the next round are drawn, determined by the key and the line.
+    `reach` is [player, hand]. Actions are averaged over; the key and the line determine the cards of the next round.
     """
     rules = position.rules
     holes, deck = rules.deck.holes(rules.hole_cards), rules.deck

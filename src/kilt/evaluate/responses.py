@@ -1,4 +1,4 @@
-"""Best responses computed by workers of an engine: each takes a share of the boards, as a thread does.
+"""Compute best responses with the workers of an engine, each of which takes a share of the boards.
 
 Workers send only the values of hands at the chance nodes before those boards; this process adds them up.
 """
@@ -12,13 +12,13 @@ from kilt.errors import RunError
 from kilt.tree.vector import Walks
 from kilt.tree.vector_arrays import FOLLOW, RESPOND
 
-PARTS = 2  # of a walk, at minimum
+PARTS = 2  # minimum number of parts of a walk
 
 
 def response_values(
     walks: Walks, load: Callable[..., Walks], arguments: tuple[object, ...], engine: Engine, workers: int
 ) -> tuple[tuple[float, float], float]:
-    """Winnings of a best response in each seat, and the value of the strategy, in chips per game.
+    """Return what a best response wins in each seat, and the value of the strategy, as computed by several workers.
 
     Parameters
     ----------

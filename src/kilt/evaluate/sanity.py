@@ -1,4 +1,4 @@
-"""Sanity checks: whether a blueprint is fit to play, or folds aces.
+"""Check a blueprint for blunders that show without an opponent, such as folding aces.
 
 A solver that was stopped too early, unsuitable buckets or a bug leave traces that show without an opponent. A `report`
 looks for them: aces that fold before the flop, the nuts that fold on the river, decisions in self-play that the solver
@@ -46,7 +46,7 @@ SAME = 0.99  # bound: share of hands that respond to a raise in the first round 
 ACES = 0.001  # bound: share of hands with aces that fold before the flop
 NUTS = 0.01  # bound: share of the bets on the river to which the best possible hand folds
 UNSEEN = 0.01  # bound: share of the decisions in self-play that the solver never visited
-LOOKED_AT = 20_000_000  # slots of a round that are read, at most
+LOOKED_AT = 20_000_000  # maximum number of slots of a round that are read
 RARE = 0.005  # bet sizes with a smaller share of all actions are counted together
 BOARDS = 10  # deals of self-play for each board with its best hand
 BETS, SIZES, KEYS, HANDS = 60, 12, 4, 200  # decisions, sizes, random numbers and hands for the checks of translation
@@ -82,7 +82,7 @@ class Finding:
 
     @property
     def seen(self) -> str:
-        """The figures in words.
+        """The figures as text.
 
         >>> Finding("", "", {"": 0.0213, "small blind": 0.0003}, "%").seen
         '2.1%, small blind 0.03%'
@@ -100,7 +100,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """The findings about one strategy of a blueprint."""
+    """The result of the sanity checks of one strategy."""
 
     game: str  # name of the game
     deals: int  # number of deals of self-play
@@ -111,7 +111,7 @@ class Report:
 
     @property
     def off(self) -> tuple[Finding, ...]:
-        """The findings that are beyond their bounds."""
+        """The findings whose figures are beyond their bounds."""
         return tuple(finding for finding in self.findings if finding.off)
 
     @property
@@ -120,14 +120,20 @@ class Report:
         return not self.off
 
     def rows(self) -> list[list[str]]:
-        """Return a row of text per finding: the check, its result, its limit, and ``pass``, ``FAIL`` or nothing."""
+        """Return a row of text for each finding: the check, its result, its limit and the verdict.
+
+        The verdict is ``pass`` or ``FAIL``, or empty if there is no limit.
+        """
         verdicts = [("FAIL" if this.off else "pass") if this.bound else "" for this in self.findings]
         return [
             [this.name, this.seen, this.bound, verdict] for this, verdict in zip(self.findings, verdicts, strict=True)
         ]
 
     def data(self) -> dict[str, Any]:
-        """The report as a JSON-serialisable dict: `ok`, a dict per finding, and a dict per bet on a common line."""
+        """Return the report as a dict that can be written as JSON.
+
+        It has `ok`, a dict for each finding, and a dict for each bet on a common line.
+        """
         rows = [asdict(row) | {"break_even": row.break_even, "profit": row.profit} for row in self.defence]
         return {"ok": self.ok} | asdict(self) | {"defence": rows}
 
@@ -145,7 +151,7 @@ def report(
     mapping: Mapping = pseudo_harmonic,
     rule: Rule = AS_SOLVED,
 ) -> Report:
-    """Check whether a strategy of a blueprint is fit to play.
+    """Check whether a strategy of a blueprint is fit to play, and return a report.
 
     Parameters
     ----------
@@ -188,7 +194,10 @@ def report(
 
 
 def bluffs(rows: Sequence[Defence]) -> Iterator[Finding]:
-    """Profit of betting any two cards on checked-down last rounds, by line: the maximum over bet sizes."""
+    """Check how much an opponent wins by betting any two cards in a last round that was checked down to.
+
+    There is a figure for each line of play: the maximum over bet sizes.
+    """
     for kind, bound in LEFT.items():
         found: dict[str, float] = {}
         for row in (row for row in rows if row.kind == kind):
@@ -206,7 +215,10 @@ def bluffs(rows: Sequence[Defence]) -> Iterator[Finding]:
 
 
 def first_raises(agent: BlueprintAgent, rows: Sequence[Defence]) -> Iterator[Finding]:
-    """Check raises of up to a pot in the first round: their translation, and if all hands respond alike."""
+    """Check how an agent responds to raises in the first round of up to a pot.
+
+    One check compares each raise with its translation, the other asks if the agent responds alike with all hands.
+    """
     spots = [spot for spot in lines(agent.game) if spot.kind == FIRST and spot.size <= 1] if rows else []
     if not spots:
         return
@@ -238,7 +250,10 @@ def first_raises(agent: BlueprintAgent, rows: Sequence[Defence]) -> Iterator[Fin
 
 
 def aces(blueprint: Blueprint, rule: Rule = AS_SOLVED) -> Iterator[Finding]:
-    """How often aces fold in the first round, by seat, if both players follow the blueprint; exact."""
+    """Check how often aces fold in the first round if both players follow the blueprint.
+
+    The figures are exact, one for each seat.
+    """
     game = blueprint.game
     holes, ace = game.deck.holes(game.rules.hole_cards), game.deck.ranks - 1
     hands = np.flatnonzero((holes // game.deck.suits == ace).all(axis=1))
@@ -265,7 +280,7 @@ def aces(blueprint: Blueprint, rule: Rule = AS_SOLVED) -> Iterator[Finding]:
 def actions_and_value(
     blueprint: Blueprint, deals: int, random: np.random.Generator, rule: Rule = AS_SOLVED
 ) -> Iterator[Finding]:
-    """Self-play: decisions without a strategy, frequency of each action by round, and the value of each seat."""
+    """Report what happens in self-play: actions by round, decisions without a strategy, and the value of each seat."""
     game = blueprint.game
     walk = SelfPlay(blueprint, seen_by(blueprint, shuffled(blueprint, deals, random)), random, rule)
     rounds = game.rules.rounds
@@ -297,9 +312,10 @@ def actions_and_value(
 
 
 def nuts(blueprint: Blueprint, boards: int, random: np.random.Generator, rule: Rule = AS_SOLVED) -> Iterator[Finding]:
-    """How often the best possible hand folds to a bet on the river, in either seat.
+    """Check how often the best possible hand folds to a bet on the river, in either seat.
 
-    The player with the best hand follows the blueprint. The opponent does so too, or tries every action but folding.
+    The player with the best hand follows the blueprint. The opponent follows it too, or takes every action except
+    folding.
     """
     cards, held = _with_nuts(blueprint, boards, random), blueprint.game.rules.hole_cards
     swapped = np.hstack([cards[:, held : 2 * held], cards[:, :held], cards[:, 2 * held :]])
@@ -335,7 +351,10 @@ def nuts(blueprint: Blueprint, boards: int, random: np.random.Generator, rule: R
 
 
 def unsolved(blueprint: Blueprint, random: np.random.Generator) -> Finding:
-    """Share of the information sets without a strategy, by round; estimated from a sample if the table is large."""
+    """Report the share of information sets that the solver never visited, for each round.
+
+    If the table is large, the share is estimated from a sample.
+    """
     nodes, figures = blueprint.nodes, {}
     for r, name in enumerate(blueprint.game.rules.round_names):
         decisions = np.flatnonzero((nodes.round == r) & (nodes.actor >= 0))
@@ -360,11 +379,11 @@ def unsolved(blueprint: Blueprint, random: np.random.Generator) -> Finding:
     )
 
 
-# Bets that the tree does not have.
+# Bets that the betting tree lacks.
 
 
 class _Bold(NamedTuple):
-    """An opponent who never folds, and raises to any legal level every other time."""
+    """An opponent who never folds, and half of the time raises by a random amount."""
 
     name: str = "bold"
 
@@ -379,7 +398,7 @@ class _Bold(NamedTuple):
 def translation(
     blueprint: Blueprint, mapping: Mapping, random: np.random.Generator, rule: Rule = AS_SOLVED
 ) -> Iterator[Finding]:
-    """Check that the agent has a legal answer to bets of any size, and that translation keeps the order of bets.
+    """Check that an agent has a legal answer to bets of any size, and that translation keeps the order of bets.
 
     With the same random number, a larger bet must never be translated to a smaller one: then the translation
     probabilities shift upwards with the size of the bet.
@@ -425,7 +444,7 @@ def translation(
 def _before_bets(
     blueprint: Blueprint, random: np.random.Generator
 ) -> Iterator[tuple[Betting, tuple[int, ...], tuple[int, ...]]]:
-    """Yield positions before a possible raise, and the cards that the opponent sees, from random play."""
+    """Yield positions before a possible raise, and the cards that the opponent of the raiser sees, from random play."""
     rules, held = blueprint.game.rules, blueprint.game.rules.hole_cards
     cards = shuffled(blueprint, BETS, random)
     met: list[tuple[int, int]] = []
@@ -446,14 +465,14 @@ def _before_bets(
 
 
 def _sizes(position: Betting) -> list[int]:
-    """Levels to raise to, from the minimum to all-in, in a geometric sequence."""
+    """Return levels to raise to, in a geometric sequence from the minimum raise to all-in."""
     bounds = position.raise_bounds()
     assert bounds
     return sorted({*bounds, *np.geomspace(*bounds, SIZES).astype(int).clip(*bounds).tolist()})
 
 
 def _answers(agent: BlueprintAgent, observation: Observation) -> bool:
-    """Whether all actions of an agent are legal, and their probabilities add up to 1."""
+    """Return whether all actions of an agent are legal, and their probabilities add up to 1."""
     if observation.position.actor < 0:
         return True
     shares = agent.shares(observation)
@@ -467,7 +486,7 @@ def _answers(agent: BlueprintAgent, observation: Observation) -> bool:
 
 
 def _with_nuts(blueprint: Blueprint, boards: int, random: np.random.Generator) -> IntArray:
-    """Deals in which seat 0 has the best possible hand on the last board."""
+    """Return deals in which seat 0 has the best possible hand on the board of the last round."""
     rules = blueprint.game.rules
     held, deck = rules.hole_cards, rules.deck
     cards, holes = shuffled(blueprint, boards, random), deck.holes(rules.hole_cards).astype(np.int64)
@@ -483,7 +502,7 @@ def _with_nuts(blueprint: Blueprint, boards: int, random: np.random.Generator) -
 
 
 def _classes(blueprint: Blueprint, child: IntArray, mass: FloatArray) -> dict[str, float]:
-    """The share of each class of actions: fold, call, and bets by their size in pots, ascending."""
+    """Return the share of each class of actions: fold, call, and bets by ascending size in pots."""
     nodes, raised = blueprint.nodes, blueprint.level[child]
     before = nodes.parent[child].astype(np.int64)
     stack = np.array(blueprint.game.rules.stacks)[nodes.actor[before]]
@@ -512,7 +531,10 @@ def _classes(blueprint: Blueprint, child: IntArray, mass: FloatArray) -> dict[st
 
 
 def _value(game: Holdem, won: FloatArray) -> Finding:
-    """Value of self-play to each seat. A player who always folds loses only the blind."""
+    """Return a finding with the value of self-play to each seat.
+
+    A player who always folds loses only the blind.
+    """
     mbb = 1000 / game.rules.big_blind
     mean, margin = estimate(won * mbb)
     seats, values, blinds = game.rules.seat_names, (mean, -mean), [blind * mbb for blind in game.rules.blinds]

@@ -1,4 +1,4 @@
-"""Self-play of a blueprint: many hands side by side, and its first round exactly, with all hands at once.
+"""Play a blueprint against itself: many sampled hands at once, or the first round exactly with all hands.
 
 Both players use the blueprint's own betting tree, so no bet is translated. They play the average strategy, or that
 strategy after a post-processing rule. If the blueprint has no strategy at a decision, they check and call, as its agent
@@ -37,7 +37,10 @@ class FirstRoundDecision(NamedTuple):
 
 
 def first_round(blueprint: Blueprint, rule: Rule = AS_SOLVED) -> Iterator[FirstRoundDecision]:
-    """Yield all decisions of the first round, parents before children, with probabilities after a rule."""
+    """Yield every decision of the first round, with the blueprint's strategy after a post-processing rule.
+
+    Parents come before children.
+    """
     nodes = blueprint.nodes
     buckets = [cards.rounds[0].row(()).astype(np.int64) for cards in blueprint.cards.each]
     hands = len(buckets[0])
@@ -56,7 +59,10 @@ def first_round(blueprint: Blueprint, rule: Rule = AS_SOLVED) -> Iterator[FirstR
 
 
 def apart(game: Holdem, hands: IntArray) -> BoolArray:
-    """Whether `hands[row]` and each hand have no card in common, [row, hand]."""
+    """Return whether some hands have no card in common with each hand of the deck.
+
+    `hands` are indices of hands; the result is [row, hand].
+    """
     holes = game.deck.holes(game.rules.hole_cards)
     held = np.zeros((len(holes), game.deck.size), dtype=np.float32)
     np.put_along_axis(held, holes.astype(np.int64), 1.0, axis=1)
@@ -64,14 +70,14 @@ def apart(game: Holdem, hands: IntArray) -> BoolArray:
 
 
 class Deals(NamedTuple):
-    """Buckets and showdown results of dealt hands."""
+    """The buckets of both players' hands and the showdown result, for each of a number of deals."""
 
     bucket: IntArray  # [deal, round, seat]
     outcome: IntArray  # [deal] at a showdown: 1 if seat 0 wins, −1 if seat 1 does, 0 for a split pot
 
 
 class Moves(NamedTuple):
-    """The next decision of each deal in which a player must act: arrays with an entry per such deal."""
+    """The next decisions of many hands that are played at once: an entry for each hand in which a player must act."""
 
     deal: IntArray  # number of the deal
     node: IntArray  # of the betting tree
@@ -82,7 +88,7 @@ class Moves(NamedTuple):
 
 
 class SelfPlay:
-    """Hands of a blueprint against itself, played side by side: iterating gives the next `Moves` of all hands.
+    """Many hands of a blueprint against itself, played at the same time; iterating gives the next decisions of all.
 
     Parameters
     ----------
@@ -118,7 +124,7 @@ class SelfPlay:
             self._take(moves)
 
     def _take(self, moves: Moves) -> None:
-        """Draw an action for each move, and advance to its node."""
+        """Draw an action for each decision, and advance to the node that it leads to."""
         upto = moves.chance.cumsum(axis=1)
         drawn = self.random.random(len(upto)) * upto[:, -1]
         action = np.minimum((upto <= drawn[:, None]).sum(axis=1), self.blueprint.nodes.children[moves.node] - 1)
@@ -133,20 +139,26 @@ class SelfPlay:
         self.node[moves.deal] = child
 
     def won(self) -> FloatArray:
-        """Chips that seat 0 won in each deal, once all hands are over."""
+        """Return the chips that seat 0 won in each deal, once all hands are over."""
         sign = np.where(self.folded == 0, -1, np.where(self.folded == 1, 1, self.deals.outcome))
         return np.asarray(sign * self.spent.min(axis=1), dtype=np.float64)
 
 
 def shuffled(blueprint: Blueprint, deals: int, random: np.random.Generator) -> IntArray:
-    """Draw random cards, [deal, card]: private cards of seat 0, of seat 1, then the board of all rounds."""
+    """Draw random private cards and boards for a number of deals.
+
+    The shape is (deals, cards): private cards of seat 0, of seat 1, then the board of all rounds.
+    """
     rules = blueprint.game.rules
     needed = 2 * rules.hole_cards + rules.board_size(rules.rounds - 1)
     return random.random((deals, rules.deck.size)).argsort(axis=1)[:, :needed]
 
 
 def seen_by(blueprint: Blueprint, cards: IntArray) -> Deals:
-    """Return buckets and showdown results of cards [deal, card] in the order of `shuffled`."""
+    """Return the buckets of both players' hands and the showdown results of some deals.
+
+    `cards` are in the order of `shuffled`.
+    """
     rules = blueprint.game.rules
     held = rules.hole_cards
     board = np.ascontiguousarray(cards[:, 2 * held :])
@@ -162,10 +174,10 @@ def seen_by(blueprint: Blueprint, cards: IntArray) -> Deals:
 def strategy_rows(
     blueprint: Blueprint, node: IntArray, bucket: IntArray, rule: Rule = AS_SOLVED
 ) -> tuple[FloatArray, BoolArray]:
-    """Return probabilities after a rule, [row, action], and whether the blueprint has a strategy there, [row].
+    """Return the action probabilities of some information sets, and whether the solver visited each of them.
 
-    `node` and `bucket` give the information set of each row. Rows without a strategy put all probability on the call,
-    as the blueprint's agent does.
+    `node` and `bucket` give the information set of each row; probabilities are [row, action], after a post-processing
+    rule. Information sets that the solver never visited put all probability on the call, as the blueprint's agent does.
     """
     nodes = blueprint.nodes
     count = nodes.children[node].astype(np.int64)
@@ -183,7 +195,7 @@ def strategy_rows(
 def _post_processed(
     blueprint: Blueprint, rule: Rule, node: IntArray, count: IntArray, weights: Array
 ) -> npt.NDArray[np.float32]:
-    """Apply a rule to the weights of some rows, one row after the other; rows of zeros stay zeros."""
+    """Apply a post-processing rule to the weights of some rows, one row after the other; rows of zeros stay zeros."""
     numbers = rule.numbers
     if numbers is None:
         raise PlayError("the rule has user-defined classes: use `itself` or `kind` of kilt.strategy.postprocess")
@@ -196,7 +208,7 @@ def _post_processed(
 
 
 def _hole_index(holes: IntArray) -> IntArray:
-    """Indices of hands, one per row: see `Deck.hole_index`."""
+    """Return the index of each hand in the deck's list of hands: see `Deck.hole_index`."""
     if holes.shape[1] == 1:
         return holes[:, 0]
     low, high = holes.min(axis=1), holes.max(axis=1)

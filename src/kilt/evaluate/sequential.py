@@ -1,4 +1,4 @@
-"""Matches that end once the winner is clear: a sequential test with a bounded error rate.
+"""End a match as soon as its winner is clear, by a sequential test with a bounded error rate.
 
 An ordinary 95% interval is valid for a number of hands that is fixed beforehand. A user who looks at it again and
 again, and stops when it excludes 0, is wrong far more often than 5% of the time. A *confidence sequence* is wrong at
@@ -29,12 +29,12 @@ from kilt.play.match import Match
 
 FIRST = 1000  # hands before the first look
 GROWTH = 1.25  # factor of the number of hands from look to look
-SCALE = 1000.0  # r
+SCALE = 1000.0  # r in the formula above
 SEEDS = 1 << 32  # difference between the seeds of two parts of a match
 
 
 class Decision(NamedTuple):
-    """Result of a sequential test of a match."""
+    """The result of a sequential test: the match so far, and whether it has a clear winner."""
 
     match: Match
     error: float  # maximum probability of naming a winner if neither player is better
@@ -42,7 +42,7 @@ class Decision(NamedTuple):
 
     @property
     def winner(self) -> str | None:
-        """Name of the winner; None if the match is not decided."""
+        """Name of the winner; None if the match does not show a winner."""
         mean = float(self.match.results.mean()) * 1000 / self.match.big_blind
         if abs(mean) <= self.margin:
             return None
@@ -50,14 +50,14 @@ class Decision(NamedTuple):
 
 
 def margin(deviation: float, units: int, error: float) -> float:
-    """Half-width of a confidence sequence after some observations; inf for less than two."""
+    """Return the half-width of a confidence sequence after a number of observations; inf for less than two."""
     if units < 2:
         return inf
     return deviation / units * sqrt((units + SCALE) * log((units + SCALE) / (SCALE * error**2)))
 
 
 def decide(match: Match, error: float) -> Decision:
-    """Apply the test to a match so far."""
+    """Apply the sequential test to the results of a match so far."""
     units = len(match.results)
     deviation = float(match.results.std(ddof=1)) if units > 1 else inf
     return Decision(match, error, margin(deviation * 1000 / match.big_blind, units, error))
@@ -70,7 +70,7 @@ def until_decided(
     error: float = 0.05,
     stop: Callable[[], bool] = lambda: False,
 ) -> Decision:
-    """Play parts of a match until the test shows a winner.
+    """Play a match in parts until a sequential test shows a winner.
 
     Parameters
     ----------
@@ -107,7 +107,10 @@ def until_decided(
 
 
 def _parts(hands: int) -> Iterator[int]:
-    """Yield the numbers of hands from look to look: even, `hands` in total."""
+    """Yield the number of hands to play before each look at the results.
+
+    The numbers are even, and add up to `hands`.
+    """
     done = min(hands, FIRST)
     yield done
     while done < hands:
@@ -117,7 +120,7 @@ def _parts(hands: int) -> Iterator[int]:
 
 
 def _joined(one: Match, other: Match) -> Match:
-    """Join the results of two matches."""
+    """Join the results of two parts of a match."""
     played = None
     if one.played is not None and other.played is not None:
         played = np.concatenate([one.played, other.played])

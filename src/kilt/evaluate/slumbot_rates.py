@@ -1,4 +1,4 @@
-"""Win rates against Slumbot from the hands of a match: raw, relative to Slumbot's baseline, and with AIVAT."""
+"""Compute win rates against Slumbot from played hands: raw, relative to Slumbot's baseline, and with AIVAT."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ALL_CARDS_AIVAT = estimator_named("all-cards+aivat")
 
 
 class SlumbotRates(NamedTuple):
-    """Win rates against Slumbot, in mbb/h.
+    """A player's win rates against Slumbot in mbb/h, as estimated by three methods.
 
     Attributes
     ----------
@@ -29,8 +29,8 @@ class SlumbotRates(NamedTuple):
         Mean of the raw winnings.
     baseline : Estimate or None
         Mean of the winnings minus those of Slumbot's own strategy with the same cards, as reported by Slumbot: much of
-        the luck of the cards cancels. It is comparable if both seats have the same number of hands. None if hands lack
-        the figure.
+        the luck of the cards cancels. It is comparable if both seats have the same number of hands. None if Slumbot did
+        not report the winnings for some hands.
     aivat : Estimate or None
         The same quantity as `played`, estimated by AIVAT [Burch18] for the cards and the actions of the player. None if
         the player has no blueprint, if it plays by the clock, or if AIVAT was not requested.
@@ -45,7 +45,10 @@ class SlumbotRates(NamedTuple):
 
 
 def blueprint_of(agent: Agent) -> Blueprint | None:
-    """Return the blueprint that AIVAT can learn values from; None if the agent has none, or plays by the clock."""
+    """Return the blueprint from which AIVAT can learn an agent's state values; None if there is none.
+
+    An agent that re-solves with a time limit has none, because its strategy cannot be reproduced.
+    """
     if isinstance(agent, ResolvingAgent) and not agent.settings.clock:
         return agent.blueprint.blueprint
     return agent.blueprint if isinstance(agent, BlueprintAgent) else None
@@ -54,7 +57,7 @@ def blueprint_of(agent: Agent) -> Blueprint | None:
 def slumbot_rates(
     hands: Sequence[SlumbotHand], game: Holdem, agent: Agent, player: str, *, aivat: bool
 ) -> SlumbotRates:
-    """Compute win rates of a player against Slumbot.
+    """Compute a player's win rates against Slumbot from the hands of a match.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Statistics of matches: win rates with 95% intervals, in mbb/h, thousandths of a big blind per hand.
+"""Compute win rates of matches with 95% intervals, in mbb/h: thousandths of a big blind per hand.
 
 >>> won = estimate([50.0, -100.0, 150.0, 60.0])
 >>> print(won)
@@ -23,14 +23,14 @@ WIDTH = NormalDist().inv_cdf(0.975)  # half-width of a 95% interval in standard 
 
 
 class Estimate(NamedTuple):
-    """An estimated mean, and the half-width of its 95% interval in the same unit."""
+    """An estimated mean, with the half-width of its 95% interval in the same unit."""
 
     mean: float
     margin: float
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95% interval: lower end, upper end."""
+        """Lower and upper end of the 95% interval."""
         return self.mean - self.margin, self.mean + self.margin
 
     def __str__(self) -> str:
@@ -38,7 +38,9 @@ class Estimate(NamedTuple):
 
 
 def estimate(values: npt.ArrayLike) -> Estimate:
-    """Mean of independent values with its 95% interval by the normal distribution, which suits thirty values or more.
+    """Return the mean of independent values with its 95% interval.
+
+    The interval is that of the normal distribution, which suits thirty values or more.
 
     Parameters
     ----------
@@ -63,9 +65,9 @@ def estimate(values: npt.ArrayLike) -> Estimate:
 
 
 def student_width(number: int) -> float:
-    """Half-width of the 95% interval of the mean of a few independent values, in units of their standard deviation.
+    """Return the half-width of the 95% interval of the mean of a few values, in units of their standard deviation.
 
-    By Student's distribution; inf for less than three values.
+    The values are independent, and the interval is by Student's distribution; inf for less than three values.
 
     >>> [round(student_width(number) * sqrt(number), 3) for number in (3, 10)]  # as in tables
     [4.303, 2.262]
@@ -76,7 +78,7 @@ def student_width(number: int) -> float:
 
 
 def win_rate(match: Match) -> Estimate:
-    """Win rate of the first player of a match, with its 95% interval.
+    """Return the win rate of the first player of a match, with its 95% interval.
 
     The two hands of a duplicate pair are one observation: they share their cards, so they are not independent.
 
@@ -94,13 +96,13 @@ def win_rate(match: Match) -> Estimate:
 
 
 def played_rate(match: Match) -> Estimate:
-    """Raw win rate of the first player in the played hands of a match, in mbb/h, with its 95% interval."""
+    """Return the raw win rate of the first player in the played hands of a match, with its 95% interval, in mbb/h."""
     played = match.results if match.played is None else match.played
     return estimate(played * (1000 / match.big_blind))
 
 
 def played_hands(match: Match) -> float:
-    """Number of played hands that would give as narrow an interval as that of a match; nan if unknown.
+    """Return the number of played hands that would give as narrow an interval as the match has; nan if unknown.
 
     The played hands of the match give the standard deviation.
     """
@@ -112,7 +114,7 @@ def played_hands(match: Match) -> float:
 
 
 def in_pairs(hands: Sequence[Hand]) -> bool:
-    """Whether hands come in pairs with the same private cards and the players swapped, as in duplicate matches."""
+    """Return whether hands come in pairs with the same cards and the players swapped, as in duplicate matches."""
     pairs = list(zip(hands[::2], hands[1::2], strict=False))
     return 2 * len(pairs) == len(hands) and all(
         one.cards.holes == other.cards.holes and one.players == other.players[::-1] for one, other in pairs

@@ -1,8 +1,8 @@
-"""Sanity checks of unabstracted strategies: the checks of `sanity`, with all hands at once on sampled boards.
+"""Check an unabstracted strategy for blunders such as folding aces, with all hands at once on sampled boards.
 
-Both players follow the agent. On each sampled board, the reach of every hand is propagated through all betting: the
-first round is exact, and later rounds have only the sampling error of boards. Boards are visited in their order, so
-that subgames on disk are unpacked about once.
+The checks are those of `sanity`. Both players follow the agent. On each sampled board, the reach of every hand is
+propagated through all betting: the first round is exact, and later rounds have only the sampling error of boards.
+Boards are visited in their order, so that subgames on disk are unpacked about once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ KINDS: tuple[str, ...] = ("fold", "call", "raise")
 
 
 class BoardDecision(NamedTuple):
-    """A decision on a board, if both players follow a strategy: arrays are over all hands."""
+    """A decision on a board if both players follow a strategy, with that strategy and the reach of every hand.
+
+    Arrays are over all hands.
+    """
 
     position: Betting
     actions: tuple[str, ...]
@@ -37,7 +40,7 @@ class BoardDecision(NamedTuple):
 
 
 def turns(agent: KnownAgent, game: Holdem, board: tuple[int, ...]) -> Iterator[BoardDecision]:
-    """Yield every decision on a board, for the rounds whose cards it has."""
+    """Yield every decision that may be reached on a board, in the rounds whose cards the board has."""
     holes = game.holes
     free = ~np.isin(holes, board).any(axis=1)
     below: list[tuple[Betting, FloatArray]] = [(game.start(), np.tile(free, (2, 1)).astype(np.float64))]
@@ -64,7 +67,7 @@ def turns(agent: KnownAgent, game: Holdem, board: tuple[int, ...]) -> Iterator[B
 
 
 def tree_report(agent: KnownAgent, game: Holdem, boards: int = BOARDS, seed: int = 0) -> Report:
-    """Check whether an unabstracted strategy is fit to play.
+    """Check whether an unabstracted strategy is fit to play, and return a report.
 
     Parameters
     ----------
@@ -115,7 +118,10 @@ def tree_report(agent: KnownAgent, game: Holdem, boards: int = BOARDS, seed: int
 
 
 def aces(agent: KnownAgent, game: Holdem) -> Iterator[Finding]:
-    """How often aces fold in the first round, by seat, if both players follow a strategy; exact."""
+    """Check how often aces fold in the first round if both players follow a strategy.
+
+    The figures are exact, one for each seat.
+    """
     holes, ace = game.holes, game.deck.ranks - 1
     hands = (holes // game.deck.suits == ace).all(axis=1)
     if not hands.any():  # a deck of one suit has no pairs
@@ -138,7 +144,7 @@ def aces(agent: KnownAgent, game: Holdem) -> Iterator[Finding]:
 
 
 def _nuts(game: Holdem, faced: FloatArray, folded: FloatArray) -> Finding:
-    """How often the best possible hand folds to a bet in the last round."""
+    """Return a finding that says how often the best possible hand folds to a bet in the last round."""
     shares = np.divide(folded, faced, out=np.zeros(2), where=faced > 0)
     names = ("opponent follows the strategy", "opponent tries everything")
     return Finding(
@@ -152,7 +158,7 @@ def _nuts(game: Holdem, faced: FloatArray, folded: FloatArray) -> Finding:
 
 
 def _best(game: Holdem, board: tuple[int, ...]) -> BoolArray:
-    """Whether each hand is the best possible on a board."""
+    """Return whether each hand is the best possible one on a board."""
     holes = game.deck.holes(game.rules.hole_cards).astype(np.int64)
     free = ~np.isin(holes, board).any(axis=1)
     strength = strengths(np.hstack([holes[free], np.tile(np.array(board, np.int64), (free.sum(), 1))]), game.deck)

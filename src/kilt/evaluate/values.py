@@ -1,13 +1,13 @@
-"""Values of the end of a hand, with or without variance reduction [Johanson16 §7.2.3]: `VALUES` lists them.
+"""Compute what a player wins at the end of a hand, with or without variance reduction [Johanson16 §7.2.3].
 
-A value function takes observed hands, an ending that they stand for, and whether it applies to all private hands of the
-evaluated player or to those that were held; it returns chips. Money is the payoff of the ending. DIVAT values reduce
-the variance of the cards: for any function W of the history,
+`VALUES` lists the functions. A value function takes observed hands, an ending that they stand for, and whether it
+applies to all private hands of the evaluated player or to those that were held; it returns chips. Money is the payoff
+of the ending. DIVAT values reduce the variance of the cards: for any function W of the history,
 
     Ṽ(z) = u(z) − Σ (W(after) − E W)        over the chance events on the way to z
 
-has the mean of u, since every term has mean 0 [Zinkevich06]. For BC-DIVAT, W is the value of the cards if each round
-from here on has one bet, which is called: the stake times the edge of one hand over the other. For DIVAT, W is their
+has the mean of u, since every term has mean 0 [Zinkevich06]. For BC-DIVAT, W is the value of the cards if each later
+round has one bet, which is called: the stake times the edge of one hand over the other. For DIVAT, W is their
 value if the round follows a baseline, in which better hands raise and poor ones fold: see `kilt.evaluate.divat`.
 """
 
@@ -33,30 +33,33 @@ from kilt.play.agent import KnownAgent, PublicPolicy
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Hand
 
-KEPT_EDGES = 512  # cached edges of all hands over one: those of the hands of a chunk of a match
-TOGETHER = 32  # hands that are evaluated together, at most, so that their arrays stay in the processor's cache
-KEPT_LUCK = 4_096  # cached values of DIVAT: all that Leduc hold'em has
+KEPT_EDGES = 512  # maximum number of cached results of `edges_over`: enough for the hands of a chunk of a match
+TOGETHER = 32  # maximum number of hands evaluated together, so that their arrays stay in the processor's cache
+KEPT_LUCK = 4_096  # maximum number of cached results of `baseline_luck`: Leduc hold'em has fewer
 MANY, DRAWN = 1_000, 8  # a mean over more than MANY boards to come uses DRAWN random ones
 
 
 class HandValues(NamedTuple):
-    """A value for each private hand; hands of a class, such as a bucket, share it, so sums are over classes."""
+    """A value for each private hand, stored once for each class of hands, such as a bucket.
+
+    Sums are over classes, which is faster than over hands.
+    """
 
     table: FloatArray  # [class]; a single entry if all hands have the same value
     column: IntArray | None = None  # [hand] its class; None if each hand is a class, or all are one
 
     def times(self, weights: FloatArray) -> float:
-        """Sum over all hands of their values times `weights` [hand]."""
+        """Return the sum over all hands of value times weight; `weights` has an entry for each hand."""
         if len(self.table) == 1:
             return float(self.table[0]) * float(weights.sum())
         by_class = weights if self.column is None else np.bincount(self.column, weights, len(self.table))
         return float(by_class @ self.table)
 
     def mixed(self, policy: PublicPolicy, action: str, weights: FloatArray, by_column: FloatArray) -> float:
-        """Sum over all hands of value times `weights` [hand] times the probability that the hand takes an action.
+        """Return the sum over all hands of value times weight times the probability that the hand takes an action.
 
-        `by_column` has the sums of the weights over the columns of the policy: they suffice if the classes are these
-        columns.
+        `weights` has an entry for each hand. `by_column` has the sums of the weights over the columns of the policy:
+        they suffice if the classes are these columns.
         """
         row = policy.table[policy.actions.index(action)]
         if len(self.table) == 1:
@@ -67,23 +70,32 @@ class HandValues(NamedTuple):
 
 
 class StateValues(Protocol):
-    """Estimated values of non-terminal states: any values are unbiased, good ones reduce more variance [Burch18]."""
+    """Estimates of what a player wins after each state of a hand, with which AIVAT reduces variance [Burch18].
+
+    AIVAT is unbiased with any values; good ones reduce more variance.
+    """
 
     def classed(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> HandValues:
-        """Expected chips of the player in `seat` with each private hand, against the `opponent`'s cards.
+        """Return the expected chips of a player with each private hand, given the board and the opponent's cards.
 
         Hands that share a card with the board or the opponent have arbitrary values.
         """
 
     def expected(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> FloatArray:
-        """Exact mean of `classed`, or of the payoff, after the next public cards, for each hand."""
+        """Return the exact mean value of each hand after the next public cards are dealt.
+
+        The values are those of `classed`, or payoffs if the hand is over.
+        """
 
     def start(self, seat: int) -> float:
-        """Exact mean of `classed` over all deals of private cards, before the first action."""
+        """Return the exact mean of a player's values over all deals of private cards, before the first action.
+
+        The values are those of `classed`.
+        """
 
 
 class SeenHands:
-    """Hands of a log with the same betting and the same seat of the evaluated player, which are evaluated together.
+    """Hands of a log that are evaluated together: they have the same betting and the same seat of the evaluated player.
 
     Arrays over all private hands of the player have a row for each hand of the log, or a single row if all are equal:
     [1 or row, hand].
@@ -118,22 +130,28 @@ class SeenHands:
 
     @property
     def hands(self) -> int:
-        """Number of all private hands, impossible ones included."""
+        """Number of all private hands in the game, including those that the known cards rule out."""
         return len(self.game.holes)
 
     @cached_property
     def own(self) -> IntArray:
-        """The index of the private hand that the player held, for each row."""
+        """Index of the private hand that the player held, for each observed hand."""
         return np.array([self.game.deck.hole_index(hole) for hole in self.holes])
 
     @cached_property
     def their_hands(self) -> IntArray:
-        """The index of the opponent's private hand, for each row; requires known cards."""
+        """Index of the private hand that the opponent held, for each observed hand.
+
+        The opponent's cards must be known.
+        """
         assert self.opponents is not None
         return np.array([self.game.deck.hole_index(hole) for hole in self.opponents])
 
     def moves(self) -> tuple[tuple[Betting, str], ...]:
-        """Each action of the hands with the position before it; chance's ``/`` is included."""
+        """Return the actions of the hands, each with the position before it.
+
+        Deals of public cards are included as ``/``.
+        """
         return self.game.positions.moves(self.position)
 
     def after(self, position: Betting, action: str) -> Betting:
@@ -141,12 +159,15 @@ class SeenHands:
         return self.game.positions.after(position, action)
 
     def boards_of(self, r: int) -> list[tuple[int, ...]]:
-        """The public cards of each row up to round `r`."""
+        """Return the public cards of each observed hand up to round `r`."""
         size = self.game.rules.board_size(r)
         return [board[:size] for board in self.boards]
 
     def policies(self, agent: KnownAgent, position: Betting) -> list[PublicPolicy]:
-        """The strategy of an agent at a position of the hands, [1 or row]."""
+        """Return an agent's strategy at a position of the hands, for each board.
+
+        If there are no public cards yet, there is a single strategy.
+        """
         boards = self.boards_of(position.round)
         boards = boards if boards[0] else boards[:1]
         if isinstance(agent, BlueprintAgent):
@@ -154,15 +175,19 @@ class SeenHands:
         return [agent.policy(position, board) for board in boards]
 
     def held(self, by_hand: FloatArray) -> FloatArray:
-        """The entries of an array [1 or row, hand] for the private hand that the player held, [row]."""
+        """Return the entries of an array over all private hands that belong to the hands that the player held.
+
+        The array is [1 or row, hand], the result [row].
+        """
         found: FloatArray = by_hand[self._rows if len(by_hand) > 1 else 0, self.own]
         return found
 
     def weights(self, judged: FloatArray, played: FloatArray, r: int, *, all_cards: bool) -> FloatArray:
-        """Weights of private hands at a state of round `r`, [row, hand]: `judged` over the sum of `played` (7.20).
+        """Return the importance weight of each private hand at a state of round `r`, for each observed hand.
 
-        Both are [1 or row, hand] reach probabilities. Without `all_cards`, the weight is their ratio for the hand that
-        was held.
+        The weight is `judged` over the sum of `played` (7.20); both [1 or row, hand] are probabilities of reaching the
+        state. Without `all_cards`, it is their ratio for the hand that was held, and 0 for others. The result is [row,
+        hand].
         """
         if all_cards:
             free = self.free(r)
@@ -174,7 +199,10 @@ class SeenHands:
         return weights
 
     def weight(self, judged: FloatArray, played: FloatArray, r: int, *, all_cards: bool) -> FloatArray:
-        """The sum of `weights` over all private hands, [row]: 1 if the strategy that played is the evaluated one."""
+        """Return the sum of `weights` over all private hands, for each observed hand.
+
+        It is 1 if the strategy that played is the evaluated one.
+        """
         if judged is played:
             return np.ones(len(self))
         if all_cards:
@@ -183,7 +211,10 @@ class SeenHands:
         return self.held(judged) / self.held(played)
 
     def state_value(self, states: StateValues, position: Betting, row: int) -> HandValues:
-        """Value of a state of one of the hands: its payoff if it is terminal, otherwise the value in `states`."""
+        """Return the values of a state of one observed hand, for each private hand of the player.
+
+        At the end of the hand they are payoffs, before it the estimates of `states`.
+        """
         known = self._values.get((row, position.history))
         if known is None:
             assert self.opponents is not None
@@ -198,7 +229,7 @@ class SeenHands:
         return known
 
     def expected_value(self, states: StateValues, position: Betting, row: int) -> FloatArray:
-        """Mean value after the next public cards, for each private hand, at a state of one of the hands."""
+        """Return the mean value of each private hand after the next public cards, at a state of one observed hand."""
         name = row, position.history + REVEAL
         if name not in self._means:
             assert self.opponents is not None
@@ -207,7 +238,11 @@ class SeenHands:
         return self._means[name]
 
     def free(self, r: int) -> FloatArray:
-        """1 if the player can hold a hand, 0 if a card is on the board of round `r` or the opponent's: [row, hand]."""
+        """Return 1 for each private hand that the player can hold on the board of round `r`, and 0 for the others.
+
+        A hand is impossible if it shares a card with the board or with the known cards of the opponent. The shape is
+        (rows, hands).
+        """
         if r not in self._free:
             theirs = self.opponents or [()] * len(self)
             seen = [(*board, *hole) for board, hole in zip(self.boards_of(r), theirs, strict=True)]
@@ -215,9 +250,10 @@ class SeenHands:
         return self._free[r]
 
     def edge(self, r: int, *, all_cards: bool) -> FloatArray:
-        """Edges over the opponent's hands, given the boards of round `r`: see `kilt.cards.edges`.
+        """Return the edge of the player's hands over the opponent's hands, given the boards of round `r`.
 
-        Returns [row, hand] for every private hand with `all_cards`, otherwise [row] for the hand that was held.
+        See `kilt.cards.edges`. With `all_cards`, the result is [row, hand] for every private hand, otherwise [row] for
+        the hand that was held.
         """
         rules, last = self.game.rules, self.game.rules.rounds - 1
         assert self.opponents is not None
@@ -233,7 +269,10 @@ class SeenHands:
 
 
 def alike(hands: Sequence[Hand], seats: Sequence[int]) -> Iterator[list[int]]:
-    """Yield index arrays of hands with the same betting and seat, at most `TOGETHER` at a time."""
+    """Group hands with the same betting and seat, and yield the indices of each group.
+
+    A group has at most `TOGETHER` hands.
+    """
     groups: dict[tuple[str, int], list[int]] = {}
     for number, (hand, seat) in enumerate(zip(hands, seats, strict=True)):
         groups.setdefault((hand.position.history, seat), []).append(number)
@@ -242,12 +281,15 @@ def alike(hands: Sequence[Hand], seats: Sequence[int]) -> Iterator[list[int]]:
 
 
 def large(rules: GameDef) -> bool:
-    """Whether a round can deal its public cards in more than `MANY` ways."""
+    """Return whether a game has a round whose public cards can be dealt in more than `MANY` ways."""
     return any(comb(rules.deck.size, count) > MANY for count in rules.board_cards)
 
 
 def hands_apart(rules: GameDef, cards: Sequence[Sequence[int]]) -> BoolArray:
-    """Whether a private hand has none of the cards of each set, [set, hand]."""
+    """Return whether each private hand contains none of the cards of each of several sets.
+
+    The shape is (sets, hands).
+    """
     bits, card_bit = _bits(rules)
     sets = np.array([sum([card_bit[card] for card in some]) for some in cards], dtype=bits.dtype)
     return np.asarray(bits & sets[:, None] == 0)
@@ -255,7 +297,7 @@ def hands_apart(rules: GameDef, cards: Sequence[Sequence[int]]) -> BoolArray:
 
 @lru_cache(maxsize=KEPT_EDGES)
 def edges_over(rules: GameDef, opponent: tuple[int, ...], board: tuple[int, ...]) -> FloatArray:
-    """Edge of every private hand over the opponent's, given the public cards so far; cached."""
+    """Return the edge of every private hand over the opponent's hand, given the public cards so far; cached."""
     size = rules.board_size(rules.rounds - 1)
     if not board and size > 0:
         row: FloatArray = pair_edges(rules.deck, rules.hole_cards, size)[rules.deck.hole_index(opponent)]
@@ -265,7 +307,7 @@ def edges_over(rules: GameDef, opponent: tuple[int, ...], board: tuple[int, ...]
 
 @lru_cache(maxsize=16)
 def _bits(rules: GameDef) -> tuple[IntArray, list[int]]:
-    """Cards of each hand, and each card, as bit sets."""
+    """Return the cards of each hand, and each single card, as bit sets."""
     return (
         hand_list(rules.deck, rules.hole_cards).bits,
         hand_tables(rules.hole_cards, rules.deck).card_bit.tolist(),
@@ -276,7 +318,7 @@ ValueFunction: TypeAlias = Callable[[SeenHands, Betting, bool], FloatArray]
 
 
 def money(seen: SeenHands, end: Betting, all_cards: bool) -> FloatArray:
-    """Chips that the player wins at an ending.
+    """Return the chips that the evaluated player wins at an ending of observed hands.
 
     Parameters
     ----------
@@ -297,15 +339,15 @@ def money(seen: SeenHands, end: Betting, all_cards: bool) -> FloatArray:
 
 
 def folded_money(seen: SeenHands, end: Betting) -> float:
-    """Chips that the player wins if a player has folded, whatever the cards."""
+    """Return the chips that the evaluated player wins when a player has folded, which do not depend on the cards."""
     return float(-end.stake if end.folded == seen.seat else end.stake)
 
 
 def bet_call_divat(seen: SeenHands, end: Betting, all_cards: bool) -> FloatArray:
-    """Chips that the player wins, minus the luck of the cards if the rest of each hand went bet and call.
+    """Return the chips that the evaluated player wins, minus the luck of the cards by BC-DIVAT.
 
-    Before the deal, neither player has an advantage: the mean of W is 0. Parameters as in `money`; the opponents' cards
-    must be known.
+    The luck is measured as if each later round had one bet, which is called. Before the deal, neither player has an
+    advantage: the mean of W is 0. Parameters as in `money`; the opponents' cards must be known.
     """
     value, before = money(seen, end, all_cards), np.zeros(1)
     for r, level in enumerate(opening_levels(end.rules, end.history)):
@@ -316,9 +358,10 @@ def bet_call_divat(seen: SeenHands, end: Betting, all_cards: bool) -> FloatArray
 
 
 def divat(seen: SeenHands, end: Betting, all_cards: bool) -> FloatArray:
-    """Chips that the player wins, minus the luck of the cards if each round followed the baseline.
+    """Return the chips that the evaluated player wins, minus the luck of the cards by DIVAT.
 
-    Parameters as in `money`; the opponents' cards must be known.
+    The luck is measured as if each round followed the baseline. Parameters as in `money`; the opponents' cards must be
+    known.
     """
     value = money(seen, end, all_cards)
     assert seen.opponents is not None
@@ -340,7 +383,7 @@ def baseline_luck(
     hole: tuple[int, ...] | None,
     board: tuple[int, ...],
 ) -> FloatArray:
-    """Change of DIVAT's baseline value by the cards of round `r`, minus its mean; cached.
+    """Return how much the cards of round `r` change DIVAT's baseline value, minus the mean change; cached.
 
     The mean is over all public cards that might have come, or, if they are more than `MANY`, over `DRAWN` of them, with
     one draw per pair of private hands. The draw affects only the bets of the round: the mean showdown value of earlier
@@ -384,7 +427,7 @@ def baseline_luck(
 
 
 def _boards_after(rules: GameDef, held: tuple[int, ...], before: tuple[int, ...], r: int) -> list[tuple[int, ...]]:
-    """Boards of round `r` that may follow another if some cards are held: all, or a sample."""
+    """Return boards of round `r` that may follow an earlier board if some cards are held: all, or a sample."""
     rest = np.setdiff1d(np.arange(rules.deck.size), [*before, *held])
     count = rules.board_size(r) - len(before)
     if comb(len(rest), count) <= MANY:
@@ -398,7 +441,10 @@ def _boards_after(rules: GameDef, held: tuple[int, ...], before: tuple[int, ...]
 def _edges_on(
     rules: GameDef, opponent: tuple[int, ...], hole: tuple[int, ...] | None, boards: Sequence[tuple[int, ...]]
 ) -> tuple[IntArray, FloatArray, BoolArray]:
-    """Boards as an array, edges over the opponent's hand, and whether a hand is possible, [board, hand]."""
+    """Return boards as an array, the edge of the player's hands over the opponent's, and which hands are possible.
+
+    The last two are [board, hand].
+    """
     rows = np.array(boards, dtype=np.int64).reshape(len(boards), -1)
     if hole is None:
         free = hands_apart(rules, [(*board, *opponent) for board in boards])
@@ -412,7 +458,7 @@ def _edges_on(
 
 
 def bet_call_stake(rules: GameDef, level: int, r: int) -> int:
-    """Chips at stake at the showdown if each round from `r` on has one bet, which is called.
+    """Return the chips at stake at the showdown if each round from `r` on has one bet, which is called.
 
     `level` is each player's number of chips in the pot. A bet has the size of the round, in no-limit games half the
     pot.
@@ -428,7 +474,9 @@ def bet_call_stake(rules: GameDef, level: int, r: int) -> int:
 
 @lru_cache(maxsize=1 << 16)
 def opening_levels(rules: GameDef, history: str) -> tuple[int, ...]:
-    """Chips of each player in the pot at the beginning of each round of a history; in the first, the largest blind.
+    """Return each player's chips in the pot at the beginning of each round of a betting history.
+
+    In the first round, they are the largest blind.
 
     >>> from kilt.games.gamedef import ready_made
     >>> opening_levels(ready_made("leduc"), "rc/crc")
