@@ -185,7 +185,7 @@ def hand_grids(folder: Path, to: Path) -> None:
 
 def board_classes(folder: Path, to: Path) -> None:
     """Flops in classes."""
-    kilt('abstraction boards --game flop.game --clusters 12 --base "IR-KE-KO 169-500" --out classes', folder)
+    kilt('abstraction boards --game flop.game --classes 12 --set "base=IR-KE-KO 169-500" --out classes', folder)
     (folder / "classes" / "classes.png").rename(to)
 
 

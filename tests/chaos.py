@@ -202,7 +202,7 @@ WORKS = {
     ),
     "abstract": Work(["solve", "small.toml", "--out", "run"], ["solve", "--resume", "run"], "run"),
     "blades": Work(
-        ["solve", "blades.toml", "--engine", "local", "--batch", "64", "--out", "run"],
+        ["solve", "blades.toml", "--engine", "local", "--set", "engine.batch=64", "--out", "run"],
         ["solve", "--resume", "run"],
         "run",
     ),

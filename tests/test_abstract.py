@@ -179,7 +179,7 @@ def test_sizes_of_the_paper(tmp_path):
 
 
 def test_what_cannot_be(leduc, coarse):
-    with pytest.raises(AbstractionError, match=r"other cards than holdem\.2-1: build it with --game holdem\.2-1"):
+    with pytest.raises(AbstractionError, match=r"other cards than holdem\.2-1: build it for holdem\.2-1"):
         BucketedGame.by(VectorGame(load_game("holdem.2-1")), coarse)
     seen = BucketedGame.by(leduc, coarse)
     with pytest.raises(GameError, match="unknown opponent 'nobody': use one of abstract, real, response"):

@@ -295,7 +295,7 @@ def broken(**changes):
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ({}, "rounds must be given in the plan: `kilt abstraction plan NAME` shows how"),
+        ({}, "rounds must be given in the plan: `plan_named(NAME).toml()` shows how"),
         ([], "the plan is []: it has lines such as `rounds = …`"),
         ({"rounds": 3}, "`rounds` in the plan is 3: it takes a list"),
         ({"rounds": [3]}, "round 1: a round is 3: it has lines such as `recall = …`"),
@@ -696,7 +696,7 @@ def test_dying_in_the_middle_leaves_whole_rounds_only(built, tmp_path, monkeypat
         with pytest.raises((error, KiltError), match="killed"):
             build_again(built, name, out)
     assert {place.name for place in out.iterdir()} == {"abstraction.json", "round-1", "round-2"}
-    with pytest.raises(AbstractionError, match=r"round 3 of .*out is not built yet: continue with .kilt"):
+    with pytest.raises(AbstractionError, match=r"round 3 of .*out is not built yet: continue to build"):
         CardAbstraction.load(out)
     before = stamps(out)
     assert_same_buckets(build_again(built, name, out), built[name])

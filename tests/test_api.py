@@ -187,7 +187,7 @@ def test_two_runs_do_not_share_a_folder(tmp_path):
     """Whoever comes second leaves everything as it is."""
     kilt.start_run(CONFIG, tmp_path / "run")
     said = (tmp_path / "run" / "config.toml").read_bytes()
-    with pytest.raises(RunError, match="is there already: go on with --resume"):
+    with pytest.raises(RunError, match="is there already: resume the run"):
         kilt.start_run(CONFIG | {"cards": "PR-PHS-PHS 2-2"}, tmp_path / "run")
     assert (tmp_path / "run" / "config.toml").read_bytes() == said
 

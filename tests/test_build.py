@@ -45,12 +45,12 @@ def test_more_time_and_memory_give_a_larger_agent(tmp_path):
         (("strong",), "--bb N"),
         (("strong", "--bb", 50, "--game", SHORT), "--bb N"),
         (("strong", "--game", SHORT, "--json"), "add --plan"),
-        (("strong", "--bb", 75), "stacks of 75 big blinds: use --bb 20, 25, 50, 100 or 200"),
+        (("strong", "--bb", 75), "stacks of 75 big blinds: use 20, 25, 50, 100 or 200"),
         (("strong", "--bb", -1), "stacks of -1 big blinds"),
         (("strong", "--game", "bluff-1-1"), "no game of hold'em"),
-        (("strong", "--game", SHORT, "--hours", 0), "give more than 0"),
-        (("strong", "--game", SHORT, "--hours", "nan"), "give more than 0"),
-        (("strong", "--game", SHORT, "--hours", 1e-9), "give at least"),
+        (("strong", "--game", SHORT, "--time", "0h"), "give more than 0"),
+        (("strong", "--game", SHORT, "--time", "nanh"), "give more than 0"),
+        (("strong", "--game", SHORT, "--time", "1e-9h"), "give at least"),
         (("strong", "--game", SHORT, "--memory", 0.01), "GB of memory, and 0.01 GB may be used"),
     ],
 )
@@ -61,7 +61,7 @@ def test_what_cannot_be_built_is_refused(arguments, words, tmp_path):
 
 def test_a_killed_build_is_resumed_by_the_same_command(tmp_path):
     run = tmp_path / "run"
-    command = "build", "house", "--game", SHORT, "--hours", 0.002, "--out", run, "--threads", 1
+    command = "build", "house", "--game", SHORT, "--time", "0.002h", "--out", run, "--threads", 1
     planned = answer(*command, "--plan")
     assert planned["game"] == SHORT
     assert not list(tmp_path.iterdir())

@@ -126,7 +126,7 @@ def test_a_build_that_was_stopped_goes_on(built, game, tmp_path, how):
         assert child.returncode == 130
         assert "rounds that were finished are kept: kilt abstraction build" in said
     assert "round-1" in {path.name for path in run.iterdir()}
-    assert "continue with" in refused("abstraction", "show", run)
+    assert "continue to build" in refused("abstraction", "show", run)
     before = (run / "round-1" / artifact.MANIFEST).stat().st_mtime_ns
     answer(*arguments, run)
     assert (run / "round-1" / artifact.MANIFEST).stat().st_mtime_ns == before
@@ -137,7 +137,7 @@ def test_a_build_that_was_stopped_goes_on(built, game, tmp_path, how):
 def test_bad_input(built, game, tmp_path, monkeypatch):
     run, _ = built
     out = "--out", tmp_path / "run"
-    assert "use 1 to 4" in refused("abstraction", "show", run, "--round", 5)
+    assert "use one of preflop, flop" in refused("abstraction", "show", run, "--round", 5)
     assert "round 2 has 0 to 14" in refused("abstraction", "show", run, "--round", 2, "--bucket", 15)
     assert "add --round" in refused("abstraction", "show", run, "--bucket", 1)
     assert "build it first" in refused("abstraction", "show", tmp_path / "nothing")
@@ -173,7 +173,7 @@ def test_descriptions_that_are_damaged(built, tmp_path):
 @pytest.fixture(scope="module")
 def classes(game, tmp_path_factory):
     run = tmp_path_factory.mktemp("classes") / "boards"
-    return run, answer("abstraction", "boards", "-g", game, "--clusters", 4, "--curve", 3, "--out", run)
+    return run, answer("abstraction", "boards", "-g", game, "--classes", 4, "--curve", 3, "--out", run)
 
 
 def test_boards_are_sorted_and_drawn(classes):
@@ -191,9 +191,9 @@ def test_boards_are_sorted_and_drawn(classes):
 def test_the_same_command_shows_what_is_there(classes, game):
     run, said = classes
     before = (run / "boards-2" / "manifest.json").stat().st_mtime_ns
-    assert answer("abstraction", "boards", "-g", game, "--clusters", 4, "--out", run)["classes"] == said["classes"]
+    assert answer("abstraction", "boards", "-g", game, "--classes", 4, "--out", run)["classes"] == said["classes"]
     assert (run / "boards-2" / "manifest.json").stat().st_mtime_ns == before
-    assert "another abstraction" in refused("abstraction", "boards", "-g", game, "--clusters", 5, "--out", run)
+    assert "another abstraction" in refused("abstraction", "boards", "-g", game, "--classes", 5, "--out", run)
 
 
 def test_an_abstraction_with_classes(classes, game, tmp_path):
@@ -214,11 +214,11 @@ def test_an_abstraction_with_classes(classes, game, tmp_path):
     ("options", "said"),
     [
         (["--method", "guess"], "use one of tartanian7, waugh, schmid"),
-        (["--clustering", "guess"], "use one of sum"),
+        (["--set", "clustering=guess"], "use one of sum"),
         (["--round", 1], "no new public cards"),
-        (["--round", 7], "the rounds of the game are 1 to 4"),
-        (["--clusters", 5000], "use fewer"),
-        (["--base", "nowhere"], "is no abstraction"),
+        (["--round", 7], "use one of preflop, flop, turn, river"),
+        (["--classes", 5000], "use fewer"),
+        (["--set", "base=nowhere"], "is no abstraction"),
     ],
 )
 def test_boards_that_cannot_be_sorted(game, tmp_path, options, said):
@@ -229,6 +229,6 @@ def test_boards_that_cannot_be_sorted(game, tmp_path, options, said):
 def test_hand_by_hand_says_how_long_it_takes(tmp_path):
     game = tmp_path / "shorter.game"
     game.write_text(SHORT.replace("numRanks = 5", "numRanks = 3"))
-    options = ["--method", "schmid", "--exact", "--clusters", 3, "--out", tmp_path / "run"]
+    options = ["--method", "schmid", "--set", "exact=true", "--classes", 3, "--out", tmp_path / "run"]
     said = kilt("abstraction", "boards", "-g", game, *options).stderr
     assert "pairs of boards at" in said

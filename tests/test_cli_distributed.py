@@ -48,7 +48,7 @@ def shares(run):
 
 def test_a_run_and_more_of_it_on_other_blades(config, tmp_path):
     """The folder of a run does not say how many blades there must be."""
-    engine = "--engine", "local", "--batch", 64
+    engine = "--engine", "local", "--set", "engine.batch=64"
     said = kilt("solve", config, *engine, "--blades", 2, "--out", tmp_path / "short", "--iterations", 1000).stderr
     assert "2 blades (local) with 2, 2 classes of boards, 1 of each class for each deal; batches of 64 deals" in said
     assert "messages and the head took" in said
@@ -68,7 +68,7 @@ def test_a_run_and_more_of_it_on_other_blades(config, tmp_path):
 
 def test_a_killed_head(config, tmp_path):
     """What is in the folder is enough to go on, from another folder and to the same end."""
-    options = "--engine", "local", "--batch", 64, "--iterations", 20_000
+    options = "--engine", "local", "--set", "engine.batch=64", "--iterations", 20_000
     child = start("solve", config, *options, "--out", "run", cwd=tmp_path)
     wait_for_checkpoint(tmp_path / "run", child)
     child.kill()
@@ -81,7 +81,7 @@ def test_a_killed_head(config, tmp_path):
 def test_a_full_disk(config, tmp_path):
     """Files may not grow: the checkpoint cannot be written. What is there already stays good."""
     run = tmp_path / "run"
-    options = "--engine", "local", "--batch", "64", "--out", str(run)
+    options = "--engine", "local", "--set", "engine.batch=64", "--out", str(run)
     kilt("solve", config, *options, "--iterations", 1000)
     before = json.loads((run / "checkpoint" / "manifest.json").read_text())["figures"]["iterations"]
     command = [sys.executable, "-m", "kilt", "solve", "--resume", str(run), "--iterations", "4000"]
@@ -150,7 +150,7 @@ def test_three_levels_and_another_way_to_go_on(config, tmp_path):
     rounds = [replace(this, recall=False) for this in plan_named("IR-PHS-PHS 3-2-2-2", (*BOARDS, 1, 1)).rounds]
     classes = [PublicPlan(r, 2, codes=0, base="IR-PHS-PHS 3-2-2-2") for r in (2, 3, 4)]
     (tmp_path / "cards.toml").write_text(Plan(tuple(rounds), tuple(classes), bins=6, opponents=2).toml())
-    run, asked = tmp_path / "run", ("--engine", "local", "--batch", 64, "--iterations", 128)
+    run, asked = tmp_path / "run", ("--engine", "local", "--set", "engine.batch=64", "--iterations", 128)
     said = kilt("solve", config, *asked, "--blades", "2x1x2", "--out", run).stderr
     assert "1 below each with 2 classes of the next board inside these, 2 below each with 2 classes" in said
     found = answer("solve", "--resume", run, "--iterations", 256, "--blades", "1x2x1")

@@ -171,12 +171,12 @@ def test_small_games_in_vector_form(tmp_path):
 def test_best_responses_are_written_on_request(tmp_path, threads):
     to = tmp_path / "responses"
     uniform = ("evaluate", "exploitability", "-g", "leduc", "--agent", "uniform", "--threads", threads)
-    won = answer(*uniform, "--responses", to)["best_response_values"]
+    won = answer(*uniform, "--out", to)["best_response_values"]
     problem = load_problem("leduc", form=stored_form(to), threads=threads)
     response, said = problem.load(to)
     assert [said["value_1"], said["value_2"]] == won
     assert set(response.ravel().tolist()) == {0.0, 1.0}
-    assert f"{to} is there already" in refused(*uniform, "--responses", to)
+    assert f"{to} is there already" in refused(*uniform, "--out", to)
 
 
 def test_ctrl_c_writes_a_checkpoint_and_says_how_to_resume(tmp_path, unbroken):

@@ -249,14 +249,14 @@ def place(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("way", [("--p", "0.8"), ("--p-max", "0.8", "--confidence", "s-curve", "-a", "external")])
+@pytest.mark.parametrize("way", [("--p", "0.8"), ("--p", "0.8", "--confidence", "s-curve", "-a", "external")])
 def test_a_counter_run_is_a_run(place, tmp_path, way):
     """It can be resumed, with the strategy of a run that was not stopped, judged, exported and played."""
-    few, many = (("-n", "10"), ("-n", "20")) if way[0] == "--p" else (("-n", "2000"), ("-n", "4000"))
+    few, many = (("-n", "10"), ("-n", "20")) if "--confidence" not in way else (("-n", "2000"), ("-n", "4000"))
     common = ("counter", str(place / "leduc.toml"), "--model", str(place / "ann"), *way)
     found = answer(*common, *many, "--out", str(tmp_path / "whole"), "--json")
     assert found["exploitation_mbb"] > 0 and found["exploitation_ci95"][0] < found["exploitation_mbb"]
-    assert found["algorithm"] == ("rnr:cfr+" if way[0] == "--p" else "dbr:external")
+    assert found["algorithm"] == ("rnr:cfr+" if "--confidence" not in way else "dbr:external")
     kilt(*common, *few, "--out", str(tmp_path / "stopped"))
     kilt("solve", "--resume", str(tmp_path / "stopped"), *many)
     first, second = (Blueprint.load(tmp_path / name).shares for name in ("whole", "stopped"))
@@ -296,42 +296,42 @@ def test_games_as_they_are(tmp_path):
         assert np.array_equal(again.table, solution.table)
     out = str(tmp_path / "out")
     found = answer(
-        "counter", str(tmp_path / "part-2"), "--log", str(log), "--player", "Ann", "-n", "12", "--out", out, "--json"
+        "counter", str(tmp_path / "part-2"), "--model", str(log), "--player", "Ann", "-n", "12", "--out", out, "--json"
     )
     assert found["algorithm"] == "dbr:cfr+" and found["exploitation_ci95"] == [found["exploitation_mbb"]] * 2
     tables = solve_lp(flat.nodes).strategy, models[0].policy()
     assert found["exploitation_mbb"] > 1000 * exploitation(flat, *tables)  # than an equilibrium wins
-    assert "give a CONFIG or a RUN, or --game GAME" in refused("counter", "--model", out)
 
 
 def test_from_logs_at_once(place, tmp_path):
     """A model that is counted on the way is the one that `kilt model` makes; the run keeps it."""
     log, nash = str(tmp_path / "hands.log"), str(place / "nash")
     kilt("match", nash, "random", "--hands", "100", "--log", log, "--way", "played")
-    kilt("counter", nash, "--log", log, "--player", "random", "-n", "3", "--out", str(tmp_path / "answer"))
+    kilt("counter", nash, "--model", log, "--player", "random", "-n", "3", "--out", str(tmp_path / "answer"))
     kilt("model", log, "--player", "random", "--for", nash, "--out", str(tmp_path / "model"))
     found, wanted = (OpponentModel.load(tmp_path / name).counts for name in ("answer/model", "model"))
     assert found.sum() > 100 and np.array_equal(found, wanted)
-    assert "nobody does not play" in refused("counter", nash, "--log", log, "--player", "nobody")
+    assert "nobody does not play" in refused("counter", nash, "--model", log, "--player", "nobody")
 
 
 def test_what_cannot_be_answered_is_refused(place, tmp_path):
     config, model, out = str(place / "leduc.toml"), str(place / "ann"), str(tmp_path / "out")
     for said, *asked in (
         ("p is 1.5: use a probability, from 0 to 1", "--model", model, "--p", "1.5"),
-        ("P_max is -1", "--model", model, "--p-max=-1"),
+        ("P_max is -1", "--model", model, "--p=-1", "--confidence", "1-step"),
         ("unknown confidence function 'much'", "--model", model, "--confidence", "much"),
-        ("--p is for a restricted Nash response", "--model", model, "--p", "0.5", "--p-max", "0.5"),
+        ("--p has a number twice", "--model", model, "--p", "0.5", "--p", "0.5"),
         ("the model of Ann has no observations", "--model", str(place / "empty")),
         ("build the model for the same game", "--model", str(place / "kuhn")),
         ("unknown algorithm 'dbr:lp': after dbr: comes one of cfr, cfr+, linear", "--model", model, "-a", "lp"),
         ("nothing", "--model", str(place / "nothing")),
-        ("by --log LOG and --player NAME",),
-        ("by --log LOG and --player NAME", "--model", model, "--player", "Ann"),
+        ("give --model MODEL, or --model LOG and --player NAME",),
+        ("leave out --player", "--model", model, "--player", "Ann"),
+        ("give --player with logs", "--model", config),
     ):
         found = refused("counter", config, *asked, "--out", out)
         assert said in found
         assert not (tmp_path / "out").exists()
-    assert "use `kilt counter`" in refused("solve", config, "--algorithm", "dbr", "--out", out)
-    assert "use `kilt counter`" in refused("solve", "--game", "leduc", "--algorithm", "rnr")
+    assert "give `model` in [counter]" in refused("solve", config, "--algorithm", "dbr", "--out", out)
+    assert "give the problem `against`" in refused("solve", "leduc", "--algorithm", "rnr")
     assert not (tmp_path / "out").exists()

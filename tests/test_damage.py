@@ -288,8 +288,8 @@ def test_how_an_agent_plays_is_said_in_full_where_its_manifest_does_not(run):
     said = json.loads(manifest.read_text())
     said["figures"]["agent"] = ["purify"]
     manifest.write_text(json.dumps(said))
-    assert "strategy is damaged" in refused("match", run / "strategy", "always-call", "-n", 4)
-    kilt("match", f"{run / 'strategy'}@none@pseudo-harmonic", "always-call", "-n", 4)
+    assert "strategy is damaged" in refused("match", run / "strategy", "always-call", "--hands", 4)
+    kilt("match", f"{run / 'strategy'}@none@pseudo-harmonic", "always-call", "--hands", 4)
 
 
 def test_checkpoints_that_say_something_else(tmp_path):
@@ -336,7 +336,10 @@ def test_runs_that_say_something_else(tmp_path, name, value):
 def judging(run):
     """Commands that judge a run or play it."""
     yield from (("evaluate", what, run) for what in ("exploitability", "sanity", "lbr"))
-    yield from (("match", run, "always-call", "--hands", 10), ("match", f"{run}@purification", "always-call", "-n", 10))
+    yield from (
+        ("match", run, "always-call", "--hands", 10),
+        ("match", f"{run}@purification", "always-call", "--hands", 10),
+    )
     yield ("export", run, run.with_name("exported"))
 
 

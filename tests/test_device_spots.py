@@ -95,11 +95,11 @@ def test_spots_that_a_gpu_refuses(tmp_path, monkeypatch):
     given = "spot", "solve", spot, "--save", folder, "--device"
     assert "compact tables on a GPU need betting that is the same in all blocks" in refused(*given, "gpu")
     assert "the device is 'tpu': use one of cpu, gpu" in refused(*given, "tpu")
-    line = refused(*given, "gpu", "--no-compact", "--target", 1e-5)
+    line = refused(*given, "gpu", "--set", "compact=false", "--target", 1e-5)
     assert "cannot be measured: on spot Ks7h2d4c, exploitability is known to" in line
     monkeypatch.setattr("kilt.gpu.free_memory", lambda: 1000)
-    line = refused(*given, "gpu", "--no-compact")
-    assert line.startswith("spot Ks7h2d4c takes 0.0 GB of the GPU's memory, and 0.0 GB are free: omit `--device gpu`")
+    line = refused(*given, "gpu", "--set", "compact=false")
+    assert line.startswith("spot Ks7h2d4c takes 0.0 GB of the GPU's memory, and 0.0 GB are free: use the CPU, or")
     assert "use fewer bets, or start on a later round" in line
     assert not folder.exists()
 

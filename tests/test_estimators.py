@@ -336,10 +336,10 @@ def test_logs_that_cannot_be_judged(log_file):
     never = answer(*where, "--player", "always-fold", "--name", "probe")
     assert never["hands"] + sum(never["left_out"].values()) == 401
     assert never["left_out"]["always-fold never plays such a line with these cards"] > 300
-    assert "give --player too" in refused(*where, "--estimator", "basic")
-    assert "give --values RUN" in refused(*where, "--player", "probe", "--estimator", "aivat")
+    assert "name the player after the log" in refused(*where, "--estimator", "basic")
+    assert "give a run as `values`" in refused(*where, "--player", "probe", "--estimator", "aivat")
     assert "unknown estimator" in refused(*where, "--player", "probe", "--estimator", "best")
-    assert "with --game, or whom to judge" in refused("evaluate", "log", log_file)
+    assert "with --game, or name the player" in refused("evaluate", "log", log_file)
     assert "no hand can be read; line 2:" in refused(*where[:3], "-g", "holdem.limit.2p", "--player", "probe")
 
 

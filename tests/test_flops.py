@@ -163,7 +163,7 @@ def test_the_command(run, judged, monkeypatch):
     assert one["ci95"][1] is None
     assert "95% interval" in kilt("evaluate", "exploitability", run, "--flops", 3, "--seed", 4).stdout
     assert "use 1 to 1" in refused("evaluate", "exploitability", run, "--flops", 0)
-    line = refused("evaluate", "exploitability", run, "--responses", run.parent / "no")
+    line = refused("evaluate", "exploitability", run, "--out", run.parent / "no")
     assert "are not abstract strategies" in line
     monkeypatch.setattr("kilt.machine.available_memory", lambda: 0.0)
     assert "a lower bound of exploitability" in refused("evaluate", "exploitability", run)

@@ -1,14 +1,18 @@
 """Old spellings of commands and options work for one release, with a hint; today's give the same result."""
 
+import ast
 import json
 import subprocess
 import sys
+from collections import Counter
+from pathlib import Path
 
 import pytest
+import typer
 
 from commands import answer, kilt, refused
-from kilt.cli import options
-from kilt.cli.former import COMMANDS, OPTIONS, renewed
+from kilt.cli import app, options
+from kilt.cli.former import COMMANDS, FLAGS, OPTIONS, renewed
 from kilt.errors import RunError
 
 # What was typed, and what is typed now.
@@ -30,6 +34,47 @@ SPELLINGS = {
     "evaluate lbr a --processes 2": "evaluate lbr a --workers 2",
     "evaluate log hands.log --processes 2": "evaluate log hands.log --workers 2",
     "evaluate exploitability --game leduc --agent uniform": "evaluate exploitability --game leduc uniform",
+    "solve leduc --tilt 7,0,0,7": "solve leduc --set tilt=[7,0,0,7]",
+    "solve my.toml --engine local --batch 64": "solve my.toml --engine local --set engine.batch=64",
+    "counter --game leduc --model m --p 0.9": "counter leduc --model m --p 0.9",
+    "counter -g leduc --log hands.log --player Ann": "counter leduc --model hands.log --player Ann",
+    "counter nash --model m --p-max 0.9": "counter nash --model m --p 0.9 --confidence 0-10-linear",
+    "counter nash --model m --confidence s-curve --p-max 0.9": "counter nash --model m --confidence s-curve --p 0.9",
+    "model hands.log --player Ann --game leduc": "model hands.log --player Ann --for leduc",
+    "model hands.log --player Ann -g leduc": "model hands.log --player Ann --for leduc",
+    "demo -n 20": "demo --hands 20",
+    "build strong --bb 50 --hours 2": "build strong --bb 50 --time 2h",
+    "abstraction boards --clusters 10 --base pa -b pa": ("abstraction boards --classes 10 --set base=pa --set base=pa"),
+    "abstraction boards -m schmid --exact --restarts 9": (
+        "abstraction boards -m schmid --set exact=true --set restarts=9"
+    ),
+    "abstraction boards --clustering sum --ground history": (
+        "abstraction boards --set clustering=sum --set ground=history"
+    ),
+    "spot solve --resume runs/spot --target 0.1": "spot solve runs/spot --target 0.1",
+    "spot solve --after x --rake 5 --rake-cap 3 --big-blind 2": (
+        "spot solve --set after=x --set rake=5 --set rake_cap=3 --set big_blind=2"
+    ),
+    "spot solve --all-in-threshold 0.7 --compact": "spot solve --set all_in_threshold=0.7 --set compact=true",
+    "spot solve my.toml --no-compact": "spot solve my.toml --set compact=false",
+    "spot show runs/spot --hands AK --grid a.png -l x": "spot show runs/spot --range AK --picture a.png --line x",
+    "play house -n 20": "play house --hands 20",
+    "match a b -n20": "match a b --hands 20",
+    "dealer leduc -n 5 --start-seconds 9 --response-seconds 2": (
+        "dealer leduc --hands 5 --set start=9 --set response=2"
+    ),
+    "dealer leduc --hand-seconds 6 --per-hand-seconds 7 --max-invalid 0": (
+        "dealer leduc --set hand=6 --set per_hand=7 --set invalid=0"
+    ),
+    "slumbot -n 5 --url http://a --timeout 3 --tries 2 --wait 0": (
+        "slumbot --hands 5 --set url=http://a --set timeout=3 --set tries=2 --set wait=0"
+    ),
+    "slumbot house --no-aivat": "slumbot house --way played",
+    "slumbot house --aivat": "slumbot house --way aivat",
+    "evaluate lbr a -n 20 --from river": "evaluate lbr a --hands 20 --round river",
+    "evaluate sanity a -n 20": "evaluate sanity a --deals 20",
+    "evaluate log --player a hands.log --phh out.phhs": "evaluate log hands.log --out out.phhs a",
+    "evaluate exploitability a --responses best": "evaluate exploitability a --out best",
     "plan my.toml --no-probe": "estimate my.toml --no-probe",
     "plan --game holdem.3-1 --machines 4": "estimate holdem.3-1 --machines 4",
     "plan --example": "new",
@@ -46,10 +91,12 @@ def test_old_spellings_become_todays(old):
 
 
 def test_every_option_of_the_table_is_respelled():
-    tried = {word.partition("=")[0] for old in SPELLINGS for word in old.split()} | {"-m"}
+    tried = {word.partition("=")[0] for old in SPELLINGS for word in old.split()} | {"-m", "-n"}
     for command, table in OPTIONS.items():
         for option in table:
             assert option in tried and option not in renewed([*command, option, "5"]), (command, option)
+    for command, flags in FLAGS.items():
+        assert all(flag in tried and flag not in renewed([*command, flag]) for flag in flags), command
     assert all(any(tuple(old.split()[: len(command)]) == command for old in SPELLINGS) for command in COMMANDS)
 
 
@@ -87,3 +134,48 @@ def test_help_is_quick_and_imports_nothing_heavy():
     code = "import sys, kilt.cli; print(*{name.partition('.')[0] for name in sys.modules})"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"numba", "scipy", "matplotlib", "ray", "fastapi", "cupy"} & set(found)
+
+
+def test_options_are_declared_once():
+    """A new option is a key of a record, for --set, or takes the place of another one."""
+    kinds, names = Counter(), Counter()
+    for path in Path(options.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("typer.Option", "typer.Argument"):
+                kinds[ast.unparse(node.func)] += 1
+                spellings = [arg.value for arg in node.args if isinstance(arg, ast.Constant)]
+                names.update(spelling for spelling in spellings if str(spelling).startswith("--"))
+    assert kinds["typer.Option"] <= 80 and kinds["typer.Argument"] <= 15
+    assert [name for name, times in names.items() if times > 1] == []
+
+
+def test_settings(tmp_path):
+    assert options.settings(None) == {}
+    assert options.settings(["rake=5", "after=b3 c", "base=IR-KE-KO 5", "a.b=[1, 2]"]) == {
+        "rake": 5, "after": "b3 c", "base": "IR-KE-KO 5", "a.b": [1, 2]
+    }  # fmt: skip
+    for wrong in ("rake", "=5", ""):
+        with pytest.raises(RunError, match="give KEY=VALUE"):
+            options.settings([wrong])
+    kilt("new", tmp_path / "my.toml")
+    said = refused("solve", tmp_path / "my.toml", "--set", "solver.colour=3")
+    assert "[solver] says colour, which means nothing: use algorithm" in said
+    assert "has no keys of its own" in refused("solve", tmp_path / "my.toml", "--set", "game.colour=3")
+    assert "`near` is a key of configurations, and kuhn has none" in refused("solve", "kuhn", "--set", "near=1")
+
+
+def test_errors_name_the_options_of_the_command():
+    """The library speaks of parameters; the command line says which options they are."""
+    command = typer.main.get_command(app)
+    for words, message, found in (
+        (["solve", "kuhn"], "leave out `device`, or give `seconds`", " (on the command line: --device, --time)"),
+        (["evaluate", "exploitability", "a"], "leave out `flops`", " (on the command line: --flops)"),
+        (["solve", "kuhn"], "`seed` in [solver] is -1: give 0 or more", ""),
+        (["solve", "kuhn"], "leave out `flops`, or --device with `device`", ""),
+        (["nonsense"], "leave out `device`", ""),
+    ):
+        assert options.with_options(message, words, command) == message + found
+    shown = subprocess.run(
+        [sys.executable, "-m", "kilt", "solve", "kuhn", "-a", "lp", "-n", "3"], capture_output=True, text=True
+    )
+    assert shown.returncode == 2 and shown.stderr.rstrip().endswith("--iterations, --time, --target)")

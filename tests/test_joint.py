@@ -235,7 +235,7 @@ def test_a_run(tmp_path, monkeypatch):
     assert [again[key] for key in ("exploitability", "value")] == [whole[key] for key in ("exploitability", "value")]
     steps = open_run(tmp_path / "run").steps
     assert steps[-1].abstract_exploitability < steps[0].abstract_exploitability
-    assert answer("match", tmp_path / "run", "always-call", "-n", 100)["players"]
+    assert answer("match", tmp_path / "run", "always-call", "--hands", 100)["players"]
     text = config.read_text()
     config.write_text(text.replace("joint:cfr+", "cfr+"))
     walked = answer("solve", config, "--out", tmp_path / "walked")

@@ -187,6 +187,30 @@ def test_one_loop_asks_for_discounts():
     assert places == {"solve/cfr.py"}
 
 
+# Options and commands of `kilt`, as an error would name them, not those of Ray. A text that is all option is an
+# argument of a process.
+SPELT = re.compile(
+    r"(?<![\w(-])--[a-z][a-z-]*\b(?!:)|"
+    r"\bkilt (abstraction|agent|build|check|counter|dealer|demo|estimate|evaluate|export|game|cards|match|model|new|"
+    r"play|setup|slumbot|solve|spot|web)\b"
+)
+FOR_PEOPLE = {"runs/examples.py", "strategy/blueprint.py"}  # comments of files that kilt writes
+
+
+def test_the_library_names_no_options_or_commands():
+    """Errors speak of parameters and keys; the command line adds the options: `cli.options.with_options`."""
+    found = []
+    for path in LIBRARY:
+        place = path.relative_to(ROOT).as_posix()
+        if place.startswith("cli/") or place in FOR_PEOPLE:
+            continue
+        for node in ast.walk(ast.parse(_code(path))):
+            text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+            if SPELT.search(re.sub(r"`ray .*?`", "", text)) and not re.fullmatch(r"--?[\w=+-]+", text):
+                found.append(f"{place}: {text[:80]}")
+    assert found == []
+
+
 def _code(path):
     """A module without its docstrings."""
     tree = ast.parse(path.read_text())

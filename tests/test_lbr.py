@@ -210,7 +210,7 @@ def test_what_cannot_be():
 
 
 def test_the_command():
-    found = answer("evaluate", "lbr", "always-fold", "--game", "leduc", "--hands", 8, "--from", "round 2")
+    found = answer("evaluate", "lbr", "always-fold", "--game", "leduc", "--hands", 8, "--round", "round 2")
     assert found["ci95"][0] < 1000 < found["ci95"][1] and found["money"]["mbb_per_hand"] == 1000
     assert (found["hands"], found["from"], found["player"], found["unit"]) == (8, "round 2", "always-fold", "mbb/h")
     shown = kilt("evaluate", "lbr", "always-fold", "--game", "leduc", "--hands", 8).stdout
@@ -220,9 +220,9 @@ def test_the_command():
     shown = kilt("evaluate", "lbr", "always-call", "--game", "leduc", "--hands", 8, "--exact").stdout
     assert "best response to always-call from round 2 on" in shown and "raw winnings of a caller" in shown
     said = ("evaluate", "lbr", "always-call")
-    assert "say which one with --game" in refused(*said)
-    assert "there is no round 'flop': use one of round 1" in refused(*said, "--game", "leduc", "--from", "flop")
-    assert "give --from round 2" in refused(*said, "--game", "leduc", "--from", "round 1", "--exact")
+    assert "give the `game`" in refused(*said)
+    assert "there is no round 'flop': use one of round 1" in refused(*said, "--game", "leduc", "--round", "flop")
+    assert "give --round round 2" in refused(*said, "--game", "leduc", "--round", "round 1", "--exact")
     assert "leduc is a limit game" in refused(*said, "--game", "leduc", "--bets", "1x")
     assert "bet size 'half'" in refused(*said, "--game", "holdem.nolimit.2p", "--bets", "half")
     assert "give an even number" in refused(*said, "--game", "leduc", "--hands", 3)

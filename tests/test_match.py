@@ -356,7 +356,7 @@ def test_a_crosstable_that_was_stopped():
 
 def test_match_command(tmp_path):
     log = tmp_path / "match.log"
-    said = answer("match", "probe", "random", "-g", "leduc", "-n", "200", "--log", str(log))
+    said = answer("match", "probe", "random", "-g", "leduc", "--hands", "200", "--log", str(log))
     rate = win_rate(play_match(LEDUC, pair("probe", "random"), 200))
     assert said["mbb_per_hand"] == pytest.approx(rate.mean)
     assert said["ci95"] == pytest.approx(rate.interval)
@@ -366,11 +366,11 @@ def test_match_command(tmp_path):
     assert played.score.names == ("probe", "random")
     assert played.score.chips[0] == pytest.approx(200 * rate.mean / 1000)
     assert played.comments == ["# name/game/hands/seed probe.random leduc 200 0"]
-    assert "mbb/h" in kilt("match", "probe", "random", "-g", "leduc", "-n", "20", "--no-duplicate").stdout
+    assert "mbb/h" in kilt("match", "probe", "random", "-g", "leduc", "--hands", "20", "--no-duplicate").stdout
 
 
 def test_match_command_with_many_players():
-    said = answer("match", "probe", "random", "always-fold", "-g", "leduc", "-n", "20")
+    said = answer("match", "probe", "random", "always-fold", "-g", "leduc", "--hands", "20")
     assert [match["players"] for match in said["matches"]] == [["probe", "random"], ["probe", "always-fold"]]
     assert "mbb_per_hand" not in said
 
@@ -381,23 +381,25 @@ def test_classes_of_ones_own_play_on_processes_too(tmp_path, monkeypatch):
     monkeypatch.setattr(matches, "WORTHWHILE", 0.0)
     file = tmp_path / "caller.py"
     file.write_text("class Caller:\n    name = 'caller'\n\n    def act(self, observation):\n        return 'c'\n")
-    said = [answer("match", f"{file}:Caller", "random", "-g", "leduc", "-n", "1000", "--processes", n) for n in "12"]
+    said = [
+        answer("match", f"{file}:Caller", "random", "-g", "leduc", "--hands", "1000", "--processes", n) for n in "12"
+    ]
     rate = win_rate(play_match(LEDUC, pair("always-call", "random"), 1000))
     assert [one["mbb_per_hand"] for one in said] == [pytest.approx(rate.mean)] * 2
     assert said[0]["players"] == ["caller", "random"]
 
 
 def test_one_deal_has_no_interval():
-    said = answer("match", "probe", "random", "-g", "leduc", "-n", "2")
+    said = answer("match", "probe", "random", "-g", "leduc", "--hands", "2")
     assert said["ci95"] is None
 
 
 def test_crosstable_command():
-    said = answer("crosstable", "probe", "random", "always-fold", "-g", "leduc", "-n", "40")
+    said = answer("crosstable", "probe", "random", "always-fold", "-g", "leduc", "--hands", "40")
     assert said["rates"][0][0] is None
     assert said["rates"][0][2]["mbb_per_hand"] == -said["rates"][2][0]["mbb_per_hand"]
     assert sum(mean["mbb_per_hand"] for mean in said["means"]) == pytest.approx(0)
-    assert "mean" in kilt("crosstable", "probe", "random", "-g", "leduc", "-n", "40").stdout
+    assert "mean" in kilt("crosstable", "probe", "random", "-g", "leduc", "--hands", "40").stdout
 
 
 @pytest.mark.parametrize(
@@ -422,7 +424,7 @@ def test_refusals(arguments, words, tmp_path, monkeypatch):
 def test_logs_are_not_overwritten(tmp_path):
     path = tmp_path / "my.log"
     path.write_text("mine")
-    assert "is there already" in refused("match", "probe", "random", "-g", "leduc", "-n", "2", "--log", str(path))
+    assert "is there already" in refused("match", "probe", "random", "-g", "leduc", "--hands", "2", "--log", str(path))
     assert path.read_text() == "mine"
 
 
@@ -430,7 +432,7 @@ def test_logs_are_not_overwritten(tmp_path):
 def test_interrupting_a_match(tmp_path):
     """Ctrl-C ends it early, on two processes too, and the figures are of what was played."""
     log = tmp_path / "match.log"
-    command = [sys.executable, "-m", "kilt", "match", "probe", "random", "-g", "leduc", "-n", str(10**7), "--json"]
+    command = [sys.executable, "-m", "kilt", "match", "probe", "random", "-g", "leduc", "--hands", str(10**7), "--json"]
     process = subprocess.Popen(
         [*command, "--processes", "2", "--log", str(log)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -451,7 +453,7 @@ def test_logs_are_read_back(tmp_path):
     path, other = tmp_path / "match.log", tmp_path / "hands.phhs"
     arguments = ("--game", "holdem.nolimit.2p", "--hands", 60)
     played = answer("match", "probe", "always-call", *arguments, "--log", path)
-    said = answer("evaluate", "log", path, "--game", "holdem.nolimit.2p", "--phh", other)
+    said = answer("evaluate", "log", path, "--game", "holdem.nolimit.2p", "--out", other)
     assert said["mbb_per_hand"] == pytest.approx(-played["mbb_per_hand"])  # of always-call, the first by name
     assert (said["hands"], said["complete"], said["players"]) == (60, True, ["always-call", "probe"])
     assert other.read_text().count("variant") == 60
@@ -463,7 +465,7 @@ def test_logs_are_read_back(tmp_path):
     assert judged[0] == judged[1] and judged[0]["hands"] == 60
     path.write_text("\n".join(path.read_text().splitlines()[:11]))
     assert "broke off" in kilt("evaluate", "log", path, "--game", "holdem.nolimit.2p").stderr
-    assert "is there already" in refused("evaluate", "log", path, "--game", "holdem.nolimit.2p", "--phh", other)
+    assert "is there already" in refused("evaluate", "log", path, "--game", "holdem.nolimit.2p", "--out", other)
     path.write_text("# nothing\n")
     assert "has no hands" in refused("evaluate", "log", path, "--game", "holdem.nolimit.2p")
     assert "cannot be read" in refused("evaluate", "log", tmp_path / "none", "--game", "leduc")
@@ -473,7 +475,7 @@ def test_names_from_outside_are_printed_as_they_are(tmp_path):
     """Brackets and colons are no markup, letters may be Latin-1, and one hand has no interval in JSON."""
     path, where = tmp_path / "[bold]:0:.log", ("--game", "holdem.nolimit.2p")
     path.write_bytes("STATE:0:f:8dJd|Td4d:50|-50:[my]bot|Zoë\n".encode("latin-1"))
-    shown = kilt("evaluate", "log", path, *where, "--phh", tmp_path / "out.phhs").stdout
+    shown = kilt("evaluate", "log", path, *where, "--out", tmp_path / "out.phhs").stdout
     assert "[my]bot" in shown and "Zoë" in shown and "[bold]:0:" in "".join(map(str.strip, shown.splitlines()))
     assert answer("evaluate", "log", path, *where)["ci95"] == [None, None]
     assert 'players = ["[my]bot", "Zoë"]' in (tmp_path / "out.phhs").read_text(encoding="utf-8")
@@ -481,7 +483,7 @@ def test_names_from_outside_are_printed_as_they_are(tmp_path):
 
 def test_a_log_of_one_player_against_itself_is_refused_at_once(tmp_path):
     path = tmp_path / "my.log"
-    assert "both players are called" in refused("match", "probe", "probe", "-g", "leduc", "-n", 2, "--log", path)
+    assert "both players are called" in refused("match", "probe", "probe", "-g", "leduc", "--hands", 2, "--log", path)
     assert not path.exists()
 
 

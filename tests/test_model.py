@@ -208,12 +208,12 @@ def test_the_command(tmp_path):
     log = tmp_path / "kuhn.log"
     log.write_text(text)
     out = tmp_path / "ann"
-    said = answer("model", log, log, "--player", "Ann", "--game", "kuhn", "--out", out)
+    said = answer("model", log, log, "--player", "Ann", "--for", "kuhn", "--out", out)
     assert (said["hands"], said["player"], len(said["rounds"])) == (80, "Ann", 1)
     found = OpponentModel.load(out)
     assert found.seen.sum() == said["decisions"] == sum(one["decisions"] for one in said["rounds"])
-    assert "share" in kilt("model", log, "--player", "Bob", "--game", "kuhn").stdout
-    assert "is there already" in refused("model", log, "--player", "Ann", "--game", "kuhn", "--out", out)
+    assert "share" in kilt("model", log, "--player", "Bob", "--for", "kuhn").stdout
+    assert "is there already" in refused("model", log, "--player", "Ann", "--for", "kuhn", "--out", out)
 
     def fails(*arguments):
         message = refused("model", *arguments, "--out", tmp_path / "other")
@@ -221,17 +221,16 @@ def test_the_command(tmp_path):
         assert not (tmp_path / "other").exists()
         return message
 
-    assert "its players are Ann, Bob: say with --player" in fails(log, "--player", "Eve", "--game", "kuhn")
-    assert "kuhn.log, line 1: " in fails(log, "--player", "Ann", "--game", "leduc")
-    assert "give --for RUN or CONFIG, or --game" in fails(log, "--player", "Ann")
-    assert "check --for" in fails(log, "--player", "Ann", "--for", tmp_path / "nothing")
-    assert "cannot be read" in fails(tmp_path / "no.log", "--player", "Ann", "--game", "kuhn")
-    assert "shown, left-out, weighed" in fails(log, "--player", "Ann", "--game", "kuhn", "--mucked", "thrown")
+    assert "its players are Ann, Bob: say as `player`" in fails(log, "--player", "Eve", "--for", "kuhn")
+    assert "kuhn.log, line 1: " in fails(log, "--player", "Ann", "--for", "leduc")
+    assert "unknown game" in fails(log, "--player", "Ann", "--for", tmp_path / "nothing")
+    assert "cannot be read" in fails(tmp_path / "no.log", "--player", "Ann", "--for", "kuhn")
+    assert "shown, left-out, weighed" in fails(log, "--player", "Ann", "--for", "kuhn", "--mucked", "thrown")
     log.write_text(text[:-20])
-    assert "skip unreadable lines with --skip" in fails(log, "--player", "Ann", "--game", "kuhn")
-    said = answer("model", log, "--player", "Ann", "--game", "kuhn", "--skip")
+    assert "or `skip` lines that cannot be read" in fails(log, "--player", "Ann", "--for", "kuhn")
+    said = answer("model", log, "--player", "Ann", "--for", "kuhn", "--skip")
     assert (said["hands"], said["unreadable"]) == (39, 1)
     log.write_text("# nothing\n")
-    assert "it has no hands" in fails(log, "--player", "Ann", "--game", "kuhn")
+    assert "it has no hands" in fails(log, "--player", "Ann", "--for", "kuhn")
     log.write_text("STATE:0:crf:Ks|As:-1|1:Ann|Bob\n")
-    assert "give more hands" in fails(log, "--player", "Ann", "--game", "kuhn", "--mucked", "left-out")
+    assert "give more hands" in fails(log, "--player", "Ann", "--for", "kuhn", "--mucked", "left-out")

@@ -349,7 +349,7 @@ def test_each_half_of_a_duplicate_match_has_its_own_opponent(copies):
 
 
 def test_what_a_hand_looks_like():
-    printed = at_table("always-call", "-g", "holdem.nolimit.2p", "-n", "1", "--seed", "3", typed=["1x", *"ccc"])
+    printed = at_table("always-call", "-g", "holdem.nolimit.2p", "--hands", "1", "--seed", "3", typed=["1x", *"ccc"])
     assert "always-call calls 50" in printed
     assert "f fold" not in printed
     assert "c check · r raise to 200–20,000, or 50%, 1x, a · q leave" in printed
@@ -386,12 +386,12 @@ def test_bytes_that_are_no_text_are_answered():
     ("arguments", "answer"),
     [
         (["nobody", "-g", "leduc"], "unknown player 'nobody'"),
-        (["random"], "--game"),
+        (["random"], "give the `game`"),
         (["random", "-g", "bluff-1-1"], "is not poker"),
-        (["random", "-g", "leduc", "-n", "0"], "0 hands cannot be played: use 1 or more, or leave out --hands"),
+        (["random", "-g", "leduc", "--hands", "0"], "0 hands cannot be played: use 1 or more, or leave out --hands"),
         (["random", "-g", "leduc", "--match", "0"], "0 hands cannot be played: use 1 or more, or leave out --match"),
         (["random", "-g", "leduc", "--match", "5", "--duplicate"], "of 5 hands cannot be played: use an even number"),
-        (["random", "-g", "leduc", "--match", "4", "-n", "4"], "leave out one of them"),
+        (["random", "-g", "leduc", "--match", "4", "--hands", "4"], "leave out one of them"),
         (["random", "-g", "leduc", "--duplicate"], "say how many hands with --match"),
         (["random", "-g", "leduc", "-l", "{tmp}/there.log"], "is there already"),
         (["random", "-g", "leduc", "-l", "{tmp}/new.log", "--name", "a:b"], "cannot be in a log"),
@@ -419,7 +419,7 @@ def run(*arguments, **settings):
 
 def test_letters_where_the_terminal_has_no_suits():
     settings = {"env": os.environ | {"PYTHONIOENCODING": "ascii"}}
-    with run("always-call", "-g", "leduc", "--seed", "3", "-n", "1", **settings) as process:
+    with run("always-call", "-g", "leduc", "--seed", "3", "--hands", "1", **settings) as process:
         printed = process.communicate(b"c\nc\nc\nq\n", timeout=60)[0].decode("ascii")
     assert process.returncode == 0
     assert "you hold  Qh" in printed

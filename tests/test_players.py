@@ -78,7 +78,9 @@ def test_every_reference_plays_and_is_judged_where_that_is_defined(folder, name)
                 act()
         return
     match = kilt.play_match(who, "always-call", 20, game="leduc", seed=1)
-    assert answer("match", who, "always-call", "-g", "leduc", "-n", 20, "--seed", 1, "--way", "played")["hands"] == 20
+    assert (
+        answer("match", who, "always-call", "-g", "leduc", "--hands", 20, "--seed", 1, "--way", "played")["hands"] == 20
+    )
     assert match.hands == 20 and np.isfinite(match.results).all()
     if expected is PlayError:
         with pytest.raises(PlayError):

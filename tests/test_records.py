@@ -68,7 +68,7 @@ def test_runs_from_python_are_said_shortly(tmp_path):
         (lambda: Config("leduc", ()), "`cards` is (): give a text such as"),
         (lambda: Config("leduc", "lossless", solver={"sede": 1}), "[solver] says sede, which means nothing: use algor"),
         (lambda: Config("leduc", "lossless", solver=3), "[solver] is 3: it has lines such as `algorithm = …`"),
-        (lambda: config_of({"cards": "lossless"}), "game must be given in the run: `kilt new` shows how"),
+        (lambda: config_of({"cards": "lossless"}), "game must be given in the run: `game = "),
         (lambda: config_of([]), "the run is []: it has lines such as `game = …`"),
     ],
 )

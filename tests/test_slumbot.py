@@ -22,6 +22,7 @@ from kilt.play.dealer import Dealer
 from kilt.play.slumbot import (
     GAME,
     BrokenHandError,
+    ClientConfig,
     SlumbotClient,
     SlumbotHand,
     finished_hand,
@@ -53,7 +54,7 @@ class Raiser(Diary):
 def match(stub, file, hands, agent=BASELINES["random"], **options):
     """Play until the log has so many hands; returns them, and what was warned of."""
     warnings = []
-    client = SlumbotClient(stub.url, wait=0.0, warn=warnings.append, **options)
+    client = SlumbotClient(ClientConfig(stub.url, wait=0.0, **options), warn=warnings.append)
     with SlumbotLog(file, RULES, agent.name) as log:
         continue_match(client, agent, log, hands, seed=7, warn=warnings.append)
     return log, warnings
@@ -119,7 +120,7 @@ def test_a_server_that_refuses_all_actions(tmp_path):
 def test_sessions(tmp_path):
     """A session that the server has forgotten is opened again; an account logs in for that."""
     with Stub(seed=5, password="secret") as stub:
-        client = SlumbotClient(stub.url, wait=0.0, warn=(warnings := []).append)
+        client = SlumbotClient(ClientConfig(stub.url, wait=0.0), warn=(warnings := []).append)
         with pytest.raises(PlayError, match=r"refused new_hand: 'Unknown token'"):
             client.new_hand()
         with pytest.raises(PlayError, match=r"refused login: 'Unknown user or wrong password'"):
@@ -145,7 +146,7 @@ def test_a_killed_match_continues(tmp_path):
     """What a process had finished before SIGKILL is there, whatever it was writing then."""
     file = tmp_path / "match.log"
     with Stub(seed=8) as stub:
-        command = ("slumbot", "always-call", "--url", stub.url, "--log", file, "--seed", 1, "--hands")
+        command = ("slumbot", "always-call", "--set", f"url={stub.url}", "--log", file, "--seed", 1, "--hands")
         child = start(*command, 100_000)
         deadline = time.monotonic() + 120
         while not file.exists() or file.read_text().count("\nSTATE") < 3:
@@ -179,15 +180,15 @@ def test_what_cannot_be(tmp_path):
         free.bind(("127.0.0.1", 0))
         nobody = f"http://127.0.0.1:{free.getsockname()[1]}/slumbot/api"
     file = tmp_path / "match.log"
-    command = ("slumbot", "always-call", "--log", file, "--url", nobody, "--wait", 0, "--tries", 2)
+    command = ("slumbot", "always-call", "--log", file, "--set", f"url={nobody}", "--set", "wait=0", "--set", "tries=2")
     said = refused(*command)
     assert "did not answer new_hand (Connection refused); asked 2 times" in said
     assert "0 of 1,000 hands" in said and "\n" not in said
     assert "ask for 1 or more" in refused(*command, "--hands", 0)
-    assert "is no address of an API" in refused(*command, "--url", "slumbot")
-    assert "timeout 0" in refused(*command, "--timeout", 0)
+    assert "is no address of an API" in refused(*command, "--set", "url=slumbot")
+    assert "`timeout` of the client is 0" in refused(*command, "--set", "timeout=0")
     assert "there is no password for Ann" in refused(*command, "--user", "Ann")
-    assert "plays holdem.nolimit.2p.50bb" in refused("slumbot", "house", "--url", nobody)
+    assert "plays holdem.nolimit.2p.50bb" in refused("slumbot", "house", "--set", f"url={nobody}")
     assert "has hands of always-call" in refused(*command[:1], "random", *command[2:])
     (tmp_path / "other").write_text("STATE:0:f:8dJd|Td4d:50|-50:Ann|Bob\n")
     assert "no log of a match with Slumbot" in refused(*command, "--log", tmp_path / "other")
@@ -239,7 +240,7 @@ def test_hands_without_the_cards_of_the_bot_count():
 def test_an_action_that_counted_twice():
     """`old_action` tells that an answer was lost."""
     with Stub(seed=9) as stub:
-        client = SlumbotClient(stub.url, wait=0.0)
+        client = SlumbotClient(ClientConfig(stub.url, wait=0.0))
         reply = client.new_hand()
         while reply["client_pos"] == 0:
             reply = client.new_hand()

@@ -479,22 +479,22 @@ def test_commands(solution, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     spot, _, folder = solution
     (tmp_path / "spot.toml").write_text(spot.toml())
-    new = answer("spot", "solve", "spot.toml", "--iterations", 4, "--save", "kept", "--lock", "x = x: QQ; b4: rest")
+    new = answer("spot", "solve", "spot.toml", "--iterations", 4, "--out", "kept", "--lock", "x = x: QQ; b4: rest")
     assert (new["iterations"], new["pot"], new["actor"]) == (4, 4, 1)
     assert sum(new["actions"].values()) == pytest.approx(1)
-    more = answer("spot", "solve", "--resume", "kept", "--iterations", 8)
+    more = answer("spot", "solve", "kept", "--iterations", 8)
     assert more["exploitability_percent"] < new["exploitability_percent"]
-    assert answer("spot", "solve", "--resume", "kept")["iterations"] == 8  # that was its budget
-    node = answer("spot", "show", "kept", "--line", "x", "--csv", "hands.csv", "--grid", "grid.png")
+    assert answer("spot", "solve", "kept")["iterations"] == 8  # that was its budget
+    node = answer("spot", "show", "kept", "--line", "x", "--csv", "hands.csv", "--picture", "grid.png")
     assert {row["hand"]: row["strategy"]["x"] for row in node["hands"] if row["player"] == 2}["QhQd"] == 1
     assert (tmp_path / "hands.csv").read_text().startswith("player,hand,weight,equity,ev,x,b4,ev x,ev b4")
     assert (tmp_path / "grid.png").stat().st_size > 1000
-    assert "AhAd" in kilt("spot", "show", folder, "--hands", "AA").stdout
+    assert "AhAd" in kilt("spot", "show", folder, "--range", "AA").stdout
     assert "Jd" in kilt("spot", "show", folder, "--line", "x x /").stdout
     rows = answer("spot", "show", folder, "--line", "x x /")["cards"]
     assert sum(row["alike"] for row in rows) == 11
-    assert "leave out" in refused("spot", "solve", "spot.toml", "--resume", "kept")
-    assert "no picture that can be drawn" in refused("spot", "show", "nothing", "--grid", "grid.txt")
+    assert "leave out" in refused("spot", "solve", "kept", "--pot", 3)
+    assert "no picture that can be drawn" in refused("spot", "show", "nothing", "--picture", "grid.txt")
     with pytest.raises(RunError, match="has no spot that was kept"):
         open_spot("nothing")
     assert "board and pot" in refused("spot", "solve", "--ranges", "AA", "KK")

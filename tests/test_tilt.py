@@ -140,18 +140,18 @@ def test_judging_uses_the_real_payoffs():
 
 
 def test_commands(tmp_path):
-    """A small game by --tilt, resumed; an abstract one by its configuration; both give what they give at once."""
+    """A small game with --set tilt, resumed; an abstract one by its configuration; both give what they give at once."""
     run = tmp_path / "run"
-    kilt("solve", "--game", "kuhn", "--tilt", "7,0,0,7", "-n", "40", "--out", str(run))
+    kilt("solve", "kuhn", "--set", "tilt=[7,0,0,7]", "-n", "40", "--out", str(run))
     kilt("solve", "--resume", str(run), "-n", "80")
-    found = answer("solve", "--game", "kuhn", "--tilt", "7,0,0,7", "-n", "80", "--json")
+    found = answer("solve", "kuhn", "--set", "tilt=[7,0,0,7]", "-n", "80", "--json")
     again = answer("evaluate", "exploitability", str(run), "--json")
     assert found["exploitability"] == pytest.approx(again["exploitability"], abs=1e-12)
     plain = answer("solve", "--game", "kuhn", "-n", "80", "--json")
     assert found["exploitability"] != plain["exploitability"]
     assert json.loads((run / "run.json").read_text())["tilt"] == "7,0,0,7"
-    assert "seven" in refused("solve", "--game", "kuhn", "--tilt", "seven")
-    assert "four percentages above -100" in refused("solve", "--game", "kuhn", "--tilt", "1,2,3")
-    assert "-100" in refused("solve", "--game", "kuhn", "--tilt=-100,0,0,0")
-    assert "remove the tilt" in refused("solve", "--game", "bluff-1-1", "--tilt", "1,2,3,4")
+    assert "seven" in refused("solve", "kuhn", "--set", "tilt=seven")
+    assert "four percentages above -100" in refused("solve", "kuhn", "--set", "tilt=[1,2,3]")
+    assert "-100" in refused("solve", "kuhn", "--set", "tilt=[-100,0,0,0]")
+    assert "remove the tilt" in refused("solve", "bluff-1-1", "--set", "tilt=[1,2,3,4]")
     assert tilt_of("") == ()

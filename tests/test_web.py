@@ -994,7 +994,7 @@ def test_a_record_of_another_process_is_not_adopted(tmp_path):
 
 def test_one_server_controls_the_runs_of_a_folder(tmp_path):
     runner = Runner(tmp_path)
-    with pytest.raises(RunError, match="another `kilt web --control`"):
+    with pytest.raises(RunError, match="another page controls the runs"):
         Runner(tmp_path)
     runner.close()
     Runner(tmp_path).close()

@@ -85,7 +85,7 @@ class Rehearsal:
         folder, log = self.out / act, self.out / f"{act}.log"
         begun = folder.exists()
         more = ["--blades", self.asked.blades, "--threads", "1", "--iterations", str(self.asked.deals)]
-        more += [] if begun else ["--batch", str(self.asked.batch)]
+        more += [] if begun else ["--set", f"engine.batch={self.asked.batch}"]
         command = [CLUSTER / "solve.sh", self.asked.config.resolve(), folder, self.address, str(nodes), *more]
         traffic = self.lan.packets, self.lan.bytes, self.lan.lost
         before = len(log.read_text()) if begun else 0
@@ -149,7 +149,7 @@ class Rehearsal:
         folder = self.out / "alone"
         if not folder.exists():
             engine = ["--engine", "local", "--blades", self.asked.blades, "--threads", "1"]
-            size = ["--iterations", str(self.asked.deals), "--batch", str(self.asked.batch)]
+            size = ["--iterations", str(self.asked.deals), "--set", f"engine.batch={self.asked.batch}"]
             command = ["kilt", "solve", self.asked.config.resolve(), "--out", folder, *engine, *size]
             log = self.out / "alone.log"
             if self.head.start(command, self.environment, log).wait():

@@ -343,7 +343,7 @@ class Config(Record):
 
     COMPLAINT: ClassVar[type[KiltError]] = RunError
     PLACE: ClassVar[str] = "the run"
-    EXAMPLE: ClassVar[str] = "`kilt new`"
+    EXAMPLE: ClassVar[str] = '`game = "leduc"` with `cards = "lossless"`'
 
     game: str
     cards: tuple[str, ...] = ()

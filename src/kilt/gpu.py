@@ -30,14 +30,12 @@ def require_gpu() -> Any:
     except ImportError:
         raise RunError(
             "there is no GPU to work on, CuPy is not installed: pip install cupy-cuda12x (or that of your CUDA), or "
-            "leave out `--device gpu`"
+            "use the CPU"
         ) from None
     try:
         cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        raise RunError(
-            f"there is no GPU to work on ({error}): use a machine with one, or leave out `--device gpu`"
-        ) from None
+        raise RunError(f"there is no GPU to work on ({error}): use a machine with one, or the CPU") from None
     return cupy
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from math import inf
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
@@ -90,13 +90,36 @@ def record_of(kind: type[T], said: object) -> T:
     known = {one.name: one for one in fields(kind)}
     if not isinstance(said, Mapping):
         raise kind.COMPLAINT(f"{kind.PLACE} is {said!r}: it has lines such as `{next(iter(known))} = …`")
-    if others := set(said) - set(known):
-        names = ", ".join(sorted(map(str, others)))
-        raise kind.COMPLAINT(f"{kind.PLACE} says {names}, which means nothing: use {', '.join(known)}")
+    _require_known(kind, said)
     needed = {name for name, one in known.items() if one.default is one.default_factory is MISSING}
     if missing := sorted(needed - set(said)):
         raise kind.COMPLAINT(f"{' and '.join(missing)} must be given in {kind.PLACE}: {kind.EXAMPLE} shows how")
     return kind(**{name: _inner(kind, name, value) for name, value in said.items()})
+
+
+def replaced(record: T, values: Mapping[str, object]) -> T:
+    """A record with other values of some keys; a dot leads into a record inside.
+
+    >>> from kilt.config import Config
+    >>> config = replaced(Config("leduc", "lossless"), {"near": 1, "solver.seed": 3})
+    >>> config.near, config.solver.seed
+    (1, 3)
+    """
+    _require_known(type(record), {key.partition(".")[0] for key in values})
+    own: dict[str, Any] = {}
+    inner: dict[str, dict[str, object]] = {}
+    for key, value in values.items():
+        name, dot, rest = key.partition(".")
+        if dot:
+            inner.setdefault(name, {})[rest] = value
+        else:
+            own[name] = _inner(type(record), name, value)
+    for name, some in inner.items():
+        section = own.get(name, getattr(record, name))
+        if not isinstance(section, Record):
+            raise record.COMPLAINT(f"`{name}` in {record.PLACE} has no keys of its own: set {name} itself")
+        own[name] = replaced(section, some)
+    return replace(record, **own)
 
 
 def read_toml(path: Path, complaint: type[KiltError]) -> dict[str, Any]:
@@ -116,6 +139,13 @@ def parse_toml(text: str, source: str, complaint: type[KiltError]) -> dict[str, 
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # no TOML, or numbers and lists without end
         raise complaint(f"{source} is not TOML: {error}") from None
+
+
+def _require_known(kind: type[Record], names: Iterable[object]) -> None:
+    """Raise for keys that a record does not have."""
+    known = [one.name for one in fields(kind)]
+    if others := sorted({*map(str, names)} - {*known}):
+        raise kind.COMPLAINT(f"{kind.PLACE} says {', '.join(others)}, which means nothing: use {', '.join(known)}")
 
 
 def _hint(kind: type[Record], name: str) -> tuple[Any, bool]:

@@ -231,6 +231,4 @@ def join_parts(
 def require_same_cards(game: Holdem, cards: CardAbstraction) -> None:
     """Raise AbstractionError if an abstraction was made for other cards than those of the game."""
     if cards.identity.deal != Deal.of(game):
-        raise AbstractionError(
-            f"{cards.identity.name} is for other cards than {game.name}: build it with --game {game.name}"
-        )
+        raise AbstractionError(f"{cards.identity.name} is for other cards than {game.name}: build it for {game.name}")

@@ -82,7 +82,7 @@ def require_dealt(plan: Plan, deal: Deal, public: PublicPlan, who: str) -> None:
     if public_layout(plan, deal, public) != dealt:
         raise AbstractionError(
             f"{who} looks at the boards of rounds before round {public.round}: let these have classes too, or use "
-            "tartanian7, or schmid with --ground histogram"
+            'tartanian7, or schmid with ground = "histogram"'
         )
 
 

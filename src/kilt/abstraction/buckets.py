@@ -275,7 +275,7 @@ class CardAbstraction:
                 if round_folder(path, r).exists():
                     raise AbstractionError(f"round {r + 1} of {path} cannot be used: {error}") from None
                 raise AbstractionError(
-                    f"round {r + 1} of {path} is not built yet: continue with `kilt abstraction build … --out {path}`"
+                    f"round {r + 1} of {path} is not built yet: continue to build the abstraction in this folder"
                 ) from None
         return cls(identity, tuple(rounds))
 

@@ -51,7 +51,7 @@ class PlanRecord(Record):
     """Base class of the parts of a plan."""
 
     COMPLAINT: ClassVar[type[KiltError]] = AbstractionError
-    EXAMPLE: ClassVar[str] = "`kilt abstraction plan NAME`"
+    EXAMPLE: ClassVar[str] = "`plan_named(NAME).toml()`"
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 A board here is a pair of sets of up-cards as a player sees it, the player's own first, up to a renaming of suits. It is
 described by the hands that the player may hold, and a hand by its possible final strengths [Schmid15]: the distance of
 two boards is the earth mover's distance between their hands, and the distance of two hands is that of their histograms
-of hand strength, in this round and in the previous one (`--ground history` in hold'em). There are no bins: strengths
+of hand strength, in this round and in the previous one (`ground = "history"` in hold'em). There are no bins: strengths
 are listed and sorted, so that the earth mover's distance of two lists is their L1 distance.
 
 Players remember the cards that they saw. So the abstract game is the original one with information sets merged, and has

@@ -28,6 +28,7 @@ from kilt.cli import (
     lab,
     match,
     model,
+    options,
     plan,
     play,
     setup,
@@ -38,7 +39,7 @@ from kilt.cli import (
     web,
 )
 from kilt.cli.former import renewed
-from kilt.cli.show import compilation_told, complain
+from kilt.cli.show import AsJson, compilation_told, complain
 from kilt.errors import KiltError, about_file
 from kilt.machine import LIBRARIES, too_little_address_space
 
@@ -93,10 +94,10 @@ lab.add_commands(app)
 @app.callback(invoke_without_command=True)
 def _root(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="With --version: versions of packages and the machine too, for bug reports.")
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop; with --json, what a bug report needs.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     if version:
         typer.echo(json.dumps(_environment(), indent=2) if as_json else f"kilt {__version__}")
@@ -146,7 +147,7 @@ def main() -> None:
         with compilation_told():
             app()
     except KiltError as error:
-        complain("error:", str(error))
+        complain("error:", options.with_options(str(error), sys.argv[1:], typer.main.get_command(app)))
         sys.exit(2)
     except MemoryError as error:
         complain(

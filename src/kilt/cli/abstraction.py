@@ -49,17 +49,15 @@ Plan = Annotated[
     ),
 ]
 GameOption = Annotated[str, options.GAME]
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished abstraction.")]
+Run = Annotated[Path, options.FOLDER]
+SECOND = "2"  # the round of the flop
 
 
 @app.command()
 def build(
     plan: Plan,
     game: GameOption = DEFAULT_GAME,
-    to: Annotated[
-        Path | None,
-        options.OUT,
-    ] = None,
+    to: Annotated[Path | None, options.OUT] = None,
     threads: Annotated[int | None, options.THREADS] = None,
     seconds: Annotated[float | None, options.TIME] = None,
     seed: Annotated[int, options.SEED] = 0,
@@ -121,18 +119,13 @@ def build(
 def plan(
     plan: Plan,
     game: GameOption = DEFAULT_GAME,
-    classes: Annotated[
-        int | None,
-        typer.Option(
-            "--classes",
-            "-c",
-            metavar="C",
-            help="Sort the boards of a round into C classes; rounds from there on have their buckets in each class.",
-        ),
-    ] = None,
-    round_number: Annotated[int, options.ROUND] = 2,
+    classes: Annotated[int | None, options.CLASSES] = None,
+    round_name: Annotated[str, options.ROUND] = SECOND,
 ) -> None:
-    """Print an abstraction's plan in full, as TOML: the place to change what a name cannot say."""
+    """Print an abstraction's plan in full, as TOML: the place to change what a name cannot say.
+
+    With --classes, the boards of a round are sorted into classes, and later rounds have their buckets in each class.
+    """
     from dataclasses import replace
 
     from kilt.abstraction.pipeline import check
@@ -140,7 +133,8 @@ def plan(
 
     identity = _identity(plan, game)
     if classes is not None:
-        identity = replace(identity, plan=replace(identity.plan, public=(PublicPlan(round_number, classes),)))
+        public = PublicPlan(_round(round_name, identity.deal), classes)
+        identity = replace(identity, plan=replace(identity.plan, public=(public,)))
     check(identity)
     typer.echo(identity.plan.toml(), nl=False)
 
@@ -150,41 +144,15 @@ def boards(
     method: Annotated[
         str, typer.Option("--method", "-m", metavar="M", help="How boards are compared: tartanian7, waugh or schmid.")
     ] = "tartanian7",
-    clusters: Annotated[int, typer.Option("--clusters", "-c", metavar="C", help="How many classes.")] = 60,
-    base: Annotated[
-        str,
-        typer.Option(
-            "--base",
-            "-b",
-            metavar="RUN|NAME",
-            help="The abstraction that tells hands apart. Left out: as in the paper.",
-        ),
-    ] = "",
+    classes: Annotated[int, options.CLASSES] = 60,
     game: GameOption = DEFAULT_GAME,
-    round_number: Annotated[int, options.ROUND] = 2,
-    clustering: Annotated[
-        str,
-        typer.Option(
-            "--clustering",
-            metavar="WAY",
-            help="sum, printed, average, means or medoids. Left out: as in the paper of the method.",
-        ),
-    ] = "",
-    ground: Annotated[
-        str, typer.Option("--ground", metavar="D", help="schmid: what tells hands apart, history or histogram.")
-    ] = "history",
-    exact: Annotated[
-        bool, typer.Option("--exact", help="schmid: move all hands one by one. Takes days; can be stopped and goes on.")
-    ] = False,
-    restarts: Annotated[int, typer.Option("--restarts", metavar="N", help="Keep the best of N clusterings.")] = 1,
+    round_name: Annotated[str, options.ROUND] = SECOND,
+    keys: Annotated[list[str] | None, options.SET] = None,
     curve: Annotated[
         int,
         typer.Option("--curve", metavar="K", help="Draw the error with 1 to K classes as well [Schmid15 figure 4]."),
     ] = 0,
-    to: Annotated[
-        Path | None,
-        options.OUT,
-    ] = None,
+    to: Annotated[Path | None, options.OUT] = None,
     threads: Annotated[int | None, options.THREADS] = None,
     seed: Annotated[int, options.SEED] = 0,
     engine: EngineOption = None,
@@ -192,6 +160,10 @@ def boards(
     as_json: AsJson = False,
 ) -> None:
     """Sort the boards of a round into classes, by what hands make of them, and draw what came out.
+
+    --set reaches the other keys of the plan: clustering (sum, printed, average, means or medoids), base (the
+    abstraction that tells hands apart), restarts (keep the best of N clusterings), and for schmid ground (history or
+    histogram) and exact=true (move all hands one by one, which takes days). Left out: as in the paper of the method.
 
     The same command goes on with one that was stopped, or shows what is there. An abstraction uses the classes if its
     plan says boards = "RUN" in its public section (see `kilt abstraction plan --classes`). An engine moves the hands of
@@ -207,28 +179,20 @@ def boards(
     from kilt.abstraction.plan import Plan, PublicPlan
     from kilt.artifact import cache_folder
     from kilt.errors import AbstractionError
+    from kilt.records import replaced
 
     threads = threads or cpu_count() or 1
     if not 1 <= threads <= MOST_THREADS:
         raise AbstractionError(f"--threads is {shortened(str(threads))}: give a number above 0, {MOST_THREADS} at most")
-    public = PublicPlan(
-        round_number,
-        clusters,
-        method,
-        clustering=clustering,
-        base=base,
-        ground=ground,
-        exact=exact,
-        restarts=restarts,
-        seed=seed,
-    )
-    identity = AbstractionSpec(f"{method} {clusters}", _deal(game), Plan((), (public,)))
-    folder = to or Path(f"boards-{method}-{clusters}")
+    deal = _deal(game)
+    public = replaced(PublicPlan(_round(round_name, deal), classes, method, seed=seed), options.settings(keys))
+    identity = AbstractionSpec(f"{method} {classes}", deal, Plan((), (public,)))
+    folder = to or Path(f"boards-{method}-{classes}")
     require_packages(identity.plan, folder)
     check(identity)
     try:
         with opened(engine, address, threads) as found, ticking() as tick:
-            if exact:
+            if public.exact:
                 each, pairs = pair_seconds(identity, public, Features(identity.deal, cache_folder(), threads, tick))
                 say(f"{pairs:,} pairs of boards at {each:.3g} s: about {duration(each * pairs / threads)} in all")
             build_abstraction(identity, folder, cache=cache_folder(), threads=threads, tick=tick, engine=found)
@@ -297,22 +261,17 @@ def _show_classes(
 @app.command()
 def show(
     run: Run,
-    round_number: Annotated[int | None, options.ROUND] = None,
+    round_name: Annotated[str | None, options.ROUND] = None,
     bucket: Annotated[
         list[int] | None, typer.Option("--bucket", "-b", metavar="B", help="Only this bucket. May be repeated.")
     ] = None,
-    picture: Annotated[
-        Path | None,
-        typer.Option(
-            "--picture",
-            "-p",
-            metavar="FILE",
-            help="Draw it: in the first round all starting hands in a square, later histograms of hand strength.",
-        ),
-    ] = None,
+    picture: Annotated[Path | None, options.PICTURE] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what an abstraction is like: sizes and distortion, and examples of what is in its buckets."""
+    """Show what an abstraction is like: sizes and distortion, and examples of what is in its buckets.
+
+    A picture shows all starting hands in a square, or for later rounds histograms of hand strength.
+    """
     from kilt.abstraction.buckets import CardAbstraction, load_classes
     from kilt.errors import AbstractionError
 
@@ -321,13 +280,12 @@ def show(
         for public in found.identity.plan.public:
             _show_classes(found.identity, public, run, load_classes(run, found.identity, public), 0, as_json=as_json)
         return
-    if round_number is None and (bucket or picture):
+    if round_name is None and (bucket or picture):
         raise AbstractionError("buckets and pictures are those of one round: add --round R")
-    if round_number is None:
+    if round_name is None:
         _print_rounds(found, run, None, as_json=as_json)
         return
-    if not 1 <= round_number <= len(found.rounds):
-        raise AbstractionError(f"there is no round {round_number}: use 1 to {len(found.rounds)}")
+    round_number = _round(round_name, found.identity.deal)
     this = found.rounds[round_number - 1]
     for number in bucket or ():
         if not 0 <= number < this.buckets:
@@ -352,8 +310,8 @@ def show(
 @app.command()
 def where(
     run: Run,
-    hand: Annotated[str, typer.Argument(metavar="HAND", help="Private cards, like AsKh.")],
-    board: Annotated[str, typer.Argument(metavar="[BOARD]", help="Public cards, like QdJd2c. None: the start.")] = "",
+    hand: Annotated[str, options.CARDS],
+    board: Annotated[str, options.BOARD_CARDS] = "",
     as_json: AsJson = False,
 ) -> None:
     """Look up the bucket of a hand, and who else is in it."""
@@ -379,6 +337,13 @@ def _identity(plan: str, game: str) -> AbstractionSpec:
     from kilt.abstraction.buckets import AbstractionSpec
 
     return AbstractionSpec.named(plan, _deal(game))
+
+
+def _round(name: str, deal: Deal) -> int:
+    """The number of a round, from 1, by its name or by that number."""
+    from kilt.games.gamedef import names_of_rounds, round_named
+
+    return round_named(name, names_of_rounds(deal.board_cards)) + 1
 
 
 def _deal(game: str) -> Deal:

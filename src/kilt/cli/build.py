@@ -30,10 +30,7 @@ def build(
         int | None, typer.Option("--bb", metavar="N", help="Stacks in big blinds: 20, 25, 50, 100 or 200.")
     ] = None,
     game: Annotated[str | None, options.GAME] = None,
-    hours: Annotated[
-        float | None,
-        typer.Option("--hours", metavar="H", help="For building cards and solving. Left out: 8, or 0.4 for `house`."),
-    ] = None,
+    seconds: Annotated[float | None, options.TIME] = None,
     out: Annotated[Path | None, options.OUT] = None,
     threads: Annotated[int | None, options.THREADS] = None,
     memory: Annotated[
@@ -44,6 +41,8 @@ def build(
     as_json: AsJson = False,
 ) -> None:
     """Build the best agent that this machine can hold in the given time, for stacks of N big blinds.
+
+    --time is for building cards and solving: 8 hours if it is left out, or 24 minutes for `house`.
 
     Says what it takes before it begins: memory, disk and time. Stopped or killed, the same command resumes the run.
     """
@@ -68,7 +67,7 @@ def build(
             raise RunError(f"{config} is for {there}, not {name}: choose another folder with --out")
         say(f"{config} was planned before: its run resumes")
     else:
-        fit = _fit(kind, name, hours, threads, folder, memory)
+        fit = _fit(kind, name, seconds, threads, folder, memory)
         if as_json:
             print_json(fit.data())
         else:
@@ -88,7 +87,7 @@ def build(
     say(f"play against it: kilt play {quote(str(agent))}, or {quote(f'{agent}@resolve')} to re-solve turns and rivers")
 
 
-def _fit(kind: str, name: str, hours: float | None, threads: int | None, folder: Path, memory: float | None) -> Fit:
+def _fit(kind: str, name: str, seconds: float | None, threads: int | None, folder: Path, memory: float | None) -> Fit:
     """The run that fits, found with some seconds of measuring."""
     from kilt.errors import RunError
     from kilt.games import load_game
@@ -99,10 +98,10 @@ def _fit(kind: str, name: str, hours: float | None, threads: int | None, folder:
     rules = load_game(name)
     if not isinstance(rules, Holdem):
         raise RunError(f"{name} is no game of hold'em: use kilt solve {quote(name)}")
-    find, time = (strongest, 8.0) if kind == "strong" else (like_house, 0.4)
+    find, hours = (strongest, 8.0) if kind == "strong" else (like_house, 0.4)
     room = None if memory is None else 1e9 * memory
     with waiting("looking for the largest agent that fits …"):
-        return find(rules, name, time if hours is None else hours, threads or cores(), folder, room)
+        return find(rules, name, hours if seconds is None else seconds / 3600, threads or cores(), folder, room)
 
 
 def _show(fit: Fit, folder: Path) -> None:

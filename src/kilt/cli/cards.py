@@ -14,9 +14,7 @@ app = typer.Typer(help="Cards: how strong a hand is, and how often it wins.", no
 
 @app.command()
 def strength(
-    cards: Annotated[
-        str, typer.Argument(metavar="CARDS", help="5, 6 or 7 cards, like 'AsKsQsJsTs' or 'As Ks Qs Js Ts'.")
-    ],
+    cards: Annotated[str, options.CARDS],
     as_json: AsJson = False,
 ) -> None:
     """Rank a hand of 5 to 7 cards, and name it."""
@@ -45,7 +43,7 @@ def strength(
 
 @app.command()
 def equity(
-    hand: Annotated[str, typer.Argument(metavar="HAND", help="Two cards, like AsKh.")],
+    hand: Annotated[str, options.CARDS],
     opponent: Annotated[
         str,
         typer.Argument(

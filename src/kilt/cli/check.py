@@ -7,15 +7,13 @@ from typing import Annotated
 
 import typer
 
+from kilt.cli import options
 from kilt.cli.show import AsJson, complain, errors, print_json, say
 from kilt.cost import in_bytes
 
 
 def check(
-    path: Annotated[
-        Path,
-        typer.Argument(metavar="PATH", help="A run, an agent, a card abstraction, or a folder with some of them."),
-    ],
+    path: Annotated[Path, options.FOLDER],
     as_json: AsJson = False,
 ) -> None:
     """Read every file that kilt has written there, and compare it with its checksum and its bounds.

@@ -14,7 +14,7 @@ import typer
 from kilt.cli import options
 from kilt.cli.engines import AddressOption, EngineOption, opened
 from kilt.cli.show import AsJson, print_json, print_table, say, ticking
-from kilt.cli.solve import asked_budget, configured, finish, free_folder, print_result, result_of
+from kilt.cli.solve import asked_budget, configured, finish, free_folder, meant, print_result, result_of
 
 if TYPE_CHECKING:
     from kilt.config import Config
@@ -25,38 +25,21 @@ if TYPE_CHECKING:
 
 
 def counter(
-    config: Annotated[
-        Path | None,
-        typer.Argument(metavar="[CONFIG|RUN]", help="A .toml file as `kilt solve` takes it, or a run."),
-    ] = None,
-    model: Annotated[
-        Path | None, typer.Option("--model", metavar="MODEL", help="What `kilt model` made for the same game.")
-    ] = None,
-    logs: Annotated[
+    what: Annotated[str, options.WHAT],
+    models: Annotated[
         list[Path] | None,
-        typer.Option("--log", metavar="LOG", help="… or hands of the opponent, any number of files; needs --player."),
+        typer.Option(
+            "--model", metavar="MODEL", help="What `kilt model` made for the same game; or logs, with --player."
+        ),
     ] = None,
     player: Annotated[str | None, options.OPPONENT_NAME] = None,
-    game: Annotated[
-        str | None,
-        options.GAME,
-    ] = None,
     p: Annotated[
         list[float] | None,
         typer.Option(
             "--p",
             metavar="P",
-            help="Restricted Nash response: they play the model with probability P. Given several times: an answer "
-            "for each, as runs inside DIR.",
-        ),
-    ] = None,
-    p_max: Annotated[
-        list[float] | None,
-        typer.Option(
-            "--p-max",
-            metavar="P",
-            help="Data-biased response: they play it with probability P at most, where they were seen often enough. "
-            "Several as with --p. Without either: 0.9.",
+            help="Probability with which the opponent plays the model: a restricted Nash response. Given several "
+            "times: an answer for each, as runs inside the folder.",
         ),
     ] = None,
     confidence: Annotated[
@@ -64,15 +47,13 @@ def counter(
         typer.Option(
             "--confidence",
             metavar="F",
-            help="What is often enough: 1-step, 10-step, 0-10-linear or s-curve. Left out: 0-10-linear.",
+            help="Data-biased response: P is a maximum, reached where the model has seen enough: 1-step, 10-step, "
+            "0-10-linear or s-curve. Without --p and --confidence: 0.9 and 0-10-linear.",
         ),
     ] = None,
     iterations: Annotated[int | None, options.ITERATIONS] = None,
     seconds: Annotated[float | None, options.TIME] = None,
-    algorithm: Annotated[
-        str | None,
-        options.ALGORITHM,
-    ] = None,
+    algorithm: Annotated[str | None, options.ALGORITHM] = None,
     seed: Annotated[int | None, options.SEED] = None,
     threads: Annotated[int | None, options.THREADS] = None,
     out: Annotated[Path | None, options.OUT] = None,
@@ -97,27 +78,27 @@ def counter(
     from kilt.solve.counter import DEFAULT_CONFIDENCE, Against
     from kilt.strategy.model import OpponentModel
 
-    if p and (p_max or confidence is not None):
-        raise RunError(
-            "--p is for a restricted Nash response, --p-max and --confidence for a data-biased one: give one"
-        )
-    if (model is None) == (not logs) or (player is None) != (not logs):
-        raise RunError("say who is answered: by --model MODEL, or by --log LOG and --player NAME")
-    if (config is None) == (game is None):
-        raise RunError("say what is played: give a CONFIG or a RUN, or --game GAME")
-    shares = p or p_max or [0.9]
+    if not models:
+        raise RunError("say who is answered: give --model MODEL, or --model LOG and --player NAME")
+    if player is None and (len(models) > 1 or models[0].is_file()):
+        raise RunError("a model is one folder, and logs do not say whose hands count: give --player with logs")
+    if player is not None and any(path.is_dir() for path in models):
+        raise RunError("--player says whose hands of logs count, and a model is given: leave out --player")
+    file, game, begun = meant(what)
+    config = file or begun
+    shares = p or [0.9]
     if len({*shares}) < len(shares):
-        raise RunError(f"{'--p' if p else '--p-max'} has a number twice: give each once")
-    trust = "" if p else confidence or DEFAULT_CONFIDENCE
+        raise RunError("--p has a number twice: give each once")
+    trust = confidence or ("" if p else DEFAULT_CONFIDENCE)
     folder = out or free_folder(f"{config.stem if config else Path(game or '').stem}-counter")
     several = len(shares) > 1 or engine is not None
     if several and folder.exists():
         raise RunError(f"{folder} is there already: choose another folder for the answers")
     folders = [folder / f"p-{share:g}" for share in shares] if several else [folder]
-    budget, target = asked_budget(iterations, seconds, None, None), game or str(config)
+    budget = asked_budget(iterations, seconds, None, None)
     if config and config.is_dir() and not (config / CONFIG).is_file():  # a run on a game as it is
         game, config = open_run(config).game, None
-    with _opponent(model, logs or [], player or "", target, as_json=as_json) as seen:
+    with _opponent(models, player, what, as_json=as_json) as seen:
         found, runs = OpponentModel.load(seen, check=True), list["Run"]()
         asked = [Against(found, share, trust) for share in shares]
         for against, place in zip(asked, folders, strict=True):
@@ -130,8 +111,8 @@ def counter(
             else:
                 name = against.algorithm(algorithm or DEFAULT_ALGORITHM)
                 spec = WholeSpec(game or "", name, seed or 0, threads or 1, against=against)
-                begun = build(spec, place, budget=budget)
-                runs += [] if several else [begun]
+                one = build(spec, place, budget=budget)
+                runs += [] if several else [one]
     if several:
         _print_answers(_solved(engine, address, shares, folders, budget), as_json=as_json)
         return
@@ -210,8 +191,8 @@ def _configured(
     algorithm: str | None,
 ) -> Config:
     """The configuration of a run that answers a model in the abstract game of another configuration, or of a run."""
-    from kilt.cli.solve import with_overrides
     from kilt.config import CounterConfig, EngineConfig, read_config
+    from kilt.records import replaced
     from kilt.runs.folder import CONFIG
     from kilt.strategy.blueprint import card_folders
 
@@ -222,21 +203,22 @@ def _configured(
     if said.engine.name:
         say("each counter-strategy is solved in one process: the [engine] of the configuration is left out")
     called = against.algorithm(algorithm or said.solver.algorithm)
-    said = with_overrides(replace(said, engine=EngineConfig()), solver={"algorithm": called, **how}, engine={})
-    return replace(said, counter=CounterConfig(str(model), against.p, against.confidence))
+    counter = CounterConfig(str(model), against.p, against.confidence)
+    chosen = {f"solver.{key}": value for key, value in {"algorithm": called, **how}.items() if value is not None}
+    return replaced(replace(said, engine=EngineConfig(), counter=counter), chosen)
 
 
 @contextmanager
-def _opponent(model: Path | None, logs: list[Path], player: str, target: str, *, as_json: bool) -> Iterator[Path]:
-    """The folder of a model: the one that is there, or one that is counted from logs, for as long as it is needed."""
+def _opponent(models: list[Path], player: str | None, target: str, *, as_json: bool) -> Iterator[Path]:
+    """The folder of a model: the given one, or one that is counted from logs and is gone afterwards."""
     from tempfile import TemporaryDirectory
 
     from kilt.cli.model import counted, print_counted
 
-    if model is not None:
-        yield model.resolve()
+    if player is None:
+        yield models[0].resolve()
         return
-    found = counted(logs, player, target)
+    found = counted(models, player, target)
     if not as_json:
         print_counted(found, None, as_json=False)
     with TemporaryDirectory(prefix="kilt-model-") as folder:

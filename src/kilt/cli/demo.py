@@ -104,8 +104,8 @@ def demo(
 
 
 def export(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run that holds a strategy.")],
-    out: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder: the strategy and the buckets it needs.")],
+    run: Annotated[Path, options.FOLDER],
+    out: Annotated[Path, options.FILE],
     packed: Annotated[
         bool, typer.Option("--packed", help="One compressed file in place of a folder, for small agents.")
     ] = False,

@@ -12,14 +12,8 @@ from kilt.cli.show import waiting
 if TYPE_CHECKING:
     from kilt.engines import Engine
 
-EngineOption = Annotated[
-    str | None,
-    options.ENGINE,
-]
-AddressOption = Annotated[
-    str,
-    options.ADDRESS,
-]
+EngineOption = Annotated[str | None, options.ENGINE]
+AddressOption = Annotated[str, options.ADDRESS]
 
 
 @contextmanager

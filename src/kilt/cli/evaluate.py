@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from kilt.evaluate.flops import FlopResponses
     from kilt.evaluate.lbr import LowerBound
     from kilt.evaluate.stats import Estimate
-    from kilt.games.gamedef import GameDef
     from kilt.players.profile import StrategyRef
     from kilt.solve.abstract_problem import AbstractProblem
 
@@ -43,21 +42,9 @@ def _group() -> None:
 
 @app.command()
 def exploitability(
-    who: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="WHO",
-            help="A run, RUN@RULE, or with --game an agent: uniform, always-call, FILE.py:CLASS and so on. Agents that "
-            "look at cards are judged in small games.",
-        ),
-    ] = None,
+    who: Annotated[str | None, options.WHO] = None,
     game: GameOption = None,
-    responses: Annotated[
-        Path | None,
-        typer.Option(
-            "--responses", metavar="FOLDER", help="Also write a strategy there that takes a best response in each seat."
-        ),
-    ] = None,
+    responses: Annotated[Path | None, options.OUT] = None,
     flops: Annotated[
         int | None,
         typer.Option(
@@ -74,6 +61,8 @@ def exploitability(
     as_json: AsJson = False,
 ) -> None:
     """What perfect opponents win from a strategy, exactly: that of a run, or of an agent in a game.
+
+    Agents that look at cards are judged in small games. --out keeps a strategy that takes a best response in each seat.
 
     A run whose agent post-processes has two: the average strategy that was solved, and the strategy as played. Both are
     judged, each by its own best responses. Add @RULE to the run to judge one of them.
@@ -221,23 +210,11 @@ def _by_flop(found: FlopResponses, problem: AbstractProblem, strategy: str, seed
 
 @app.command()
 def lbr(
-    player: Annotated[
-        str, typer.Argument(metavar="PLAYER", help="A run, RUN@RULE@TRANSLATION, a baseline, or FILE.py:CLASS.")
-    ],
+    player: Annotated[str, options.WHO],
     game: GameOption = None,
     hands: Annotated[int, options.HANDS] = 1000,
-    bets: Annotated[
-        str | None,
-        options.BETS,
-    ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            metavar="ROUND",
-            help="Check and call before this round, such as river or 4; else bet in all.",
-        ),
-    ] = None,
+    bets: Annotated[str | None, options.BETS] = None,
+    since: Annotated[str | None, options.ROUND] = None,
     exact: Annotated[
         bool,
         typer.Option(
@@ -252,6 +229,8 @@ def lbr(
 ) -> None:
     """What a local best response wins from a player: a lower bound of its exploitability, in games of any size.
 
+    With --round, the local best response checks and calls before this round.
+
     The player is judged as it plays, after post-processing and translation. For a run that post-processes, its average
     strategy is judged too, on the same cards, which doubles the time; add @RULE to the run to judge one of them. The
     first figure is adjusted for luck without bias; the second is the raw winnings. Ctrl-C ends it early, and what was
@@ -262,6 +241,7 @@ def lbr(
     from kilt.errors import PlayError
     from kilt.evaluate.last_round import last_round_bound
     from kilt.evaluate.lbr import BETS, lower_bound
+    from kilt.games.gamedef import round_named
     from kilt.games.playable import load_holdem
     from kilt.jit import cores
     from kilt.players.agents import load_player, loaded, strategies_to_judge, strategy_of
@@ -269,10 +249,10 @@ def lbr(
     agent, rules = load_player(player, load_holdem(game) if game else None)
     if bets is not None and rules.rules.betting == "limit":
         raise PlayError(f"--bets {bets} is given, and {rules.name} is a limit game with one size: leave it out")
-    first, last = _round(rules.rules, since), rules.rules.rounds - 1
+    first, last = round_named(since, rules.rules.round_names) if since else 0, rules.rules.rounds - 1
     if exact and since is not None and first < last:
         raise PlayError(
-            f"--exact is about the last round, and --from is {since}: leave out one of them, or give --from "
+            f"--exact is about the last round, and --round is {since}: leave out one of them, or give --round "
             f"{rules.rules.round_names[last]}"
         )
     first = last if exact else first
@@ -371,16 +351,6 @@ def _print_bounds(title: str, found: dict[str, LowerBound], exact: bool, stopped
 def _bound_figures(found: LowerBound) -> dict[str, Any]:
     """A lower bound for programs."""
     return _figures(found.won) | {"money": _figures(found.money), "hands": found.hands}
-
-
-def _round(rules: GameDef, named: str | None) -> int:
-    """A round by its name or by its number, which counts from 1."""
-    from kilt.errors import PlayError
-
-    names = {name: r for r, name in enumerate(rules.round_names)} | {str(r + 1): r for r in range(rules.rounds)}
-    if named is not None and named not in names:
-        raise PlayError(f"there is no round {named!r}: use one of {', '.join(names)}")
-    return names[named] if named is not None else 0
 
 
 def _figures(rate: Estimate) -> dict[str, Any]:

@@ -38,21 +38,70 @@ def _bare(value: str) -> list[str]:
     return ["--target" if _NUMBER.fullmatch(value) else "-t", value]
 
 
+def _key(key: str, form: str = "{}") -> Rewrite:
+    """A key of a configuration."""
+    return lambda value: ["--set", f"{key}={form.format(value)}"]
+
+
+def _last(value: str) -> list[str]:
+    """The value without an option, after all other words."""
+    return [value]
+
+
 _MINUTES: dict[str, Rewrite] = {"--minutes": _time("min"), "-m": _time("min")}
 _WORKERS: dict[str, Rewrite] = {"--processes": _named("--workers")}
 _GAME: dict[str, Rewrite] = {"--game": _argument, "-g": _argument}
+_HANDS: dict[str, Rewrite] = {"-n": _named("--hands")}
 # Options that have another name now, by command.
 OPTIONS: Mapping[tuple[str, ...], Mapping[str, Rewrite]] = {
-    ("solve",): {**_MINUTES, **_GAME, "--resume": _argument, "-t": _bare},
-    ("counter",): _MINUTES,
-    ("demo",): _MINUTES,
+    ("solve",): {
+        **_MINUTES,
+        **_GAME,
+        "--resume": _argument,
+        "-t": _bare,
+        "--tilt": _key("tilt", "[{}]"),
+        "--batch": _key("engine.batch"),
+    },
+    ("counter",): {**_MINUTES, **_GAME, "--log": _named("--model"), "--p-max": _named("--p")},
+    ("model",): {"--game": _named("--for"), "-g": _named("--for")},
+    ("demo",): {**_MINUTES, **_HANDS},
+    ("build",): {"--hours": _time("h")},
     ("abstraction", "build"): _MINUTES,
-    ("spot", "solve"): {"--seconds": _time("s"), "--save": _named("--out"), "-t": _bare},
-    ("match",): _WORKERS,
-    ("evaluate", "lbr"): _WORKERS,
-    ("evaluate", "log"): _WORKERS,
-    ("evaluate", "exploitability"): {"--agent": _argument},
+    ("abstraction", "boards"): {
+        "--clusters": _named("--classes"),
+        "-b": _key("base"),
+        **{f"--{key}": _key(key) for key in ("base", "clustering", "ground", "restarts")},
+    },
+    ("spot", "solve"): {
+        "--seconds": _time("s"),
+        "--save": _named("--out"),
+        "-t": _bare,
+        "--resume": _argument,
+        **{
+            f"--{key.replace('_', '-')}": _key(key)
+            for key in ("all_in_threshold", "after", "big_blind", "rake", "rake_cap")
+        },
+    },
+    ("spot", "show"): {"--hands": _named("--range"), "--grid": _named("--picture"), "-l": _named("--line")},
+    ("play",): _HANDS,
+    ("match",): {**_WORKERS, **_HANDS},
+    ("dealer",): {
+        **_HANDS,
+        **{f"--{key.replace('_', '-')}-seconds": _key(key) for key in ("start", "response", "hand", "per_hand")},
+        "--max-invalid": _key("invalid"),
+    },
+    ("slumbot",): {**_HANDS, **{f"--{key}": _key(key) for key in ("url", "timeout", "tries", "wait")}},
+    ("evaluate", "lbr"): {**_WORKERS, **_HANDS, "--from": _named("--round")},
+    ("evaluate", "log"): {**_WORKERS, "--player": _last, "--phh": _named("--out")},
+    ("evaluate", "sanity"): {"-n": _named("--deals")},
+    ("evaluate", "exploitability"): {"--agent": _argument, "--responses": _named("--out")},
     ("estimate",): _GAME,
+}
+# Options without a value that have another name now, by command.
+FLAGS: Mapping[tuple[str, ...], Mapping[str, list[str]]] = {
+    ("abstraction", "boards"): {"--exact": ["--set", "exact=true"]},
+    ("spot", "solve"): {"--compact": ["--set", "compact=true"], "--no-compact": ["--set", "compact=false"]},
+    ("slumbot",): {"--aivat": ["--way", "aivat"], "--no-aivat": ["--way", "played"]},
 }
 # Commands that have another name now, and the option that makes them what they were.
 COMMANDS: Mapping[tuple[str, ...], tuple[str, ...]] = {("crosstable",): ("match", "--all"), ("plan",): ("estimate",)}
@@ -69,27 +118,30 @@ def renewed(words: Sequence[str], hint: Callable[[str], None] = lambda text: Non
             found[: len(old)] = new
     for command, options in OPTIONS.items():
         if tuple(found[: len(command)]) == command:
-            found = [*command, *_options(found[len(command) :], options)]
+            found = [*command, *_options(found[len(command) :], options, FLAGS.get(command, {}))]
+    if found[:1] == ["counter"] and "--p-max" in words and "--confidence" not in words:
+        found += ["--confidence", "0-10-linear"]  # without it, --p is that of a restricted Nash response
     if found != list(words):
         hint(f"kilt {' '.join(words)} is now kilt {' '.join(found)}; the old spelling goes in kilt 0.3")
     return found
 
 
-def _options(words: list[str], table: Mapping[str, Rewrite]) -> list[str]:
+def _options(words: list[str], table: Mapping[str, Rewrite], flags: Mapping[str, list[str]]) -> list[str]:
     found: list[str] = []
+    end: list[str] = []
     left = iter(words)
     for word in left:
         name, equals, value = word.partition("=")
         short = next((one for one in table if len(one) == 2 and word.startswith(one)), None)
         if word == "--":
-            return [*found, word, *left]
-        if name in table and equals:
-            found += table[name](value)
-        elif word in table:
-            following = next(left, None)
-            found += [word] if following is None else table[word](following)
+            return [*found, *end, word, *left]
+        if word in flags:
+            found += flags[word]
+        elif name in table and (equals or word == name):
+            given = value if equals else next(left, None)
+            (end if table[name] is _last else found).extend([word] if given is None else table[name](given))
         elif short and not word.startswith("--"):
             found += table[short](word[2:])
         else:
             found.append(word)
-    return found
+    return [*found, *end]

@@ -6,13 +6,12 @@ from typing import Annotated
 
 import typer
 
+from kilt.cli import options
 from kilt.cli.show import AsJson, count, print_json, print_line, print_table
 
 app = typer.Typer(help="Games: what there is, what the rules are, how large they are.", no_args_is_help=True)
 
-GameName = Annotated[
-    str, typer.Argument(metavar="NAME|FILE", help="A ready-made game (see `kilt game list`) or an ACPC .game file.")
-]
+GameName = Annotated[str, options.GAME_RULES]
 
 
 @app.command("list")

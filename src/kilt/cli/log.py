@@ -22,31 +22,14 @@ SHOWN = 5  # lines that cannot be read
 
 
 def log(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A log as ACPC dealers write it, or hands in PHH.")],
-    game: Annotated[
-        str | None,
-        options.GAME,
-    ] = None,
-    phh: Annotated[
-        Path | None,
-        typer.Option("--phh", metavar="OUT", help="Also write the hands in PHH format (.phhs), a new file."),
-    ] = None,
-    player: Annotated[
-        str | None,
-        typer.Option(
-            "--player",
-            metavar="PLAYER",
-            help="Judge the strategy of this player as it played: a run, RUN@RULE, a baseline such as probe, or the "
-            "portfolio:A,B that wrote notes into the log.",
-        ),
-    ] = None,
-    name: Annotated[
-        str | None,
-        options.NAME,
-    ] = None,
+    file: Annotated[Path, options.LOGS],
+    player: Annotated[str | None, options.WHO] = None,
+    game: Annotated[str | None, options.GAME] = None,
+    phh: Annotated[Path | None, options.OUT] = None,
+    name: Annotated[str | None, options.NAME] = None,
     instead: Annotated[
         str | None,
-        typer.Option("--as", metavar="OTHER", help="Judge this strategy on the hands that --player has played."),
+        typer.Option("--as", metavar="OTHER", help="Judge this strategy on the hands that WHO has played."),
     ] = None,
     estimator: Annotated[
         list[str] | None,
@@ -63,20 +46,19 @@ def log(
     ] = None,
     values: Annotated[
         str | None,
-        typer.Option("--values", metavar="RUN", help="The run that AIVAT learns values from. Left out: --player."),
+        typer.Option("--values", metavar="RUN", help="The run that AIVAT learns values from. Left out: WHO."),
     ] = None,
     partial: Annotated[
         bool, typer.Option("--partial", help="Take the opponent's cards as seen at showdowns alone.")
     ] = False,
-    processes: Annotated[
-        int | None,
-        options.WORKERS,
-    ] = None,
+    processes: Annotated[int | None, options.WORKERS] = None,
     as_json: AsJson = False,
 ) -> None:
     """Read the log of a match: who won how much, with a 95% interval. Two hands of one deal count as one.
 
-    With --player, what a strategy wins is estimated from all that it would do with other cards and at other ends.
+    With a player WHO (a run, RUN@RULE, a baseline, or the portfolio:A,B that wrote notes into the log), what its
+    strategy wins is estimated from all that it would do with other cards and at other ends. --out writes the hands in
+    PHH format (.phhs).
     """
     from kilt.artifact import os_errors
     from kilt.errors import PlayError
@@ -85,9 +67,13 @@ def log(
     from kilt.play.acpc import decoded
 
     if player is None and (name or instead or estimator or opponent or values or partial):
-        raise PlayError("--name, --as, --estimator and the like say how a player is judged: give --player too")
+        raise PlayError(
+            "--name, --as, --estimator and the like say how a player is judged: name the player after the log"
+        )
     if player is None and game is None:
-        raise PlayError(f"what was played in {file} is not given: say it with --game, or whom to judge with --player")
+        raise PlayError(
+            f"what was played in {file} is not given: say it with --game, or name the player to judge after the log"
+        )
     rules = load_holdem(game) if game else None
     with os_errors(f"{file} cannot be read"):
         text = decoded(file.read_bytes())

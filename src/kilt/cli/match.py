@@ -29,32 +29,13 @@ WORDS = {  # how a match came about
     "aivat": "hands were played, and luck taken out by AIVAT",
 }
 
-Players = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="PLAYER...",
-        help="Two or more: baselines such as always-call, folders of runs, FILE.py:CLASS, seats:A,B, or portfolio:A,B, "
-        "which picks one of these players for each hand.",
-    ),
-]
-GameOption = Annotated[
-    str | None,
-    options.GAME,
-]
+Players = Annotated[list[str], options.WHO]
+GameOption = Annotated[str | None, options.GAME]
 HandsOption = Annotated[int, options.HANDS]
-DuplicateOption = Annotated[
-    bool,
-    options.DUPLICATE,
-]
+DuplicateOption = Annotated[bool, options.DUPLICATE]
 SeedOption = Annotated[int, options.SEED]
-ProcessesOption = Annotated[
-    int | None,
-    options.WORKERS,
-]
-WayOption = Annotated[
-    str,
-    options.WAY,
-]
+ProcessesOption = Annotated[int | None, options.WORKERS]
+WayOption = Annotated[str, options.WAY]
 PlayedOption = Annotated[
     bool, typer.Option("--played", help="Play all hands, whatever the way is, and print what was won beside it.")
 ]
@@ -71,10 +52,7 @@ def match(
     processes: ProcessesOption = None,
     engine: EngineOption = None,
     address: AddressOption = "",
-    log: Annotated[
-        Path | None,
-        options.LOG,
-    ] = None,
+    log: Annotated[Path | None, options.LOG] = None,
     until: Annotated[
         str | None,
         typer.Option(

@@ -18,20 +18,12 @@ SHOWN_FAULTS = 5  # of lines that cannot be read
 
 
 def model(
-    logs: Annotated[
-        list[Path], typer.Argument(metavar="LOG…", help="Logs as ACPC dealers write them, or hands in PHH.")
-    ],
+    logs: Annotated[list[Path], options.LOGS],
     player: Annotated[str, options.OPPONENT_NAME],
     target: Annotated[
-        str | None,
-        typer.Option(
-            "--for", metavar="RUN|CONFIG", help="The abstract game that the model is for: a run, or a configuration."
-        ),
-    ] = None,
-    game: Annotated[
-        str | None,
-        options.GAME,
-    ] = None,
+        str,
+        typer.Option("--for", metavar="WHAT", help="The game that the model is for: a game, a configuration or a run."),
+    ],
     out: Annotated[Path | None, options.OUT] = None,
     mucked: Annotated[
         str,
@@ -54,15 +46,9 @@ def model(
     """
     from kilt.errors import PlayError
 
-    if (target is None) == (game is None):
-        raise PlayError("a model is for one game: give --for RUN or CONFIG, or --game NAME")
-    if target is not None and not Path(target).exists():
-        raise PlayError(
-            f"there is no run and no configuration {target}: check --for, or give a game as it is by --game"
-        )
     if out is not None and out.exists():
         raise PlayError(f"{out} is there already: choose another --out")
-    found = counted(logs, player, game or target or "", mucked, translation, skip=skip)
+    found = counted(logs, player, target, mucked, translation, skip=skip)
     if out is not None:
         found.model.save(out)
     print_counted(found, out, as_json=as_json)

@@ -1,8 +1,11 @@
-"""Options that several commands have, each declared once: its spelling, its letter, and what it means."""
+"""Arguments and options of commands, each declared once: its spelling, its letter, and what it means."""
 
 from __future__ import annotations
 
 import re
+import tomllib
+from collections.abc import Iterable
+from typing import Any
 
 import typer
 
@@ -24,6 +27,46 @@ def seconds_of(text: str | float) -> float:
         return float(found[1]) * UNITS[found[2]] if found else float("nan*")
     except ValueError:
         raise RunError(f"the time is {text!r}: give a number with a unit, such as 90s, 10min or 2h") from None
+
+
+def settings(texts: Iterable[str] | None) -> dict[str, object]:
+    """Values by key, from KEY=VALUE. A value is read as in a TOML file; what is not TOML is a text.
+
+    >>> settings(["engine.batch=8", "tilt=[7, 0, 0, 7]", "solver.algorithm=cfr+", "linear=false"])
+    {'engine.batch': 8, 'tilt': [7, 0, 0, 7], 'solver.algorithm': 'cfr+', 'linear': False}
+    """
+    from kilt.errors import RunError
+
+    found: dict[str, object] = {}
+    for text in texts or ():
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise RunError(f"--set {text} sets nothing: give KEY=VALUE, such as seed=3 or engine.batch=8")
+        try:
+            found[key.strip()] = tomllib.loads(f"value = {value}")["value"]
+        except ValueError:
+            found[key.strip()] = value.strip()
+    return found
+
+
+def with_options(message: str, words: Iterable[str], command: Any) -> str:
+    """Add the options of the typed command to an error of the library, which names parameters in backticks.
+
+    Parameters
+    ----------
+    message : str
+        What the library says.
+    words : iterable of str
+        What was typed after ``kilt``.
+    command : click.Command
+        ``kilt`` itself.
+    """
+    for word in words:
+        command = getattr(command, "commands", {}).get(word, command)
+    by_name = {one.name: max(one.opts, key=len) for one in command.params if one.opts[0].startswith("-")}
+    named = dict.fromkeys(re.findall(r"`(\w+)`(?! in \[)", message))
+    found = [by_name[name] for name in named if name in by_name and by_name[name] not in message]
+    return f"{message} (on the command line: {', '.join(found)})" if found else message
 
 
 GAME = typer.Option(
@@ -48,7 +91,7 @@ TARGET = typer.Option(
 SEED = typer.Option("--seed", metavar="S", help="Random seed: the same seed gives the same result.")
 THREADS = typer.Option("--threads", metavar="T", help="Number of threads that share the work.")
 WORKERS = typer.Option(
-    "--workers", metavar="P", help="Number of processes; the result does not depend on it. Left out: all cores."
+    "--workers", "-w", metavar="P", help="Number of processes; the result does not depend on it. Left out: all cores."
 )
 DEVICE = typer.Option(
     "--device",
@@ -66,9 +109,9 @@ ADDRESS = typer.Option(
     metavar="A",
     help="With --engine ray: HOST:PORT of a Ray cluster that is there. Left out: one of its own, here.",
 )
-OUT = typer.Option("--out", "-o", metavar="FOLDER", help="A new folder for the result.")
-HANDS = typer.Option("--hands", "-n", metavar="N", help="Number of hands.")
-DEALS = typer.Option("--deals", "-n", metavar="N", min=1, max=10**8, help="Number of deals of self-play.")
+OUT = typer.Option("--out", "-o", metavar="PATH", help="A new folder, or file, for the result.")
+HANDS = typer.Option("--hands", metavar="N", help="Number of hands.")
+DEALS = typer.Option("--deals", metavar="N", min=1, max=10**8, help="Number of deals of self-play.")
 LOG = typer.Option("--log", "-l", metavar="FILE", help="A new file for the hands, as the ACPC's dealer writes them.")
 NAME = typer.Option("--name", metavar="NAME", help="What the player is called in the log.")
 OPPONENT_NAME = typer.Option("--player", metavar="NAME", help="Whose actions to count, as the logs call the player.")
@@ -85,3 +128,36 @@ WAY = typer.Option(
     "players allow and that pays.",
 )
 AS_JSON = typer.Option("--json", help="Print one JSON object instead of a table.")
+SET = typer.Option(
+    "--set",
+    metavar="KEY=VALUE",
+    help="Set a key of the configuration, such as engine.batch=8 or tilt=[7,0,0,7]. May be repeated.",
+)
+BLADES = typer.Option(
+    "--blades",
+    metavar="N",
+    help="Number of workers that share the classes of boards; 4x3: 3 below each of 4; 4x3x2: 2 below each of those. "
+    "Left out: as the configuration says.",
+)
+CLASSES = typer.Option("--classes", "-c", metavar="C", help="Number of classes of boards.")
+PICTURE = typer.Option("--picture", "-p", metavar="FILE", help="Draw it: .png, .svg or .pdf.")
+
+# Arguments, which have no names on the command line.
+WHO = typer.Argument(
+    metavar="WHO",
+    help="A player: the folder of a run or of an exported agent, RUN@RULE, a baseline such as always-call, `house`, "
+    "solved:GAME, FILE.py:CLASS, seats:A,B, or portfolio:A,B, which picks one of these players for each hand.",
+)
+WHAT = typer.Argument(
+    metavar="WHAT",
+    help="A game by name (`kilt game list`), an ACPC .game file, or openspiel:NAME; a configuration (.toml), which "
+    "`kilt new` makes; or the folder of a run.",
+)
+GAME_RULES = typer.Argument(metavar="GAME", help="A ready-made game (see `kilt game list`) or an ACPC .game file.")
+FOLDER = typer.Argument(
+    metavar="FOLDER", help="The folder of a run, an abstraction, a solved spot or an exported agent."
+)
+LOGS = typer.Argument(metavar="LOG", help="A log as ACPC dealers write it, or hands in PHH.")
+FILE = typer.Argument(metavar="FILE", help="A new file or folder.")
+BOARD_CARDS = typer.Argument(metavar="BOARD", help="Public cards, such as QdJd2c. Left out: none.")
+CARDS = typer.Argument(metavar="CARDS", help="Cards, such as AsKh.")

@@ -24,23 +24,11 @@ MEASURED = 3.0  # seconds, for what a batch costs
 
 
 def estimate(
-    what: Annotated[
-        str,
-        typer.Argument(
-            metavar="WHAT",
-            help="A configuration (.toml), as `kilt solve` takes it; or a game by name or file, solved from disk.",
-        ),
-    ],
+    what: Annotated[str, options.WHAT],
     probe: Annotated[
         bool, typer.Option("--probe/--no-probe", help="Walk the game for some seconds to see how fast that goes.")
     ] = True,
-    blades: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N",
-            help="Blades that share the classes of boards, or 4x3 for 3 more under each of 4. Left out: as in CONFIG.",
-        ),
-    ] = None,
+    blades: Annotated[str | None, options.BLADES] = None,
     simulate: Annotated[
         bool, typer.Option("--simulate", help="Foretell how a run goes on the blades, from what its parts cost here.")
     ] = False,
@@ -152,12 +140,15 @@ def estimate(
 
 
 def new(
-    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="A new .toml file. Left out: print it.")] = None,
+    file: Annotated[Path | None, options.FILE] = None,
     like: Annotated[
         str, typer.Option("--like", metavar="NAME", help="A ready-made configuration, such as `tartanian7`.")
     ] = "",
 ) -> None:
-    """Write a configuration to begin with: edit it, then run `kilt estimate` and `kilt solve`."""
+    """Write a configuration to begin with: edit it, then run `kilt estimate` and `kilt solve`.
+
+    Without FILE, print it.
+    """
     from kilt import artifact
     from kilt.errors import RunError
     from kilt.runs.examples import example_named

@@ -13,9 +13,7 @@ from kilt.cli.show import say
 
 
 def dealer(
-    game: Annotated[
-        str, typer.Argument(metavar="GAME", help="A ready-made game (see `kilt game list`) or an ACPC .game file.")
-    ],
+    game: Annotated[str, options.GAME_RULES],
     hands: Annotated[int, options.HANDS] = 3000,
     seed: Annotated[int, options.SEED] = 0,
     names: Annotated[tuple[str, str], typer.Option("--names", metavar="A B", help="Of the players, for the log.")] = (
@@ -27,33 +25,28 @@ def dealer(
         tuple[int, int], typer.Option("--ports", metavar="P1 P2", help="One for each player; 0 is any free one.")
     ] = (0, 0),
     log: Annotated[Path | None, options.LOG] = None,
-    start_seconds: Annotated[
-        float, typer.Option(metavar="T", help="Seconds until both players must have connected.")
-    ] = 600.0,
-    response_seconds: Annotated[float, typer.Option(metavar="T", help="Seconds for an action.")] = 600.0,
-    hand_seconds: Annotated[float, typer.Option(metavar="T", help="Seconds of a player in one hand.")] = 600.0,
-    per_hand_seconds: Annotated[
-        float, typer.Option(metavar="T", help="Seconds of a player per hand, on average over the match.")
-    ] = 7.0,
-    max_invalid: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Invalid actions a player may make; they count as calls. Left out: any number."),
-    ] = None,
+    keys: Annotated[list[str] | None, options.SET] = None,
 ) -> None:
-    """Deal a match to two players who connect. Prints the ports first, and the score at the end."""
+    """Deal a match to two players who connect. Prints the ports first, and the score at the end.
+
+    --set changes limits in seconds: start=600 (until both players must have connected), response=600 (for an action),
+    hand=600 (of a player in one hand), per_hand=7 (of a player per hand, on average over the match); and invalid=N, the
+    number of invalid actions that a player may make, which count as calls.
+    """
     from kilt.games.playable import load_holdem
     from kilt.play.logs import NewLog
     from kilt.play.net import Limits, serve
+    from kilt.records import replaced
 
     def announce(ports: tuple[int, int]) -> None:
         typer.echo(f"{ports[0]} {ports[1]}")
         say(
-            f"waiting {start_seconds:g} seconds at most for both players: "
+            f"waiting {limits.start:g} seconds at most for both players: "
             f"`kilt agent RUN {host} {ports[0]}`, and port {ports[1]}"
         )
 
     rules = load_holdem(game)
-    limits = Limits(start_seconds, response_seconds, hand_seconds, per_hand_seconds, max_invalid)
+    limits = replaced(Limits(), options.settings(keys))
     with nullcontext() if log is None else closing(NewLog(log)) as lines:
         score = serve(
             rules,
@@ -71,26 +64,12 @@ def dealer(
 
 
 def agent(
-    player: Annotated[
-        str,
-        typer.Argument(
-            metavar="PLAYER", help="The folder of a run, a baseline, FILE.py:CLASS, seats:A,B, or portfolio:A,B."
-        ),
-    ],
+    player: Annotated[str, options.WHO],
     host: Annotated[str, typer.Argument(metavar="HOST", help="Of the dealer.")],
     port: Annotated[int, typer.Argument(metavar="PORT", help="That the dealer keeps for this player.")],
-    game: Annotated[
-        str | None,
-        options.GAME,
-    ] = None,
-    seed: Annotated[
-        int | None,
-        options.SEED,
-    ] = None,
-    log: Annotated[
-        Path | None,
-        options.LOG,
-    ] = None,
+    game: Annotated[str | None, options.GAME] = None,
+    seed: Annotated[int | None, options.SEED] = None,
+    log: Annotated[Path | None, options.LOG] = None,
 ) -> None:
     """Play a match with an ACPC dealer. A start script is this command; host and port are appended to it."""
     from secrets import randbits

@@ -17,19 +17,9 @@ if TYPE_CHECKING:
 
 
 def sanity(
-    run: Annotated[
-        Path,
-        typer.Argument(
-            metavar="RUN",
-            help="A run, or what `kilt export` made. RUN@RULE checks the strategy after that rule alone, and RUN@none "
-            "the average strategy alone.",
-        ),
-    ],
-    deals: Annotated[
-        int,
-        options.DEALS,
-    ] = 20_000,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", min=0, help="What the deals are drawn from.")] = 0,
+    run: Annotated[Path, options.WHO],
+    deals: Annotated[int, options.DEALS] = 20_000,
+    seed: Annotated[int, options.SEED] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Check a strategy: aces that fold, the nuts that fold, decisions without a strategy, bets without an answer.

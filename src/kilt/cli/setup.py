@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
+from kilt.cli import options
 from kilt.cli.show import AsJson, print_json, say, ticking
 
 
 def setup(
-    workers: Annotated[
-        int | None,
-        typer.Option("--workers", "-w", metavar="N", help="Number of processes. [default: one for each core]"),
-    ] = None,
+    workers: Annotated[int | None, options.WORKERS] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compile the kernels that commands call first, in several processes.

@@ -22,59 +22,41 @@ DEFAULT = "house-200bb"
 
 
 def slumbot(
-    player: Annotated[
-        str,
-        typer.Argument(
-            metavar="PLAYER",
-            help="Who plays against Slumbot: a run or a shipped agent for 200 big blinds, a baseline, FILE.py:CLASS, "
-            "seats:A,B, or portfolio:A,B.",
-        ),
-    ] = DEFAULT,
+    player: Annotated[str, options.WHO] = DEFAULT,
     hands: Annotated[int, options.HANDS] = 1000,
-    log: Annotated[
-        Path | None,
-        typer.Option("--log", "-l", metavar="FILE", help="Keeps all hands. [default: slumbot-PLAYER.log]"),
-    ] = None,
+    log: Annotated[Path | None, options.LOG] = None,
     user: Annotated[
         str, typer.Option("--user", metavar="NAME", help=f"Log in as NAME; the password is read from {PASSWORD}.")
     ] = "",
-    url: Annotated[
-        str, typer.Option("--url", metavar="URL", help="Address of the API. [default: that of slumbot.com]")
-    ] = "",
-    timeout: Annotated[float, typer.Option("--timeout", metavar="T", help="Seconds to wait for an answer.")] = 30.0,
-    tries: Annotated[
-        int, typer.Option("--tries", metavar="N", help="Times that a request without an answer is sent.")
-    ] = 6,
-    wait: Annotated[
-        float, typer.Option("--wait", metavar="T", help="Seconds until the second try; then twice as long each time.")
-    ] = 1.0,
-    seed: Annotated[
-        int | None,
-        options.SEED,
-    ] = None,
-    aivat: Annotated[
-        bool, typer.Option("--aivat/--no-aivat", help="Reduce the variance by AIVAT, if PLAYER has a blueprint.")
-    ] = True,
+    keys: Annotated[list[str] | None, options.SET] = None,
+    seed: Annotated[int | None, options.SEED] = None,
+    way: Annotated[str, options.WAY] = "best",
     as_json: AsJson = False,
 ) -> None:
     """Play heads-up no-limit hold'em with 200 big blinds against Slumbot, over its public HTTP API.
 
-    Each hand is added to the log when it ends. The same command continues a match that was stopped.
+    Each hand is added to the log, by default slumbot-WHO.log, when it ends. The same command continues a match that was
+    stopped. --way played leaves out AIVAT. --set changes how requests are sent: url, timeout=30 (seconds), tries=6 and
+    wait=1 (seconds until the second try, then twice as long each time).
     """
     from secrets import randbits
 
     from kilt.errors import PlayError
+    from kilt.evaluate.matchup import BEST
     from kilt.evaluate.slumbot_rates import slumbot_rates
     from kilt.games.playable import load_holdem
-    from kilt.play.slumbot import GAME, URL, SlumbotClient
+    from kilt.play.match import AIVAT, PLAYED
+    from kilt.play.slumbot import GAME, ClientConfig, SlumbotClient
     from kilt.play.slumbot_match import SlumbotLog, continue_match, name_in_logs
     from kilt.players.agents import load_player, strategy_of
+    from kilt.records import replaced
 
     if hands < 1:
         raise PlayError(f"a match of {hands} hands cannot be played: ask for 1 or more")
-    client = SlumbotClient(
-        url or URL, timeout=timeout, tries=tries, wait=wait, warn=lambda text: say(f"warning: {text}")
-    )
+    if way not in (BEST, PLAYED, AIVAT):
+        raise PlayError(f"--way is {way!r}: use {BEST}, {PLAYED} or {AIVAT}")
+    settings = replaced(ClientConfig(), options.settings(keys))
+    client = SlumbotClient(settings, warn=lambda text: say(f"warning: {text}"))
     password = os.environ.get(PASSWORD, "")
     if user and not password:
         raise PlayError(f"there is no password for {user}: set the environment variable {PASSWORD}")
@@ -105,7 +87,7 @@ def slumbot(
             failure = error
     if kept.hands:
         with waiting("estimating, and for AIVAT learning or reading values of states …"):
-            rates = slumbot_rates(kept.hands, game, agent, name, aivat=aivat)
+            rates = slumbot_rates(kept.hands, game, agent, name, aivat=way != PLAYED)
         _print(rates, kept, strategy_of(agent), as_json=as_json)
     if failure:
         raise PlayError(f"{failure}; {file} has {len(kept.hands):,} of {hands:,} hands") from None

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from shlex import quote
@@ -37,82 +36,31 @@ if TYPE_CHECKING:
     from kilt.runs.run import Run
     from kilt.solve.problem import Problem
 
-GameOption = Annotated[
-    str | None,
-    options.GAME,
-]
+GameOption = Annotated[str | None, options.GAME]
+ThreadsOption = Annotated[int, options.THREADS]
+DeviceOption = Annotated[str, options.DEVICE]
+MaybeDeviceOption = Annotated[str | None, options.DEVICE]
 
-ThreadsOption = Annotated[
-    int,
-    options.THREADS,
-]
-
-DeviceOption = Annotated[
-    str,
-    options.DEVICE,
-]
-
-MaybeDeviceOption = Annotated[
-    str | None,
-    options.DEVICE,
-]
+# Keys that runs on unabstracted games have.
+WHOLE_GAME_KEYS = frozenset(
+    {"tilt", "solver.algorithm", "solver.seed", "solver.threads", "engine.name", "engine.address", "engine.blades"}
+)
 
 
 def solve(
-    what: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[WHAT]",
-            help="A game by name (`kilt game list`), an ACPC .game file, or openspiel:NAME; a configuration (.toml), "
-            "which `kilt new` makes; or the folder of a run that was stopped or killed, to resume it.",
-        ),
-    ] = None,
-    algorithm: Annotated[
-        str | None,
-        options.ALGORITHM,
-    ] = None,
+    what: Annotated[str | None, options.WHAT] = None,
+    algorithm: Annotated[str | None, options.ALGORITHM] = None,
     iterations: Annotated[int | None, options.ITERATIONS] = None,
     seconds: Annotated[float | None, options.TIME] = None,
     target: Annotated[str | None, options.TARGET] = None,
     seed: Annotated[int | None, options.SEED] = None,
-    threads: Annotated[
-        int | None,
-        options.THREADS,
-    ] = None,
+    threads: Annotated[int | None, options.THREADS] = None,
     device: MaybeDeviceOption = None,
-    tilt: Annotated[
-        str | None,
-        typer.Option(
-            "--tilt",
-            metavar="W,L,F,O",
-            help="Percent more for winning a showdown, losing one, folding, and the opponent's folding, such as "
-            "7,0,0,7, while it is solved. It is judged by the real payoffs.",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        options.OUT,
-    ] = None,
-    engine: Annotated[
-        str | None,
-        options.ENGINE,
-    ] = None,
-    blades: Annotated[
-        str | None,
-        typer.Option(
-            "--blades",
-            metavar="N",
-            help="How many blades, each with --threads; 4x3: 3 below each; 4x3x2: 2 below each of those. Left out: 2.",
-        ),
-    ] = None,
-    address: Annotated[
-        str | None,
-        options.ADDRESS,
-    ] = None,
-    batch: Annotated[
-        int | None,
-        typer.Option("--batch", metavar="D", help="Deals in a message to a blade. Left out: as latency asks for."),
-    ] = None,
+    out: Annotated[Path | None, options.OUT] = None,
+    engine: Annotated[str | None, options.ENGINE] = None,
+    blades: Annotated[str | None, options.BLADES] = None,
+    address: Annotated[str | None, options.ADDRESS] = None,
+    keys: Annotated[list[str] | None, options.SET] = None,
     as_json: AsJson = False,
     list_algorithms: Annotated[bool, typer.Option("--algorithms", help="List the algorithms, and stop.")] = False,
 ) -> None:
@@ -120,7 +68,8 @@ def solve(
 
     Exploitability is what perfect opponents would win against it, mean over both seats. Small games are written out
     as trees; large ones need an algorithm that walks over public boards with all hands at once (see --algorithms).
-    Games that are too large for that are abstracted first: a CONFIG says how, and `kilt estimate` what that takes.
+    Games that are too large for that are abstracted first: a configuration says how, and `kilt estimate` what that
+    takes. --set reaches every key of a configuration; a game without one takes --set tilt=[W,L,F,O].
 
     Stops at the first of --iterations, --time and --target, or after a minute. Ctrl-C stops a run early: `kilt solve
     RUN` resumes it, to its old limits or to new ones in total.
@@ -130,32 +79,30 @@ def solve(
     if list_algorithms:
         _print_algorithms(as_json=as_json)
         return
-    config, game, resume = _meant(what)
+    config, game, resume = meant(what)
     budget = asked_budget(iterations, seconds, target, config or resume or game)
     if resume and out:
         raise RunError(f"{resume} is a run, which is resumed in its own folder: leave out --out {out}")
     if resume and (resume / SPOT).is_file():
-        raise RunError(f"{resume} is a spot: kilt spot solve --resume {quote(str(resume))}")
-    solver = {"algorithm": algorithm, "seed": seed, "threads": threads}
-    where = {"name": engine, "address": address, "batch": batch} | _blades(blades)
-    folder = resume or out
+        raise RunError(f"{resume} is a spot: kilt spot solve {quote(str(resume))}")
+    given: dict[str, Any] = {"solver.algorithm": algorithm, "solver.seed": seed, "solver.threads": threads}
+    given |= {"engine.name": engine, "engine.address": address} | _blades(blades)
+    values = options.settings(keys) | {key: value for key, value in given.items() if value is not None}
     if config or (resume and is_configured(resume)):
-        if tilt is not None:
-            raise RunError(f"{config or resume} says the tilt: put `tilt = [{tilt}]` into the configuration")
-        run = _abstract(config, folder, budget, solver, where, device, going_on=resume is not None)
+        run = _abstract(config, resume or out, budget, values, device, resumes=resume is not None)
     else:
-        run = _whole(game, algorithm, seed, threads, device, tilt or "", resume, out, budget, where)
+        run = _whole(game, values, device, resume, out, budget)
     _solve(run, as_json=as_json)
 
 
 def _blades(asked: str | None) -> dict[str, Any]:
-    """Numbers of blades and of those below each as [engine] has them; none where nobody asks for them."""
+    """Numbers of blades and of those below each, as keys of a configuration; none if nobody asks for them."""
     from kilt.runs.cluster import blades_of
 
     if asked is None:
-        return {"blades": None}
+        return {}
     blades, *below = blades_of(asked)
-    return {"blades": blades} | ({"below": below} if below else {})
+    return {"engine.blades": blades} | ({"engine.below": below} if below else {})
 
 
 def is_configured(folder: Path) -> bool:
@@ -167,57 +114,53 @@ def is_configured(folder: Path) -> bool:
 
 def _whole(
     game: str | None,
-    algorithm: str | None,
-    seed: int | None,
-    threads: int | None,
+    values: dict[str, Any],
     device: str | None,
-    tilt: str,
     resume: Path | None,
     out: Path | None,
     budget: Budget | None,
-    where: dict[str, Any],
 ) -> Run:
-    """A run on a game as it is, new or to go on with."""
+    """A new or resumed run on an unabstracted game, with some keys as a configuration would have them."""
     from kilt.engines import engine_named
     from kilt.errors import RunError
-    from kilt.games.tilt import tilt_of
     from kilt.runs.build import new_run
     from kilt.runs.folder import RunFolder, room_for
     from kilt.solve.tables.disk_strategy import DiskProblem
 
     begun = RunFolder.open(resume) if resume else None
-    if begun:
-        game, algorithm = game or begun.identity.game, algorithm or begun.identity.algorithm
-        seed = begun.identity.seed if seed is None else seed
+    game = game or (begun.identity.game if begun else None)
     if game is None:
         raise RunError(
             "no game is given: name one (`kilt game list` has the names), a .toml file, or the folder of a run"
         )
-    threads = 1 if threads is None else threads
-    asked = {name: value for name, value in where.items() if value is not None}
-    if asked and not (algorithm or "").startswith("cfr+disk"):
+    algorithm = values.get("solver.algorithm", begun.identity.algorithm if begun else DEFAULT_ALGORITHM)
+    distributed = [key for key in values if key.startswith("engine.")]
+    if distributed and not algorithm.startswith("cfr+disk"):
         raise RunError(
-            "blades share the classes of boards of an abstract game, or subgames on disk: give a CONFIG, use "
+            "blades share the classes of boards of an abstract game, or subgames on disk: give a configuration, use "
             "-a cfr+disk, or leave out --engine"
         )
-    if asked and ("name" not in asked or "batch" in asked or "below" in asked):
-        raise RunError("workers that share subgames on disk need --engine, and have no --batch and none below them")
-    workers = asked.get("blades", 2)
+    if distributed and ("engine.name" not in values or not WHOLE_GAME_KEYS.issuperset(distributed)):
+        raise RunError("workers that share subgames on disk need --engine, and have no batch and none below them")
+    if others := sorted(set(values) - WHOLE_GAME_KEYS):
+        raise RunError(f"`{others[0]}` is a key of configurations, and {game} has none: `kilt new` makes one")
+    threads, workers = values.get("solver.threads", 1), values.get("engine.blades", 2)
     with ExitStack() as opened:
         engine = None
-        if asked:
-            with waiting(f"starting the engine {asked['name']} …"):
-                engine = engine_named(asked["name"], asked.get("address", ""), workers * threads)
+        if distributed:
+            name = values["engine.name"]
+            with waiting(f"starting the engine {name} …"):
+                engine = engine_named(name, values.get("engine.address", ""), workers * threads)
             opened.callback(engine.close)
         with waiting(f"writing out {game} …"):
             run = new_run(
                 game,
-                algorithm or DEFAULT_ALGORITHM,
+                algorithm,
                 budget=budget,
-                seed=seed or 0,
+                seed=values.get("solver.seed", begun.identity.seed if begun else 0),
                 threads=threads,
                 device=device,
-                tilt=tilt_of(tilt),
+                tilt=_tilt(values.get("tilt", ())),
                 folder=out,
                 begun=begun,
                 engine=engine,
@@ -238,36 +181,35 @@ def _whole(
     return run
 
 
+def _tilt(value: object) -> tuple[float, ...]:
+    """The percentages of a tilt, as the command line has them."""
+    from kilt.games.tilt import tilt_of
+
+    return tilt_of(
+        value if isinstance(value, str) else ",".join(map(str, value if isinstance(value, Iterable) else ()))
+    )
+
+
 def _abstract(
     config: Path | None,
     folder: Path | None,
     budget: Budget | None,
-    solver: dict[str, Any],
-    engine: dict[str, Any],
+    values: dict[str, Any],
     device: str | None,
     *,
-    going_on: bool,
+    resumes: bool,
 ) -> Run:
     """A run on the abstract game of a configuration, in a folder of its own: its cards are there too."""
     from kilt.config import read_config
+    from kilt.errors import RunError
+    from kilt.records import replaced
     from kilt.runs.folder import CONFIG
 
     folder = folder or free_folder(config.stem if config else "")
-    said = with_overrides(read_config(config or folder / CONFIG), solver=solver, engine=engine)
-    return configured(said, folder, budget, going_on=going_on, device=device)
-
-
-def with_overrides(config: Config, *, solver: dict[str, Any], engine: dict[str, Any]) -> Config:
-    """Return a configuration with some values of its solver and engine replaced; None leaves a value as it is."""
-    from kilt.errors import RunError
-
-    solver, engine = (
-        {name: value for name, value in section.items() if value is not None} for section in (solver, engine)
-    )
-    config = replace(config, solver=replace(config.solver, **solver), engine=replace(config.engine, **engine))
-    if engine and not config.engine.name:
-        raise RunError(f"--{next(iter(engine))} is about blades, and there is no engine: add --engine ray, or local")
-    return config
+    said = replaced(read_config(config or folder / CONFIG), values)
+    if not said.engine.name and any(key.startswith("engine.") for key in values):
+        raise RunError("workers are asked for, and there is no engine: add --engine ray, or local")
+    return configured(said, folder, budget, going_on=resumes, device=device)
 
 
 def configured(said: Config, folder: Path, budget: Budget | None, *, going_on: bool, device: str | None = None) -> Run:
@@ -379,7 +321,7 @@ def _config_of(what: Path) -> Config:
     return read_config(what if what.suffix == ".toml" else what / CONFIG)
 
 
-def _meant(what: str | None) -> tuple[Path | None, str | None, Path | None]:
+def meant(what: str | None) -> tuple[Path | None, str | None, Path | None]:
     """A configuration, a game, or a run to resume: names of ready-made games come before folders."""
     from kilt.games import ready_made_games
 

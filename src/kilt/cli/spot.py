@@ -37,8 +37,13 @@ app = typer.Typer(help="Spots: solve a subgame of hold'em with all hands, and lo
 
 @app.command()
 def solve(
-    file: Annotated[
-        Path | None, typer.Argument(metavar="[SPOT]", help="A .toml file with the spot; options override what it says.")
+    what: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="SPOT",
+            help="A .toml file with the spot, whose keys options override; or the folder of a spot that was stopped, "
+            "to resume it.",
+        ),
     ] = None,
     board: Annotated[str | None, options.BOARD] = None,
     pot: Annotated[float | None, typer.Option("--pot", metavar="P", help="Chips in the pot.")] = None,
@@ -54,93 +59,53 @@ def solve(
             help="Hands of the player out of position, then in position: 'QQ+,AKs,A5s-A2s:0.5'.",
         ),
     ] = None,
-    bets: Annotated[
-        list[str] | None,
-        options.BETS,
-    ] = None,
-    all_in_threshold: Annotated[
-        float | None,
-        typer.Option(
-            "--all-in-threshold",
-            metavar="SHARE",
-            help="A bet of at least this share of the chips a player has left becomes all-in. [default: 0.8]",
-        ),
-    ] = None,
-    after: Annotated[
-        str | None,
-        typer.Option("--after", metavar="LINE", help="What was done in this round already, like 'b3' or 'x'."),
-    ] = None,
-    big_blind: Annotated[
-        float | None,
-        typer.Option("--big-blind", metavar="C", help="Chips of the big blind: the least bet. Left out: 1."),
-    ] = None,
-    game: Annotated[
-        str | None,
-        options.GAME,
-    ] = None,
-    rake: Annotated[
-        float | None, typer.Option("--rake", metavar="E", help="The house takes E% of the pot from whoever wins it,")
-    ] = None,
-    rake_cap: Annotated[float | None, typer.Option("--rake-cap", metavar="C", help="but C chips at most.")] = None,
+    bets: Annotated[list[str] | None, options.BETS] = None,
+    game: Annotated[str | None, options.GAME] = None,
     locks: Annotated[
         list[str] | None,
         typer.Option(
             "--lock", metavar="LOCK", help="A strategy that is given: 'b50% = f: 22-66; c: rest'. May be repeated."
         ),
     ] = None,
-    compact: Annotated[
-        bool | None,
-        typer.Option("--compact/--no-compact", help="Tables of two bytes an entry: some 40% less memory, more time."),
-    ] = None,
+    keys: Annotated[list[str] | None, options.SET] = None,
     target: Annotated[str | None, options.TARGET] = None,
     iterations: Annotated[int | None, options.ITERATIONS] = None,
     seconds: Annotated[float | None, options.TIME] = None,
     threads: Annotated[int, options.THREADS] = 1,
     device: Annotated[str | None, options.DEVICE] = None,
-    save: Annotated[
-        Path | None,
-        options.OUT,
-    ] = None,
-    resume: Annotated[
-        Path | None,
-        typer.Option(
-            "--resume", metavar="FOLDER", help="Go on with a spot that was stopped, to its old budget or to a new one."
-        ),
-    ] = None,
+    save: Annotated[Path | None, options.OUT] = None,
     as_json: AsJson = False,
 ) -> None:
     """Solve a spot: from a board, a pot, stacks, two ranges and bet sizes to strategies that neither can improve on.
 
+    --set reaches every key of a spot: after=x (what was done in this round already), rake=5 and rake_cap=3 (per cent
+    of the pot, and chips at most), big_blind=2, all_in_threshold=0.7, compact=true (tables of two bytes).
+
     Exploitability is what perfect opponents would win more, mean over both players, in per cent of the pot.
-    Ctrl-C keeps what is there; --resume goes on with it.
+    After Ctrl-C, `kilt spot solve FOLDER` resumes.
     """
     from kilt.errors import RunError
     from kilt.records import record_of
     from kilt.runs.folder import RunFolder
     from kilt.spots.spot import Spot, SpotBudget, cost_of_run, per_cent, read_spot, require_kept, solution_of
 
-    said = {
+    said: dict[str, Any] = {
         "board": board,
         "pot": pot,
         "stacks": stacks,
         "ranges": ranges,
         "bets": bets or None,
-        "all_in_threshold": all_in_threshold,
-        "after": after,
-        "big_blind": big_blind,
         "game": game,
-        "rake": rake,
-        "rake_cap": rake_cap,
         "locks": locks or None,
-        "compact": compact,
     }
-    said = {name: value for name, value in said.items() if value is not None}
-    if resume and (file or said or save):
+    said = options.settings(keys) | {name: value for name, value in said.items() if value is not None}
+    resume, file = (what, None) if what and what.is_dir() else (None, what)
+    if resume and (said or save):
         raise RunError(f"{resume} says which spot it is: leave out everything but --target, --iterations and --time")
     if resume:
         require_kept(resume)
     whole = asdict(read_spot(file)) if file else {}
-    if all_in_threshold is not None:
+    if "all_in_threshold" in said:
         whole.pop("near", None)
     spot = read_spot(resume / SPOT, kept=True) if resume else record_of(Spot, whole | said)
     begun = RunFolder.open(resume) if resume else None
@@ -153,7 +118,7 @@ def solve(
     folder = _keep(spot, run, steps) if stopped and not run.folder else run.folder and run.folder.path
     solution = solution_of(run, steps)
     if stopped:
-        say(f"stopped; to go on: kilt spot solve --resume {quote(str(folder))}")
+        say(f"stopped; to go on: kilt spot solve {quote(str(folder))}")
     _print_solution(spot, solution, run, cost, as_json=as_json)
     if stopped:
         raise typer.Exit(128 + stopped)
@@ -247,24 +212,21 @@ def _print_solution(spot: Spot, solution: SpotSolution, run: Run, cost: Cost, *,
 
 @app.command()
 def show(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="As `kilt spot solve --out FOLDER` made it.")],
+    folder: Annotated[Path, options.FOLDER],
     line: Annotated[
         str,
         typer.Option(
             "--line",
-            "-l",
             metavar="LINE",
             help="Which decision: 'b50% c / 7d x'. One that ends with / reports on all cards that may come.",
         ),
     ] = "",
     hands: Annotated[
         str,
-        typer.Option("--hands", metavar="RANGE", help="Show these hands one by one. Left out: all, by their ranks."),
+        typer.Option("--range", metavar="RANGE", help="Show these hands one by one. Left out: all, by their ranks."),
     ] = "",
     to_csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write all hands to a file.")] = None,
-    grid: Annotated[
-        Path | None, typer.Option("--grid", metavar="FILE", help="Draw the 13×13 grid: .png, .svg or .pdf.")
-    ] = None,
+    grid: Annotated[Path | None, options.PICTURE] = None,
     threads: Annotated[int, options.THREADS] = 1,
     as_json: AsJson = False,
 ) -> None:
@@ -283,7 +245,7 @@ def show(
         spot, solution = open_spot(folder, threads)
     if line.strip().endswith("/"):
         if hands or grid:
-            raise RunError("--hands and --grid are about one decision: name the cards after the / in --line")
+            raise RunError("--range and --picture are about one decision: name the cards after the / in --line")
         _report(solution, line, to_csv, as_json=as_json)
         return
     with waiting("looking …"):

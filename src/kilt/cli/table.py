@@ -43,18 +43,8 @@ HELP_LIMIT = (*HELP[:2], ("r, bet, raise", "bets and raises have one size in thi
 
 
 def play(
-    agent: Annotated[
-        str,
-        typer.Argument(
-            metavar="PLAYER",
-            help="Who you play: a run that holds a strategy, a baseline, FILE.py:CLASS, seats:A,B, or portfolio:A,B. "
-            "Left out: `house`, which comes with kilt and plays no-limit hold'em.",
-        ),
-    ] = "house",
-    game: Annotated[
-        str | None,
-        options.GAME,
-    ] = None,
+    agent: Annotated[str, options.WHO] = "house",
+    game: Annotated[str | None, options.GAME] = None,
     hands: Annotated[int | None, options.HANDS] = None,
     match: Annotated[
         int | None,
@@ -62,12 +52,7 @@ def play(
             "--match", metavar="N", help="A match of N hands: at its end, what you won and what you deserved."
         ),
     ] = None,
-    duplicate: Annotated[
-        bool,
-        typer.Option(
-            "--duplicate", help="With --match: the second half has the deals of the first, with your seats swapped."
-        ),
-    ] = False,
+    duplicate: Annotated[bool, options.DUPLICATE] = False,
     seed: Annotated[int | None, options.SEED] = None,
     log: Annotated[Path | None, options.LOG] = None,
     name: Annotated[str, options.NAME] = "You",

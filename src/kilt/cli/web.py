@@ -16,12 +16,7 @@ EXTRA = "the page needs FastAPI and uvicorn: pip install 'kilt[web]'"
 
 
 def web(
-    runs: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="[RUN...]", help="Runs, exported agents, or folders that hold some. Left out: runs, if it is there."
-        ),
-    ] = None,
+    runs: Annotated[list[Path] | None, options.FOLDER] = None,
     host: Annotated[str, options.HOST] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", "-p", metavar="P", min=0, max=65535, help="0 is any free one.")] = 8765,
     control: Annotated[bool, typer.Option("--control", help="Let the page start, stop and resume runs.")] = False,
@@ -40,7 +35,10 @@ def web(
     ] = PER_ADDRESS,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
 ) -> None:
-    """Play agents, look at strategies and buckets, and watch runs, in the browser."""
+    """Play agents, look at strategies and buckets, and watch runs, in the browser.
+
+    Each FOLDER may hold several runs and exported agents. Left out: the folder `runs`, if it is there.
+    """
     try:
         from kilt.web.serve import serve
     except ModuleNotFoundError as error:

@@ -332,7 +332,9 @@ class LogCase:
             if isinstance(component, BlueprintAgent):
                 return BlueprintValues(component.blueprint)
         if asked:
-            raise PlayError(f"AIVAT learns its values from a blueprint, but {agent.name} is not one: give --values RUN")
+            raise PlayError(
+                f"AIVAT learns its values from a blueprint, but {agent.name} is not one: give a run as `values`"
+            )
         return None
 
 
@@ -377,8 +379,8 @@ def _with_notes(case: LogCase, text: str) -> LogCase:
         return case
     if not (notes := read_notes(text)):
         raise PlayError(
-            f"the log does not say which component of {portfolios[0].name} played each hand: use a log of kilt match, "
-            "or add the lines to it that kilt agent --log wrote"
+            f"the log does not say which component of {portfolios[0].name} played each hand: use a log that a match of "
+            "kilt wrote, or add the lines to it that the player wrote into its own log"
         )
     found = replace(case, notes=notes)
     vars(found)["judge"] = case.judge  # already loaded

@@ -114,14 +114,14 @@ def meet(
     if way == EXPECTED and strategies is None:
         raise PlayError(
             f"{agents[0].name} and {agents[1].name} do not use one betting tree, so that bets are translated, or "
-            f"have more than {MOST_SLOTS:,} infoset-actions: use --way {AIVAT} or --way {PLAYED}"
+            f"have more than {MOST_SLOTS:,} infoset-actions: give `way` {AIVAT} or {PLAYED}"
         )
     if way == AIVAT:
         judged = _blueprint_of(agents)
         if judged is None:
             raise PlayError(
                 f"neither {agents[0].name} nor {agents[1].name} is a run, from which AIVAT could learn values: "
-                f"use --way {PLAYED}"
+                f"give `way` {PLAYED}"
             )
         judge = AivatJudge(game, judged)
         judge.values(agents)  # learnt here, and read by other processes

@@ -129,7 +129,7 @@ class Observer(ABC):
         wrong: list[str] = []
         for columns, faults in parts:
             if faults and not skip:
-                raise PlayError(f"{source}, {faults[0]}; correct the log, or skip unreadable lines with --skip")
+                raise PlayError(f"{source}, {faults[0]}; correct the log, or `skip` lines that cannot be read")
             wrong += faults
             self.add(columns)
         return wrong
@@ -145,9 +145,10 @@ class Observer(ABC):
         names = sorted({name for pair in self.reader.players for name in pair})
         if self.player in names:
             raise PlayError(
-                f"no hand of {self.player} in {logs} could be counted (--mucked {self.mucked}): give more hands{first}"
+                f"no hand of {self.player} in {logs} could be counted (`mucked` is {self.mucked}): give more "
+                f"hands{first}"
             )
-        said = f"its players are {', '.join(names)}: say with --player who it is" if names else "it has no hands"
+        said = f"its players are {', '.join(names)}: say as `player` who it is" if names else "it has no hands"
         raise PlayError(f"{self.player} does not play in {logs}; {said}{first}")
 
     def add(self, hands: HandColumns) -> None:

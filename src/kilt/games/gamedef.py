@@ -199,9 +199,7 @@ class GameDef:
         >>> ready_made("holdem.limit.2p").round_names, ready_made("leduc").round_names
         (('preflop', 'flop', 'turn', 'river'), ('round 1', 'round 2'))
         """
-        if self.board_cards == TEXAS_BOARD[: self.rounds]:
-            return ("preflop", "flop", "turn", "river")[: self.rounds]
-        return tuple(f"round {number + 1}" for number in range(self.rounds))
+        return names_of_rounds(self.board_cards)
 
     @cached_property
     def seat_names(self) -> tuple[str, ...]:
@@ -367,3 +365,22 @@ def _ready_made_text(name: str) -> str:
     if name not in shelf:
         raise GameError(f"there is no ready-made game {name!r}: choose from {', '.join(shelf)}")
     return shelf[name]
+
+
+def names_of_rounds(board_cards: tuple[int, ...]) -> tuple[str, ...]:
+    """Names of betting rounds by the numbers of public cards that they add."""
+    if board_cards == TEXAS_BOARD[: len(board_cards)]:
+        return ("preflop", "flop", "turn", "river")[: len(board_cards)]
+    return tuple(f"round {number + 1}" for number in range(len(board_cards)))
+
+
+def round_named(name: str, names: tuple[str, ...]) -> int:
+    """Index of a round, by its name or by its number from 1.
+
+    >>> round_named("turn", ("preflop", "flop", "turn", "river")), round_named("2", ("round 1", "round 2"))
+    (2, 1)
+    """
+    known = {each: number for number, each in enumerate(names)} | {str(n + 1): n for n in range(len(names))}
+    if name not in known:
+        raise GameError(f"there is no round {name!r}: use one of {', '.join(known)}")
+    return known[name]

@@ -15,9 +15,8 @@ def load_holdem(name: str | Path) -> Holdem:
     game = load_game(name)
     if isinstance(game, Stud):
         raise PlayError(
-            f"{name} is stud: agents play games whose later cards are all public; solve it and evaluate the strategy "
-            f"with `kilt solve {name}`"
+            f"{name} is stud: agents play games whose later cards are all public; solve it and evaluate the strategy"
         )
     if not isinstance(game, Holdem):
-        raise PlayError(f"{name} is not poker: agents play games with cards and bets, see `kilt game list`")
+        raise PlayError(f"{name} is not poker: agents play games with cards and bets, such as leduc")
     return game

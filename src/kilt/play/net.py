@@ -30,9 +30,9 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
-from kilt.errors import GameError, PlayError
+from kilt.errors import GameError, KiltError, PlayError
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.holdem import CALL, Betting, Holdem
 from kilt.play.acpc import (
@@ -49,6 +49,7 @@ from kilt.play.acpc import (
 )
 from kilt.play.agent import Agent, RememberingAgent, begun
 from kilt.play.dealer import Cards, Dealer, Hand
+from kilt.records import MOST, Record
 
 LOOPBACK = "127.0.0.1"
 VERSION = "VERSION:2.0.0"
@@ -62,24 +63,26 @@ _VERSIONS = re.compile(r"VERSION:2\.0\.[0-9]+")
 
 
 @dataclass(frozen=True)
-class Limits:
+class Limits(Record):
     """Time limits in seconds, and error limits, of a dealer for each player. Default: those of the competition."""
+
+    COMPLAINT: ClassVar[type[KiltError]] = PlayError
+    PLACE: ClassVar[str] = "the limits of the dealer"
 
     start: float = 600.0  # until both players have connected
     response: float = 600.0  # for an action
     hand: float = 600.0  # for a player in one hand
     per_hand: float = 7.0  # for a player, on average over the hands of the match
-    invalid: int | None = None  # illegal actions of a player in the match; None: no limit
+    invalid: int = MOST  # illegal actions of a player in the match; by default, no limit
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for what in ("start", "response", "hand", "per_hand"):
             seconds: float = getattr(self, what)
             if not 0 < seconds <= MOST_SECONDS:
                 raise PlayError(
                     f"the limit for {what} is {seconds:g} seconds; it must be above 0, and at most {MOST_SECONDS:g}"
                 )
-        if self.invalid is not None and self.invalid < 0:
-            raise PlayError(f"the limit for invalid actions is {self.invalid}; it must be at least 0")
 
 
 class LogWriter(Protocol):
@@ -417,7 +420,7 @@ class NetworkMatch:
             reason = f"{meant!r} is not legal after {asked.position.history!r}"
             invalid = action[0] != meant[0]  # a raise to an illegal size does not count as invalid
         account.invalid += invalid
-        if invalid and self.limits.invalid is not None and account.invalid > self.limits.invalid:
+        if invalid and account.invalid > self.limits.invalid:
             raise PlayError(
                 f"{who} made {account.invalid} invalid actions, {self.limits.invalid} are allowed: {reason}"
             )

@@ -21,7 +21,8 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, NamedTuple
 from urllib.parse import urlsplit
 
 from kilt.errors import GameError, KiltError, PlayError, quoted
@@ -30,6 +31,7 @@ from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem
 from kilt.play.acpc import MatchState
 from kilt.play.agent import Agent
 from kilt.play.dealer import Cards, Dealer, Hand
+from kilt.records import Record, bounded
 
 URL = "https://slumbot.com/slumbot/api"
 GAME = "holdem.nolimit.2p"  # the only game that Slumbot plays
@@ -219,8 +221,9 @@ class AgentError(PlayError):
 # Requests ------------------------------------------------------------------------------------------------------------
 
 
-class SlumbotClient:
-    """Sends requests to Slumbot, repeats them if there is no answer, and holds the token of the session.
+@dataclass(frozen=True)
+class ClientConfig(Record):
+    """Where `SlumbotClient` sends requests, and how often.
 
     Parameters
     ----------
@@ -232,28 +235,43 @@ class SlumbotClient:
         Largest number of attempts for a request.
     wait : float
         Seconds before the second attempt; each further pause is twice as long, up to `LONGEST_WAIT`.
+    """
+
+    COMPLAINT: ClassVar[type[KiltError]] = PlayError
+    PLACE: ClassVar[str] = "the client"
+
+    url: str = URL
+    timeout: float = 30.0
+    tries: int = bounded(6, 1)
+    wait: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise PlayError(f"{quoted(self.url)} is no address of an API: use https:// and a host, such as {URL}")
+        if not self.timeout > 0:
+            raise PlayError(f"`timeout` of the client is {self.timeout:g}: use more than 0 seconds")
+
+
+class SlumbotClient:
+    """Sends requests to Slumbot, repeats them if there is no answer, and holds the token of the session.
+
+    Parameters
+    ----------
+    config : ClientConfig
+        Where requests are sent, and how often.
     warn : callable
         Called with the reason each time a request is repeated.
     """
 
     def __init__(
-        self,
-        url: str = URL,
-        *,
-        timeout: float = 30.0,
-        tries: int = 6,
-        wait: float = 1.0,
-        warn: Callable[[str], object] = lambda text: None,
+        self, config: ClientConfig | None = None, *, warn: Callable[[str], object] = lambda text: None
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise PlayError(f"{quoted(url)} is no address of an API: use https:// and a host, such as {URL}")
-        if not (timeout > 0 and tries >= 1 and wait >= 0):
-            raise PlayError(
-                f"timeout {timeout:g}, tries {tries} and wait {wait:g} are invalid: use a timeout above 0 seconds, at "
-                "least 1 try, and a wait of at least 0 seconds"
-            )
-        self.url, self.timeout, self.tries, self.wait, self.warn = url.rstrip("/"), timeout, tries, wait, warn
+        config = config or ClientConfig()
+        parts = urlsplit(config.url)
+        self.url, self.timeout, self.tries, self.wait = asdict(config).values()
+        self.url, self.warn = self.url.rstrip("/"), warn
         self.host, self.token = parts.netloc, ""
         self._login: tuple[str, str] | None = None
         # Proxy settings of the environment do not apply to this machine itself.

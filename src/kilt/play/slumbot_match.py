@@ -84,13 +84,13 @@ class SlumbotLog:
 
     def __enter__(self) -> SlumbotLog:
         if not self.file.absolute().parent.is_dir():
-            raise PlayError(f"the folder of the log {self.file} does not exist: choose another --log")
+            raise PlayError(f"the folder of the log {self.file} does not exist: choose another `log`")
         with os_errors(f"the log {self.file} cannot be written"), ExitStack() as stack:
             lock = self.file.with_name(f".{self.file.name}.lock")
             try:
                 stack.enter_context(locked(lock, wait=False))
             except BlockingIOError:
-                raise PlayError(f"another process writes to {self.file}: wait for it, or use another --log") from None
+                raise PlayError(f"another process writes to {self.file}: wait for it, or use another `log`") from None
             text = self.file.read_bytes() if self.file.exists() else b""
             whole = text[: text.rfind(b"\n") + 1]
             lacking = self._read(whole.decode(errors="replace"))
@@ -134,7 +134,7 @@ class SlumbotLog:
         """Read all hands; returns the last one if its lines for other readers are missing."""
         lines = text.splitlines()
         if lines and not lines[0].startswith(_MATCH):
-            raise PlayError(f"{self.file} is no log of a match with Slumbot: choose another --log")
+            raise PlayError(f"{self.file} is no log of a match with Slumbot: choose another `log`")
         for number, line in enumerate(lines, start=1):
             try:
                 if line.startswith(_MATCH):
@@ -142,7 +142,7 @@ class SlumbotLog:
                     if (said["player"], said["game"]) != (self.player, self.game.name):
                         raise _OtherMatchError(
                             f"{self.file} has hands of {said['player']} in {said['game']}, but {self.player} is to "
-                            f"play {self.game.name}: choose another --log"
+                            f"play {self.game.name}: choose another `log`"
                         )
                 elif line.startswith(_HAND):
                     reply = json.loads(line.removeprefix(_HAND))

@@ -150,7 +150,7 @@ def game_for(agent: Agent, game: Holdem | None = None) -> Holdem:
     """The game that an agent was made for, or `game` where it plays any; PlayError where it cannot play `game`."""
     own = own_game(agent) or game
     if own is None:
-        raise PlayError(f"{agent.name} plays any poker game: say which one with --game")
+        raise PlayError(f"{agent.name} plays any poker game: give the `game`")
     if game is not None and game.rules != own.rules:
         raise PlayError(
             f"{agent.name} plays {own.name} with {own.rules.stacks[0]:,} chips, and this is {game.name}: "
@@ -263,7 +263,7 @@ def blueprint_agent(spec: str) -> BlueprintAgent:
     if any(part.partition(":")[0] == RESOLVE for part in rest):
         raise PlayError(
             f"{spec} solves subgames while it plays, so there is no table of its strategy: judge its blueprint, "
-            f"{place}, or find a lower bound with kilt evaluate lbr"
+            f"{place}, or find a lower bound with a local best response"
         )
     rest = rest[:-1] if rest[-1:] == [BLUEPRINT] else rest
     if not place.exists() or len(rest) > 2:

@@ -168,7 +168,7 @@ class StrategyRef:
         walks = flop_walks(problem, strategy, device)
         every = len(flop_weights(walks.game))
         if flops is not None and not 1 <= flops <= every:
-            raise RunError(f"{flops} flops are asked for: use 1 to {every:,}, or leave out --flops to walk all")
+            raise RunError(f"{flops} flops are asked for: use 1 to {every:,}, or leave out `flops` to walk all")
         name, sample = artifact.fingerprint(strategy), "" if flops is None else f"-{flops}-flops-{seed}"
         draws = None if flops is None else draw_flops(walks.game, flops, seed)
         path = blueprint_folder(str(self.run))[0] / KEPT / f"{name}{sample}"
@@ -197,7 +197,7 @@ def _lacks_memory(agent: BlueprintAgent) -> str:
     """What is wrong if memory does not hold the table of an agent's strategy after its rule; empty if it does."""
     table = Cost(len(agent.blueprint.shares) * np.dtype(np.float32).itemsize)
     lack = None if agent.rule.idle else table.lack("a table")
-    remedy = "use a machine with more memory, or find a lower bound with kilt evaluate lbr"
+    remedy = "use a machine with more memory, or find a lower bound with a local best response"
     return f"post-processing takes {lack}: {remedy}" if lack else ""
 
 

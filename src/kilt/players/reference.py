@@ -244,7 +244,7 @@ def _named(spec: str, shown: str, game: str | Game | None) -> Player:
     if is_run_name(spec):
         return Player(shown, game, spec)
     if blueprint_folder(spec)[0].is_dir():
-        raise PlayError(f"{spec} is no run of `kilt solve`, nor an exported agent: there is no strategy in it")
+        raise PlayError(f"{spec} is neither a run nor an exported agent: there is no strategy in it")
     agent = loaded(spec)
     return Player(agent.name if shown == spec else shown, own_game(agent) or game, spec)
 

@@ -122,7 +122,7 @@ class DiskPlan:
         """
         mbb = self.problem.mbb(target)
         if mbb is None:
-            raise RunError(f"{self.problem.name} has no big blind, by which games are compared: give --iterations")
+            raise RunError(f"{self.problem.name} has no big blind, by which games are compared: give `iterations`")
         known = iterations_to(mbb)
         less, more = (iterations / iterations_to(seen) for iterations, seen in (SMALLER, LARGER))
         return round(known), ceil(known * less), ceil(known * more)

@@ -115,5 +115,5 @@ def example_named(name: str) -> str:
     """A configuration of the menu, as TOML; the empty name is one to begin with."""
     if name not in EXAMPLES:
         known = ", ".join(filter(None, EXAMPLES))
-        raise RunError(f"there is no example {name!r}: use --example alone, or with one of {known}")
+        raise RunError(f"there is no example {name!r}: use {known}, or leave the name out")
     return EXAMPLES[name]

@@ -16,7 +16,6 @@ from dataclasses import asdict, dataclass, field
 from math import inf, nan
 from pathlib import Path
 from secrets import token_hex
-from shlex import quote
 from time import perf_counter
 from typing import Any, BinaryIO, NamedTuple
 
@@ -66,8 +65,8 @@ class RunIdentity(NamedTuple):
         """Raise RunError where what was found is not what is wanted; the names of the games may differ."""
         remedies = {
             "version": f"resume it with kilt {self.version}",
-            "algorithm": f"resume it with --algorithm {self.algorithm}",
-            "seed": f"resume it with --seed {self.seed}",
+            "algorithm": f"give {self.algorithm} as `algorithm`",
+            "seed": f"give {self.seed} as `seed`",
             "form": f"resume it with the game in {self.form} form",
             "fingerprint": "resume it with the game it was made for",
         }
@@ -116,11 +115,10 @@ class RunFolder:
         """Raise RunError where a folder has a run, or something else that is not ours."""
         if cls.begun(path):
             raise RunError(
-                f"{path} holds a run already, {cls.open(path).identity}: go on with --resume {quote(str(path))}, "
-                "or choose another folder"
+                f"{path} holds a run already, {cls.open(path).identity}: resume it, or choose another folder"
             )
         if path.exists() and not (path.is_dir() and all(map(_expected, path.iterdir()))):
-            raise RunError(f"{path} is there and is no run of `kilt solve`: choose another folder")
+            raise RunError(f"{path} is there and is no run: choose another folder")
 
     @property
     def device(self) -> str:
@@ -155,7 +153,7 @@ class RunFolder:
                 raise ValueError("device")
             return cls(path, identity, Budget(**said["budget"]), known["id"])
         except OSError:
-            raise RunError(f"{path} is no run of `kilt solve`: it has no run.json that can be read") from None
+            raise RunError(f"{path} is no run: it has no run.json that can be read") from None
         except (ValueError, TypeError, KeyError, RecursionError):
             raise RunError(f"{path / 'run.json'} is damaged: start a new run in another folder") from None
 

@@ -110,8 +110,8 @@ def game_at(depth: int) -> str:
     if (name := depths().get(depth)) is None:
         *most, last = map(str, depths())
         raise RunError(
-            f"there is no ready-made game with stacks of {depth} big blinds: use --bb {', '.join(most)} or {last}, or "
-            "--game FILE with rules of your own"
+            f"there is no ready-made game with stacks of {depth} big blinds: use {', '.join(most)} or {last}, or give "
+            "a `game` with rules of your own"
         )
     return name
 

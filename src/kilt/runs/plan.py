@@ -15,7 +15,6 @@ import warnings
 from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from pathlib import Path
-from shlex import quote
 from types import SimpleNamespace
 
 from kilt import artifact
@@ -128,8 +127,7 @@ class RunPlan(AbstractSpec, Spec):
     def require_new(self, folder: Path) -> None:
         """Raise RunError unless the run can begin in a folder, which may hold what a killed one left as it began."""
         if (folder / CONFIG).is_file():
-            again = quote(str(folder))
-            raise RunError(f"{folder} is there already: go on with --resume {again}, or choose another folder")
+            raise RunError(f"{folder} is there already: resume the run, or choose another folder")
         game = Path(self.config.game)
         for file in folder.iterdir() if folder.is_dir() else ():
             kept = file.name == game.name and game.is_file() and game.read_bytes() == file.read_bytes()
@@ -264,12 +262,12 @@ def resolve(config: Config, folder: Path | None = None) -> RunPlan:
         Where something that is named does not exist, or does not fit the rest; the message has a remedy.
     """
     if not config.cards:
-        raise RunError(f"cards must be given for an abstract game of {config.game}: `kilt new` has an example")
+        raise RunError(f"cards must be given for an abstract game of {config.game}, such as cards = \"lossless\"")
     game = load_game(config.game)
     if isinstance(game, Holdem):
         game = tilted(game, config.tilt)
     if not isinstance(game, Holdem):
-        raise RunError(f"{config.game} has no cards to abstract: use `kilt solve {quote(config.game)}`")
+        raise RunError(f"{config.game} has no cards to abstract: solve it without a configuration")
     rule_named(config.agent.post)
     mapping_named(config.agent.translation)
     if config.resolve.rounds:

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 from kilt import artifact
@@ -307,5 +306,5 @@ def open_run(path: str | Path) -> StoredRun:
     path = Path(path)
     folder = RunFolder.open(path)
     if not artifact.exists(path / STRATEGY):
-        raise RunError(f"{path} has not come to its end and has no strategy yet: kilt solve {quote(str(path))}")
+        raise RunError(f"{path} has not come to its end and has no strategy yet: resume it")
     return StoredRun(path, folder.identity.game, folder.identity.algorithm)

@@ -55,7 +55,7 @@ class AbstractMethod(Method, ABC):
             return spec
         asked = spec.config.counter
         if not asked.model:
-            raise RunError(f"{spec.config.solver.algorithm} answers a model of an opponent: use `kilt counter`")
+            raise RunError(f"{spec.config.solver.algorithm} answers a model of an opponent: give `model` in [counter]")
         against = Against(OpponentModel.load(asked.model, check=True), asked.p, asked.confidence)
         seen = [one.fingerprint for one in spec.specs]
         cards = seen[0] if len(seen) == 1 else artifact.fingerprint(*seen)
@@ -93,7 +93,7 @@ class AbstractMethod(Method, ABC):
             return
         raise RunError(
             f"{spec.config.solver.algorithm} on an abstract game runs on the CPU alone: leave out "
-            f"`--device {spec.device}`, or use external, joint, or cfr-br:2"
+            "`device`, or use external, joint, or cfr-br:2"
         )
 
     def require_cards(self, spec: AbstractSpec) -> None:
@@ -193,7 +193,7 @@ class JointMethod(AbstractMethod):
         elif not all(later.recall for one in spec.specs for later in one.plan.rounds[1:]):
             raise RunError(
                 f"{spec.config.solver.algorithm} on a GPU is for cards with perfect recall: use cards such as "
-                "PR-KE-KO, or leave out `--device gpu`"
+                "PR-KE-KO, or solve on the CPU"
             )
 
     def require_cards(self, spec: AbstractSpec) -> None:
@@ -247,7 +247,7 @@ class SamplingMethod(AbstractMethod):
             super().require_device(spec)
             return
         if spec.config.engine.name:
-            raise RunError("blades share deals on CPUs: leave out the engine, or `--device gpu`")
+            raise RunError("blades share deals on CPUs: leave out the engine, or solve on the CPU")
         require_sampled_there(spec.game, spec.menu, spec.options)
 
     def require_workers(self, spec: AbstractSpec, engine: Engine) -> None:

@@ -98,7 +98,7 @@ class WalkSize(NamedTuple):
         flops = self.boards[1] if len(self.boards) > 1 else 1
         maps = min(self.maps, 2 * self.maps // flops * (2 * self.threads + 2))
         what = f"looking for best responses in {self.name}"
-        remedy = "find a lower bound of exploitability with `kilt evaluate lbr`"
+        remedy = "find a lower bound of exploitability with a local best response"
         return Cost(maps + self.scratch + self.table, iteration=self.seconds, what=what, remedy=remedy)
 
     @property

@@ -97,7 +97,7 @@ def require_options(options: SamplingOptions, game: Holdem) -> None:
 def require_wide(options: SamplingOptions) -> None:
     """Raise RunError if the options require tables of a GPU."""
     if options.compact:
-        raise RunError("`compact` tables need a GPU: omit `compact`, or use `--device gpu`")
+        raise RunError("`compact` tables need a GPU: omit `compact`, or solve on a GPU")
 
 
 def require_sampled_there(game: Holdem, menu: ActionAbstraction | None, options: SamplingOptions) -> None:
@@ -107,7 +107,7 @@ def require_sampled_there(game: Holdem, menu: ActionAbstraction | None, options:
     if most > MOST_ACTIONS:
         raise RunError(
             f"{game.name} has a decision of {most} actions, but a GPU supports at most {MOST_ACTIONS}: use fewer "
-            "`actions`, or omit `--device gpu`"
+            "`actions`, or solve on the CPU"
         )
 
 

@@ -110,7 +110,7 @@ class FittedGame(NamedTuple):
     @property
     def cost(self) -> Cost:
         """What solving takes."""
-        remedy = "use a smaller game, or abstract it: `kilt new`"
+        remedy = "use a smaller game, or abstract it in a configuration"
         return replace(self.method.cost(self.source), what=f"{self.called} on {self.source.name}", remedy=remedy)
 
 
@@ -128,7 +128,7 @@ def fitted(
     entry = None if algorithm is None else algorithm_named(algorithm)
     called = algorithm if isinstance(algorithm, str) else entry and entry.what
     if entry and not entry.whole:
-        raise RunError(f"{called} solves abstract games alone: give a CONFIG with `cards` (`kilt new` makes one)")
+        raise RunError(f"{called} solves abstract games alone: give a configuration with `cards`")
     if entry and threads > 1 and not entry.shares(threads):
         able = [name for name, other in ALGORITHMS.items() if other.shares(threads)]
         raise RunError(f"{called} runs in 1 thread, not in {threads}: use 1, or one of {', '.join(able)}")
@@ -136,9 +136,7 @@ def fitted(
         form = VECTOR
     if entry and not entry.shares(device=device):
         able = [name for name, other in ALGORITHMS.items() if other.shares(device=device)]
-        raise RunError(
-            f"{called} runs on the CPU alone: use one of {', '.join(able)}, or leave out `--device {device}`"
-        )
+        raise RunError(f"{called} runs on the CPU alone: use one of {', '.join(able)}, or leave out `device`")
     given = None if isinstance(game, str) else game
     source = _Source(game if isinstance(game, str) else game.name, threads, given, device, tuple(tilt))
     on_disk: dict[str, WholeMethod] = {DISK: DiskMethod(judged_only)}
@@ -188,7 +186,7 @@ def disk_problem(game: str | Game, threads: int = 1) -> DiskProblem:
     """A game in subgames on disk, whatever memory it takes: for plans. RunError where it has no such form."""
     source = _Source(game if isinstance(game, str) else game.name, threads, None if isinstance(game, str) else game)
     if lack := source.lacks_subgames():
-        remedy = _remedy(source, None, DISK) if source.too_many_bets else "use another game, see `kilt game list`"
+        remedy = _remedy(source, None, DISK) if source.too_many_bets else "use another game, such as holdem.limit.2p"
         raise RunError(f"a plan for subgames on disk needs {lack}: {remedy}")
     return source.on_disk
 
@@ -316,17 +314,17 @@ def _remedy(source: _Source, algorithm: str | None, form: str | None) -> str:
     fitting = _fitting(source, form)
     alone = fitting if source.threads == 1 else _fitting(replace(source, threads=1), form)
     if algorithm and len(fitting) == 1:
-        return f"use {fitting[0]} (`kilt estimate GAME` says what it takes), or a smaller game"
+        return f"use {fitting[0]} (an estimate says what it takes), or a smaller game"
     if algorithm and fitting:
         return f"use one of {', '.join(fitting)}"
     if source.threads > 1 and alone:
         return "use 1 thread" if algorithm in (None, *alone) else f"use 1 thread, and one of {', '.join(alone)}"
     if source.too_many_bets:
         return (
-            "give it a menu of bets, in a CONFIG with `actions`, such as '50%, 1x, a', and `cards`, such as 'lossless' "
-            "(`kilt new` makes one)"
+            "give it a menu of bets, in a configuration with `actions`, such as '50%, 1x, a', and `cards`, such as "
+            "'lossless'"
         )
-    return "use a smaller game, such as kuhn, leduc, one-card or bluff-1-1, or abstract it: `kilt new`"
+    return "use a smaller game, such as kuhn, leduc, one-card or bluff-1-1, or abstract it in a configuration"
 
 
 def _fitting(source: _Source, form: str | None) -> list[str]:

@@ -50,7 +50,7 @@ class DeviceJointGame(JointGame):
 
     def __init__(self, abstract: SlotLayout, joint: JointTables) -> None:
         if not joint.perfect_recall:
-            raise GameError("joint tables on a GPU need cards with perfect recall: omit `--device gpu`")
+            raise GameError("joint tables on a GPU need cards with perfect recall: solve on the CPU")
         super().__init__(abstract, joint)
         self.arrays, self._kernel, self.memory = require_gpu(), kernels(SOURCE, np.float64), MEMORY
         put, players, rounds = self.arrays.asarray, (0, 1), range(len(joint.together))

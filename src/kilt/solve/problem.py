@@ -107,7 +107,7 @@ class Problem(ABC):
         Raises RunError if unset.
         """
         if self.against is None:
-            raise RunError("there is no model of an opponent to answer: use `kilt counter`, or give `against`")
+            raise RunError("there is no model of an opponent to answer: give `against`")
         self.against.model.on(self.name, self.fingerprint, self.uniform().shape)
         return self.against
 

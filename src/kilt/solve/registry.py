@@ -116,7 +116,7 @@ def _bucketed(problem: AbstractProblem, variant: str | Variant, **how: Any) -> S
     if problem.device != CPU:
         raise RunError(
             "walks over buckets on a GPU are those of CFR-BR on drawn boards: use cfr-br:2, joint or external, or "
-            "leave out `--device gpu`"
+            "solve on the CPU"
         )
     return Cfr(TreeTables(problem.bucketed, **how), variant, problem.shares_by(problem.bucketed))
 
@@ -266,9 +266,7 @@ def _counter(kind: str, base: str = DEFAULT_BASE) -> dict[str, Make]:
 
     def both(problem: Problem, seat: Callable[[int], Solver]) -> Solver:
         if problem.against is None:
-            raise RunError(
-                "rnr and dbr answer a model of an opponent: use `kilt counter`, or give the problem `against`"
-            )
+            raise RunError("rnr and dbr answer a model of an opponent: give the problem `against`")
         return CounterSolver((seat(1), seat(0)), problem.against)
 
     def flat(problem: FlatProblem, seed: int) -> Solver:

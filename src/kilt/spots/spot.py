@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, isfinite, nan
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -108,7 +107,7 @@ class Spot(Record, Drawable):
 
     COMPLAINT: ClassVar[type[KiltError]] = RunError
     PLACE: ClassVar[str] = "the spot"
-    EXAMPLE: ClassVar[str] = "`kilt spot solve --help`"
+    EXAMPLE: ClassVar[str] = '`Spot(board="QsJh2h7d", pot=6, ranges=("QQ+", "JJ"), stacks=20, bets="a")`'
 
     board: str
     pot: float
@@ -505,7 +504,7 @@ class SpotSpec(Spec):
         if self.device != CPU and self.spot.compact:
             raise RunError(
                 "compact tables on a GPU need betting that is the same in all blocks of the last round, which spots do "
-                "not have: leave out `compact`, or `--device gpu`"
+                "not have: leave out `compact`, or solve it on the CPU"
             )
         if self.device != CPU:
             require_gpu()
@@ -646,7 +645,7 @@ def open_spot(folder: str | Path, threads: int = 1) -> tuple[Spot, SpotSolution]
     require_kept(folder)
     run, spot = RunFolder.open(folder), read_spot(folder / SPOT, kept=True)
     if not artifact.exists(folder / STRATEGY):
-        raise RunError(f"{folder} has no strategy yet: kilt spot solve --resume {quote(str(folder))}")
+        raise RunError(f"{folder} has no strategy yet: solve it to the end")
     problem = VectorProblem(spot.tree(threads, kept=True), TABLES)
     table, _ = problem.load(folder / STRATEGY)
     return spot, SpotSolution(problem.game, table, tuple(map(in_chips, run.steps())))
@@ -655,7 +654,7 @@ def open_spot(folder: str | Path, threads: int = 1) -> tuple[Spot, SpotSolution]
 def require_kept(folder: Path) -> None:
     """Raise RunError where a folder has no spot."""
     if not (folder / SPOT).exists():
-        raise RunError(f"{folder} has no spot that was kept: `kilt spot solve --out FOLDER` makes such a folder")
+        raise RunError(f"{folder} has no spot that was kept: give a folder in which a spot was solved")
 
 
 def read_spot(path: str | Path, *, kept: bool = False) -> Spot:

@@ -300,7 +300,7 @@ class Blueprint:
         if artifact.exists(path / STRATEGY):
             path = path / STRATEGY
         elif path.is_dir() and not artifact.exists(path):
-            raise ArtifactError(f"{path} has no strategy yet: finish the run with kilt solve --resume")
+            raise ArtifactError(f"{path} has no strategy yet: finish the run")
         found = artifact.read(path, KIND, check=check, remedy=REMEDY)
         said, arrays = found.parameters, found.arrays
         with artifact.understood(path, REMEDY):
@@ -311,7 +311,7 @@ class Blueprint:
             if all(folder.exists() for folder in places):
                 raise ArtifactError(str(error)) from None
             raise ArtifactError(
-                f"the buckets of {path} are missing ({error}): copy them there, or use a folder that `kilt export` made"
+                f"the buckets of {path} are missing ({error}): copy them there, or use the folder of an exported agent"
             ) from None
         if cards.fingerprint != made_with:
             raise ArtifactError(

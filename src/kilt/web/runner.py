@@ -82,9 +82,7 @@ class Runner:
             try:
                 self._held.enter_context(locked(folder / CONTROL, wait=False))
             except BlockingIOError:
-                raise RunError(
-                    f"another `kilt web --control` controls the runs in {folder}: stop it, or leave out --control"
-                ) from None
+                raise RunError(f"another page controls the runs in {folder}: stop it, or leave out `control`") from None
         self._children: list[subprocess.Popen[bytes]] = []
         self._changing = RLock()
         self._jobs = {job.place: job for job in self._recorded()}
@@ -143,7 +141,7 @@ class Runner:
             if self.job(place):
                 raise RunError(f"{name} is at work already")
             self._require_room()
-            self._run(name, place, *spot, "solve", "--resume", str(place))
+            self._run(name, place, *spot, "solve", str(place))
 
     def stop(self, name: str, place: Path | None) -> None:
         """Tell a run to write a checkpoint and stop. `place` is None before the run has begun its folder."""
@@ -257,7 +255,7 @@ class Runner:
             if values:
                 raise RunError(
                     f"{key} is {quoted(values[0])}: the page takes the names of ready-made games and abstractions, "
-                    "and opens no files; use kilt solve for these"
+                    "and opens no files"
                 )
 
     def _is_there(self, name: str) -> bool:

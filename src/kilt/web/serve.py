@@ -151,7 +151,7 @@ def _listening(host: str, port: int, connections: int) -> Listener:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, ValueError):  # an unknown name, or one that cannot be: an empty or a long label
         raise PlayError(
-            f"--host {quoted(host)} is no address of this machine: give one, such as 127.0.0.1, or a name that has one"
+            f"`host` {quoted(host)} is no address of this machine: give one, such as 127.0.0.1, or a name that has one"
         ) from None
     listener = Listener(family, connections)
     try:
@@ -160,7 +160,9 @@ def _listening(host: str, port: int, connections: int) -> Listener:
         listener.listen(256)
     except OSError as error:
         listener.close()
-        remedy = "give --host an address of this machine" if error.errno == EADDRNOTAVAIL else "choose another --port"
+        remedy = (
+            "give as `host` an address of this machine" if error.errno == EADDRNOTAVAIL else "choose another `port`"
+        )
         reason = (error.strerror or str(error)).lower()
         raise PlayError(f"nothing can listen at {host}:{port} ({reason}): {remedy}") from None
     return listener
@@ -178,8 +180,8 @@ def _require_certificate(certificate: Path, key: Path) -> None:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password)
     except ssl.SSLError as error:
         raise PlayError(
-            f"--tls {certificate} {key}: {(error.reason or 'not in PEM format').replace('_', ' ').lower()}; "
+            f"`tls` {certificate} {key}: {(error.reason or 'not in PEM format').replace('_', ' ').lower()}; "
             "give a certificate and its private key in PEM format"
         ) from None
     except OSError as error:
-        raise PlayError(f"--tls {about_file(error)}") from None
+        raise PlayError(f"`tls`: {about_file(error)}") from None

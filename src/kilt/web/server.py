@@ -394,7 +394,7 @@ def create_app(state: State, guard: Guard | None = None) -> FastAPI:
 
     def controlled() -> Runner:
         if state.runner is None:
-            raise KiltError("this server starts and stops no runs: start it with --control")
+            raise KiltError("this server starts and stops no runs: start it with `control`")
         return state.runner
 
     @app.post("/api/plan")

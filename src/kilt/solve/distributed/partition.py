@@ -70,7 +70,7 @@ class Partition:
         if any(not np.array_equal(labels, other) for other in others):
             raise RunError(
                 "the card abstractions of the two players have different classes of boards, so blades cannot share "
-                "them: build the classes once, with `kilt abstraction boards`, and give both plans `boards`"
+                "them: build the classes once, and give both plans their folder as `boards`"
             )
         found = cls(abstract, trunk, public.classes, labels, boards, inner)
         found._check()
@@ -229,7 +229,7 @@ def shared_classes(cards: Sequence[AbstractionSpec]) -> AbstractionSpec:
 
 def trunk_of(plan: Plan, deal: Deal, depth: int = 1) -> int:
     """Number of rounds before the classes of boards. Raises RunError if a game cannot be split `depth` times."""
-    remedy = "abstract the cards with --classes C, or solve it without blades"
+    remedy = "use cards such as 'IR-KE-KO 169-70-70-70 in 60 classes', or solve without blades"
     if not plan.public:
         raise RunError(f"this card abstraction has no classes of boards to divide among blades: {remedy}")
     first = plan.public[0]

@@ -32,7 +32,7 @@ def require_walkable(game: VectorGame, scheme: Scheme) -> None:
     if scheme.rounds not in (None, last):
         raise RunError(
             f"a GPU draws the boards of all rounds or of none, not those after a trunk of {scheme.rounds} rounds of "
-            f"{last + 1}: use a trunk of {last} or of 0, or leave out `--device gpu`"
+            f"{last + 1}: use a trunk of {last} or of 0, or solve on the CPU"
         )
 
 
@@ -229,7 +229,7 @@ class CompactTables(Tables):
         Raises ArtifactError for a CPU's state, whose tables are laid out differently.
         """
         if "regret" in state:
-            raise ArtifactError("the checkpoint has two-byte tables of the CPU: resume without `--device gpu`")
+            raise ArtifactError("the checkpoint has two-byte tables of the CPU: resume on the CPU")
         for name, mine in self._kept().items():
             if mine.shape != state[name].shape:
                 raise ValueError(f"{name} has shape {state[name].shape}, not {mine.shape}")

@@ -306,7 +306,7 @@ class DeviceDraws(DeviceFlops):
         draws = self.hands * (int(last) * boards[-1] + rounds + self.trunk.start[-1] * size)
         wanted = draws + tables + min(FOUND, self._rows[-1] * boards[-1] * self.hands * size)
         what = f"{self.game.game.name} with a trunk of {self.trunk.rounds} rounds"
-        Cost(device=wanted, what=what, remedy="leave out `--device gpu`").require()
+        Cost(device=wanted, what=what, remedy="use the CPU").require()
 
 
 def _weights(part: VectorTree) -> list[Array]:

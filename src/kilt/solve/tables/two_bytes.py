@@ -310,7 +310,7 @@ class TwoByteTables(PartTables):
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
         """Restore a state from `state`. Raises ArtifactError for the state of a GPU."""
         if "regret_early" in state:
-            raise ArtifactError("the checkpoint has two-byte tables of a GPU: resume with `--device gpu`")
+            raise ArtifactError("the checkpoint has two-byte tables of a GPU: resume on a GPU")
         for name, mine in self.state().items():
             if mine.shape != state[name].shape:
                 raise ValueError(f"{name} has shape {state[name].shape}, not {mine.shape}")

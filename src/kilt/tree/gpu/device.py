@@ -440,4 +440,4 @@ class DeviceGame(Judged, DeviceTree):
         remedy = "use a smaller game, or cfr+:compact, which takes about half the memory"
         if isinstance(self.game.game, Subgame):
             remedy = "use fewer bets, or start on a later round"
-        return Cost(device=self.wanted(), what=self.game.game.name, remedy=f"omit `--device gpu`, or {remedy}")
+        return Cost(device=self.wanted(), what=self.game.game.name, remedy=f"use the CPU, or {remedy}")

@@ -334,7 +334,7 @@ class DeviceFlops(DeviceTree):
         chances = sum(len(own) for own in self._decisions) * columns * self._actions
         wanted = (int(vectors) * self.hands + chances) * self.dtype.itemsize
         what = f"{self.game.game.name}, flop by flop,"
-        Cost(device=wanted, what=what, remedy="omit `--device gpu`").require()
+        Cost(device=wanted, what=what, remedy="use the CPU").require()
 
 
 class _Writer:
