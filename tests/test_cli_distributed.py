@@ -110,7 +110,7 @@ def closed_port():
         (["--engine", "local", "--address", "127.0.0.1:1"], ["has no address"]),
         (["--engine", "local", "--blades", 5], ["5 blades cannot share 4 classes", "use 1 to 4"]),
         (["--engine", "local", "--blades", "2x2"], ["of round 3, which has none", "use fewer levels"]),
-        (["--blades", 2], ["--blades is about blades", "add --engine"]),
+        (["--blades", 2], ["there is no engine", "add --engine"]),
         (["--engine", "ray", "--address", "127.0.0.1:FREE"], ["there is no Ray cluster at"]),
         (["--engine", "ray", "--address", "nowhere"], ["no address of a Ray cluster"]),
     ],
@@ -136,7 +136,7 @@ def test_more_boards_than_there_are_are_refused_at_once(config):
 
 
 def test_a_whole_game_has_no_blades():
-    assert "give a CONFIG" in refused("solve", "--game", "leduc", "--engine", "local")
+    assert "give a configuration" in refused("solve", "--game", "leduc", "--engine", "local")
 
 
 def test_three_levels_and_another_way_to_go_on(config, tmp_path):

@@ -406,7 +406,7 @@ def test_crosstable_command():
     ("arguments", "words"),
     [
         (["probe", "-g", "leduc"], "a match has two"),
-        (["probe", "random"], "--game"),
+        (["probe", "random"], "give the `game`"),
         (["probe", "nobody", "-g", "leduc"], "nobody"),
         (["probe", "random", "-g", "bluff-1-1"], "bluff-1-1 is not poker"),
         (["probe", "random", "-g", "leduc", "-n", "3"], "even number"),

@@ -282,8 +282,8 @@ def test_large_tables_are_not_written_at_once(tmp_path, kuhn, monkeypatch):
     [
         ("form", "vector", ["vector form", "flat form", "resume it with the game in vector form"]),
         ("fingerprint", "0123abcd", ["fingerprint 0123abcd", "game it was made for"]),
-        ("algorithm", "cfr", ["cfr on kuhn", "--algorithm cfr"]),
-        ("seed", 7, ["seed 7", "--seed 7"]),
+        ("algorithm", "cfr", ["cfr on kuhn", "give cfr as `algorithm`"]),
+        ("seed", 7, ["seed 7", "give 7 as `seed`"]),
         ("version", "0.0.1", ["kilt 0.0.1", "resume it with kilt 0.0.1"]),
     ],
 )
@@ -300,7 +300,7 @@ def test_checkpoints_of_other_runs_are_refused(tmp_path, kuhn, what, value, word
 
 def test_folders_that_are_no_runs(tmp_path, kuhn):
     begin(tmp_path / "run", kuhn)
-    with pytest.raises(RunError, match=r"holds a run already.*--resume"):
+    with pytest.raises(RunError, match=r"holds a run already.*resume it"):
         begin(tmp_path / "run", kuhn)
     (tmp_path / "mine").mkdir()
     begin(tmp_path / "mine", kuhn)  # an empty folder is fine
@@ -429,7 +429,7 @@ def test_forms_that_only_one_algorithm_has(monkeypatch):
         (("holdem.2-4", "lp"), ["lp needs a flat tree", "use one of cfr, cfr+, "]),
         (
             ("holdem.nolimit.2p", "cfr+"),
-            ["6.31e+164 states", "a betting tree of up to 20,000,000", "CONFIG with `actions`"],
+            ["6.31e+164 states", "a betting tree of up to 20,000,000", "configuration with `actions`"],
         ),
         (("holdem.limit.2p", "cfr+"), ["3.16e+17 states", "400,606.5 GB of memory", "are available: use"]),
         (("holdem.limit.2p",), ["judging a strategy needs", "200,303.3 GB of memory", "smaller game"]),

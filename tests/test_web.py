@@ -334,8 +334,8 @@ def test_what_cannot_be_is_said_in_a_line(client, path, words):
 
 def test_runs_are_not_controlled_unless_that_was_asked_for(client, folder):
     for path in ("/api/stop?run=runs/leduc", "/api/resume?run=runs/leduc"):
-        assert "--control" in client.post(path).json()["error"]
-    assert "--control" in client.post("/api/runs", json={"name": "x", "config": ""}).json()["error"]
+        assert "`control`" in client.post(path).json()["error"]
+    assert "`control`" in client.post("/api/runs", json={"name": "x", "config": ""}).json()["error"]
     assert {place.name for place in folder.iterdir()} == {"leduc", "river", "broken", "notes"}
 
 
