@@ -243,7 +243,7 @@ def test_buckets_that_are_missing_or_others(folder, cards, tmp_path):
     made.save(tmp_path / "run" / "strategy", tmp_path / "cards")
     shutil.rmtree(tmp_path / "cards")
     for action in (Blueprint.load, lambda path: export(path, tmp_path / "out")):
-        with pytest.raises(ArtifactError, match=r"the buckets of .*strategy are missing .* folder of an exported agent"):
+        with pytest.raises(ArtifactError, match=r"the buckets of .*strategy are missing .* of an exported agent"):
             action(tmp_path / "run")
     deal = Deal.of(short())
     others = build(
