@@ -262,7 +262,7 @@ def resolve(config: Config, folder: Path | None = None) -> RunPlan:
         Where something that is named does not exist, or does not fit the rest; the message has a remedy.
     """
     if not config.cards:
-        raise RunError(f"cards must be given for an abstract game of {config.game}, such as cards = \"lossless\"")
+        raise RunError(f'cards must be given for an abstract game of {config.game}, such as cards = "lossless"')
     game = load_game(config.game)
     if isinstance(game, Holdem):
         game = tilted(game, config.tilt)
