@@ -176,6 +176,8 @@ def test_errors_name_the_options_of_the_command():
     ):
         assert options.with_options(message, words, command) == message + found
     shown = subprocess.run(
-        [sys.executable, "-m", "kilt", "solve", "kuhn", "-a", "lp", "-n", "3"], capture_output=True, text=True
+        [sys.executable, "-m", "kilt", "solve", "kuhn", "-a", "lp", "--device", "gpu"], capture_output=True, text=True
     )
-    assert shown.returncode == 2 and shown.stderr.rstrip().endswith("--iterations, --time, --target)")
+    assert shown.returncode == 2 and shown.stderr.rstrip().endswith(
+        "leave out `device` (on the command line: --device)"
+    )
