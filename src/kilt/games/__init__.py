@@ -1,4 +1,4 @@
-"""Games: rules as code and as data.
+"""Games: the rules of poker and Bluff, which ship with kilt or are read from game definition files.
 
 >>> load_game("leduc").name
 'leduc'
@@ -21,14 +21,14 @@ _BLUFFS = {f"bluff-{a}-{b}": (a, b) for a, b in ((1, 1), (2, 1), (2, 2))}
 
 
 def ready_made_games() -> dict[str, str]:
-    """Names of the games that ship with kilt, each with a one-line description."""
+    """Return the names of the games that ship with kilt, each with a one-line description."""
     dice = {name: f"Bluff (liar's dice) with {a} and {b} dice" for name, (a, b) in _BLUFFS.items()}
     return {name: describe(name) for name in library()} | dice
 
 
 @file_errors()
 def load_game(name: str | Path) -> Game:
-    """Return a ready-made game by its name, or read one from a file in ACPC format.
+    """Return a game that ships with kilt by its name, or read a game from a file in ACPC format.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def load_game(name: str | Path) -> Game:
     Returns
     -------
     Game
-        The rules: a `Holdem` for games of poker, or a `Stud` if players get private cards after round 1.
+        The rules: a `Holdem`, a `Stud` if players get private cards after round 1, or a `Bluff`.
 
     Raises
     ------
@@ -57,5 +57,5 @@ def load_game(name: str | Path) -> Game:
 
 
 def poker(rules: GameDef, name: str) -> Poker:
-    """Return the game of poker with these rules: `Stud` if they deal private cards after round 1, else `Holdem`."""
+    """Return the poker game with these rules: a `Stud` if they deal private cards after round 1, else a `Holdem`."""
     return Stud(rules, name) if rules.stud else Holdem(rules, name)

@@ -1,4 +1,4 @@
-"""Bluff(D₁, D₂), also known as liar's dice, with the rules of [Johanson16 §3.2.3].
+"""The game Bluff(D₁, D₂), also known as liar's dice, with the rules of [Johanson16 §3.2.3].
 
 Both players roll their dice in secret. A die shows 1 to 5 or a star, and a star counts as any face. Players take turns
 to bid on all dice together, "at least *quantity* dice show *face*", each bid higher than the last: more dice, or the
@@ -46,9 +46,12 @@ VALUES[2, 1] = _WIN_TWO_TO_ONE - (1 - _WIN_TWO_TO_ONE) * VALUES[1, 1]
 
 @dataclass(frozen=True)
 class Bidding:
-    """A public position: the bids so far. Bids are numbered in ascending order, six faces to a quantity."""
+    """A public position in a round of Bluff: the bids so far, and whether the last bid was called.
 
-    dice: int  # on the table
+    Bids are numbered in ascending order, six faces for each quantity.
+    """
+
+    dice: int  # number of dice of both players
     bids: tuple[int, ...]
     actor: int
     called: bool = False
@@ -61,7 +64,7 @@ class Bidding:
         return " ".join([self._label(bid) for bid in self.bids] + [BLUFF] * self.called)
 
     def actions(self) -> tuple[str, ...]:
-        """All higher bids, and the call of a bluff once there is a bid."""
+        """Return the legal actions: all higher bids, and the call of a bluff once there is a bid."""
         if self.called:
             return ()
         lowest = self.bids[-1] + 1 if self.bids else 0
@@ -84,7 +87,10 @@ class Bidding:
 
 @dataclass(frozen=True)
 class Bluff:
-    """One round of Bluff with `dice` for each player; player 0 starts."""
+    """One round of the game Bluff, in which each player has a given number of dice.
+
+    `dice` has the numbers of dice of player 0, who starts, and of player 1.
+    """
 
     dice: tuple[int, int]
 
@@ -104,7 +110,7 @@ class Bluff:
 
     @property
     def name(self) -> str:
-        """Name of the game, such as ``bluff-2-1``."""
+        """The name of the game, such as ``bluff-2-1``."""
         return f"bluff-{self.dice[0]}-{self.dice[1]}"
 
     @cached_property
@@ -112,11 +118,14 @@ class Bluff:
         return [["".join(roll) for roll in combinations_with_replacement(FACES, dice)] for dice in self.dice]
 
     def hands(self, player: int) -> list[str]:
-        """All rolls of a player's dice; the order of the dice does not matter."""
+        """Return the names of all rolls of a player's dice; the order of the dice does not matter."""
         return self._rolls[player]
 
     def deals(self) -> FloatArray:
-        """Probability of each pair of rolls, [hand of player 0, hand of player 1]: the rolls are independent."""
+        """Return the probability of each pair of rolls, shape (rolls of player 0, rolls of player 1).
+
+        The two rolls are independent.
+        """
         chances = []
         for player in (0, 1):
             ways = [
@@ -127,7 +136,7 @@ class Bluff:
         return np.outer(chances[0], chances[1])
 
     def start(self) -> Bidding:
-        """The position before the first bid."""
+        """Return the position before the first bid."""
         return Bidding(sum(self.dice), (), actor=0)
 
     def reveals(self, position: Position, hands: Hands, board: Board) -> list[tuple[Board, float]]:
@@ -135,7 +144,7 @@ class Bluff:
         raise GameError("there are no public chance events in bluff")
 
     def payoffs(self, position: Position, hands: Hands, board: Board) -> tuple[float, float]:
-        """+1 for the player who wins the game and −1 for the loser, or the value of the next round."""
+        """Return what each player wins in the round: 1 or −1 if it ends the game, else the value of the next round."""
         assert isinstance(position, Bidding)
         quantity, face = divmod(position.bids[-1], len(FACES))
         shown = self._rolls[0][hands[0]] + self._rolls[1][hands[1]]
@@ -145,16 +154,16 @@ class Bluff:
         return worth, -worth
 
     def worth(self, winner: int) -> float:
-        """Payoff of player 0 if `winner` wins the round."""
+        """Return the payoff of player 0 if `winner` wins the round."""
         following = self._next_round(winner)
         worth = 1.0 if following is None else VALUES[following]
         return worth if winner == 0 else -worth
 
     def board_name(self, board: Board, player: int = 0) -> str:
-        """Return an empty string: there is no board."""
+        """Return an empty string, because Bluff has no board."""
         return ""
 
     def _next_round(self, winner: int) -> tuple[int, int] | None:
-        """The dice of the next round, its starter's first; None if the loser has none left."""
+        """Return the dice of the next round, its starter's first; None if the loser has no dice left."""
         lost = self.dice[1 - winner] - 1
         return (self.dice[winner], lost) if lost else None

@@ -1,14 +1,15 @@
-"""The `Game` protocol, and the contract that every game keeps.
+"""The protocol `Game`, which every game implements, and `check_game`, which tests an implementation.
 
-A game here has two players. At the start every player gets a private *hand*. Both see the players' actions, which make
-up a `Position`; chance events between them make up the *board*. Legal actions depend neither on hands nor on the board.
-In most games both players see the board: poker and bluffing games are of this kind ([Johanson16 §3.2.2] names the
-class), and this is what lets one walk treat all hands of a player at once. In stud, some cards of the board are face
-down and visible to one player: such games only have a flat tree.
+A game has two players. At the start, each player gets a private *hand*. Both players see all actions, which make up a
+`Position`; the chance events between actions make up the *board*. Legal actions depend neither on hands nor on the
+board. In most games both players see the board: poker and bluffing games are of this kind ([Johanson16 §3.2.2] names
+the class), and this allows one walk to treat all hands of a player at once. In stud, some cards of the board are face
+down and visible to one player; such games have only a flat tree.
 
 So a game answers five questions: the private hands (`hands`), the probabilities of deals (`deals`), the first position
-(`start`, and from there `Position.after`), the outcomes of chance (`reveals`) and the payoffs (`payoffs`). The flat
-tree and the public tree are both built from these answers, and information sets are named by what a player sees.
+(`start`, from which `Position.after` leads to all others), the outcomes of chance (`reveals`) and the payoffs
+(`payoffs`). The flat tree and the public tree are both built from these answers, and information sets are named by what
+a player sees.
 """
 
 from __future__ import annotations
@@ -31,25 +32,28 @@ Board: TypeAlias = tuple[int, ...]  # the outcomes of all chance events since th
 
 
 class Position(Protocol):
-    """The actions so far, which both players know. Positions are values: `after` returns a new one."""
+    """A public position of a game: the actions so far, which both players know.
+
+    Positions are values: `after` returns a new one.
+    """
 
     @property
     def actor(self) -> int:
-        """The player who acts next, or CHANCE, or TERMINAL."""
+        """The player who acts next, 0 or 1; CHANCE before a chance event, and TERMINAL at the end of the game."""
 
     @property
     def round(self) -> int:
-        """Number of chance events since the start."""
+        """The number of chance events since the start of the game."""
 
     @property
     def history(self) -> str:
-        """The labels of all actions so far; no two positions share a history."""
+        """The labels of all actions so far as text; no two positions have the same history."""
 
     def actions(self) -> tuple[str, ...]:
-        """The labels of the legal actions; at a chance event only REVEAL, and at the end none."""
+        """Return the labels of the legal actions: only REVEAL at a chance event, and none at the end of the game."""
 
     def after(self, action: str) -> Position:
-        """The position after a legal action."""
+        """Return the position after a legal action."""
 
 
 class Game(Protocol):
@@ -57,29 +61,29 @@ class Game(Protocol):
 
     @property
     def name(self) -> str:
-        """Name of the game."""
+        """The name of the game."""
 
     def hands(self, player: int) -> Sequence[str]:
-        """The names of all private hands that a player can be dealt."""
+        """Return the names of all private hands that a player can be dealt."""
 
     def deals(self) -> FloatArray:
-        """Probability of each deal, shape (hands of player 0, hands of player 1)."""
+        """Return the probability of each deal, shape (hands of player 0, hands of player 1)."""
 
     def start(self) -> Position:
-        """The position before the first action."""
+        """Return the position before the first action."""
 
     def reveals(self, position: Position, hands: Hands, board: Board) -> list[tuple[Board, float]]:
-        """The possible boards after a chance event, with their probabilities, given the cards dealt so far."""
+        """Return the possible boards after a chance event with their probabilities, given the cards dealt so far."""
 
     def payoffs(self, position: Position, hands: Hands, board: Board) -> tuple[float, float]:
-        """What each player wins at the end, in chips; the two numbers add up to 0 except for rake."""
+        """Return the chips that each player wins at the end of the game; without rake, they add up to 0."""
 
     def board_name(self, board: Board, player: int) -> str:
-        """The board in text, as a player sees it."""
+        """Return the board as text, as a given player sees it."""
 
 
 def check_game(game: Game, *, walks: int = 200, seed: int = 0, longest: int = 1000) -> None:
-    """Check on random walks that a game keeps the contract.
+    """Check on random walks that a game obeys the rules that kilt expects of every game.
 
     Parameters
     ----------
@@ -95,7 +99,7 @@ def check_game(game: Game, *, walks: int = 200, seed: int = 0, longest: int = 10
     Raises
     ------
     GameError
-        The game breaks the contract; the message names the rule and the position.
+        The game breaks a rule; the message names the rule and the position.
 
     >>> from kilt.games import load_game
     >>> check_game(load_game("leduc"))

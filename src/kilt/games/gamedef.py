@@ -1,7 +1,7 @@
-"""Game definitions as the Annual Computer Poker Competition (ACPC) writes them.
+"""Read and write game definitions in the format of the Annual Computer Poker Competition (ACPC).
 
-A definition stands between ``GAMEDEF`` and ``END GAMEDEF``, one ``key = values`` a line. Keys may be in any
-case and order; empty lines and lines that begin with ``#`` do not count.
+A definition stands between ``GAMEDEF`` and ``END GAMEDEF``, with one ``key = values`` on each line. Keys may be in any
+case and order. Empty lines and lines that begin with ``#`` are ignored.
 
 ==================  ===========  =========================================================================
 key                 values       meaning
@@ -9,8 +9,8 @@ key                 values       meaning
 limit or nolimit    —            raises of a fixed size, or of any size from the last raise to all-in
 ``numPlayers``      one          2 to 10
 ``numRounds``       one          betting rounds
-``stack``           per player   chips at the start; a limit game may leave it out (no limit to them)
-``blind``           per player   chips posted before the cards; antes are equal blinds
+``stack``           per player   chips at the start; optional in limit games (default: unlimited)
+``blind``           per player   chips posted before the deal; antes are equal blinds
 ``raiseSize``       per round    limit only: chips that a raise adds
 ``firstPlayer``     per round    who acts first, counted from 1; default: player 1
 ``maxRaises``       per round    raises allowed, blinds not counted; default: any number
@@ -19,11 +19,12 @@ limit or nolimit    —            raises of a fixed size, or of any size from t
 ``numHoleCards``    one          private cards of each player
 ``numBoardCards``   per round    new public cards of that round
 ``numUpCards``      per round    cards that each player gets face up as the round begins; default: none
-``numDownCards``    per round    cards that each player gets face down then; default: none
+``numDownCards``    per round    cards that each player gets face down as it begins; default: none
 ==================  ===========  =========================================================================
 
-The last two are for stud and not the ACPC's: up-cards belong to one player and are seen by both. In the first round the
-private cards are ``numHoleCards``. In a round, public cards are dealt first, then up-cards, then cards face down.
+The last two keys are not the ACPC's; they define stud games. Up-cards belong to one player and are visible to both. In
+the first round the private cards are ``numHoleCards``. A round deals public cards first, then up-cards, then cards face
+down.
 
 >>> game = ready_made("holdem.nolimit.2p")
 >>> game.stacks, game.blinds, game.first_player, game.board_size(2)
@@ -52,7 +53,7 @@ MOST_SEEN = 7  # hole and board cards that a hand's strength is computed from
 
 
 class _Key(NamedTuple):
-    """The field of `GameDef` that a key of the file sets, with its bounds."""
+    """A key of a game definition: the field of `GameDef` that it sets, and the bounds of its values."""
 
     field: str
     per: Literal["game", "player", "round"]
@@ -82,7 +83,7 @@ _SPELLING = {name.lower(): name for name in _KEYS}
 
 
 class _EntryError(GameError):
-    """An error in one key; `GameDef.parse` adds the line to the message."""
+    """An error in the value of one key; `GameDef.parse` adds the line number to the message."""
 
     def __init__(self, key: str, what: str) -> None:
         super().__init__(f"{what}: check `{key}`")
@@ -92,7 +93,10 @@ class _EntryError(GameError):
 
 @dataclass(frozen=True)
 class GameDef:
-    """The rules of a poker game as data, validated. Players and rounds are counted from 0."""
+    """The validated rules of a poker game, as read from a game definition.
+
+    Players and rounds are counted from 0.
+    """
 
     betting: Literal["limit", "nolimit"]
     players: int
@@ -105,9 +109,9 @@ class GameDef:
     suits: int
     ranks: int
     hole_cards: int
-    board_cards: tuple[int, ...]  # new ones per round
-    up_cards: tuple[int, ...] = ()  # of each player, new ones per round; empty: none
-    down_cards: tuple[int, ...] = ()  # private ones of each player, new ones per round; empty: none
+    board_cards: tuple[int, ...]  # new cards per round
+    up_cards: tuple[int, ...] = ()  # new cards of each player per round; empty: none
+    down_cards: tuple[int, ...] = ()  # new private cards of each player per round; empty: none
 
     def __post_init__(self) -> None:
         for name in ("up_cards", "down_cards"):
@@ -118,7 +122,9 @@ class GameDef:
 
     @classmethod
     def parse(cls, text: str, source: str = "the game definition") -> GameDef:
-        """Parse a definition; `source` is its name in error messages. Raises GameError if the definition is invalid.
+        """Parse a game definition; raise GameError if it is invalid.
+
+        `source` is the name of the definition in error messages.
 
         >>> GameDef.parse(str(ready_made("kuhn")).replace("blind = 1", "blind = one"), source="my.game")
         Traceback (most recent call last):
@@ -137,7 +143,7 @@ class GameDef:
 
     @classmethod
     def read(cls, path: str | Path) -> GameDef:
-        """Read a definition from a file; raise GameError if the file cannot be read or is invalid."""
+        """Read a game definition from a file; raise GameError if the file cannot be read or is invalid."""
         try:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -147,7 +153,7 @@ class GameDef:
         return cls.parse(text, source=str(path))
 
     def text(self) -> str:
-        """The definition as an ACPC game file; `parse` reads it back."""
+        """Return the definition as the text of an ACPC game file; `parse` reads it back."""
         rows = []
         for name, key in _KEYS.items():
             values = self._values(name)
@@ -159,7 +165,7 @@ class GameDef:
 
     @cached_property
     def deck(self) -> Deck:
-        """The cards in play."""
+        """The deck of cards that the game uses."""
         return Deck(ranks=self.ranks, suits=self.suits)
 
     @property
@@ -173,7 +179,9 @@ class GameDef:
         return bool(self.up_cards or self.down_cards)
 
     def dealt(self, round: int) -> tuple[int, int, int, int, int]:  # noqa: A002
-        """Numbers of cards that a round of a two-player game deals, in the order of dealing, hole cards not included.
+        """Return the numbers of cards that a round of a two-player game deals, in the order of dealing.
+
+        Hole cards are not included.
 
         The five numbers are public cards, up-cards of player 0 and of player 1, and cards face down for player 0 and
         for player 1.
@@ -185,7 +193,7 @@ class GameDef:
         return self.board_cards[round], up, up, down, down
 
     def board_size(self, round: int) -> int:  # noqa: A002
-        """Number of cards on the board in `round`, old and new."""
+        """Return the number of cards on the board in a given round, those of earlier rounds included."""
         return self._board_sizes[round + 1]
 
     @cached_property
@@ -194,7 +202,7 @@ class GameDef:
 
     @cached_property
     def round_names(self) -> tuple[str, ...]:
-        """Names of the betting rounds in order; Texas hold'em has preflop, flop, turn and river.
+        """The names of the betting rounds in order; Texas hold'em has preflop, flop, turn and river.
 
         >>> ready_made("holdem.limit.2p").round_names, ready_made("leduc").round_names
         (('preflop', 'flop', 'turn', 'river'), ('round 1', 'round 2'))
@@ -203,7 +211,7 @@ class GameDef:
 
     @cached_property
     def seat_names(self) -> tuple[str, ...]:
-        """Names of the two seats: by their blinds, or by who acts first if both post the same blind.
+        """The names of the two seats: by their blinds, or by who acts first if both post the same blind.
 
         >>> ready_made("holdem.limit.2p").seat_names, ready_made("leduc").seat_names
         (('big blind', 'small blind'), ('first to act', 'second to act'))
@@ -213,13 +221,13 @@ class GameDef:
         return tuple("first to act" if self.first_player[0] == seat else "second to act" for seat in (0, 1))
 
     def _values(self, name: str) -> tuple[int, ...]:
-        """The values of a key, as they appear in a file."""
+        """Return the values of a key, as they appear in a file."""
         key = _KEYS[name]
         value: int | tuple[int, ...] = getattr(self, key.field)
         return tuple(v + key.origin for v in ((value,) if isinstance(value, int) else value))
 
     def _complaints(self) -> Iterator[_EntryError]:
-        """Yield the errors in the rules, basic ones first: each check relies on the previous ones."""
+        """Yield the errors in the rules, basic ones first, since each check relies on the previous ones."""
         if self.betting not in ("limit", "nolimit"):
             yield _EntryError(_BETTING, f"the betting is {self.betting!r}; it may be limit or nolimit")
         for name, key in _KEYS.items():
@@ -266,7 +274,7 @@ class _Entry(NamedTuple):
 
 
 def _scan(text: str, source: str) -> tuple[dict[str, _Entry], int]:
-    """Return the entries of a definition by key, and the line number of its END GAMEDEF."""
+    """Return the entries of a definition by key, and the number of the line that has END GAMEDEF."""
     entries: dict[str, _Entry] = {}
     begun = False
     number = 0
@@ -329,7 +337,7 @@ def _fields(entries: dict[str, list[str]]) -> dict[str, Any]:
 
 
 def library() -> dict[str, str]:
-    """Texts of the definitions that ship with kilt, by name.
+    """Return the texts of the game definitions that ship with kilt, by name.
 
     >>> sorted(library())[:3]
     ['holdem.2-1', 'holdem.2-4', 'holdem.3-1']
@@ -343,7 +351,7 @@ def library() -> dict[str, str]:
 
 
 def ready_made(name: str) -> GameDef:
-    """Return a definition that ships with kilt; raise GameError if the name is unknown.
+    """Return a game definition that ships with kilt; raise GameError if the name is unknown.
 
     >>> ready_made("kuhn").blinds
     (1, 1)
@@ -352,7 +360,7 @@ def ready_made(name: str) -> GameDef:
 
 
 def describe(name: str) -> str:
-    """Return the one-line description of a ready-made game.
+    """Return the one-line description of a game that ships with kilt.
 
     >>> describe("kuhn")
     'Kuhn poker: three cards, one of them each, antes of 1, one bet of 1'

@@ -1,6 +1,7 @@
 """The hold'em family: any two-player game with an ACPC game definition, from Kuhn poker to no-limit hold'em.
 
-Betting and cards are independent until the end of a hand: `Betting` is the public position, `Holdem` deals and pays.
+Betting and cards are independent until the end of a hand: `Betting` is the public position, and `Holdem` deals the
+cards and computes the payoffs.
 
 >>> from kilt.games.gamedef import ready_made
 >>> game = Holdem(ready_made("holdem.nolimit.2p"))
@@ -42,10 +43,9 @@ _ACTION = re.compile(r"[fc/]|r(?:[1-9][0-9]{0,9})?")
 
 @dataclass(frozen=True)
 class Betting:
-    """A public position: the betting so far. It is a value; `after` returns a new one.
+    """A public position in a poker hand: the betting so far, the chips in the pot, and the player to act.
 
-    Labels of actions are the ACPC's: ``f``, ``c``, ``r`` in limit games, ``r300`` for a raise *to* 300 chips over the
-    whole hand in no-limit games, and ``/`` for the start of a round. Chips are counted over the whole hand.
+    A `Betting` is a value: `after` returns a new one.
     """
 
     rules: GameDef
@@ -62,7 +62,7 @@ class Betting:
 
     @classmethod
     def start(cls, rules: GameDef) -> Betting:
-        """The position before the first action: blinds are posted."""
+        """Return the position before the first action, with the blinds posted."""
         first = rules.first_player[0]
         blinds = (rules.blinds[0], rules.blinds[1])
         ante = blinds[0] if blinds[0] == blinds[1] else 0
@@ -70,27 +70,27 @@ class Betting:
 
     @classmethod
     def opening(cls, rules: GameDef, round: int, spent: int) -> Betting:  # noqa: A002
-        """The position at the beginning of a round in which each player has `spent` chips in the pot."""
+        """Return the position at the beginning of a round in which each player has `spent` chips in the pot."""
         first = rules.first_player[round]
         return cls(rules, "", round, first, (spent, spent), spent, 0, rules.big_blind, 2)._turn_to(first)
 
     @property
     def facing(self) -> int:
-        """Chips that the actor must add to match the opponent; 0 if checking is free."""
+        """The number of chips that the actor must add to match the opponent; 0 if checking is free."""
         return max(self.spent) - self.spent[self.actor]
 
     @property
     def to_call(self) -> int:
-        """Chips that a call adds: the difference to the opponent's chips, or the rest of the actor's stack if less."""
+        """The number of chips that a call adds: enough to match the opponent, or the rest of the actor's stack."""
         return min(max(self.spent), self.rules.stacks[self.actor]) - self.spent[self.actor]
 
     @property
     def stake(self) -> int:
-        """Chips that the loser loses: the unmatched part of a bet is returned."""
+        """The number of chips that the loser of the hand loses; the unmatched part of a bet is returned."""
         return min(self.spent)
 
     def raise_bounds(self) -> tuple[int, int] | None:
-        """Minimum and maximum number of chips that the actor can raise *to*; None if no raise is legal.
+        """Return the minimum and maximum level, in chips, that the actor can raise *to*; None if no raise is legal.
 
         A player who cannot afford the minimum may still go all-in. There is no raise against a player who is all-in,
         nor after 63 actions of a round.
@@ -108,13 +108,16 @@ class Betting:
         return min(least, stack), min(most, stack)
 
     def passive_actions(self) -> tuple[str, ...]:
-        """The legal actions other than raises. Folding is not legal if checking is free."""
+        """Return the legal actions other than raises: fold, if there is a bet to call, and call."""
         if self.actor < 0:
             return (REVEAL,) if self.actor == CHANCE else ()
         return (FOLD, CALL) if self.facing else (CALL,)
 
     def actions(self) -> tuple[str, ...]:
-        """All legal actions. No-limit games have thousands: `raise_bounds` gives the range of raises."""
+        """Return the labels of all legal actions.
+
+        No-limit games have thousands of them: `raise_bounds` gives the range of raises.
+        """
         bounds = self.raise_bounds()
         if bounds is None:
             return self.passive_actions()
@@ -170,7 +173,7 @@ class Betting:
 
     @property
     def _acted(self) -> int:
-        """Number of actions of this round: its raises, and a check or call before them. Players alternate."""
+        """The number of actions of this round: its raises, and a check or call before them. Players alternate."""
         return self.raises + (self.raises + (self.actor != self.rules.first_player[self.round])) % 2
 
     def _all_in(self, player: int) -> bool:
@@ -183,7 +186,7 @@ class Betting:
         return replace(self, history=self.history + action, **changes)  # type: ignore[arg-type]
 
     def _turn_to(self, player: int) -> Betting:
-        """Give the turn to `player` or to the opponent, the first who can and must act; or end the round.
+        """Give the turn to `player` or else the opponent, the first who can and must act; or end the round.
 
         As in the ACPC's server, a round begins only between players who both have chips, but once it has begun, every
         player with chips acts: the big blind checks even if the small blind is all-in with a call.
@@ -197,9 +200,10 @@ class Betting:
 
 
 class Positions:
-    """The positions of a game by history, with a cache of the last 65,536, so that a replay is mostly look-ups.
+    """The betting positions of a game by history, with a cache of the last 65,536.
 
-    A process has one for each game: see `positions_of` and `positions_after`.
+    The cache makes a replay mostly look-ups. Each process has one `Positions` for each game: see `positions_of` and
+    `positions_after`.
     """
 
     def __init__(self, start: Betting) -> None:
@@ -211,12 +215,12 @@ class Positions:
         return positions_after, (self.start,)  # the cache stays in its process
 
     def after(self, position: Betting, action: str) -> Betting:
-        """Return `position.after(action)` from the cache; raise GameError if the action is not legal."""
+        """Return ``position.after(action)`` from the cache; raise GameError if the action is not legal."""
         found = self._known.get((position.history, action))
         return found or self._keep(position.history, action, position.after(action))
 
     def replay(self, history: str) -> Betting:
-        """Return the position after a history; raise GameError if an action is not legal.
+        """Return the position after a betting history; raise GameError if an action is not legal.
 
         A history is a sequence of ACPC labels without separators.
         """
@@ -241,7 +245,10 @@ class Positions:
         return self._keep(history, "", position)
 
     def moves(self, position: Betting) -> tuple[tuple[Betting, str], ...]:
-        """Return each action on the path to a position, with the position before it; chance's ``/`` is included."""
+        """Return each action on the path to a position, with the position before it.
+
+        Chance's ``/`` is included.
+        """
         found = self._moves.get(position.history)
         if found is None:
             if len(self._moves) >= KEPT_WAYS:
@@ -260,22 +267,22 @@ class Positions:
 
 @lru_cache(maxsize=16)
 def positions_of(rules: GameDef) -> Positions:
-    """Return the cached positions of the game with these rules."""
+    """Return the cached betting positions of the game with these rules."""
     return positions_after(Betting.start(rules))
 
 
 @lru_cache(maxsize=16)
 def positions_after(start: Betting) -> Positions:
-    """Return the cached positions that follow `start`, whose history is empty."""
+    """Return the cached betting positions that follow `start`, a position with an empty history."""
     return Positions(start)
 
 
 @dataclass(frozen=True)
 class Poker(ABC):
-    """A two-player game of poker: private hands at the start, betting, and payoffs.
+    """The rules of a two-player poker game: private hands at the start, betting, and payoffs.
 
-    `Holdem` and `Stud` implement how later cards are dealt. Hands are numbered as in `Deck.holes`, boards are card
-    numbers.
+    `Holdem` and `Stud` are its subclasses, which differ in the cards that later rounds deal. Hands are numbered as in
+    `Deck.holes`, boards are card numbers.
 
     Raises
     ------
@@ -305,27 +312,30 @@ class Poker(ABC):
 
     @property
     def deck(self) -> Deck:
-        """The cards in play."""
+        """The deck of cards that the game uses."""
         return self.rules.deck
 
     @property
     def numbers(self) -> IntArray:
-        """Indices in `Deck.holes` of the private hands that players may hold, ascending: by default all of them."""
+        """The rows in `Deck.holes` of the private hands that players may hold, ascending; by default, all of them."""
         return np.arange(comb(self.deck.size, self.rules.hole_cards))
 
     @cached_property
     def holes(self) -> ByteArray:
-        """Cards of the private hands that players may hold, shape (hands, cards)."""
+        """The cards of the private hands that players may hold, shape (hands, cards)."""
         return self.deck.holes(self.rules.hole_cards)[self.numbers]
 
     @property
     def weights(self) -> FloatArray:
-        """Weight of each hand before common cards are considered, shape (2, hands): by default 1."""
+        """The weight of each private hand of each player before the deal, shape (2, hands); by default, 1.
+
+        Pairs of hands that share a card are excluded by `deals`.
+        """
         return np.ones((2, len(self.numbers)))
 
     @property
     def definition(self) -> str:
-        """Text that defines the game, except its name: games with equal texts are equal."""
+        """The text that defines the game, except its name: games with equal texts are equal."""
         return str(self.rules)
 
     @cached_property
@@ -333,11 +343,14 @@ class Poker(ABC):
         return [tuple(hand) for hand in self.holes.tolist()]
 
     def hands(self, player: int) -> list[str]:
-        """The names of all private hands."""
+        """Return the names of all private hands that players may hold."""
         return [self.deck.name(hand) for hand in self._holes]
 
     def deals(self) -> FloatArray:
-        """Probability of each pair of hands, proportional to both weights; pairs with a common card have 0."""
+        """Return the probability of each pair of hands, proportional to the product of their weights.
+
+        Pairs that share a card have probability 0.
+        """
         held = np.zeros((len(self._holes), self.deck.size))
         np.put_along_axis(held, np.array(self._holes), 1.0, axis=1)
         likely = (held @ held.T == 0) * np.outer(*self.weights)
@@ -346,15 +359,15 @@ class Poker(ABC):
 
     @cached_property
     def positions(self) -> Positions:
-        """The positions of this game by history."""
+        """The betting positions of the game by history, with a cache."""
         return positions_of(self.rules)
 
     def start(self) -> Betting:
-        """The position before the first action: blinds are posted."""
+        """Return the position before the first action, with the blinds posted."""
         return self.positions.start
 
     def replay(self, history: str) -> Betting:
-        """Return the position after a history.
+        """Return the position after a betting history.
 
         Parameters
         ----------
@@ -374,7 +387,7 @@ class Poker(ABC):
         return self.positions.replay(history)
 
     def payoffs(self, position: Position, hands: Hands, board: Board) -> tuple[float, float]:
-        """Chips that each player wins at the end of a hand."""
+        """Return the chips that each player wins at the end of a hand."""
         assert isinstance(position, Betting)
         if position.folded is not None:
             sign = 1 if position.folded == 1 else -1
@@ -385,25 +398,25 @@ class Poker(ABC):
 
     @abstractmethod
     def reveals(self, position: Position, hands: Hands, board: Board) -> list[tuple[Board, float]]:
-        """All ways to deal the cards of the next round, with probabilities."""
+        """Return all ways to deal the cards of the next round, with their probabilities."""
 
     @abstractmethod
     def board_name(self, board: Board, player: int) -> str:
-        """The cards dealt since the start that a player sees; ``/`` separates rounds."""
+        """Return the cards dealt since the start that a player sees, as text; ``/`` separates rounds."""
 
     @abstractmethod
     def _shown(self, player: int, hand: int, board: Board) -> tuple[int, ...]:
-        """The cards that form a player's hand at showdown."""
+        """Return the cards that form a player's hand at showdown."""
 
 
 @dataclass(frozen=True)
 class Holdem(Poker):
-    """A game of poker whose later cards are all public.
+    """The rules of a two-player poker game in which all cards dealt after the first round are public.
 
     Raises
     ------
     GameError
-        The definition is one of stud.
+        The definition describes stud.
     """
 
     name: str = "hold'em"
@@ -418,30 +431,42 @@ class Holdem(Poker):
 
     @property
     def known_board(self) -> Board:
-        """The public cards at the beginning of the game: none in a whole game."""
+        """The public cards at the beginning of the game; a complete game begins without any."""
         return ()
 
     @property
     def marks(self) -> FloatArray:
-        """Further properties of hands, shape (marks, hands), that suit isomorphism must preserve: here, none."""
+        """Labels of hands, shape (marks, hands); suit isomorphism may merge only hands with equal labels.
+
+        A complete game has no labels.
+        """
         return np.zeros((0, len(self.numbers)))
 
     def rake(self, stakes: FloatArray) -> FloatArray:
-        """Chips that the house takes from a pot to which each player has contributed `stakes`: here, 0."""
+        """Return the chips that the house takes from a pot to which each player has contributed `stakes`.
+
+        The default is 0; a `Subgame` may have rake.
+        """
         return np.zeros(np.shape(stakes))
 
     @property
     def tilts(self) -> FloatArray:
-        """Relative change of payoffs by player and by how a hand ends, shape (2, 4) (see `tilt`): here, 0."""
+        """The relative change of payoffs by player and by how a hand ends, shape (2, 4).
+
+        The default is 0; see `TiltedGame`.
+        """
         return np.zeros((2, 4))
 
     @property
     def real(self) -> Holdem:
-        """The game with unmodified payoffs, in which strategies are evaluated: here, the game itself."""
+        """The game with the unmodified payoffs, in which strategies are evaluated.
+
+        The default is the game itself; see `TiltedGame`.
+        """
         return self
 
     def reveals(self, position: Position, hands: Hands, board: Board) -> list[tuple[Board, float]]:
-        """All sets of cards for the next round that neither player holds, equally likely."""
+        """Return all sets of cards for the next round that neither player holds; all are equally likely."""
         held = {*self._holes[hands[0]], *self._holes[hands[1]], *self.known_board, *board}
         rest = np.array([card for card in range(self.deck.size) if card not in held])
         count = self.rules.board_cards[position.round + 1]
@@ -452,7 +477,10 @@ class Holdem(Poker):
         return (*self._holes[hand], *self.known_board, *board)
 
     def board_name(self, board: Board, player: int = 0) -> str:
-        """The cards of the board; ``/`` separates rounds, as in ACPC states. Both players see the same."""
+        """Return the cards of the board as text, such as ``/Qd7h2c/As``; ``/`` separates rounds, as in ACPC states.
+
+        Both players see the same cards.
+        """
         board = (*self.known_board, *board)
         parts, start = [], 0
         for count in self.rules.board_cards:
@@ -465,5 +493,5 @@ class Holdem(Poker):
 
 @lru_cache(maxsize=1 << 14)
 def _strength(cards: tuple[int, ...], deck: Deck) -> int:
-    """`strength` with a cache: building the tree of a small game needs the same hands again and again."""
+    """Return the strength of a hand from a cache, because the tree of a small game needs the same hands repeatedly."""
     return strength(cards, deck)

@@ -1,4 +1,4 @@
-"""Games that agents can play: poker whose later cards are all public."""
+"""Load games that agents can play: poker games in which all later cards are public."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kilt.games.stud import Stud
 
 
 def load_holdem(name: str | Path) -> Holdem:
-    """Load a poker game by name or file; raise PlayError if agents cannot play it."""
+    """Load a poker game by its name or from a file; raise PlayError if agents cannot play it."""
     game = load_game(name)
     if isinstance(game, Stud):
         raise PlayError(

@@ -1,9 +1,9 @@
-"""Size of a heads-up game: exact counts, as integers of any length.
+"""Count the decisions and information sets of a two-player game exactly, as integers of any length.
 
 Betting does not depend on the cards. So the number of information sets of a round is the number of betting sequences
-that end with a decision, times the number of hands and boards that this player may see.
+that end with a decision, times the number of hands and boards that the player to act may see.
 
-Limit games have few betting sequences: a walk counts them, and merges sequences with the same future. No-limit games
+Limit games have few betting sequences: a walk counts them and merges sequences with the same future. No-limit games
 have too many. M. Johanson, "Measuring the size of large no-limit poker games" (2013), counts them by the remaining
 chips; kilt goes further. Let the shorter stack have R chips behind the level at which a round opens, and B be the big
 blind. In one round no raise is smaller than the previous one or than B, so the ways to reach level t < R in k raises
@@ -11,7 +11,7 @@ are the partitions of t into k parts of at least B, which are the partitions of 
 
     q_k(m) = q_{k−1}(m) + q_k(m − k),
 
-some R² / 2B additions for all of them. The rest follows:
+which takes about R² / 2B additions for all of them. The other counts follow from these numbers:
 
 - A round is opened by the first player or, after a check or call, by the second: two decisions at t = 0, and every
   sequence of raises happens twice. Each raise leaves a decision to the other player.
@@ -56,11 +56,11 @@ MOST_SECONDS = 60.0  # games that would take longer to count are refused
 
 
 class Counts(tuple[int, ...]):
-    """Exact counts, one per betting round."""
+    """A tuple of exact counts, one for each betting round."""
 
     @property
     def total(self) -> int:
-        """Sum over all rounds."""
+        """The sum of the counts over all rounds."""
         return sum(self)
 
     def times(self, factors: Iterable[int]) -> Counts:
@@ -70,7 +70,7 @@ class Counts(tuple[int, ...]):
 
 @dataclass(frozen=True)
 class GameSize:
-    """The size of a game, round by round."""
+    """The size of a game, round by round: decisions, actions, states and information sets."""
 
     decisions: Counts  # betting sequences that end with a decision
     actions: Counts  # sum of the legal actions at these decisions
@@ -82,7 +82,7 @@ class GameSize:
 
 @dataclass(frozen=True)
 class BucketedSize:
-    """The size of a game with buckets in place of cards, round by round."""
+    """The size of a game in which buckets replace cards, round by round."""
 
     buckets: Counts
     information_sets: Counts
@@ -90,7 +90,7 @@ class BucketedSize:
 
 
 def size_of(game: GameDef | Bluff) -> GameSize:
-    """Count the decisions, states and information sets of a heads-up game.
+    """Count the decisions, states and information sets of a two-player game.
 
     Raises GameError if the game has more than two players, or if counting would take too long.
 
@@ -121,7 +121,7 @@ def size_of(game: GameDef | Bluff) -> GameSize:
 
 
 def abstract_size(game: GameDef, buckets: str) -> BucketedSize:
-    """Count the information sets of a heads-up game with buckets in place of cards.
+    """Count the information sets of a two-player game in which buckets replace cards.
 
     With perfect recall (PR), numbers are the buckets into which each bucket of the previous round splits; with
     imperfect recall (IR), they are the numbers of buckets of the rounds [Johanson16 table 5.2].
@@ -147,7 +147,10 @@ def abstract_size(game: GameDef, buckets: str) -> BucketedSize:
 
 
 def _bluff(game: Bluff) -> GameSize:
-    """Count one round of Bluff. Bids ascend, so a history is a set of bids; in half of all sets, each player acts."""
+    """Count one round of Bluff.
+
+    Bids ascend, so a history is a set of bids; in half of all sets, each player acts.
+    """
     histories = 2 ** (sum(game.dice) * len(FACES))
     rolls = [len(game.hands(player)) for player in (0, 1)]
     seen = Counts([histories // 2 * sum(rolls)])
@@ -163,7 +166,7 @@ def _bluff(game: Bluff) -> GameSize:
 
 
 def _deals(cards: int, groups: Iterable[int]) -> int:
-    """Number of ways to deal groups of cards, one group after another."""
+    """Return the number of ways to deal groups of cards, one group after another."""
     ways = 1
     for group in groups:
         ways *= comb(cards, group)
@@ -173,7 +176,7 @@ def _deals(cards: int, groups: Iterable[int]) -> int:
 
 @lru_cache
 def _betting(game: GameDef) -> tuple[Counts, Counts]:
-    """Number of decisions and of legal actions in each round, without regard to cards."""
+    """Return the number of decisions and of legal actions in each round, without regard to cards."""
     if game.players != 2:
         raise GameError(f"the game has {game.players} players; only games of 2 can be counted: check `numPlayers`")
     return _partitions(game) if game.betting == "nolimit" and min(game.stacks) > game.big_blind else _walk(game)
@@ -188,7 +191,7 @@ def _check_time(seconds: float, remedy: str) -> None:
 
 
 def _most_raises(game: GameDef) -> list[int]:
-    """Maximum number of raises in each round, by its rules and by the shorter stack."""
+    """Return the maximum number of raises in each round, given the rules and the shorter stack."""
     behind = min(game.stacks) - game.big_blind
     sizes = game.raise_sizes or [game.big_blind] * game.rounds
     caps = [behind if cap == UNLIMITED_RAISES else cap for cap in game.max_raises]
@@ -196,7 +199,7 @@ def _most_raises(game: GameDef) -> list[int]:
 
 
 def _partitions(game: GameDef) -> tuple[Counts, Counts]:
-    """Count no-limit betting with stacks that the blinds do not use up."""
+    """Count the betting of a no-limit game in which the blinds do not use up a stack."""
     blind = game.big_blind
     behind = min(game.stacks) - blind
     deeper = max(game.stacks) - min(game.stacks)
@@ -209,7 +212,7 @@ def _partitions(game: GameDef) -> tuple[Counts, Counts]:
 
     @cache
     def reached(most: int) -> list[int]:
-        """[level t < behind] the number of sequences of at most `most` raises that reach it."""
+        """Return the number of sequences of at most `most` raises that reach each level t < behind."""
         parts = [1] + [0] * (behind - 1)  # partitions of m into at most k parts, from k = 0 on
         levels = parts.copy()
         for k in range(1, most + 1):
@@ -224,7 +227,7 @@ def _partitions(game: GameDef) -> tuple[Counts, Counts]:
         return _too_small(behind, blind, deeper, most, bound=sum(reached(most)) * deeper + 1)
 
     decisions, actions = [], []
-    ways = [1] + [0] * (behind - 1)  # to begin the round, by the chips bet in earlier rounds
+    ways = [1] + [0] * (behind - 1)  # number of ways to begin the round, by the chips bet in earlier rounds
     for r, most in enumerate(rounds):
         raised = reached(min(most, (behind - 1) // blind))  # the last raise that the rules allow may have to be all-in
         can_raise = reached(most - 1) if most else [0] * behind
@@ -246,7 +249,7 @@ def _partitions(game: GameDef) -> tuple[Counts, Counts]:
 
 
 def _too_small(behind: int, blind: int, deeper: int, most: int, bound: int) -> list[int]:
-    """The sums of `size_kernels.too_small`, all of which are below `bound`.
+    """Return the sums of the kernel `too_small`, all of which are below `bound`.
 
     They are computed modulo enough primes, and combined by the Chinese remainder theorem.
 
@@ -270,11 +273,11 @@ def _is_prime(n: int) -> bool:
 
 
 def _convolve(a: Sequence[int], b: Sequence[int]) -> list[int]:
-    """The first coefficients of a product of polynomials, as many as `a` has.
+    """Return the first coefficients of a product of polynomials, as many as `a` has.
 
     Kronecker substitution: the coefficients, written one after another with room for the sums, are the digits of one
-    large number, and one multiplication computes all sums. Decimals multiply by number-theoretic transform, integers do
-    not: a factor of ten for the game of the competition.
+    large number, and one multiplication computes all sums. Decimals multiply by number-theoretic transform and integers
+    do not, which makes decimals ten times faster for the competition's game.
 
     >>> _convolve([1, 2, 0], [1, 10, 100])
     [1, 12, 120]
@@ -287,7 +290,10 @@ def _convolve(a: Sequence[int], b: Sequence[int]) -> list[int]:
 
 
 class _State(NamedTuple):
-    """A decision, reduced to the facts that its future depends on. It sorts after all states that can lead to it."""
+    """A decision, reduced to the facts that its future depends on.
+
+    It sorts after all states that can lead to it.
+    """
 
     round: int
     theirs: int  # chips that the other player has put in
@@ -299,7 +305,10 @@ class _State(NamedTuple):
 
 
 def _walk(game: GameDef) -> tuple[Counts, Counts]:
-    """Count betting state by state: limit games, and no-limit games in which a blind uses up a stack."""
+    """Count betting state by state.
+
+    This serves limit games, and no-limit games in which a blind uses up a stack.
+    """
     limit, shortest = game.betting == "limit", min(game.stacks)
     _check_time(2e-6 * _walk_steps(game), "set `maxRaises`")
     decisions, actions = [0] * game.rounds, [0] * game.rounds
@@ -350,7 +359,7 @@ def _walk(game: GameDef) -> tuple[Counts, Counts]:
 
 
 def _walk_steps(game: GameDef) -> float:
-    """Rough upper bound on the number of raises that `_walk` visits."""
+    """Return a rough upper bound on the number of raises that `_walk` visits."""
     most = _most_raises(game)
     counted = [n for n, cap in zip(most, game.max_raises, strict=True) if cap != UNLIMITED_RAISES]
     levels = min(min(game.stacks) - game.big_blind + 1, prod(n + 1 for n in most))

@@ -1,12 +1,13 @@
-"""Stud: after the first round each player gets cards, face up for both to see or face down.
+"""Stud poker: after the first round, each player gets cards face up for both to see, or face down.
 
-The definition says how many of each kind a round deals (`numUpCards`, `numDownCards`, and `numBoardCards` for community
-cards). A board lists the cards round by round: public cards, the up-cards of player 0 and of player 1, then the cards
-that player 0 and player 1 got face down. `Stud.board_name` writes the part that a player sees.
+The game definition gives the number of cards of each kind that a round deals (`numUpCards`, `numDownCards`, and
+`numBoardCards` for community cards). A board lists the cards round by round: public cards, the up-cards of player 0 and
+of player 1, then the cards that player 0 and player 1 got face down. `Stud.board_name` writes the part that a player
+sees.
 
 >>> from kilt.games.gamedef import ready_made
 >>> game = Stud(ready_made("leduc-stud"), "leduc-stud")
->>> board = game.deck.cards("KhQs" "JhJs")  # up-cards, then a card for each that nobody else sees
+>>> board = game.deck.cards("KhQs" "JhJs")  # up-cards, then a face-down card for each player
 >>> game.board_name(board, player=0), game.board_name(board, player=1)
 ('/Kh:Qs/(Jh)', '/Kh:Qs/(Js)')
 """
@@ -24,21 +25,21 @@ from kilt.games.holdem import Poker
 
 
 class DealtCards(NamedTuple):
-    """The cards that a round adds to the board, by owner."""
+    """The cards that one round of stud adds to the board, sorted by owner."""
 
     board: tuple[int, ...]  # community cards
-    up: tuple[tuple[int, ...], tuple[int, ...]]  # [player] seen by both
-    down: tuple[tuple[int, ...], tuple[int, ...]]  # [player] seen by that player alone
+    up: tuple[tuple[int, ...], tuple[int, ...]]  # [player] both players see them
+    down: tuple[tuple[int, ...], tuple[int, ...]]  # [player] only that player sees them
 
 
 @dataclass(frozen=True)
 class Stud(Poker):
-    """A game of poker in which each player gets cards after the first round."""
+    """The rules of a two-player poker game in which each player gets cards after the first round."""
 
     name: str = "stud"
 
     def dealt(self, board: Board) -> list[DealtCards]:
-        """Split a board into rounds, up to the last round that dealt cards."""
+        """Split a board into the cards of each round, up to the last round that dealt cards."""
         found, start = [], 0
         for r in range(self.rules.rounds):
             parts = []
@@ -52,24 +53,24 @@ class Stud(Poker):
 
     @cached_property
     def _counting(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """For each player, the positions on a complete board of the cards that count for this player."""
+        """The positions on a complete board of the cards that count for each player."""
         rounds = self.dealt(tuple(range(sum(sum(self.rules.dealt(r)) for r in range(self.rules.rounds)))))
         first, second = (tuple(c for r in rounds for c in (*r.board, *r.up[p], *r.down[p])) for p in (0, 1))
         return first, second
 
     def reveals(self, position: Position, hands: Hands, board: Board) -> list[tuple[Board, float]]:
-        """All ways to deal the cards of the next round from those that no player holds, equally likely."""
+        """Return all ways to deal the cards of the next round from the remaining cards; all are equally likely."""
         held = {*self._holes[hands[0]], *self._holes[hands[1]], *board}
         rest = tuple(card for card in range(self.deck.size) if card not in held)
         ways = list(_ways(rest, self.rules.dealt(position.round + 1)))
         return [((*board, *cards), 1 / len(ways)) for cards in ways]
 
     def _shown(self, player: int, hand: int, board: Board) -> tuple[int, ...]:
-        """The hand, the public cards, and the player's own cards, face up and face down."""
+        """Return a player's hand, the public cards, and the player's other cards, face up and face down."""
         return tuple(sorted([*self._holes[hand], *(board[place] for place in self._counting[player])]))
 
     def board_name(self, board: Board, player: int) -> str:
-        """The cards of the board that a player sees; ``/`` separates rounds.
+        """Return the cards of the board that a player sees as text; ``/`` separates rounds.
 
         A round has public cards, the up-cards of player 0 and of player 1 with a colon between them, and in brackets
         the player's own cards that are face down.
@@ -83,7 +84,7 @@ class Stud(Poker):
 
 
 def _ways(rest: tuple[int, ...], sizes: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """All ways to deal sets of cards of these sizes, one after another.
+    """Yield all ways to deal sets of cards of these sizes, one after another.
 
     >>> list(_ways((0, 1, 2), (1, 1)))
     [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]

@@ -1,4 +1,4 @@
-"""A subgame: a game of the hold'em family from a public position on, with a board and both players' ranges.
+"""Subgames: the rest of a poker game after a public position, given the board and both players' ranges.
 
 Earlier betting is summarised by the chips in the pot and by the *ranges*: the probability that each player holds each
 hand, before common cards are considered. So a subgame is a game like any other. Its histories begin at its first
@@ -31,10 +31,10 @@ from kilt.games.holdem import Betting, Holdem, Positions, positions_after
 
 
 class Continuations(NamedTuple):
-    """Values of the showdowns of a game that ends early, where the full game would continue in one of several ways.
+    """Values at the end of a game that is cut short, for each of several ways in which the full game may continue.
 
-    At each showdown, one player chooses the continuation, for each hand separately [Brown18]. If there is only one,
-    there is no choice.
+    At each showdown, one player chooses the continuation, for each hand separately [Brown18]. If there is only one
+    continuation, there is no choice.
 
     Attributes
     ----------
@@ -54,9 +54,9 @@ class Continuations(NamedTuple):
 
 @dataclass(frozen=True)
 class Subgame(Holdem):
-    """The rest of a game of the hold'em family after a public position; the function `subgame` builds and checks it.
+    """The rest of a game of the hold'em family after a public position.
 
-    Hands that neither player may hold are not numbered.
+    The function `subgame` builds and checks it. Hands that neither player may hold are not numbered.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Subgame(Holdem):
     rake_share, rake_cap : float
         The house takes this share of a pot from its winner, and at most this many chips.
     told : ndarray, shape (marks, hands of the deck), optional
-        Further properties of hands that suit isomorphism must preserve: see `Holdem.marks`.
+        Properties of hands that suit isomorphism must preserve: see `Holdem.marks`.
     continued : Continuations, optional
         Values of showdowns in a game that ends early: see `first_round_of`.
     """
@@ -94,25 +94,25 @@ class Subgame(Holdem):
 
     @cached_property
     def numbers(self) -> IntArray:
-        """Indices in `Deck.holes` of the hands that at least one player may hold."""
+        """The rows in `Deck.holes` of the hands that at least one player may hold."""
         return np.flatnonzero((self.ranges > 0).any(axis=0))
 
     @cached_property
     def weights(self) -> FloatArray:
-        """The ranges, shape (2, hands), without the hands that neither player may hold."""
+        """Both players' ranges, shape (2, hands), without the hands that neither player may hold."""
         return np.ascontiguousarray(self.ranges[:, self.numbers])
 
     @property
     def marks(self) -> FloatArray:
-        """Further properties of hands that suit isomorphism must preserve, shape (marks, hands)."""
+        """Labels of hands, shape (marks, hands); suit isomorphism may merge only hands with equal labels."""
         return super().marks if self.told is None else self.told[:, self.numbers]
 
     def rake(self, stakes: FloatArray) -> FloatArray:
-        """Chips that the house takes from a pot to which each player has contributed `stakes`."""
+        """Return the chips that the house takes from a pot to which each player has contributed `stakes`."""
         return np.minimum(2 * self.rake_share * stakes, self.rake_cap)
 
     def payoffs(self, position: Position, hands: Hands, board: Board) -> tuple[float, float]:
-        """Chips that each player wins at the end of a hand, after rake."""
+        """Return the chips that each player wins at the end of a hand, after rake."""
         first, second = super().payoffs(position, hands, board)
         assert isinstance(position, Betting)
         taken, share = float(self.rake(np.array(float(position.stake)))), (np.sign(first) + 1) / 2
@@ -120,18 +120,18 @@ class Subgame(Holdem):
 
     @property
     def definition(self) -> str:
-        """Text that defines the subgame, except its name: subgames with equal texts are equal."""
+        """The text that defines the subgame, except its name: subgames with equal texts are equal."""
         rake = f"{self.rake_share} {self.rake_cap}" if self.rake_share else ""
         return f"{self.rules}{self.first}{self.board}{self._weighed.hex()}{rake}"
 
     @cached_property
     def positions(self) -> Positions:
-        """The positions of this game by history, which begins with the subgame."""
+        """The betting positions of the subgame by history; histories begin at its first position."""
         return positions_after(self.first)
 
 
 def subgame(game: Holdem, position: Betting, board: str | Sequence[int], ranges: npt.ArrayLike) -> Subgame:
-    """Return the rest of a game after a public position.
+    """Return the rest of a game after a public position, as a game of its own.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ def first_round_of(game: Subgame) -> Subgame:
 
 
 def rivals(weights: FloatArray, holes: ByteArray, cards: int) -> FloatArray:
-    """Total weight of the opponent's hands that share no card with each hand, shape (hands,).
+    """Return the total weight of the opponent's hands that share no card with each hand, shape (hands,).
 
     By inclusion and exclusion: from the total, subtract the hands with one of its cards; hands with both cards have
     then been subtracted twice.
@@ -212,5 +212,8 @@ def rivals(weights: FloatArray, holes: ByteArray, cards: int) -> FloatArray:
 
 
 def deals(weights: FloatArray, holes: ByteArray, cards: int) -> float:
-    """Total weight of all pairs of hands without a common card; `weights` are [player, hand]."""
+    """Return the total weight of all pairs of hands that share no card.
+
+    `weights` has shape (2, hands).
+    """
     return float(weights[0] @ rivals(weights[1], holes, cards))

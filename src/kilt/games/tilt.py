@@ -1,8 +1,8 @@
-"""Tilted games: payoffs that depend on the player and on how a hand ends [Johanson16 table 2.3].
+"""Tilted games, whose payoffs depend on the player and on how a hand ends [Johanson16 table 2.3].
 
 A tilt is four percentages, by which a player's payoff grows if they win a showdown, lose one, fold, or make the
-opponent fold: 7, 0, 0, 7 pays a winner 7% more, and 0, −7, 0, 0 makes lost showdowns cheaper. A strategy that was
-solved with a tilt is played and evaluated with the real payoffs.
+opponent fold. With 7, 0, 0, 7, a winner gets 7% more; with 0, −7, 0, 0, lost showdowns cost less. A strategy that was
+solved with a tilt plays the real game and is evaluated with the real payoffs.
 
 >>> from kilt.games import load_game
 >>> game = tilted(load_game("kuhn"), (7, 0, 0, 7))
@@ -36,7 +36,9 @@ REMEDY = (
 
 @dataclass(frozen=True)
 class TiltedGame(Holdem):
-    """A game of the hold'em family with tilted payoffs; the function `tilted` makes it.
+    """A game of the hold'em family with tilted payoffs.
+
+    The function `tilted` makes it.
 
     Attributes
     ----------
@@ -48,12 +50,12 @@ class TiltedGame(Holdem):
 
     @property
     def tilts(self) -> FloatArray:
-        """Relative change of payoffs, shape (2, 4): the factor minus 1, by player and case."""
+        """The relative change of payoffs (factor minus 1) by player and by how a hand ends, shape (2, 4)."""
         return np.array(self.tilt) / 100
 
     @property
     def real(self) -> Holdem:
-        """The game with the payoffs of its rules."""
+        """The same game with the payoffs of its rules, without the tilt."""
         return Holdem(self.rules, self.name)
 
     @property
@@ -62,7 +64,7 @@ class TiltedGame(Holdem):
         return f"{self.rules}tilt = {self.tilt}"
 
     def payoffs(self, position: Position, hands: Hands, board: Board) -> tuple[float, float]:
-        """Chips that each player wins at the end of a hand, with the tilt applied."""
+        """Return the chips that each player wins at the end of a hand, with the tilt applied."""
         assert isinstance(position, Betting)
         cases = (LOSES, WINS) if position.folded is None else (FOLDS, TAKES)
         first, second = (
@@ -73,7 +75,7 @@ class TiltedGame(Holdem):
 
 
 def tilted(game: Game, tilt: Sequence[float]) -> Game:
-    """Return a game with tilted payoffs.
+    """Return a game whose payoffs change by percentages that depend on the player and on how a hand ends.
 
     Parameters
     ----------
