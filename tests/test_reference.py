@@ -11,7 +11,7 @@ from kilt.config import SECTIONS, Config, ResolveConfig
 from kilt.evaluate.estimators import ENDINGS
 from kilt.evaluate.values import VALUES
 from kilt.games import ready_made_games
-from kilt.play.agent import BASELINES
+from kilt.play.agent import BASELINES, UNLISTED
 from kilt.solve.counter import CONFIDENCES
 from kilt.solve.registry import ALGORITHMS
 from kilt.spots.spot import Spot
@@ -77,7 +77,7 @@ def test_pages_of_keys():
         (CONFIDENCES, "guides/counter.md"),
         ({*VALUES, *ENDINGS}, "guides/logs.md"),
         (METHODS, "guides/boards.md"),
-        (BASELINES, "guides/matches.md"),
+        ({*BASELINES, *UNLISTED}, "guides/matches.md"),
     ],
     ids=lambda each: each if isinstance(each, str) else "",
 )
