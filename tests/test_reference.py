@@ -1,5 +1,7 @@
 """The reference is complete: every option, key and name that a user can write is explained on one of its pages."""
 
+import re
+from dataclasses import fields
 from pathlib import Path
 
 import generated
@@ -12,6 +14,8 @@ from kilt.evaluate.estimators import ENDINGS
 from kilt.evaluate.values import VALUES
 from kilt.games import ready_made_games
 from kilt.play.agent import BASELINES, UNLISTED
+from kilt.play.net import Limits
+from kilt.play.slumbot import ClientConfig
 from kilt.solve.counter import CONFIDENCES
 from kilt.solve.registry import ALGORITHMS
 from kilt.spots.spot import Spot
@@ -39,6 +43,22 @@ def test_page_of_commands():
         (section,) = [part for part in page.split("\n### ") if part.startswith(f"`{words}`\n")]
         for each in command.params:
             assert each.hidden or all(f"{name}" in section for name in each.opts if name.startswith("-")), (words, each)
+
+
+SET = {words: command for _, words, command in COMMANDS if any("--set" in each.opts for each in command.params)}
+KEYS = {  # a command whose `--set` takes the keys of a record that is no section of a configuration
+    "kilt dealer": {field.name for field in fields(Limits)},
+    "kilt slumbot": {field.name for field in fields(ClientConfig)},
+    "kilt abstraction boards": {"clustering", "base", "restarts", "ground", "exact"},
+}
+
+
+@pytest.mark.parametrize("words", SET)
+def test_keys_that_set_reaches(words):
+    """A command with `--set` names all its keys, or says that they are those of a page of the reference."""
+    text = SET[words].help
+    named = "every key of a configuration" in text or "every key of a spot" in text
+    assert named if words not in KEYS else all(re.search(rf"\b{key}\b", text) for key in KEYS[words])
 
 
 @pytest.mark.parametrize("kind", [Config, *SECTIONS.values(), Spot], ids=lambda kind: kind.__name__)
