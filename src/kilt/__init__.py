@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kilt.abstraction.buckets import CardAbstraction
     from kilt.api import (
         build_abstraction,
+        cost,
         equity,
         games,
         model_opponent,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from kilt.cards.deck import FULL, Deck
     from kilt.cards.equity import Equity
     from kilt.config import Config
+    from kilt.cost import Cost
     from kilt.errors import GameError, KiltError
     from kilt.evaluate.crosstable import Crosstable
     from kilt.evaluate.exploitability import Exploitability
@@ -66,6 +68,7 @@ _HOMES = {
     "Blueprint": "strategy.blueprint",
     "CardAbstraction": "abstraction.buckets",
     "Config": "config",
+    "Cost": "cost",
     "Crosstable": "evaluate.crosstable",
     "Deck": "cards.deck",
     "Equity": "cards.equity",
@@ -94,6 +97,7 @@ _HOMES = {
     "VectorStrategy": "strategy.vector",
     "build_abstraction": "api",
     "check_game": "games.game",
+    "cost": "api",
     "crosstable": "evaluation",
     "equity": "api",
     "exploitability": "evaluation",
@@ -128,6 +132,7 @@ __all__ = [
     "Blueprint",
     "CardAbstraction",
     "Config",
+    "Cost",
     "Crosstable",
     "Deck",
     "Equity",
@@ -156,6 +161,7 @@ __all__ = [
     "__version__",
     "build_abstraction",
     "check_game",
+    "cost",
     "crosstable",
     "equity",
     "exploitability",

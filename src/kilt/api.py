@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeAlias, cast, overload
+from typing import Any, cast, overload
 
 from kilt import artifact
 from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction
@@ -20,6 +20,7 @@ from kilt.abstraction.pipeline import build as build_cards
 from kilt.cards.deck import FULL, Deck
 from kilt.cards.equity import Equity, duel
 from kilt.config import DEFAULT_ALGORITHM, Config, CounterConfig, config_of, read_config
+from kilt.cost import Cost
 from kilt.errors import GameError, RunError, file_errors
 from kilt.evaluate.observer import SHOWN
 from kilt.games import load_game, ready_made_games
@@ -39,11 +40,10 @@ from kilt.solve.problem import CPU, big_blind_of
 from kilt.solve.registry import Algorithm
 from kilt.solve.variants import Variant
 from kilt.spots.solution import SpotSolution
+from kilt.spots.specs import What, spec_for
 from kilt.spots.spot import Spot
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.model import OpponentModel
-
-What: TypeAlias = "str | Path | Game | Config | Mapping[str, Any]"
 
 
 def _nothing(*_: object) -> None:
@@ -247,6 +247,37 @@ def plan_run(config: Config | Mapping[str, Any] | str | Path) -> RunPlan:
     (1092, True)
     """
     return resolve(_require_config(config))
+
+
+@file_errors()
+def cost(
+    what: What | Spot,
+    *,
+    algorithm: str | None = None,
+    threads: int | None = None,
+    device: str | None = None,
+) -> Cost:
+    """What solving takes, counted before anything is built: memory, disk and time.
+
+    Parameters
+    ----------
+    what : str, Path, Game, Config, mapping or Spot
+        As in `solve`; or the folder of a run or of a spot.
+    algorithm, threads, device : optional
+        As in `start_run`.
+
+    Returns
+    -------
+    Cost
+        ``fits`` says whether memory suffices, ``require()`` raises `RunError` if it does not.
+
+    Examples
+    --------
+    >>> leduc = cost("leduc", algorithm="cfr+")
+    >>> leduc.fits, leduc.memory < 10_000_000
+    (True, True)
+    """
+    return spec_for(what, algorithm=algorithm, threads=threads, device=device).cost()
 
 
 @file_errors()

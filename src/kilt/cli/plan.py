@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from kilt.cost import Cost
     from kilt.runs.cluster import ClusterForecast
     from kilt.runs.plan import RunPlan
+    from kilt.runs.spec import Spec
     from kilt.solve.distributed.memory import PartsMemory
 
+ON_DISK = "cfr+disk", "cfr+disk:average"  # whose subgames may be shared by several machines
 MEASURED = 3.0  # seconds, for what a batch costs
 
 
@@ -65,18 +67,23 @@ def estimate(
     """
     from kilt import machine
     from kilt.api import chips_of
-    from kilt.config import read_config
     from kilt.errors import RunError
     from kilt.gpu import has_room
     from kilt.runs.cluster import latency_of
-    from kilt.runs.plan import resolve
+    from kilt.runs.plan import RunPlan
+    from kilt.spots.specs import spec_for
 
-    config = Path(what)
-    if config.suffix != ".toml":
+    if algorithm in ON_DISK and not what.endswith(".toml") and not Path(what).is_dir():
         chips = None if target is None else chips_of(target, what)
         _plan_disk(what, algorithm, machines, cores, bandwidth, iterations, chips, probe=probe, as_json=as_json)
         return
-    said = read_config(config)
+    with waiting("counting …"):
+        begun = Path(what).is_dir() or what.endswith(".toml")
+        plan = spec_for(what, algorithm=None if begun and algorithm in ON_DISK else algorithm, device=device)
+    if not isinstance(plan, RunPlan):
+        _print_cost(what, plan, as_json=as_json)
+        return
+    config, said = Path(what), plan.config
     shares = _blades(said, blades)
     network = [(text.strip(), latency_of(text)) for text in latency.split(",")]
     if simulate and not shares:
@@ -84,8 +91,6 @@ def estimate(
     if bandwidth is not None and not bandwidth > 0:
         raise RunError(f"--bandwidth is {bandwidth:g}: give more than 0 Gbit/s, or leave it out")
     with waiting("counting …"):
-        plan = resolve(said)
-        plan = plan.on(device)
         cost = plan.cost()
     parts = _Parts(plan.parts(shares), cost.mapped) if shares else None
     there, fits = machine.available_memory(), cost.fits
@@ -170,6 +175,19 @@ def _end(*, fits: bool) -> None:
         raise typer.Exit(1)
 
 
+def _print_cost(what: str, spec: Spec, *, as_json: bool) -> None:
+    """Print what a game as it is, or a spot, takes."""
+    with waiting("counting …"):
+        cost, called = spec.cost(), spec.called
+    if as_json:
+        print_json({"what": what, "solves": called, "fits": cost.fits} | cost.data())
+    else:
+        say(f"{called}: {cost}")
+        if lack := cost.lack():
+            say(f"that takes {lack}: {cost.remedy}")
+    _end(fits=cost.fits)
+
+
 def _plan_disk(
     game: str,
     algorithm: str,
@@ -188,10 +206,6 @@ def _plan_disk(
     from kilt.runs.disk_plan import DiskPlan
     from kilt.solve.forms import disk_problem
 
-    if algorithm not in ("cfr+disk", "cfr+disk:average"):
-        raise RunError(
-            f"{algorithm} has no plan for a game as it is: use -a cfr+disk or cfr+disk:average, or give a CONFIG"
-        )
     if iterations is not None and target is not None:
         raise RunError("--iterations and --target are given: use one of them")
     with waiting(f"counting {game} …"):

@@ -45,6 +45,11 @@ class Spec(ABC):
         """Where it is solved."""
 
     @property
+    @abstractmethod
+    def called(self) -> str:
+        """The algorithm and the game, for people."""
+
+    @property
     def budget(self) -> Budget:
         """When the run stops, if nobody says so."""
         return Budget(seconds=60 * DEFAULT_MINUTES)
@@ -161,6 +166,11 @@ class WholeSpec(Spec):
 
     @property
     def called(self) -> str:
+        """The algorithm and the game, for people."""
+        return f"{self.name} on {self.game if isinstance(self.game, str) else self.game.name}"
+
+    @property
+    def name(self) -> str:
         """The algorithm, as messages and the identity of the run have it."""
         return self.algorithm if isinstance(self.algorithm, str) else algorithm_named(self.algorithm).what
 
@@ -206,7 +216,7 @@ class WholeSpec(Spec):
             return
         if self.fitted.form != DiskProblem.form:
             raise RunError(
-                f"{self.called} has no subgames on disk for workers to share: use cfr+disk, or leave out the engine"
+                f"{self.name} has no subgames on disk for workers to share: use cfr+disk, or leave out the engine"
             )
         if asked.below or asked.batch or asked.boards or asked.samples:
             raise RunError("workers that share subgames on disk have no batch, boards or samples, and none below them")
@@ -236,5 +246,5 @@ class WholeSpec(Spec):
         """With the tilt, the opponent, the device and the precision."""
         tilt = ",".join(f"{percent:g}" for percent in self.tilt) if any(self.tilt) else ""
         against = f"{self.against.p!r} {self.against.confidence}" if self.against else ""
-        identity = RunIdentity(lasting_name(self.game), self.called, self.seed, problem.form, problem.fingerprint)
+        identity = RunIdentity(lasting_name(self.game), self.name, self.seed, problem.form, problem.fingerprint)
         return identity._replace(tilt=tilt, against=against, device=self.device, precision=precision_of(problem))

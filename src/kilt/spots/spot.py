@@ -477,6 +477,15 @@ class SpotSpec(Spec):
     begun: bool = False
 
     @property
+    def called(self) -> str:
+        """The algorithm and the spot, with its sizes."""
+        (first, second), tree = self.spot.hands, self.tree.tree
+        return (
+            f"{self.algorithm} on {self.spot.name}: {first} and {second} hands, {len(tree.nodes.kind):,} nodes, "
+            f"{len(tree.weight):,} boards up to suits, {self.tree.shape[0] * self.tree.shape[1]:,} infoset-actions"
+        )
+
+    @property
     def budget(self) -> Budget:
         """The usual target."""
         return SpotBudget().in_units(self.spot.pot)

@@ -1,0 +1,94 @@
+"""What anything that can be solved means: a game, a configuration, a run, a spot, by name, by path or as an object.
+
+>>> spec_for("leduc", algorithm="cfr+").cost().fits
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from kilt.config import DEFAULT_ALGORITHM, SPOT, Config, config_of, read_config
+from kilt.errors import RunError
+from kilt.games.game import Game
+from kilt.records import read_toml
+from kilt.runs.build import spec_in, spec_of
+from kilt.runs.folder import RunFolder
+from kilt.runs.spec import Spec, WholeSpec
+from kilt.solve.problem import CPU
+from kilt.spots.spot import Spot, SpotSpec, read_spot, require_kept
+
+What: TypeAlias = "str | Path | Game | Config | Mapping[str, Any]"
+
+
+def spec_for(
+    what: What | Spot, *, algorithm: str | None = None, threads: int | None = None, device: str | None = None
+) -> Spec:
+    """What a run would solve; nothing is built.
+
+    Parameters
+    ----------
+    what : str, Path, Game, Config, mapping or Spot
+        A game by name, file or rules; a configuration as an object, mapping or .toml file; a spot as an object or
+        .toml file; or the folder of a run or of a spot.
+    algorithm : str, optional
+        Left out: that of the configuration or of the run, or "cfr+".
+    threads : int, optional
+        Left out: as the configuration says, or 1.
+    device : str, optional
+        "cpu" or "gpu". Left out: as the configuration or the run says, or "cpu".
+
+    Raises
+    ------
+    KiltError
+        It names something that does not exist, or that does not fit the rest.
+    """
+    path = Path(what) if isinstance(what, str | Path) else None
+    spot = what if isinstance(what, Spot) else _spot_at(path)
+    if spot:
+        if algorithm:
+            raise RunError("a spot has its own algorithm: leave out `algorithm`")
+        return _of_spot(spot, path if path and path.is_dir() else None, threads or 1, device)
+    if path and path.is_dir():
+        if algorithm:
+            raise RunError(f"{path} is a run, which has its algorithm: leave out `algorithm`")
+        return spec_in(path, threads, device)
+    config = _config_of(what)
+    if config is None:
+        game = str(what) if isinstance(what, Path) else what
+        assert not isinstance(game, Config | Mapping | Spot)
+        return WholeSpec(game, algorithm or DEFAULT_ALGORITHM, threads=threads or 1, device=device or CPU)
+    changed: dict[str, Any] = {"algorithm": algorithm, "threads": threads, "device": device}
+    solver = replace(config.solver, **{key: value for key, value in changed.items() if value is not None})
+    return spec_of(replace(config, solver=solver))
+
+
+def _spot_at(path: Path | None) -> Spot | None:
+    """The spot of a folder or of a file; None if it is none."""
+    if path and path.is_dir() and (path / SPOT).exists():
+        require_kept(path)
+        return read_spot(path / SPOT, kept=True)
+    if path and path.suffix == ".toml" and "pot" in read_toml(path, RunError):
+        return read_spot(path)
+    return None
+
+
+def _of_spot(spot: Spot, folder: Path | None, threads: int, device: str | None) -> SpotSpec:
+    """A spot, with the algorithm and the device of its folder."""
+    if folder is None:
+        return SpotSpec(spot, threads=threads, device=device or CPU)
+    begun = RunFolder.open(folder)
+    where = device or begun.device
+    return SpotSpec(spot, begun.identity.algorithm, threads, where, stored=True, begun=True)
+
+
+def _config_of(what: What | Spot) -> Config | None:
+    """The configuration that something is; None for a game as it is."""
+    if isinstance(what, Mapping):
+        return config_of(what)
+    if isinstance(what, Config):
+        return what
+    return read_config(Path(what)) if isinstance(what, str | Path) and str(what).endswith(".toml") else None
