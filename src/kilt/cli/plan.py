@@ -51,7 +51,7 @@ def estimate(
         str | None,
         options.GAME,
     ] = None,
-    algorithm: Annotated[str, options.ALGORITHM] = "cfr+disk",
+    algorithm: Annotated[str | None, options.ALGORITHM] = None,
     machines: Annotated[
         int, typer.Option("--machines", min=1, metavar="N", help="For a game: that share its subgames.")
     ] = 1,
@@ -60,10 +60,10 @@ def estimate(
     device: Annotated[str | None, options.DEVICE] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say how large an abstract game is, and what memory, disk and time it takes, before anything is built.
+    """Print what memory, disk and time a game, a configuration, a run or a spot takes, before anything is built.
 
-    With blades, say what each of them takes; with --simulate, how a run would go on more of them than there are here.
-    For a game as it is, say what CFR+ from disk takes, on one machine and on N.
+    A game takes what -a says; without -a, it is solved from disk by CFR+, on one machine and on N. Abstract games are
+    counted round by round. With blades, each of them is listed; --simulate predicts a run on more than there are here.
     """
     from kilt import machine
     from kilt.api import chips_of
@@ -73,13 +73,15 @@ def estimate(
     from kilt.runs.plan import RunPlan
     from kilt.spots.specs import spec_for
 
-    if algorithm in ON_DISK and not what.endswith(".toml") and not Path(what).is_dir():
+    named = not what.endswith(".toml") and not Path(what).is_dir()
+    if named and algorithm in (None, *ON_DISK):
         chips = None if target is None else chips_of(target, what)
-        _plan_disk(what, algorithm, machines, cores, bandwidth, iterations, chips, probe=probe, as_json=as_json)
+        _plan_disk(
+            what, algorithm or ON_DISK[0], machines, cores, bandwidth, iterations, chips, probe=probe, as_json=as_json
+        )
         return
     with waiting("counting …"):
-        begun = Path(what).is_dir() or what.endswith(".toml")
-        plan = spec_for(what, algorithm=None if begun and algorithm in ON_DISK else algorithm, device=device)
+        plan = spec_for(what, algorithm=algorithm, device=device)
     if not isinstance(plan, RunPlan):
         _print_cost(what, plan, as_json=as_json)
         return
