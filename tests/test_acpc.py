@@ -1044,17 +1044,17 @@ def test_classes_of_ones_own(tmp_path, monkeypatch):
     for name, words in {
         "Mine": "mine plays any poker game: give the `game`",
         "Absent": "own.py has no class 'Absent': use one of Mine, Needy, Nameless, Halfway, Mute",
-        "Needy": r"Needy of .*own.py cannot be made \(TypeError: .*something.*\): it is called without arguments",
-        "Nameless": "Nameless of .* is no agent: give it a `name`, which is text, and a method `act",
+        "Needy": r"Needy of .*own.py cannot be created \(TypeError: .*something.*\): it is called without arguments",
+        "Nameless": "Nameless of .* is no agent: it needs a `name`, which is text, and a method `act",
         "Halfway": r"Halfway of .* has `saw`, but no method `begin\(game\)`: give it one that returns",
     }.items():
         with pytest.raises(PlayError, match=words):
             load_player(f"{file}:{name}")
-    with pytest.raises(PlayError, match=r"there is no file nowhere.py: give a Python file and a class of it"):
+    with pytest.raises(PlayError, match=r"there is no file nowhere.py: use a Python file and a class in it"):
         load_agent("nowhere.py:Mine")
     broken = tmp_path / "broken.py"
     broken.write_text("1 / 0")
-    with pytest.raises(PlayError, match=r"broken.py cannot be run \(ZeroDivisionError: division by zero\): mend it"):
+    with pytest.raises(PlayError, match=r"broken.py cannot be run \(ZeroDivisionError: division by zero\): correct it"):
         load_agent(f"{broken}:Mine")
 
 

@@ -151,9 +151,9 @@ def test_strategies_that_make_no_sense(strategy, words):
 
 
 def test_what_is_missing_is_said(tmp_path):
-    with pytest.raises(PlayError, match="always-call plays many games: say which"):
+    with pytest.raises(PlayError, match="always-call plays many games: choose one"):
         kilt.exploitability("always-call")
-    with pytest.raises(PlayError, match="do not say which game they are for: give `game`"):
+    with pytest.raises(PlayError, match="do not determine the game: set `game`"):
         kilt.exploitability({})
     with pytest.raises(GameError, match="bluff-1-1 has no cards to abstract"):
         kilt.build_abstraction("lossless", "bluff-1-1")
@@ -245,7 +245,7 @@ def test_a_solution_plays_in_either_seat(tmp_path):
     file = tmp_path / "own.game"
     file.write_text(str(kilt.load_game("leduc").rules))
     assert kilt.play_match(kilt.solve(str(file), iterations=10), "random", 20).hands == 20
-    with pytest.raises(PlayError, match="and this is kuhn: use the game it was made for"):
+    with pytest.raises(PlayError, match="but this is kuhn: use the game it was made for"):
         kilt.play_match(solution, "always-call", 20, game="kuhn")
     with pytest.raises(PlayError, match="leduc-stud is stud"):
         kilt.play_match(kilt.solve("leduc-stud", iterations=1), "always-call", 20)
@@ -253,13 +253,13 @@ def test_a_solution_plays_in_either_seat(tmp_path):
 
 def test_a_run_plays_once_it_has_a_strategy(tmp_path):
     run = kilt.start_run(CONFIG | {"agent": {"post": "purification"}}, tmp_path / "run")
-    with pytest.raises(PlayError, match="has no strategy in a folder yet: give it a folder, and finish it"):
+    with pytest.raises(PlayError, match="has no saved strategy yet: use a folder, and finish the run"):
         kilt.play_match(run, "always-call", 20)
     run.finish()
     match = kilt.play_match(run, "always-call", 20)
     assert match.results.tolist() == kilt.play_match(tmp_path / "run", "always-call", 20).results.tolist()
     assert kilt.play_match("always-call", run, 20).players == ("always-call", str(tmp_path / "run"))
-    with pytest.raises(PlayError, match=r"int is no player: give the name of an agent, a run, .*act\(observation\)"):
+    with pytest.raises(PlayError, match=r"int is no player: use the name of an agent, a run, .*act\(observation\)"):
         kilt.play_match(3, "always-call", 20, game="leduc")
 
 

@@ -427,7 +427,7 @@ def test_runs_on_disk(tmp_path, monkeypatch):
         for played in (first, second):
             found = TreeAgent("played", PlacedTree(problem.game), played).policy(position, board).shares
             np.testing.assert_allclose(found, expected, atol=1e-12)
-    with pytest.raises(PlayError, match="nothing to translate or to solve again"):
+    with pytest.raises(PlayError, match="nothing to translate or re-solve"):
         load_agent(f"{tmp_path / 'whole'}@resolve")
     agent, rules = Library([tmp_path / "exported"]).known("exported")
     seen = strategy_view(agent, rules, "cc/", rules.deck.cards("Kh"))

@@ -233,7 +233,7 @@ def test_a_strategy_that_memory_does_not_hold_is_named(run, monkeypatch):
     said: list[str] = []
     (average,) = StrategyRef.all_of_run(run, said.append)
     assert average.strategy == "average strategy"
-    assert said[0].startswith("as played: purification is not judged: post-processing takes 0.0 GB of memory")
+    assert said[0].startswith("as played: purification is not evaluated: post-processing takes 0.0 GB of memory")
     with pytest.raises(RunError, match="use a machine with more memory"):
         StrategyRef.of_run(Path(f"{run}@purification")).load()
 

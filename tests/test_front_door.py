@@ -71,7 +71,7 @@ def test_a_spot(spot, solution, tmp_path):
         kilt.solve(spot, "cfr+")
     with pytest.raises(RunError, match=r"call `kilt\.solve"):
         kilt.start_run(spot)
-    with pytest.raises(RunError, match=r"the target is '3mbb': give per cent of the pot, such as 0\.5%"):
+    with pytest.raises(RunError, match=r"the target is '3mbb': use per cent of the pot, such as 0\.5%"):
         spot.solve("3mbb")
 
 

@@ -139,7 +139,7 @@ def test_what_an_agent_tells_is_checked():
             found = BASELINES["always-call"].policy(position, board)
             return found._replace(table=found.table * 0.9)
 
-    with pytest.raises(PlayError, match=r"wrong plays c, r at 'Qh\|\|' .*add up to 1"):
+    with pytest.raises(PlayError, match=r"wrong plays c, r at 'Qh\|\|' .*sum to 1"):
         kilt.exploitability(Wrong(), "leduc")
 
 
@@ -166,7 +166,7 @@ def test_the_page_takes_names_of_its_list_alone(folder):
 
 def test_names_that_do_not_fit():
     assert "unknown player" in refused("match", "nobody", "probe", "-g", "leduc")
-    with pytest.raises(KiltError, match="give `game`"):
+    with pytest.raises(KiltError, match="set `game`"):
         kilt.exploitability(Strategy.of(flat_tree(LEDUC), load_problem("leduc").uniform()).infosets and {"x": {}})
     with pytest.raises(PlayError, match="find a lower bound"):
         kilt.exploitability("random", "holdem.limit.2p")

@@ -113,7 +113,7 @@ def test_portfolios_by_name(tmp_path):
     for spec, words in {
         "portfolio:": "without components cannot play",
         "portfolio:probe,nobody": "unknown player 'nobody'",
-        "portfolio:probe,window=two": "'window=two' of portfolio:.* is no number: use window=200, say",
+        "portfolio:probe,window=two": "'window=two' of portfolio:.* is no number: use a number, such as window=200",
         "portfolio:probe,random,window=1": "a window of 1 hands does not hold one of each of 2 components",
         "portfolio:probe,explore=-1": "explore is -1.0, a factor of the width of bounds: use 0 or more",
         "portfolio:probe,explore=nan": "explore is nan",

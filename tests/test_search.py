@@ -195,7 +195,7 @@ def test_each_seat_has_its_own_player(folder):
         observation = Observation(position, (0,), board, 7)
         assert agent.act(observation) == agent.players[seat].act(observation)
     for wrong, said in {
-        "seats:always-call": "has 1 players: give two",
+        "seats:always-call": "has 1 players: use two",
         f"seats:{run},{folder / '4'}": "play different games",
         f"seats:{run},portfolio:always-call": "remembers earlier hands",
     }.items():

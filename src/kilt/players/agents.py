@@ -1,23 +1,25 @@
-"""Agents by name, as commands and configurations are given them.
+"""Agents by name, as used by commands and configurations.
 
 ===============================  =====================================================================================
 ``always-call``                  a baseline, see `kilt.play.agent.BASELINES`
 ``my_agent.py:Mine``             a class of a Python file, made without arguments: it has a `name` and an
                                  `act(observation)`
-``uniform``                      all legal actions equally often
+``uniform``                      all legal actions with equal probability
 ``solved:leduc``                 a small game that is solved by CFR+ first, which takes a second
 ``house``                        an agent that comes with kilt, see `kilt.strategy.blueprint.SHIPPED`
-``runs/demo``                    the blueprint of a run, or of what `kilt export` made
-``runs/leduc``                   the strategy of a game that `kilt solve --game` has solved as it is: as a flat tree,
-                                 with vectors of hands, or in subgames on disk, which are unpacked as play comes to them
-``runs/leduc@purification``      … after post-processing
-``runs/demo@new-0.2``            … with another post-processing than the run's own; ``@RULE@TRANSLATION`` says both
-``runs/demo@resolve``            … that solves the subgame it is in, as the run's ``[resolve]`` says or in the last two
-                                 rounds: see `kilt.search.agent`. ``@resolve:rounds=turn+river:iterations=100`` sets it
-                                 up, with ``+`` for commas; ``@blueprint`` leaves re-solving out
-``seats:runs/a,runs/b``          another one in each seat: see `kilt.play.agent.SeatedAgent`
-``portfolio:runs/a,runs/b``      one that picks one of them for each hand, by what all would have won so far: see
-                                 `kilt.evaluate.portfolio`; ``…,explore=0.5,window=200,estimator=all-cards`` set it up
+``runs/demo``                    the blueprint of a run, or a folder written by `kilt export`
+``runs/leduc``                   the strategy of a game that `kilt solve --game` has solved without an abstraction: as
+                                 a flat tree, with vectors of hands, or in subgames on disk, which are unpacked when
+                                 needed
+``runs/demo@purification``       … after post-processing
+``runs/demo@new-0.2``            … with another post-processing than the run's own; ``@RULE@TRANSLATION`` sets both
+``runs/demo@resolve``            … that re-solves the current subgame, as set by the run's ``[resolve]`` or in the last
+                                 two rounds: see `kilt.search.agent`. ``@resolve:rounds=turn+river:iterations=100``
+                                 changes settings, with ``+`` for commas; ``@blueprint`` switches re-solving off
+``seats:runs/a,runs/b``          a different agent in each seat: see `kilt.play.agent.SeatedAgent`
+``portfolio:runs/a,runs/b``      picks one of the agents for each hand, by what all would have won so far: see
+                                 `kilt.evaluate.portfolio`; ``…,explore=0.5,window=200,estimator=all-cards`` changes
+                                 settings
 ===============================  =====================================================================================
 
 >>> agent, game = load_player("always-call", load_holdem("leduc"))
@@ -62,8 +64,8 @@ from kilt.strategy.translate import mapping_named
 from kilt.tree.place import PlacedTree
 
 PORTFOLIO, SEATS, SOLVED = "portfolio:", "seats:", "solved:"
-GRAMMAR = "FILE.py:CLASS", f"{SOLVED}GAME", f"{PORTFOLIO}A,B", f"{SEATS}A,B"  # other names, as errors show them
-SOLVED_ITERATIONS = 2000  # of CFR+, for a game that is solved before it is played
+GRAMMAR = "FILE.py:CLASS", f"{SOLVED}GAME", f"{PORTFOLIO}A,B", f"{SEATS}A,B"  # other forms of names, for error messages
+SOLVED_ITERATIONS = 2000  # CFR+ iterations for a game that is solved before it is played
 _SETTINGS: dict[str, Callable[[str], Any]] = {"estimator": estimator_named, "explore": float, "window": int}
 RESOLVE, BLUEPRINT = "resolve", "blueprint"  # after the name of a run: with re-solving, or without
 _RESOLVE_KEYS: dict[str, Callable[[str], Any]] = {
@@ -84,27 +86,32 @@ _CLASS = re.compile(r"(.+\.py):([^:]*)", re.DOTALL)
 
 
 def loaded(name: str) -> Agent:
-    """An agent by name, loaded once in a process: the `load` of matches, which other processes find by its name."""
+    """Load an agent by name, once per process: the `load` of matches, which other processes import by its name."""
     return _remembered(name, tuple(_written(part) for part in re.split("[:,]", name)))
 
 
 @file_errors()
 def load_agent(spec: str | Path) -> Agent:
-    """An agent by name.
+    """Load an agent by name.
 
     Parameters
     ----------
     spec : str or Path
         The name of a baseline, or ``house``, which comes with kilt; ``FILE.py:CLASS``, a class with a `name` and an
-        `act(observation)` that is made without arguments; the folder of a run or of an exported agent, as ``RUN``,
-        ``RUN@RULE``, ``RUN@RULE@TRANSLATION``, or any of these with ``@resolve`` after it; ``seats:PLAYER,PLAYER``, the
-        player of each seat; or ``portfolio:PLAYER,PLAYER``, with settings of `Portfolio` such as ``window=200`` among
-        them.
+        `act(observation)`, called without arguments; the folder of a run or of an exported agent, as ``RUN``,
+        ``RUN@RULE``, ``RUN@RULE@TRANSLATION``, or any of these followed by ``@resolve``; ``seats:PLAYER,PLAYER``, the
+        player of each seat; or ``portfolio:PLAYER,PLAYER``, optionally with settings of `Portfolio` such as
+        ``window=200``.
 
     Returns
     -------
     Agent
-        One that plays a single game has it as `game`.
+        An agent that plays only one game has it as `game`.
+
+    Raises
+    ------
+    PlayError
+        If there is no such agent, or it cannot be loaded.
     """
     spec = str(spec)
     if found := BASELINES.get(spec) or UNLISTED.get(spec):
@@ -129,45 +136,45 @@ def _remembered(name: str, written: tuple[int, ...]) -> Agent:
 
 
 def _written(name: str) -> int:
-    """When a strategy was written, so that a run that is solved again is loaded again; 0 if no folder has it."""
+    """Time at which a strategy was written, so that a run that is solved again is reloaded; 0 if it is in no folder."""
     stored = blueprint_folder(name)[0] / STRATEGY
     return stored.stat().st_mtime_ns if stored.exists() else 0
 
 
 def load_player(spec: str | Path, game: Holdem | None = None) -> tuple[Agent, Holdem]:
-    """An agent by name (see `load_agent`) and the game it plays (see `game_for`)."""
+    """Load an agent by name (see `load_agent`), and return it with its game (see `game_for`)."""
     agent = load_agent(spec)
     return agent, game_for(agent, game)
 
 
 def own_game(agent: Agent) -> Holdem | None:
-    """The game that an agent was made for; None where it plays any."""
+    """Return the game that an agent was made for; None if it plays any."""
     game = getattr(agent, "game", None)
     return game if isinstance(game, Holdem) else None
 
 
 def game_for(agent: Agent, game: Holdem | None = None) -> Holdem:
-    """The game that an agent was made for, or `game` where it plays any; PlayError where it cannot play `game`."""
+    """Return the game that an agent was made for, or else `game`. Raises PlayError if the agent cannot play `game`."""
     own = own_game(agent) or game
     if own is None:
         raise PlayError(f"{agent.name} plays any poker game: give the `game`")
     if game is not None and game.rules != own.rules:
         raise PlayError(
-            f"{agent.name} plays {own.name} with {own.rules.stacks[0]:,} chips, and this is {game.name}: "
+            f"{agent.name} plays {own.name} with {own.rules.stacks[0]:,} chips, but this is {game.name}: "
             "use the game it was made for"
         )
     return own
 
 
 def _solved_agent(name: str, stored: Path, rest: Sequence[str]) -> StrategyAgent | TreeAgent | ProcessedAgent:
-    """The agent that plays the strategy of a game as it is, information set by information set or place by place.
+    """Return the agent that plays the strategy of an unabstracted game, by information sets or on its public tree.
 
-    What follows the folder after an @ is a rule: such a strategy has all bets, and an answer to each.
+    A part after @ is a rule. Translation does not apply, since the strategy has all bets.
     """
     rest = [part for part in rest if part != BLUEPRINT]
     if len(rest) > 1 or any(part.partition(":")[0] == RESOLVE for part in rest):
         raise PlayError(
-            f"{stored.parent} plays its game as it is, with nothing to translate or to solve again: use "
+            f"{stored.parent} is solved without an abstraction, so there is nothing to translate or re-solve: use "
             f"{stored.parent}, or {stored.parent}@RULE, such as {stored.parent}@purification"
         )
     if rest:
@@ -185,7 +192,7 @@ def _solved_agent(name: str, stored: Path, rest: Sequence[str]) -> StrategyAgent
 
 
 def _solved_here(spec: str) -> StrategyAgent:
-    """The agent of a small game that is solved here and now."""
+    """Solve a small game, and return its agent."""
     rules = load_holdem(spec.removeprefix(SOLVED))
     problem = load_problem(rules, "cfr+", form=FLAT)
     assert isinstance(problem, FlatProblem)
@@ -195,7 +202,7 @@ def _solved_here(spec: str) -> StrategyAgent:
 
 
 def blueprint_folder(spec: str) -> tuple[Path, list[str]]:
-    """The folder that a name such as ``RUN@RULE`` begins with, and what follows; all of it where there is none."""
+    """Split a name such as ``RUN@RULE`` into the folder and the parts after it; without a folder, the whole name."""
     parts = spec.split("@")
     for n in range(len(parts), 0, -1):
         if (place := located("@".join(parts[:n]))).exists():
@@ -204,12 +211,12 @@ def blueprint_folder(spec: str) -> tuple[Path, list[str]]:
 
 
 def chooses_rule(spec: str) -> bool:
-    """Whether the name of a run ends with a rule, as ``RUN@RULE`` does, rather than leaving it to the run."""
+    """Whether the name of a run ends with a rule, as in ``RUN@RULE``, rather than using the run's own."""
     return any(part != BLUEPRINT for part in blueprint_folder(spec)[1])
 
 
 def resolves(run: str | Path) -> bool:
-    """Whether the configuration of a run asks for re-solving, so that its agent plays by more than its table."""
+    """Whether the configuration of a run enables re-solving, so that its agent does not only follow a table."""
     place, rest = blueprint_folder(str(run))
     stored = place / STRATEGY
     if BLUEPRINT in rest or not exists(stored) or kind_of(stored) != KIND:
@@ -218,7 +225,7 @@ def resolves(run: str | Path) -> bool:
 
 
 def strategy_of(agent: Agent) -> str:
-    """Which strategy of a run an agent plays, in words; empty for agents that play none.
+    """Describe the strategy of a run that an agent plays, in words; empty for other agents.
 
     >>> strategy_of(BASELINES["always-call"])
     ''
@@ -242,9 +249,9 @@ def strategy_of(agent: Agent) -> str:
 
 
 def strategies_to_judge(spec: str, agent: Agent) -> tuple[str, ...]:
-    """Names of all strategies to judge for the name of a player, first that of the strategy which it plays.
+    """Return the names of all strategies to evaluate for a player, with the strategy that it plays first.
 
-    The average strategy follows if the player is a run that post-processes it, and if the name has no ``@RULE``.
+    The average strategy is second if the player is a run that post-processes it, and if the name has no ``@RULE``.
     """
     if isinstance(agent, BlueprintAgent) and not agent.rule.idle and not chooses_rule(spec):
         return spec, f"{spec}@none"
@@ -252,13 +259,13 @@ def strategies_to_judge(spec: str, agent: Agent) -> tuple[str, ...]:
 
 
 def blueprint_name(agent: BlueprintAgent) -> str:
-    """Which strategy the table of a blueprint's agent holds, in words; re-solving changes it during play."""
+    """Describe the strategy in the table of a blueprint's agent, in words; re-solving changes it during play."""
     how = f"{AS_PLAYED} without re-solving" if RESOLVE in agent.blueprint.figures.get("agent", {}) else AS_PLAYED
     return strategy_name(agent.rule, agent.blueprint.figures, how)
 
 
 def blueprint_agent(spec: str) -> BlueprintAgent:
-    """The agent that plays a blueprint; what follows the folder after an @ is a rule, and a translation."""
+    """Load the agent that plays a blueprint; the parts after @ are a rule and a translation."""
     place, rest = blueprint_folder(spec)
     if any(part.partition(":")[0] == RESOLVE for part in rest):
         raise PlayError(
@@ -273,7 +280,7 @@ def blueprint_agent(spec: str) -> BlueprintAgent:
         )
     blueprint = Blueprint.load(place)
     rule, mapping = (*rest, "", "")[:2]
-    with understood(place, f"say how it is to be played: {place}@none@pseudo-harmonic"):
+    with understood(place, f"name the rule and the translation: {place}@none@pseudo-harmonic"):
         said = {} if rule and mapping else blueprint.figures.get("agent", {})
         rule, mapping = (
             str(rule or said.get("post", "none")),
@@ -283,7 +290,7 @@ def blueprint_agent(spec: str) -> BlueprintAgent:
 
 
 def _run_agent(spec: str) -> BlueprintAgent | ResolvingAgent:
-    """The agent of a run: it re-solves where the run or the last part of its name says so."""
+    """Load the agent of a run, which re-solves if the run or the last part of its name says so."""
     place, rest = blueprint_folder(spec)
     how = rest[-1] if rest else ""
     asked = how.partition(":")[0] == RESOLVE
@@ -299,7 +306,7 @@ def _run_agent(spec: str) -> BlueprintAgent | ResolvingAgent:
 
 
 def _resolve_settings(text: str, settings: ResolveConfig, game: Holdem) -> ResolveConfig:
-    """How to re-solve, by what a run says and by ``resolve:KEY=VALUE:KEY=VALUE``; the last two rounds, or all later."""
+    """Combine a run's settings for re-solving with ``resolve:KEY=VALUE:KEY=VALUE``. Default: the last two rounds."""
     said: dict[str, Any] = {}
     for part in text.split(":")[1:]:
         key, _, value = part.partition("=")
@@ -310,13 +317,13 @@ def _resolve_settings(text: str, settings: ResolveConfig, game: Holdem) -> Resol
                 f"{part!r} of {text!r} is no setting: use KEY=VALUE with a key of {', '.join(_RESOLVE_KEYS)}, such as "
                 "rounds=turn+river or iterations=100"
             ) from None
-    if "seconds" in said or "iterations" in said:  # one of them is meant in place of what the run says
+    if "seconds" in said or "iterations" in said:  # either limit replaces both limits of the run
         settings = replace(settings, seconds=0.0, iterations=0)
     return replace(replace(settings, rounds=settings.rounds or game.rules.round_names[1:][-2:]), **said)
 
 
 def _portfolio(spec: str) -> Portfolio:
-    """A portfolio of players with commas between them; what has the name of a setting and ``=`` is one."""
+    """Load a portfolio of players separated by commas; parts such as ``window=200`` are settings."""
     components: list[KnownAgent] = []
     settings: dict[str, Any] = {}
     for part in filter(None, spec.removeprefix(PORTFOLIO).split(",")):
@@ -327,26 +334,26 @@ def _portfolio(spec: str) -> Portfolio:
             else:
                 components.append(known(load_agent(part)))
         except ValueError:
-            raise PlayError(f"{part!r} of {spec} is no number: use {key}=200, say") from None
+            raise PlayError(f"{part!r} of {spec} is no number: use a number, such as {key}=200") from None
     _require_one_game(spec, components)
     called = ",".join(agent.name for agent in components)
     return Portfolio(f"portfolio({called})", tuple(components), **settings)
 
 
 def _seated(spec: str) -> SeatedAgent:
-    """The player of each seat, with a comma between them."""
+    """Load an agent for each seat, from names separated by a comma."""
     players = [load_agent(part) for part in filter(None, spec.removeprefix(SEATS).split(","))]
     if len(players) != 2:
-        raise PlayError(f"{spec} has {len(players)} players: give two, that of the first seat and that of the second")
+        raise PlayError(f"{spec} has {len(players)} players: use two, for the first and the second seat")
     first, second = players
     for player in players:
         if isinstance(player, RememberingAgent):
-            raise PlayError(f"{player.name} remembers earlier hands, and would see those of its seat only: use a run")
+            raise PlayError(f"{player.name} remembers earlier hands, but would see only those of its seat: use a run")
     return SeatedAgent(f"seats({first.name},{second.name})", (first, second), _require_one_game(spec, players))
 
 
 def _require_one_game(spec: str, components: Sequence[Agent]) -> Holdem | None:
-    """The game that all components of an agent play; None where they play any, PlayError where games differ."""
+    """Return the game of all components; None if they play any. Raises PlayError if their games differ."""
     games = [game for agent in components if (game := own_game(agent))]
     for game in games:
         if game.rules != games[0].rules:
@@ -355,9 +362,9 @@ def _require_one_game(spec: str, components: Sequence[Agent]) -> Holdem | None:
 
 
 def _own_agent(file: Path, name: str) -> Agent:
-    """An agent of a class in a Python file."""
+    """Create an agent from a class in a Python file."""
     if not file.is_file():
-        raise PlayError(f"there is no file {file}: give a Python file and a class of it, such as my_agent.py:MyAgent")
+        raise PlayError(f"there is no file {file}: use a Python file and a class in it, such as my_agent.py:MyAgent")
     module = _module(file.resolve())
     found = vars(module).get(name)
     if not isinstance(found, type):
@@ -369,22 +376,22 @@ def _own_agent(file: Path, name: str) -> Agent:
         agent: Agent = found()
     except Exception as error:
         raise PlayError(
-            f"{name} of {file} cannot be made ({type(error).__name__}: {error}): it is called without arguments"
+            f"{name} of {file} cannot be created ({type(error).__name__}: {error}): it is called without arguments"
         ) from error
     if not isinstance(getattr(agent, "name", None), str) or not callable(getattr(agent, "act", None)):
         raise PlayError(
-            f"{name} of {file} is no agent: give it a `name`, which is text, and a method `act(observation)`"
+            f"{name} of {file} is no agent: it needs a `name`, which is text, and a method `act(observation)`"
         )
     if callable(getattr(agent, "saw", None)) and not isinstance(agent, RememberingAgent):
         raise PlayError(
-            f"{name} of {file} has `saw`, but no method `begin(game)`: give it one that returns the player of a match"
+            f"{name} of {file} has `saw`, but no method `begin(game)`: add one that returns the player of a match"
         )
     return agent
 
 
 @cache
 def _module(file: Path) -> ModuleType:
-    """A Python file as a module, run once in a process. It may import what lies beside it."""
+    """Import a Python file as a module, once per process. It may import other files in its folder."""
     module_spec = importlib.util.spec_from_file_location(f"{file.stem} ({file.parent})", file)
     assert module_spec and module_spec.loader
     module = importlib.util.module_from_spec(module_spec)
@@ -395,5 +402,5 @@ def _module(file: Path) -> ModuleType:
         module_spec.loader.exec_module(module)
     except Exception as error:
         del sys.modules[module.__name__]
-        raise PlayError(f"{file} cannot be run ({type(error).__name__}: {error}): mend it first") from error
+        raise PlayError(f"{file} cannot be run ({type(error).__name__}: {error}): correct it first") from error
     return module

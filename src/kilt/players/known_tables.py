@@ -1,4 +1,4 @@
-"""Agents by name, and what they do in a game that is to be judged.
+"""Strategies of agents by name, as tables for evaluation.
 
 >>> problem, table = agent_profile("leduc", "always-call")
 >>> from kilt.evaluate.judge import judge_of
@@ -23,29 +23,29 @@ from kilt.strategy import fixed
 from kilt.tree.betting import MOST_NODES
 from kilt.tree.vector import VectorGame
 
-AGENTS = (UNIFORM.name, *fixed.AGENTS)  # whose tables are known without asking an agent at every public state
-HABITS = {name: alias for alias, name in ALIASES.items()}  # of baselines that have another name there
+AGENTS = (UNIFORM.name, *fixed.AGENTS)  # agents whose tables are known without calling `policy` at every public state
+HABITS = {name: alias for alias, name in ALIASES.items()}  # baselines that have another name in `fixed`
 
 
 def agent_profile(game: str | Game, agent: str | Agent, threads: int = 1) -> tuple[Problem, Array]:
-    """A game in the form that fits, and the strategy of an agent for it.
+    """Return a game in a suitable form, and the strategy of an agent for it.
 
-    An agent of `AGENTS` looks at no cards, and is known in large games too. Any other agent that tells its strategy is
-    asked for it at every public state of a flat tree.
+    The strategies of `AGENTS` ignore cards, and are known for large games too. For any other agent, `policy` is called
+    at every public state of a flat tree.
     """
     name = agent if isinstance(agent, str) else agent.name
     if isinstance(agent, str) and (habit := HABITS.get(agent, agent)) in AGENTS:
         return _fixed_profile(game, habit, threads)
     rules = load_game(game) if isinstance(game, str) and not game.startswith(OPENSPIEL) else game
     if not isinstance(rules, Holdem):
-        raise RunError(f"{name} plays the hold'em family, and {game} is not of it: use {UNIFORM.name}")
+        raise RunError(f"{name} plays only games of the hold'em family, not {game}: use {UNIFORM.name}")
     teller = known(load_agent(agent) if isinstance(agent, str) else agent)
     game_for(teller, rules)
     try:
         problem = load_problem(rules, form=FLAT)
     except RunError as error:
         raise PlayError(
-            f"{name} can be judged exactly in games that fit into a flat tree ({error}): find a lower bound by local "
+            f"{name} can be evaluated exactly only in games with a flat tree ({error}): find a lower bound by local "
             "best responses"
         ) from None
     assert isinstance(problem, FlatProblem)
@@ -53,7 +53,7 @@ def agent_profile(game: str | Game, agent: str | Agent, threads: int = 1) -> tup
 
 
 def _fixed_profile(game: str | Game, agent: str, threads: int) -> tuple[Problem, Array]:
-    """The same for an agent of `AGENTS`."""
+    """Return a game and the strategy of an agent of `AGENTS`: see `agent_profile`."""
     if agent == UNIFORM.name:
         problem = load_problem(game, threads=threads)
         return problem, problem.uniform()
@@ -62,7 +62,7 @@ def _fixed_profile(game: str | Game, agent: str, threads: int) -> tuple[Problem,
         rules = game if game.startswith(OPENSPIEL) else load_game(game)
     if not isinstance(rules, Holdem):
         name = game if isinstance(game, str) else game.name
-        raise RunError(f"{agent} plays the hold'em family, and {name} is not of it: use {UNIFORM.name}")
+        raise RunError(f"{agent} plays only games of the hold'em family, not {name}: use {UNIFORM.name}")
     try:
         problem = load_problem(game, threads=threads)
     except RunError:
@@ -71,5 +71,5 @@ def _fixed_profile(game: str | Game, agent: str, threads: int) -> tuple[Problem,
     else:
         if isinstance(problem, FlatProblem):
             return problem, fixed.flat_table(problem.tree, agent)
-    vectors = VectorGame(rules, threads=threads, by_board=False)  # the agent looks at no board
+    vectors = VectorGame(rules, threads=threads, by_board=False)  # the agent ignores the board
     return VectorProblem(vectors), fixed.public_table(vectors, agent)

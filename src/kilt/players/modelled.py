@@ -1,4 +1,4 @@
-"""What a model of an opponent is to be for, by where it comes from: a run, a configuration, or a game as it is."""
+"""Observers for opponent models: for a run, a configuration, or an unabstracted game."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kilt.strategy.translate import Mapping, pseudo_harmonic
 
 
 def log_text(path: Path) -> str:
-    """The text of a log; ArtifactError where it cannot be read."""
+    """Return the text of a log. Raises ArtifactError if the file cannot be read."""
     with artifact.os_errors(f"{path} cannot be read"):
         return decoded(path.read_bytes())
 
@@ -37,22 +37,27 @@ def observer_for(
     mapping: Mapping = pseudo_harmonic,
     tick: Tick = lambda what, share: None,
 ) -> Iterator[Observer]:
-    """Count what a player does at the information sets of a run, of a configuration, or of a game as it is.
+    """Count a player's actions at the information sets of a run, a configuration, or an unabstracted game.
 
     Parameters
     ----------
     target : str or Path
-        The folder of a run or of an exported agent; a configuration (``.toml``), whose cards are built for as long as
-        the context lasts where they are not there; or a ready-made game or ``.game`` file, as a flat tree where it is
-        small enough and by vectors of hands otherwise.
+        The folder of a run or of an exported agent; a configuration (``.toml``), whose card abstraction is built for
+        the duration of the context if it does not exist; or a ready-made game or ``.game`` file, as a flat tree if it
+        is small enough, otherwise with vectors of hands.
     player : str
-        The name of the player in logs.
+        Name of the player in logs.
     mucked : str
-        What becomes of hands without a showdown: see `kilt.evaluate.observer.MUCKED`.
+        How to treat hands without a showdown: see `kilt.evaluate.observer.MUCKED`.
     mapping : Mapping
-        How bets off the menu are translated.
+        Translation of bets that are not on the menu.
     tick : callable
-        Hears what is being built of the cards.
+        Called with the progress of building card abstractions.
+
+    Yields
+    ------
+    Observer
+        Counts the hands of logs.
     """
     path = Path(target)
     if path.suffix == ".toml":
@@ -66,7 +71,7 @@ def observer_for(
         game, form = str(target), None
         if path.is_dir():
             game, form = open_run(path).game, stored_form(path / STRATEGY)
-            form = VECTOR if form == DISK else form  # what is counted is a table
+            form = VECTOR if form == DISK else form  # counts are a table
         rules, problem = load_holdem(game), load_problem(game, form=form)
         if isinstance(problem, FlatProblem):
             yield FlatObserver(rules, problem.tree, player, mucked)

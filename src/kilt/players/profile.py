@@ -1,7 +1,7 @@
-"""A strategy that is to be judged, by where it comes from: the name of an agent, or a run.
+"""References to strategies for evaluation: the strategy of an agent by name, or of a run.
 
-A run has two strategies where its agent post-processes: the average strategy that its solver found, and the strategy
-that its agent plays. `StrategyRef.all_of_run` gives both, and each says by `strategy` which one it is.
+A run has two strategies if its agent post-processes: the average strategy of its solver, and the strategy that its
+agent plays. `StrategyRef.all_of_run` returns both; the attribute `strategy` says which one it is.
 
 >>> from kilt.engines import LocalEngine
 >>> subject = StrategyRef("leduc", agent="always-call")
@@ -48,27 +48,27 @@ from kilt.strategy.table import process_slots
 from kilt.strategy.vector import process_table
 from kilt.tree.vector import Walks
 
-KEPT = "best-responses"  # in the folder of a run: those that are walked flop by flop
+KEPT = "best-responses"  # folder in a run for responses computed flop by flop
 
 
 @dataclass(frozen=True)
 class StrategyRef:
-    """A strategy that is to be judged: that of a run, or of an agent for a game. It can be sent to other processes.
+    """A reference to a strategy for evaluation: of a run, or of an agent for a game. It can be pickled.
 
     Attributes
     ----------
     game : str
-        The name of the game.
+        Name of the game.
     run : Path or None
-        A run: its strategy as it was solved. ``RUN@RULE``, or what `kilt export` made: the strategy as it is played.
+        A run: its solved strategy. ``RUN@RULE``, or an exported agent: the strategy as played.
     agent : str
-        The name of an agent, where there is no run: see `kilt.players.known_tables`.
+        Name of an agent, if there is no run: see `kilt.players.known_tables`.
     strategy : str
-        Which strategy of the run it is, in words: see `kilt.strategy.naming`.
+        Description of the run's strategy: see `kilt.strategy.naming`.
     played : bool
-        Whether it is the strategy after the post-processing by which an agent plays.
+        Whether it is the strategy after the agent's post-processing.
     held : tuple of Problem and ndarray, optional
-        The strategy itself and its game, where neither a run nor an agent has it by name.
+        The strategy itself and its game, if neither a run nor an agent has it by name.
     """
 
     game: str
@@ -80,9 +80,9 @@ class StrategyRef:
 
     @classmethod
     def of_run(cls, run: Path) -> StrategyRef:
-        """The strategy that the name of a run stands for; RunError if the run has no strategy yet.
+        """Return the strategy that the name of a run stands for. Raises RunError if the run has no strategy yet.
 
-        That is the solved strategy for a run, and the strategy as played for ``RUN@RULE`` and for exported agents.
+        This is the solved strategy for a run, and the strategy as played for ``RUN@RULE`` and for exported agents.
         """
         place, rest = blueprint_folder(str(run))
         if RunFolder.begun(run) or not artifact.exists(place / STRATEGY):
@@ -99,10 +99,10 @@ class StrategyRef:
 
     @classmethod
     def all_of_run(cls, run: Path, warn: Callable[[str], None] = lambda text: None) -> tuple[StrategyRef, ...]:
-        """All strategies to judge for the name of a run, first the one that `of_run` gives.
+        """Return all strategies to evaluate for the name of a run, with that of `of_run` first.
 
-        The other one of the solved strategy and the strategy as played follows if it differs, and if the name does not
-        choose one by ``@RULE``. `warn` is called if memory does not hold the other one, which is left out then.
+        The other one of the solved strategy and the strategy as played is second if it differs, and if the name does
+        not choose one by ``@RULE``. If memory cannot hold it, it is omitted, and `warn` is called.
         """
         first = cls.of_run(run)
         place, _ = blueprint_folder(str(run))
@@ -112,16 +112,16 @@ class StrategyRef:
         if agent.rule.idle:
             return (first,)
         if not first.played and (lack := _lacks_memory(agent)):
-            warn(f"{blueprint_name(agent)} is not judged: {lack}")
+            warn(f"{blueprint_name(agent)} is not evaluated: {lack}")
             return (first,)
         return first, cls.of_run(Path(f"{place}@{'none' if first.played else agent.rule.name}"))
 
     def load(
         self, threads: int = 1, *, shared: bool = False, device: str = CPU
     ) -> tuple[Judge[Any], Array, dict[str, Any]]:
-        """The judge of its game, the strategy, and the figures beside it.
+        """Return the judge of the game, the strategy, and the figures saved with it.
 
-        A game that is `shared` among workers comes as vectors of hands, as it does for several threads.
+        A game that is `shared` among workers has the form of vectors of hands, as with several threads.
         """
         if self.held is not None:
             problem, strategy = self.held
@@ -145,24 +145,29 @@ class StrategyRef:
         if agent.rule.idle:
             return judge_of(problem, patience=inf), blueprint.shares, blueprint.figures
         played = blueprint_strategy(agent)
-        assert played  # rules by name have no classes of their own
+        assert played  # rules by name are always built in
         return judge_of(problem, patience=inf), played.shares, blueprint.figures
 
     def flop_responses(
         self, problem: AbstractProblem, strategy: Array, flops: int | None = None, seed: int = 0, device: str = CPU
     ) -> FlopResponses:
-        """Best responses to the strategy of a run flop by flop, as far as they are known: they are kept in its folder.
+        """Return best responses to a run's strategy flop by flop; finished flops are read from the run's folder.
 
         Parameters
         ----------
         problem, strategy
-            As `load` gives them.
+            As returned by `load`.
         flops : int, optional
-            How many flops are drawn, for an estimate. Left out: all are walked.
+            Number of sampled flops, for an estimate. Default: all flops.
         seed : int
-            What the flops are drawn from.
+            Random seed of the flops.
         device : str
-            "cpu" or "gpu": where they are walked. What one has begun, the other can go on with.
+            "cpu" or "gpu": where flops are walked. Either can continue the work of the other.
+
+        Returns
+        -------
+        FlopResponses
+            Walks the remaining flops.
         """
         assert self.run
         walks = flop_walks(problem, strategy, device)
@@ -175,16 +180,16 @@ class StrategyRef:
         return FlopResponses.begun(walks, name, problem.abstract.fingerprint, path, draws)
 
     def response_values(self, walks: Walks, engine: Engine, workers: int) -> tuple[tuple[float, float], float]:
-        """What a best response wins in each seat, and the value to player 0, by workers: see `evaluate.responses`."""
+        """Values of best responses in both seats, and of player 0, computed by workers: see `evaluate.responses`."""
         return response_values(walks, _walks, (self._anywhere,), engine, workers)
 
     def flop_crew(self, problem: AbstractProblem, engine: Engine, workers: int) -> Crew:
-        """Workers of an engine who walk flops for `FlopResponses.crew`; each needs the memory of one thread."""
+        """Hire workers that walk flops for `FlopResponses.crew`; each needs the memory of one thread."""
         return Crew(engine, Job(_flop_walks, (self._anywhere,), problem.walk.by_flop.memory), workers)
 
     @property
     def _anywhere(self) -> StrategyRef:
-        """What workers load the strategy by: a path that holds in any working folder."""
+        """Return a reference for workers, whose path is valid in any working folder."""
         return replace(self, run=self.run and self.run.resolve())
 
 
@@ -194,7 +199,7 @@ def _is_whole_game(exported: Path) -> bool:
 
 
 def _lacks_memory(agent: BlueprintAgent) -> str:
-    """What is wrong if memory does not hold the table of an agent's strategy after its rule; empty if it does."""
+    """Say what is missing if memory cannot hold the table of an agent's strategy after its rule; empty if it can."""
     table = Cost(len(agent.blueprint.shares) * np.dtype(np.float32).itemsize)
     lack = None if agent.rule.idle else table.lack("a table")
     remedy = "use a machine with more memory, or find a lower bound with a local best response"
@@ -202,15 +207,15 @@ def _lacks_memory(agent: BlueprintAgent) -> str:
 
 
 def _rule(rest: Sequence[str]) -> Rule:
-    """The rule that the name of a run ends with, for a game that was solved without an abstraction."""
+    """Return the rule at the end of a run's name, for a game that was solved without an abstraction."""
     rest = [part for part in rest if part != BLUEPRINT]
     if len(rest) > 1:
-        raise RunError(f"@{'@'.join(rest)} has {len(rest)} parts, and there is nothing to translate: use @{rest[0]}")
+        raise RunError(f"@{'@'.join(rest)} has {len(rest)} parts, but there is nothing to translate: use @{rest[0]}")
     return rule_named(rest[0] if rest else "none")
 
 
 def _played(problem: Problem, strategy: Any, rule: Rule) -> Any:
-    """The strategy of a game that was solved without an abstraction, after a rule."""
+    """Return the strategy of a game that was solved without an abstraction, after a rule."""
     if rule.idle:
         return strategy
     if isinstance(strategy, DiskStrategy):
@@ -237,17 +242,17 @@ def _flop_walks(subject: StrategyRef) -> FlopWalks:
 
 
 class AsPlayed(NamedTuple):
-    """The strategy by which the agent of a run plays, and what a best response wins from it."""
+    """The strategy that the agent of a run plays, and its exploitability."""
 
-    strategy: str  # its name
+    strategy: str  # name of the strategy
     exploitability: float  # chips per game
 
 
 def as_played(run: Run) -> AsPlayed | None:
-    """Judge the strategy by which the agent of a run plays.
+    """Evaluate the strategy that the agent of a run plays.
 
-    Returns None if the agent plays the strategy that was solved, if the run has no folder, or if its judge measures
-    win rates because best responses take too long. `StrategyRef.all_of_run` finds both strategies of any run.
+    Returns None if the agent plays the solved strategy, if the run has no folder, or if its judge measures win rates
+    because best responses take too long. `StrategyRef.all_of_run` finds both strategies of any run.
     """
     if run.folder is None or not isinstance(run.problem, AbstractProblem) or not run.judge.exact:
         return None

@@ -1,4 +1,4 @@
-"""One resolver of players: whatever stands for a player becomes a `Player`, who can play and be judged.
+"""The resolver of players: converts anything that stands for a player to a `Player`, who can play and be evaluated.
 
 >>> caller = player("always-call", "leduc")
 >>> caller.agent.name, round(caller.profile().exploitability(), 6)
@@ -59,17 +59,17 @@ Who: TypeAlias = "str | Path | Agent | Run | StoredRun | Strategy | VectorStrate
 
 
 class Names(Protocol):
-    """Where names of players are looked up."""
+    """A namespace of players."""
 
     def reference(self, name: str) -> str:
-        """The reference behind a name, for `kilt.players.agents.load_agent`; PlayError if the name stands for none."""
+        """Return the reference for `kilt.players.agents.load_agent`. Raises PlayError if the name stands for none."""
 
 
 class Anywhere:
-    """Names of `kilt.players.agents.load_agent` and paths, as the command line and Python take them."""
+    """The namespace of the command line and Python: names of `kilt.players.agents.load_agent`, and paths."""
 
     def reference(self, name: str) -> str:
-        """The name itself."""
+        """Return the name itself."""
         return name
 
 
@@ -82,12 +82,13 @@ class Profile(NamedTuple):
     Attributes
     ----------
     judge : Judge
+        Evaluates strategies of the game.
     table : ndarray
         Probabilities, as a table of the judge's problem.
     figures : dict
-        What the solver says about the strategy.
+        Figures that the solver has saved with the strategy.
     strategy : str
-        Which strategy of a run it is, in words; empty where there is no choice.
+        Description of a run's strategy; empty if there is only one.
     """
 
     judge: Judge[Any]
@@ -96,26 +97,26 @@ class Profile(NamedTuple):
     strategy: str
 
     def exploitability(self) -> float:
-        """What best responses win on average over both seats, in chips per game."""
+        """Exploitability in chips per game, mean over both seats. Raises an error if the game is too large."""
         if not self.judge.exact:
             raise RunError(
-                f"{self.judge.problem.name} is too large for memory to look for best responses: play matches against it"
+                f"{self.judge.problem.name} is too large to compute best responses in memory: play matches against it"
             )
         return float(self.judge.exploitability(self.table))
 
 
 @dataclass(frozen=True)
 class Player:
-    """Somebody who can play, or whose strategy can be judged.
+    """An object that can play, or whose strategy can be evaluated.
 
     Attributes
     ----------
     name : str
-        What the player is called in tables and logs.
+        Name in tables and logs.
     game : Game, str or None
-        The game that the player was made for, or that was asked for; None if the player plays any.
+        The game that the player was made for, or the requested game; None if the player plays any.
     spec : str or None
-        The name by which other processes load the player; None for an object, which they are sent.
+        The name by which other processes load the player; None for an object, which is pickled.
     """
 
     name: str
@@ -123,7 +124,7 @@ class Player:
     spec: str | None = None
     _agent: Callable[[], Agent] | None = None
     _held: Callable[[str | Game | None], tuple[Problem, Array]] | None = None
-    _strategy: str = ""  # of what is held, in words
+    _strategy: str = ""  # description of the held strategy
 
     def __repr__(self) -> str:
         game = self.game if isinstance(self.game, str | None) else self.game.name
@@ -131,7 +132,7 @@ class Player:
 
     @property
     def agent(self) -> Agent:
-        """The agent that plays in matches and against people; raise PlayError if the game is not poker."""
+        """The agent that plays in matches and against people. Raises PlayError if the game is not poker."""
         if self.spec is not None:
             return loaded(self.spec)
         if self._agent is None:
@@ -139,17 +140,17 @@ class Player:
         return self._agent()
 
     def holdem(self, game: Holdem | None = None) -> Holdem:
-        """The poker game that the player plays, which is `game` if that is given; PlayError if they do not fit."""
+        """Return the poker game of the player, or `game` if the player can play it. Raises PlayError otherwise."""
         wanted = game or (None if self.game is None else _rules(self.game))
         return game_for(self.agent, wanted)
 
     def strategies(
         self, game: str | Game | None = None, warn: Callable[[str], None] = lambda text: None
     ) -> tuple[StrategyRef, ...]:
-        """All strategies to judge, first the one that the player's name stands for.
+        """Return all strategies to evaluate, with the one that the player's name stands for first.
 
-        A run whose agent post-processes has two: the average strategy, and the strategy as played. `warn` is called if
-        one is left out because memory does not hold it.
+        A run whose agent post-processes has two: the average strategy, and the strategy as played. If memory cannot
+        hold one of them, it is omitted, and `warn` is called.
         """
         game = self.game if game is None else game
         if self._held is not None:
@@ -161,7 +162,7 @@ class Player:
         own = own_game(self.agent) if self.spec not in AGENTS else None
         wanted = own if game is None else game
         if wanted is None:
-            raise PlayError(f"{self.spec} plays many games: say which")
+            raise PlayError(f"{self.spec} plays many games: choose one with `game`")
         if isinstance(wanted, str):
             return (StrategyRef(wanted, agent=self.spec, strategy=self.spec),)
         held = agent_profile(wanted, self.spec)
@@ -170,18 +171,23 @@ class Player:
     def profile(
         self, game: str | Game | None = None, *, threads: int = 1, device: str = CPU, as_played: bool = False
     ) -> Profile:
-        """The strategy of the player with the judge of its game.
+        """Return the strategy of the player with the judge of its game.
 
         Parameters
         ----------
         game : str or Game, optional
-            For players who play more than one game.
+            The game, for players who play more than one.
         threads : int
-            Number of threads that share the boards.
+            Number of threads, which share the boards.
         device : str
-            "cpu" or "gpu": where the judge looks for best responses.
+            "cpu" or "gpu": where the judge computes best responses.
         as_played : bool
-            For a run: take the strategy after the run's post-processing, not the average strategy.
+            For a run: use the strategy after the run's post-processing, not the average strategy.
+
+        Returns
+        -------
+        Profile
+            The strategy as a table, and the judge.
         """
         refs = self.strategies(game)
         ref = max(refs, key=lambda one: one.played) if as_played else refs[0]
@@ -190,24 +196,29 @@ class Player:
 
 @file_errors()
 def player(who: Who, game: str | Game | None = None, *, names: Names = ANYWHERE) -> Player:
-    """Anything that can play or be judged, as a player.
+    """Return a player for anything that can play or be evaluated.
 
     Parameters
     ----------
     who : str, Path, Agent, Run, Strategy, VectorStrategy or mapping
-        A name, as the commands take it: a baseline such as "always-call", "uniform", "house", the folder of a run or of
-        an exported agent, ``RUN@RULE``, ``FILE.py:CLASS``, ``seats:A,B``, ``portfolio:A,B`` or "solved:leduc". Or an
+        A name, as used by commands: a baseline such as "always-call", "uniform", "house", the folder of a run or of an
+        exported agent, ``RUN@RULE``, ``FILE.py:CLASS``, ``seats:A,B``, ``portfolio:A,B`` or "solved:leduc". Or an
         object with a `name` and a method ``act(observation)``; a run; a strategy; probabilities by information set and
         action; or a tabular policy of open_spiel.
     game : str or Game, optional
-        For players who play more than one game.
+        The game, for players who play more than one.
     names : Names
-        Where names are looked up. The page has a list of its own, and takes neither paths nor code.
+        Namespace for names. That of the web page accepts neither paths nor code.
 
     Returns
     -------
     Player
-        `agent` plays; `profile()` can be judged.
+        Its `agent` plays in matches; `profile()` returns its strategy for evaluation.
+
+    Raises
+    ------
+    PlayError
+        If `who` is no player, or does not play `game`.
 
     Examples
     --------
@@ -233,7 +244,7 @@ def player(who: Who, game: str | Game | None = None, *, names: Names = ANYWHERE)
     if isinstance(getattr(who, "name", None), str) and callable(getattr(who, "act", None)):
         return _of_agent(cast("Agent", who), game)
     raise PlayError(
-        f"{type(who).__name__} is no player: give the name of an agent, a run, a strategy, or an object with a name "
+        f"{type(who).__name__} is no player: use the name of an agent, a run, a strategy, or an object with a name "
         "and a method act(observation)"
     )
 
@@ -250,7 +261,7 @@ def _named(spec: str, shown: str, game: str | Game | None) -> Player:
 
 
 def is_run_name(spec: str) -> bool:
-    """Whether a name is that of a run or an exported agent, with a rule after it or without."""
+    """Whether a name is that of a run or an exported agent, with or without a rule."""
     if spec.startswith((PORTFOLIO, SEATS)):
         return False
     place, _ = blueprint_folder(spec)
@@ -266,7 +277,7 @@ def _of_agent(agent: Agent, game: str | Game | None) -> Player:
             return VectorProblem(agent.tree.game), np.asarray(agent.table)
         rules = own_game(agent) or wanted
         if rules is None:
-            raise PlayError(f"{agent.name} plays many games: say which")
+            raise PlayError(f"{agent.name} plays many games: choose one with `game`")
         return agent_profile(rules, agent)
 
     words = blueprint_name(agent) if isinstance(agent, BlueprintAgent) else strategy_of(agent)
@@ -291,7 +302,7 @@ def _of_strategy(strategy: Strategy | VectorStrategy, game: str | Game | None) -
 
 def _of_rows(rows: Rows, game: str | Game | None) -> Player:
     if game is None:
-        raise PlayError("probabilities by information set do not say which game they are for: give `game`")
+        raise PlayError("probabilities by information set do not determine the game: set `game`")
     problem = load_problem(game, form=FLAT)
     assert isinstance(problem, FlatProblem)
     return _of_strategy(Strategy.from_rows(problem.tree, rows), game)
@@ -299,7 +310,7 @@ def _of_rows(rows: Rows, game: str | Game | None) -> Player:
 
 def _of_openspiel(policy: Mapping[str, Sequence[tuple[int, float]]], game: str | Game | None) -> Player:
     if game is None:
-        raise PlayError("a policy of open_spiel does not say which game it is for: give `game`")
+        raise PlayError("a policy of open_spiel does not determine the game: set `game`")
     problem = load_problem(game, form=FLAT)
     assert isinstance(problem, FlatProblem)
     theirs = problem.tree if isinstance(game, str) and game.startswith(OPENSPIEL) else openspiel_twin(problem.tree)
@@ -307,7 +318,10 @@ def _of_openspiel(policy: Mapping[str, Sequence[tuple[int, float]]], game: str |
 
 
 def _openspiel_policy(who: object) -> Mapping[str, Sequence[tuple[int, float]]] | None:
-    """{information state: [(action, probability), …]} of a tabular policy of open_spiel; None for anything else."""
+    """Return {information state: [(action, probability), …]} of a tabular policy of open_spiel.
+
+    None for anything else.
+    """
     for method in ("policy_table", "to_dict"):  # of pyspiel.TabularPolicy, and of Python's TabularPolicy
         if callable(tell := getattr(who, method, None)) and not callable(getattr(who, "act", None)):
             who = tell()
@@ -317,16 +331,16 @@ def _openspiel_policy(who: object) -> Mapping[str, Sequence[tuple[int, float]]] 
 
 
 def _solved(problem: Problem, table: Array, words: str, game: str | Game | None = None) -> Player:
-    """A player of a solved game that no folder has."""
+    """Return a player for a solved game whose strategy is not in a folder."""
     if not isinstance(problem, FlatProblem | VectorProblem):
-        raise PlayError(f"the run on {problem.name} has no strategy in a folder yet: give it a folder, and finish it")
+        raise PlayError(f"the run on {problem.name} has no saved strategy yet: use a folder, and finish the run")
     wanted = problem.name if game is None else game
     held = problem, table
     return Player("solution", wanted, None, lambda: agent_in(problem, table, wanted), lambda _: held, words)
 
 
 def _rules(game: str | Game) -> Holdem:
-    """A game as rules that agents play."""
+    """Return the rules of a poker game that agents play. Raises PlayError for other games."""
     rules = load_game(game) if isinstance(game, str) else game
     if not isinstance(rules, Holdem):
         raise PlayError(f"{rules.name} is not poker: agents play games with cards and bets")

@@ -24,23 +24,23 @@ from kilt.strategy.blueprint import STRATEGY
 
 
 def reports_of_run(run: str | Path, deals: int = DEALS, seed: int = 0) -> tuple[Report, ...]:
-    """The reports about a run: one for each of its strategies.
+    """Return the sanity reports about a run: one for each of its strategies.
 
     Parameters
     ----------
     run : str or Path
-        A run, or an exported agent. Its average strategy is checked, and after it the strategy as played where that
+        A run, or an exported agent. Its average strategy is checked, followed by the strategy as played if that
         differs. ``RUN@RULE`` chooses one of them.
     deals : int
         Number of deals of self-play. In games that were solved without an abstraction, a board with all its hands
-        stands for 200 of them.
+        counts as 200 deals.
     seed : int
-        Equal seeds give equal reports.
+        Random seed of the deals.
 
     Returns
     -------
     tuple of Report
-        One or two; `Report.strategy` names the strategy.
+        One or two reports; `Report.strategy` names the strategy.
     """
     place, _ = blueprint_folder(str(run))
     if exists(stored := place / STRATEGY) and stored_form(stored) != ABSTRACT:

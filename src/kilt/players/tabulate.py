@@ -1,4 +1,4 @@
-"""The strategy of an agent at every information set of a small game, as a table that judges take.
+"""The strategy of an agent at every information set of a small game, as a table for evaluation.
 
 >>> from kilt.games import load_game
 >>> from kilt.play.agent import BASELINES
@@ -22,7 +22,7 @@ from kilt.games.holdem import Holdem
 from kilt.play.agent import KnownAgent, PublicPolicy
 from kilt.tree.flat import FlatTree
 
-CLOSE = 1e-6  # how near to 1 the probabilities of an information set must add up
+CLOSE = 1e-6  # tolerance of the sum of an information set's probabilities
 
 
 def tabulated(agent: KnownAgent, game: Holdem, tree: FlatTree) -> FloatArray:
@@ -31,16 +31,21 @@ def tabulated(agent: KnownAgent, game: Holdem, tree: FlatTree) -> FloatArray:
     Parameters
     ----------
     agent : KnownAgent
-        Its `policy` is asked once for each public state.
+        Its `policy` is called once for each public state.
     game : Holdem
         The rules of `tree`.
     tree : FlatTree
-        Of the game.
+        The flat tree of the game.
 
     Returns
     -------
     ndarray, shape (slots,)
-        Raises PlayError if the agent's probabilities do not add up to 1, or if it takes an action that is not legal.
+        Probabilities.
+
+    Raises
+    ------
+    PlayError
+        If the agent's probabilities do not sum to 1, or if it takes an illegal action.
     """
 
     @cache
@@ -56,8 +61,8 @@ def tabulated(agent: KnownAgent, game: Holdem, tree: FlatTree) -> FloatArray:
         shares = [row.pop(action, 0.0) for action in actions]
         if any(row.values()) or min(shares) < 0 or abs(sum(shares) - 1) > CLOSE:
             raise PlayError(
-                f"{agent.name} plays {', '.join(actions)} at {name!r} with probabilities {shares}: they must add up to "
-                "1, and no other action may have any"
+                f"{agent.name} plays {', '.join(actions)} at {name!r} with probabilities {shares}: they must sum to 1, "
+                "and no other action may have any"
             )
         table[start : start + len(shares)] = shares
     return table

@@ -1,1 +1,1 @@
-"""Spots: subgames of hold'em that are solved by themselves, with all hands."""
+"""Spots: subgames of hold'em, from a public state on, which are solved with all hands."""

@@ -1,4 +1,4 @@
-"""The language of lines: what is done in a spot, and what is dealt, one word after another.
+"""The language of lines: the actions and cards of a spot, one word after another.
 
 =============  =====================================================================================
 word           meaning
@@ -6,9 +6,9 @@ word           meaning
 ``x`` ``c``    check or call
 ``f``          fold
 ``b3`` ``r9``  bet 3 chips, raise to 9 chips in this round; in limit games ``b`` and ``r``
-``b50%``       bet or raise by so much of the pot as it is after calling; ``b0.5x`` is the same
+``b50%``       bet or raise by a fraction of the pot after calling; ``b0.5x`` is the same
 ``a``          all-in
-``/ 7d``       the next round, and the cards that it brings
+``/ 7d``       the next round, and its cards
 =============  =====================================================================================
 
 >>> from kilt.games import load_game
@@ -29,13 +29,13 @@ from kilt.errors import RunError, quoted
 from kilt.games.holdem import CALL, FOLD, RAISE, Betting
 from kilt.tree.betting import Menu, on_menu
 
-UNIT = 200  # chips of the game for a chip of a spot: bets are exact to a hundredth, and the pot can be halved
+UNIT = 200  # chips of the game per chip of a spot, so that bets are exact to 0.01 chips, also half of the pot
 
 _BET = re.compile(r"a|[br](?:(\d{1,9}(?:\.\d{1,9})?)(%|x?))?")
 
 
 def chips(amount: float) -> str:
-    """Chips of the game as chips of a spot, in words.
+    """Return chips of the game as a number of chips of a spot, in words.
 
     >>> chips(1250), chips(200_000)
     ('6.25', '1000')
@@ -44,7 +44,7 @@ def chips(amount: float) -> str:
 
 
 def word_of(position: Betting, label: str) -> str:
-    """An action as a word of a line."""
+    """Return an action as a word of a line."""
     if label == FOLD:
         return "f"
     if label == CALL:
@@ -57,7 +57,7 @@ def word_of(position: Betting, label: str) -> str:
 
 
 def described(position: Betting, label: str) -> str:
-    """An action in words, for people.
+    """Return an action in words, for messages.
 
     >>> from kilt.games import load_game
     >>> from kilt.games.holdem import Betting
@@ -73,18 +73,18 @@ def described(position: Betting, label: str) -> str:
 
 
 def action_of(position: Betting, word: str, menu: Menu | None) -> str:
-    """The label of the action that a word stands for; RunError where it is not legal, or not on the menu."""
-    free = menu is None and position.rules.betting != "limit"  # whether bets of any size will do
+    """Return the label of the action that a word stands for. Raises RunError if it is illegal or not on the menu."""
+    free = menu is None and position.rules.betting != "limit"  # whether bets of any size are accepted
     there = position.passive_actions() if free else on_menu(position, menu)
     label = _label(position, word.lower(), menu)
     if label is None or not (label in there or (free and label.startswith(RAISE))):
         words = [*(word_of(position, one) for one in there), *(["a bet such as b50%"] if free else [])]
-        raise RunError(f"{word!r} cannot be done here: use one of {', '.join(words)}")
+        raise RunError(f"{word!r} is not possible here: use one of {', '.join(words)}")
     return label
 
 
 def _label(position: Betting, word: str, menu: Menu | None) -> str | None:
-    """What a word stands for, if that is legal without regard to the menu."""
+    """Return the label that a word stands for, if it is legal, ignoring the menu."""
     if word in ("f", "x", "c"):
         return FOLD if word == "f" else CALL
     bounds, match = position.raise_bounds(), _BET.fullmatch(word)
@@ -106,16 +106,16 @@ def _label(position: Betting, word: str, menu: Menu | None) -> str | None:
 
 
 def read_actions(position: Betting, line: str, menu: Menu | None) -> Betting:
-    """The position after the actions of a line, none of which ends the round."""
+    """Return the position after the actions of a line, none of which may end the round."""
     for word in line.split():
         if position.actor < 0:
-            raise RunError(f"{quoted(line)} goes on after the end of a round: it has actions of one round")
+            raise RunError(f"{quoted(line)} continues after the end of a round: use actions of one round")
         position = position.after(action_of(position, word, menu))
     return position
 
 
 def line_words(line: str) -> list[str]:
-    """The words of a line.
+    """Split a line into words.
 
     >>> line_words("b50% c/7d")
     ['b50%', 'c', '/', '7d']

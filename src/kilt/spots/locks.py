@@ -1,13 +1,13 @@
-"""Locks: strategies of a decision that are given, and that the solver leaves as they are.
+"""Locks: fixed strategies of single decisions, which the solver does not change.
 
-A lock is a line, ``=``, and what each action is taken with: ``b3 = f: 22-66; c: QQ+,AKs:0.5; a: rest``. The line leads
-to the decision, and the ranges have the weights with which hands take an action. ``rest`` is what the other actions
-leave of each hand: here half of AKs, and all hands that are not named. Weights of a hand that add up to more or less
-than 1 are scaled. A hand that no action has is refused. So are an action that is named twice, and a second lock that
-gives the same decision another strategy.
+A lock is a line, ``=``, and the range of each action: ``b3 = f: 22-66; c: QQ+,AKs:0.5; a: rest``. The line leads to the
+decision, and the ranges give the weights with which hands take an action. ``rest`` is the remainder of each hand: here
+half of AKs, and all hands that are not named. If the weights of a hand do not sum to 1, they are scaled. A hand without
+any action is refused; so is an action that is named twice, and a second lock that gives the same decision another
+strategy.
 
-After a ``/`` a lock is about the cards that it names, with ``/ *`` about all. Suits that it tells apart are not alike
-any more.
+After a ``/``, a lock applies to the cards that it names, or with ``/ *`` to all cards. Suits that a lock distinguishes
+are no longer equivalent.
 
 >>> read_lock("b3 = f: 22-66; c: rest").actions
 (('f', '22-66'), ('c', 'rest'))
@@ -35,14 +35,14 @@ REST = "rest"
 
 @dataclass(frozen=True)
 class Lock:
-    """A strategy that is given at the end of a line: the actions, and the ranges that take them, as texts."""
+    """The fixed strategy at the end of a line: the actions, and the ranges that take them, as text."""
 
     text: str
     line: str
     actions: tuple[tuple[str, str], ...]
 
     def _weights(self, deck: Deck, hole_cards: int) -> FloatArray:
-        """[action, hand of the deck] how often each hand takes each action, not scaled yet."""
+        """Weights with which each hand takes each action, [action, hand of the deck], not yet scaled."""
         rows = [np.zeros(len(deck.holes(hole_cards)))] * len(self.actions)
         for number, (_, hands) in enumerate(self.actions):
             if hands != REST:
@@ -67,24 +67,24 @@ class Lock:
                 self._range(hands, deck, hole_cards, strict=True)
 
     def marks(self, deck: Deck, hole_cards: int) -> FloatArray:
-        """[mark, hand of the deck] what the lock tells apart: its ranges, and the cards of its line."""
+        """Numbers that distinguish hands, [mark, hand of the deck]: the lock's ranges, and the cards of its line."""
         holes, words = deck.holes(hole_cards), line_words(self.line)
         dealt = [deck.cards(cards) for slash, cards in pairwise(words) if slash == "/" and cards != ANY]
         held = [(holes == card).any(axis=1).astype(np.float64) for cards in dealt for card in cards]
         return np.stack([*self._weights(deck, hole_cards), *held])
 
     def strategies(self, game: VectorGame, *, strict: bool = True) -> dict[int, tuple[FloatArray, BoolArray]]:
-        """By rows of the tree's decisions: the strategy, [action, hand], and which hands the actor can hold.
+        """Return the strategies [action, hand] by rows of the tree's decisions, and the hands the actor can hold.
 
-        Raises RunError if the tree has no such decision or action, and if the lock names an action twice. If not
-        `strict`, the weights of an action that is named twice are added up.
+        Raises RunError if the tree has no such decision or action, or if the lock names an action twice. If `strict` is
+        False, the weights of an action that is named twice are summed.
         """
         tree = SpotTree(game)
         try:
             places = tree.places(self.line)
             position = places[0].position
             if position.actor < 0:
-                raise RunError("nobody decides there")
+                raise RunError("no player has a decision there")
             labels = on_menu(position, game.menu)
             taken = [labels.index(action_of(position, word, game.menu)) for word, _ in self.actions]
             if strict and (again := [number for number, action in enumerate(taken) if action in taken[:number]]):
@@ -97,23 +97,23 @@ class Lock:
         return {tree.row(place): (strategy[:, place.hands], held[place.hands]) for place in places}
 
     def _strategy(self, game: Subgame, actor: int, taken: list[int], actions: int) -> FloatArray:
-        """[action, hand] probabilities; RunError where a hand of the actor has none."""
+        """Return probabilities [action, hand]. Raises RunError if a hand of the actor has none."""
         strategy = np.zeros((actions, len(game.numbers)))
         np.add.at(strategy, taken, self._weights(game.deck, game.rules.hole_cards)[:, game.numbers])
         total = strategy.sum(axis=0)
         free = np.flatnonzero((total == 0) & (game.weights[actor] > 0)).tolist()
         if free:
             names = ", ".join(game.hands(actor)[hand] for hand in free[:3])
-            raise RunError(f"the lock {quoted(self.text)} says nothing of {names}: add `{self.actions[0][0]}: rest`")
+            raise RunError(f"the lock {quoted(self.text)} does not cover {names}: add `{self.actions[0][0]}: rest`")
         scaled: FloatArray = strategy / np.where(total > 0, total, 1.0)
         return scaled
 
 
 def locked(game: VectorGame, locks: Sequence[Lock], *, strict: bool = True) -> dict[int, FloatArray]:
-    """The strategies of all locks by the rows of the tree's decisions.
+    """Return the strategies of all locks by the rows of the tree's decisions.
 
-    Raises RunError if two locks give a decision different strategies, and if a lock names an action twice. If not
-    `strict`, the last lock counts.
+    Raises RunError if two locks give a decision different strategies, or if a lock names an action twice. If `strict`
+    is False, the last lock counts.
     """
     given: dict[int, FloatArray] = {}
     source: dict[int, Lock] = {}
@@ -129,7 +129,7 @@ def locked(game: VectorGame, locks: Sequence[Lock], *, strict: bool = True) -> d
 
 
 def read_lock(text: str) -> Lock:
-    """Read a lock: see above."""
+    """Read a lock, in the notation of the module's docstring."""
     line, equals, said = text.partition("=")
     parts = [part.partition(":") for part in said.split(";") if part.strip()]
     actions = tuple((word.strip(), hands.strip()) for word, _, hands in parts)

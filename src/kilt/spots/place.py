@@ -1,4 +1,4 @@
-"""The way through the public tree of a spot: where a line leads."""
+"""Navigation in the public tree of a spot: the positions that a line leads to."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from kilt.games.subgame import Subgame
 from kilt.spots.line import action_of, line_words
 from kilt.tree.place import PlacedTree, TreePlace
 
-ANY = "*"  # in place of cards
+ANY = "*"  # instead of cards
 
 
 class SpotTree(PlacedTree):
-    """The public tree of a spot, and the way through it in words."""
+    """The public tree of a spot, navigated by lines."""
 
     @property
     def subgame(self) -> Subgame:
@@ -21,14 +21,14 @@ class SpotTree(PlacedTree):
         return self.game.game
 
     def go(self, line: str) -> TreePlace:
-        """Where a line leads; RunError where the tree has no such action, or the line leads to several places."""
+        """Return the position after a line. Raises RunError if the tree has no such action, or there are several."""
         found = self.places(line)
         if ANY in line_words(line):
             raise RunError(f"the line {quoted(line)} leads to {len(found)} boards: name the cards after the /")
         return found[0]
 
     def places(self, line: str) -> list[TreePlace]:
-        """Where a line leads: with `ANY` in place of cards, to all boards that differ by more than suits."""
+        """Return the positions after a line; with `ANY` instead of cards, on all boards that differ up to suits."""
         found, rest = [self.start], line_words(line)
         while rest:
             word = rest.pop(0)
@@ -45,10 +45,10 @@ class SpotTree(PlacedTree):
         return found
 
     def _act(self, place: TreePlace, word: str, line: str) -> TreePlace:
-        """Where an action leads."""
+        """Return the position after an action."""
         position = place.position
         if position.actor < 0:
-            raise RunError(f"the line {quoted(line)} has {word!r} where nobody acts: rounds are split by /")
+            raise RunError(f"the line {quoted(line)} has {word!r} where no player acts: separate rounds by /")
         try:
             label = action_of(position, word, self.game.menu)
         except RunError as error:
@@ -56,6 +56,6 @@ class SpotTree(PlacedTree):
         return self.act(place, label)
 
     def dealt(self, place: TreePlace, text: str) -> TreePlace:
-        """Where cards lead, by name; GameError where they cannot be dealt."""
+        """Return the position after dealing cards, by name. Raises GameError if they cannot be dealt."""
         deck, rules, r = self.subgame.deck, self.subgame.rules, place.position.round + 1
         return self.deal(place, deck.cards(text, rules.board_cards[r], dead=place.board))

@@ -1,8 +1,8 @@
 """The solution of a spot: strategy, expected value and equity of every hand at every decision.
 
-Decisions are named by lines, as in `kilt.spots.line`: ``""`` is the first one, ``"b50% c / 7d"`` that after a bet, a
-call and the seven of diamonds. Expected values are chips that a player has from here on: what is won of the pot, less
-what is still put in; a fold is worth 0.
+Decisions are named by lines, as in `kilt.spots.line`: ``""`` is the first one, ``"b50% c / 7d"`` the one after a bet, a
+call and the seven of diamonds. Expected values are in chips from the decision on: winnings from the pot minus further
+payments; a fold has the value 0.
 """
 
 from __future__ import annotations
@@ -31,31 +31,32 @@ from kilt.tree.vector_arrays import Table
 
 @dataclass(frozen=True, eq=False)
 class SpotNode(Drawable):
-    """What a solution does at a decision. Arrays over hands are in the order of `hands`.
+    """The solution at a decision. Arrays over hands are in the order of `hands`.
 
     Attributes
     ----------
     line : str
-        How play came here.
+        The line that leads to the decision.
     board : str
+        The public cards.
     pot : float
         Chips in the pot.
     actor : int
-        Who decides: 0 or 1.
+        The player to act: 0 or 1.
     actions : tuple of str
-        As words of a line: ``x``, ``b3``, ``a``.
+        Actions as words of a line: ``x``, ``b3``, ``a``.
     words : tuple of str
-        In words, for people.
+        Actions in words, for display.
     hands : tuple of str
-        That one of the players may hold on this board, such as ``AsKh``: the higher card comes first.
+        Hands that at least one player may hold on this board, such as ``AsKh``: the higher card comes first.
     reach : ndarray, shape (2, hands)
-        Weights of the players' hands here: their ranges times what they have done.
+        Weights of the players' hands: their ranges times the probabilities of their earlier actions.
     strategy : ndarray, shape (hands, actions)
         Probabilities of the actor's actions.
     ev : ndarray, shape (2, hands)
-        Expected value in chips; nan where the opponent never comes here with a hand that leaves this one.
+        Expected value in chips; nan if the opponent never reaches the decision with a compatible hand.
     action_ev : ndarray, shape (hands, actions)
-        Of the actor's actions.
+        Expected value of each of the actor's actions in chips.
     """
 
     line: str
@@ -70,14 +71,14 @@ class SpotNode(Drawable):
     ev: FloatArray
     action_ev: FloatArray
     game: Subgame
-    numbers: IntArray  # [hand] in `Deck.holes`
+    numbers: IntArray  # [hand] index in `Deck.holes`
 
     def __repr__(self) -> str:
         return f"SpotNode({self.line!r}, board={self.board!r}, pot={self.pot:g}, actions={self.actions})"
 
     @cached_property
     def equity(self) -> FloatArray:
-        """[player, hand] share of the pot if nobody bet any more: wins and half of the ties, over all boards."""
+        """Share of the pot without further betting, [player, hand]: wins plus half of the ties, over all boards."""
         rules, deck = self.game.rules, self.game.deck
         found = np.empty_like(self.reach)
         for player in (0, 1):
@@ -90,18 +91,18 @@ class SpotNode(Drawable):
 
     @cached_property
     def _met(self) -> FloatArray:
-        """[player, hand] the weight of the opponent's hands that share no card with each hand."""
+        """Weight of the opponent's hands that share no card with each hand, [player, hand]."""
         holes = self.game.deck.holes(self.game.rules.hole_cards)[self.numbers]
         return np.stack([rivals(self.reach[1 - player], holes, self.game.deck.size) for player in (0, 1)])
 
     @property
     def deals(self) -> float:
-        """The weight of all pairs of hands that come here."""
+        """Total weight of the pairs of hands that reach the decision."""
         return float(self.reach[0] @ self._met[0])
 
     @cached_property
     def chance(self) -> FloatArray:
-        """[player, hand] how likely each hand is here, given both ranges and the cards that they take away."""
+        """Probability of each hand at the decision, [player, hand], given both ranges and card removal."""
         weight: FloatArray = self.reach * self._met
         total = weight.sum(axis=1, keepdims=True)
         share: FloatArray = np.divide(weight, total, out=np.zeros_like(weight), where=total > 0)
@@ -109,11 +110,11 @@ class SpotNode(Drawable):
 
     @property
     def frequencies(self) -> FloatArray:
-        """[action] how often the actor takes each, over all hands."""
+        """Frequency of each of the actor's actions over all hands, [action]."""
         return np.asarray(self.chance[self.actor] @ self.strategy)
 
     def mean(self, values: FloatArray) -> tuple[float, float]:
-        """The mean of values [player, hand] over the hands that each player holds here."""
+        """Mean of values [player, hand] over the hands that each player holds at the decision."""
         first, second = (
             float(np.sum(np.where(own > 0, own * one, 0.0))) if own.any() else float("nan")
             for own, one in zip(self.chance, values, strict=True)
@@ -121,13 +122,13 @@ class SpotNode(Drawable):
         return first, second
 
     def rows(self) -> list[dict[str, Any]]:
-        """What is known of every hand that a player holds here, for programs: the actor's hands first.
+        """Return the data of every hand that a player holds here, for programs: the actor's hands first.
 
         Returns
         -------
         list of dict
-            Keys ``player``, ``hand``, ``weight``, ``equity``, ``ev``; for the actor ``strategy`` and ``action_ev`` too,
-            both by action.
+            Keys ``player``, ``hand``, ``weight``, ``equity``, ``ev``; for the actor also ``strategy`` and
+            ``action_ev``, both by action.
         """
         found = []
         for player in (self.actor, 1 - self.actor):
@@ -146,12 +147,12 @@ class SpotNode(Drawable):
         return found
 
     def classes(self, player: int) -> dict[str, IntArray]:
-        """The hands that a player holds here by the ranks and suitedness of their cards, strongest names first.
+        """Group the hands of a player by the ranks and suitedness of their cards, highest ranks first.
 
         Returns
         -------
         dict
-            Of a name such as ``AKs`` the places in `hands`.
+            Maps a name such as ``AKs`` to indices in `hands`.
         """
         deck, found = self.game.deck, dict[str, list[int]]()
         held = np.flatnonzero(self.reach[player] > 0)
@@ -166,7 +167,7 @@ class SpotNode(Drawable):
         return {name: np.array(places) for name, places in found.items()}
 
     def table(self, hands: Collection[str] | None = None) -> TextTable:
-        """What the actor does, by starting hands such as ``AKs``: weight, equity, EV, and each action with its EV.
+        """Return the actor's strategy by starting hands such as ``AKs``: weight, equity, EV, each action with its EV.
 
         Parameters
         ----------
@@ -193,7 +194,7 @@ class SpotNode(Drawable):
         return TextTable("", tuple(columns), tuple(map(tuple, rows)))
 
     def _row(self, name: str, places: list[int]) -> list[str]:
-        """Return a row of `table`: the mean over some hands, by how likely they are."""
+        """Return a row of `table`: the mean over some hands, weighted by their probability."""
         weight = self.chance[self.actor, places]
         weight = weight / weight.sum() if weight.any() else np.full(len(places), 1 / len(places))
 
@@ -213,11 +214,14 @@ class SpotNode(Drawable):
         return self.table()._replace(title=f"{self.board} {self.line}".strip())._repr_html_()
 
     def __getitem__(self, hand: str) -> dict[str, float]:
-        """The probability of each action with a hand, such as ``AsKh``."""
+        """Return the probability of each action with a hand, such as ``AsKh``.
+
+        Raises RunError if no player holds it.
+        """
         deck = self.game.deck
         name = deck.name(sorted(deck.cards(hand, self.game.rules.hole_cards), reverse=True))
         if name not in self.hands:
-            raise RunError(f"nobody holds {name} on {self.board}: it is in neither range, or has a card of the board")
+            raise RunError(f"neither player can hold {name} on {self.board}: it is in no range, or has a card of it")
         return dict(zip(self.actions, self.strategy[self.hands.index(name)].tolist(), strict=True))
 
 
@@ -232,26 +236,26 @@ def chips_text(chips: float) -> str:
 
 
 class NextCards(NamedTuple):
-    """A row of a report: what happens after some cards are dealt."""
+    """A row of a report: the solution after some cards are dealt."""
 
     cards: str
-    alike: int  # how many such boards there are, up to suits that nothing tells apart
-    chance: float  # how likely they are, given both ranges
+    alike: int  # number of such boards, which differ only in equivalent suits
+    chance: float  # probability of these boards, given both ranges
     node: SpotNode
 
 
 @dataclass(frozen=True, eq=False)
 class SpotSolution(Drawable):
-    """What was found for a spot.
+    """The solution of a spot.
 
     Attributes
     ----------
     game : VectorGame
         The public tree.
     table : ndarray, shape `game.shape`
-        The average strategy: weights in proportion to probabilities.
+        The average strategy, not normalised.
     steps : tuple of Step
-        Where the solver stood, in chips; the last one is that of the end.
+        Measurements during the solve, in chips; the last one is that of the end.
     """
 
     game: VectorGame
@@ -269,7 +273,7 @@ class SpotSolution(Drawable):
 
     @property
     def pot(self) -> float:
-        """Chips in the pot when the spot's first round began."""
+        """Chips in the pot at the beginning of the spot's first round."""
         return 2 * self.subgame.first.opened_at / UNIT
 
     def _repr_html_(self) -> str:
@@ -284,62 +288,68 @@ class SpotSolution(Drawable):
 
     @property
     def iterations(self) -> int:
-        """Iterations that were done."""
+        """Number of iterations."""
         return self.steps[-1].iterations
 
     @property
     def exploitability(self) -> float:
-        """What best responses win more than the strategy, mean over both players, in chips."""
+        """Mean over both players of a best response's gain over the strategy, in chips."""
         return self.steps[-1].exploitability
 
     @property
     def exploitability_percent(self) -> float:
-        """The exploitability in per cent of the pot."""
+        """Exploitability in per cent of the pot."""
         return 100 * self.exploitability / self.pot
 
     @property
     def exploitability_mbb(self) -> float:
-        """The exploitability in thousandths of a big blind."""
+        """Exploitability in thousandths of a big blind."""
         return 1000 * UNIT * self.exploitability / self.subgame.rules.big_blind
 
     @cached_property
     def values(self) -> tuple[float, float]:
-        """Chips that both players have of the spot when they follow the strategy; without rake they are the pot."""
+        """Expected chips of both players when they follow the strategy; without rake their sum is the pot."""
         first, second = self.game.expected_values(self.table)
         spent = self.subgame.first.spent
         return (first + spent[0]) / UNIT, (second + spent[1]) / UNIT
 
     def at(self, line: str = "") -> SpotNode:
-        """The decision that a line leads to.
+        """Return the solution at a decision.
 
         Parameters
         ----------
         line : str
-            Such as ``"b50% c / 7d"``: see `kilt.spots.line`. Empty: the first decision of the spot.
+            The line that leads to the decision, such as ``"b50% c / 7d"``: see `kilt.spots.line`. Empty: the first
+            decision of the spot.
 
         Returns
         -------
         SpotNode
-            RunError is raised where nobody decides there, or the tree has no such action.
+            Strategy, expected values and reach of all hands.
+
+        Raises
+        ------
+        RunError
+            If no player has a decision there, or the tree has no such action.
         """
         place = self._tree.go(line)
         if place.position.actor < 0:
             where = "the round is over: add / and cards" if place.position.actor == CHANCE else "the hand is over"
-            raise RunError(f"nobody decides after {quoted(line)}: {where}")
+            raise RunError(f"no player has a decision after {quoted(line)}: {where}")
         return self._node(place, " ".join(line_words(line)))
 
     def next_cards(self, line: str) -> list[NextCards]:
-        """What happens after each card, or flop, that may follow a line which ends a round.
+        """Return the solution after each card, or flop, that may follow a line which ends a round.
 
         Parameters
         ----------
         line : str
-            Such as ``"b50% c"``.
+            A line such as ``"b50% c"``.
 
         Returns
         -------
         list of NextCards
-            A row for each board up to suits that neither the board nor the ranges tell apart.
+            A row for each board; boards that differ only in equivalent suits share a row.
         """
         line = line.strip().removesuffix("/")
         place = self._tree.go(line)

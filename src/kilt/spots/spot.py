@@ -53,56 +53,57 @@ from kilt.strategy.blueprint import STRATEGY
 from kilt.tree.vector import VectorGame
 
 ALGORITHM = "dcfr+"
-TABLES = np.float32  # precision of regrets and averages
-TARGET = 0.5  # per cent of the pot
-SMALL = 50_000_000  # bytes that any machine has
-USUAL = pace("spots", "iterations")  # to the usual target
-SECONDS, COMPACT_SECONDS = pace("spots", "entry"), pace("spots", "compact_entry")  # an infoset-action and iteration
+TABLES = np.float32  # type of regrets and averages
+TARGET = 0.5  # default target in per cent of the pot
+SMALL = 50_000_000  # bytes that are available on any machine
+USUAL = pace("spots", "iterations")  # iterations to the default target
+# seconds per infoset-action and iteration
+SECONDS, COMPACT_SECONDS = pace("spots", "entry"), pace("spots", "compact_entry")
 SEATS = ("out of position", "in position")
-_KEPT = ContextVar("kept", default=False)  # whether a spot is read that was saved with its solution
+_KEPT = ContextVar("kept", default=False)  # whether the spot being read was saved with its solution
 
 
 @dataclass(frozen=True)
 class Spot(Record, Drawable):
-    """A subgame of hold'em to be solved: from a public state on, with all hands.
+    """A subgame of hold'em to be solved with all hands, from a public state on.
 
     Parameters
     ----------
     board : str
-        The public cards, such as ``"QsJh2h"``; their number says which round it is.
+        The public cards, such as ``"QsJh2h"``; their number determines the round.
     pot : float
-        Chips in the pot, to a hundredth; both players have put in half of it.
+        Chips in the pot, to a hundredth; both players have paid half of it.
     stacks : float
-        Chips that each player has left: the effective stacks. 0 in limit games: as many as they want.
+        Remaining chips of each player: the effective stacks. 0 in limit games means unlimited.
     ranges : sequence of two str or arrays
-        What each player may hold: texts such as ``"QQ+,AKs,A5s-A2s:0.5"`` (see `Deck.range`), or weights from 0 to 1
-        for each row of `Deck.holes`. After the flop the first player is out of position, and acts first.
+        The hands that each player may hold: texts such as ``"QQ+,AKs,A5s-A2s:0.5"`` (see `Deck.range`), or weights from
+        0 to 1 for each row of `Deck.holes`. After the flop the first player is out of position, and acts first.
     bets : str or sequence of two str
-        Bet sizes of both players, or of each, as in `kilt.abstraction.actions`: ``"50%, 1x, a"``. A ``/`` goes on to
-        the next round, a ``;`` to what the next raise may be. Limit games need none.
+        Bet sizes of both players, or of each, as in `kilt.abstraction.actions`: ``"50%, 1x, a"``. A ``/`` begins the
+        sizes of the next round, a ``;`` those of the next raise. Limit games need none.
     all_in_threshold : float
-        A bet or raise becomes all-in if it puts in at least this share of the chips that the player has left at that
-        decision, 0 to 1. 1: only a bet of all chips is all-in.
+        A bet or raise becomes all-in if it uses at least this share of the player's remaining chips at the decision, 0
+        to 1. 1: only a bet of all chips is all-in.
     near : float
         The all-in rule of earlier versions, in place of `all_in_threshold`: a raise becomes all-in if the chips that
         the player has put in, half of the pot included, are at least this share of the stack and half of the pot. 0:
         not used. Spots saved by earlier versions have it, so that they keep their trees.
     after : str
-        What has been done in this round already, such as ``"b3"`` or ``"x"`` (see `kilt.spots.line`). Ranges are those
-        of this moment, and the pot is that of the beginning of the round.
+        Earlier actions in this round, such as ``"b3"`` or ``"x"`` (see `kilt.spots.line`). Ranges are those after these
+        actions, and the pot is that of the beginning of the round.
     big_blind : float
-        Chips of the big blind: the least bet, and the unit of mbb.
+        Chips of the big blind: the smallest bet, and the unit of mbb.
     game : str
-        The game that it is from: cards, rounds, limit or no-limit.
+        The game of the spot: cards, rounds, limit or no-limit.
     rake : float
-        Per cent of the pot that the house takes from whoever wins it.
+        Rake in per cent of the pot, paid by the winner.
     rake_cap : float
-        Chips that it takes at most; 0 for no bound.
+        Largest rake in chips; 0 for no limit.
     locks : str or sequence of str
-        Strategies that are given, such as ``"b3 = f: 22-66; c: rest"``: see `kilt.spots.locks`.
+        Fixed strategies of some decisions, such as ``"b3 = f: 22-66; c: rest"``: see `kilt.spots.locks`.
     compact : bool
-        Whether tables have two bytes an entry in place of four, in rounds after the first: see
-        `kilt.solve.tables.two_bytes`. It takes half the memory, and more time.
+        Whether tables have two bytes per entry instead of four, in rounds after the first: see
+        `kilt.solve.tables.two_bytes`. This takes half the memory, and more time.
     """
 
     COMPLAINT: ClassVar[type[KiltError]] = RunError
@@ -124,7 +125,7 @@ class Spot(Record, Drawable):
     locks: tuple[str, ...] = ()
     compact: bool = False
 
-    if TYPE_CHECKING:  # a caller may say it more shortly than it is kept
+    if TYPE_CHECKING:  # callers may use shorter forms than the stored ones
 
         def __init__(
             self,
@@ -152,44 +153,42 @@ class Spot(Record, Drawable):
         self._check_given()
         for name, value in (("pot", self.pot), ("stacks", self.stacks), ("big_blind", self.big_blind)):
             if not (isfinite(value) and abs(UNIT * value - round(UNIT * value)) < 1e-6):
-                raise RunError(f"`{name}` is {value:g} chips: give hundredths of a chip at the finest")
+                raise RunError(f"`{name}` is {value:g} chips: use at most two decimals")
         if self.pot <= 0:
-            raise RunError(f"the pot is {self.pot:g} chips: there must be something to win; give more than 0")
+            raise RunError(f"the pot is {self.pot:g} chips: the pot must be above 0")
         if self.big_blind <= 0:
-            raise RunError(f"the big blind is {self.big_blind:g} chips: it is the least bet; give more than 0")
+            raise RunError(f"the big blind is {self.big_blind:g} chips: the smallest bet must be above 0")
         if self.rake >= 100:
-            raise RunError(f"the rake is {self.rake:g}% of the pot: give less than 100")
+            raise RunError(f"the rake is {self.rake:g}% of the pot: use less than 100")
         for name, share in (("near", self.near), ("all_in_threshold", self.all_in_threshold)):
             if share > 1 or (share == 0 and name != "near"):
-                raise RunError(f"`{name}` is {share:g}: give a share of the chips, more than 0 and at most 1")
+                raise RunError(f"`{name}` is {share:g}: use a share of the chips, above 0 and at most 1")
         if self.near and self.all_in_threshold != NEAR:
-            raise RunError(
-                "the spot has both `near` and `all_in_threshold`: leave out `near`, the rule of old versions"
-            )
-        assert self.subgame  # what cannot be is said now
+            raise RunError("the spot has both `near` and `all_in_threshold`: omit `near`, the rule of old versions")
+        assert self.subgame  # raises for impossible values
         if not self.limit:
             self._check_bets()
         if not _KEPT.get():
             self._check_clear()
 
     def _texts(self, ranges: object) -> object:
-        """The ranges as texts; what is neither text nor weights is left for the check of types."""
+        """Return the ranges as text; anything that is neither text nor weights is left for the type check."""
         if not isinstance(ranges, list | tuple) or len(ranges) != 2:
-            raise RunError(f"`ranges` are {shortened(repr(ranges))}: give one for each of the two players")
+            raise RunError(f"`ranges` are {shortened(repr(ranges))}: use one for each of the two players")
         return tuple(self._text(own) if isinstance(own, np.ndarray) else own for own in ranges)
 
     def _text(self, weights: npt.NDArray[Any]) -> str:
-        """Weights of all hands as a text."""
+        """Return weights of all hands as text."""
         deck, held = self._family.deck, self._family.rules.hole_cards
         hands = len(deck.holes(held))
         if weights.shape != (hands,):
-            raise RunError(f"a range has weights of shape {weights.shape}: give one for each of {hands} hands")
+            raise RunError(f"a range has weights of shape {weights.shape}: use one for each of {hands} hands")
         return deck.range_text(weights.astype(np.float64), held)
 
     def toml(self) -> str:
-        """The spot as the text of a TOML file.
+        """Return the spot as the text of a TOML file.
 
-        Fields that earlier versions did not have are left out where they are not used: runs are known by this text.
+        Fields that earlier versions did not have are omitted if they are not used: runs are identified by this text.
         """
         unused = {"compact": not self.compact, "near": not self.near, "all_in_threshold": bool(self.near)}
         names = "|".join(name for name, whether in unused.items() if whether)
@@ -202,7 +201,7 @@ class Spot(Record, Drawable):
 
     @cached_property
     def _family(self) -> Holdem:
-        """The game as it is defined, with its own blinds and stacks."""
+        """The game as defined, with its original blinds and stacks."""
         found = load_game(self.game)
         if not isinstance(found, Holdem):
             raise GameError(f"{self.game} is not poker: a spot is from a game of the hold'em family")
@@ -210,7 +209,7 @@ class Spot(Record, Drawable):
 
     @cached_property
     def holdem(self) -> Holdem:
-        """The game with the spot's stacks and blinds: 1 chip of the spot is `UNIT` chips there."""
+        """The game with the spot's stacks and blinds: 1 chip of the spot is `UNIT` chips of the game."""
         rules = self._family.rules
         half, blind = round(UNIT * self.pot) // 2, round(UNIT * self.big_blind)
         stack = half + round(UNIT * self.stacks) if self.stacks else UNLIMITED
@@ -219,7 +218,7 @@ class Spot(Record, Drawable):
 
     @property
     def name(self) -> str:
-        """What the spot is called: its board."""
+        """Name of the spot: its board."""
         return f"spot {self.board}" if self.board else f"spot of {self.game}"
 
     @cached_property
@@ -234,7 +233,7 @@ class Spot(Record, Drawable):
         opening = Betting.opening(game.rules, sizes.index(len(cards)), round(UNIT * self.pot) // 2)
         position = read_actions(opening, self.after, None)
         if position.actor < 0:
-            raise RunError(f"nobody acts after {quoted(self.after)}: begin where a player has a decision")
+            raise RunError(f"no player acts after {quoted(self.after)}: begin where a player has a decision")
         weights = [deck.range(text, game.rules.hole_cards, strict=False) for text in self.ranges]
         found = subgame(game, position, cards, weights)
         cap = UNIT * self.rake_cap if self.rake_cap else inf
@@ -243,12 +242,12 @@ class Spot(Record, Drawable):
 
     @cached_property
     def _locks(self) -> tuple[Lock, ...]:
-        """The strategies that are given, read but not looked up in the tree."""
+        """The locks, read but not yet looked up in the tree."""
         return tuple(map(read_lock, self.locks))
 
     @cached_property
     def menu(self) -> ActionAbstraction | None:
-        """The bets of the tree; None in limit games, which have their own."""
+        """The bets of the tree; None in limit games, whose sizes are fixed."""
         if self.limit:
             return None
         before = self.subgame.start().round
@@ -256,17 +255,17 @@ class Spot(Record, Drawable):
         return ActionAbstraction(sizes, self.near) if self.near else ActionsByChipsLeft(sizes, self.all_in_threshold)
 
     def _check_given(self) -> None:
-        """Raise where a no-limit spot lacks what limit games do without."""
+        """Raise RunError if a no-limit spot lacks a field that only limit games can omit."""
         lacking = [words for words, said in (("`stacks` above 0", self.stacks > 0), ("`bets`", self.bets)) if not said]
         if lacking and not self.limit:
             raise RunError(
-                f"{' and '.join(lacking)} must be given in a no-limit spot, or nobody can bet: {self.EXAMPLE} shows how"
+                f"a no-limit spot needs {' and '.join(lacking)}, or no player can bet: {self.EXAMPLE} shows an example"
             )
 
     def _check_bets(self) -> None:
-        """Raise where a bet of the first round is below the least that is legal."""
+        """Raise RunError if a bet of the first round is below the smallest legal one."""
         if not 1 <= len(self.bets) <= 2 or not all(isinstance(text, str) for text in self.bets):
-            raise RunError(f"`bets` are {self.bets!r}: give sizes such as '50%, 1x, a', for both players or for each")
+            raise RunError(f"`bets` are {self.bets!r}: use sizes such as '50%, 1x, a', for both players or for each")
         position, menu = self.subgame.start(), self.menu
         bounds = position.raise_bounds()
         assert menu is not None
@@ -277,12 +276,12 @@ class Spot(Record, Drawable):
             to = level + round(size * 2 * level) if size not in (0, float("inf")) else bounds[0]
             if to < bounds[0]:
                 raise RunError(
-                    f"a bet of {size:.0%} of the pot is {chips(to - level)} chips, and the least is "
-                    f"{chips(bounds[0] - level)}: use larger bets, or `m` for the least"
+                    f"a bet of {size:.0%} of the pot is {chips(to - level)} chips, but the smallest legal bet is "
+                    f"{chips(bounds[0] - level)}: use larger bets, or `m` for the smallest"
                 )
 
     def _check_clear(self) -> None:
-        """Raise on input that contradicts itself, or of which a part would be ignored."""
+        """Raise RunError for input that contradicts itself, or of which a part would be ignored."""
         deck, held = self._family.deck, self._family.rules.hole_cards
         for player, text in enumerate(self.ranges, start=1):
             try:
@@ -294,18 +293,18 @@ class Spot(Record, Drawable):
         if (menu := self.menu) is None:
             return
         if menu.empty:
-            raise RunError("`bets` has no size, so nobody can bet: give sizes such as '50%, 1x, a'")
+            raise RunError("`bets` has no size, so no player can bet: use sizes such as '50%, 1x, a'")
         names = self.holdem.rules.round_names[self.subgame.start().round :]
         for text, rounds in zip(self.bets, menu.rounds, strict=True):
             given = rounds - (len(self.holdem.rules.round_names) - len(names))
             if given > len(names):
                 raise RunError(
-                    f"`bets` {text!r} has sizes for {given} rounds, and {len(names)} "
-                    f"{'is' if len(names) == 1 else 'are'} left ({', '.join(names)}): leave out the others"
+                    f"`bets` {text!r} has sizes for {given} rounds, but {len(names)} "
+                    f"{'is' if len(names) == 1 else 'are'} left ({', '.join(names)}): omit the others"
                 )
 
     def tree(self, threads: int = 1, *, kept: bool = False) -> VectorGame:
-        """The public tree of the spot with its locks, whose walks `threads` threads share.
+        """Build the public tree of the spot with its locks, whose walks use `threads` threads.
 
         Locks that contradict each other are refused. If the spot was saved with them (`kept`), the last one counts.
         """
@@ -322,26 +321,30 @@ class Spot(Record, Drawable):
         begun: RunFolder | None = None,
         device: str | None = None,
     ) -> Run:
-        """A run that solves the spot: new, kept in a folder or not, or one to go on with.
+        """Return a run that solves the spot: a new one, in a folder or not, or one that resumes `begun`.
 
         Parameters
         ----------
         budget : SpotBudget
-            When it stops. Without any limit: at the budget of `begun`, or at `TARGET`.
+            When to stop. Without any limit: the budget of `begun`, or `TARGET`.
         threads : int
-            That share the boards to come.
+            Number of threads, which share the boards to come.
         save : Path, optional
             A new folder for the spot, a log, checkpoints and the strategy.
         begun : RunFolder, optional
-            Of a run on the same spot, to go on with.
+            Folder of a run on the same spot, which is resumed.
         device : str, optional
-            Where the spot is solved: "cpu", or "gpu" for an NVIDIA graphics card. Left out: where `begun` was solved,
-            or "cpu".
+            Where the spot is solved: "cpu", or "gpu" for an NVIDIA graphics card. Default: that of `begun`, or "cpu".
+
+        Returns
+        -------
+        Run
+            The run, which has not started yet.
 
         Raises
         ------
         RunError
-            The tables do not fit into memory, the folder holds something else, or there is no GPU.
+            If the tables do not fit into memory, the folder holds something else, or there is no GPU.
         """
         spec = SpotSpec(
             self,
@@ -355,7 +358,7 @@ class Spot(Record, Drawable):
         return build(spec, begun.path if begun else save, resumes=begun is not None, budget=limits)
 
     def keep(self, folder: Path) -> None:
-        """Write the spot beside its run."""
+        """Write the spot to the folder of its run."""
         artifact.write_text(folder / SPOT, self.toml())
 
     def _repr_html_(self) -> str:
@@ -376,20 +379,20 @@ class Spot(Record, Drawable):
         device: str = CPU,
         save: str | Path | None = None,
     ) -> SpotSolution:
-        """Solve the spot: find strategies of both players that neither can improve on.
+        """Solve the spot: find strategies that are close to an equilibrium.
 
         Parameters
         ----------
         target : float or str, optional
-            Exploitability to stop at, in per cent of the pot: 0.5 or "0.5%". Without any limit: 0.5.
+            Exploitability to stop at, in per cent of the pot: 0.5 or "0.5%". Default without any limit: 0.5.
         iterations, seconds : optional
-            Other limits; whichever comes first.
+            Other limits; the solve stops at the first limit reached.
         threads : int
-            That share the boards to come.
+            Number of threads, which share the boards to come.
         folder : str or Path, optional
             A new folder for the solution, which `open_spot` opens again.
         on_step : callable
-            Hears of each measurement.
+            Called with each measurement.
         device : str
             Where the spot is solved: "cpu", or "gpu" for an NVIDIA graphics card.
         save : str or Path, optional
@@ -398,6 +401,12 @@ class Spot(Record, Drawable):
         Returns
         -------
         SpotSolution
+            Strategies and expected values of all hands at all decisions.
+
+        Raises
+        ------
+        RunError
+            If the tables do not fit into memory, or the folder holds something else.
         """
         if save is not None:
             warnings.warn("Spot.solve(save=…) is now Spot.solve(folder=…)", DeprecationWarning, 2)
@@ -412,13 +421,13 @@ class Spot(Record, Drawable):
 
     @property
     def hands(self) -> tuple[int, int]:
-        """How many hands each player may hold."""
+        """Number of hands that each player may hold."""
         first, second = np.count_nonzero(self.subgame.weights, axis=1).tolist()
         return first, second
 
 
 def _several(said: object) -> object:
-    """A text as a tuple of one, a list as a tuple."""
+    """Return a text as a tuple of one, and a list as a tuple."""
     return (said,) if isinstance(said, str) else tuple(said) if isinstance(said, list) else said
 
 
@@ -433,20 +442,20 @@ def per_cent(target: float | str | None) -> float | None:
     try:
         return float(target.strip().removesuffix("%"))
     except ValueError:
-        raise RunError(f"the target is {target!r}: give per cent of the pot, such as 0.5%") from None
+        raise RunError(f"the target is {target!r}: use per cent of the pot, such as 0.5%") from None
 
 
 class SpotBudget(NamedTuple):
-    """When to stop: at whichever limit comes first; without any, at `TARGET`."""
+    """When to stop: at the first limit reached; without any limit, at `TARGET`."""
 
     target: float | None = None  # exploitability in per cent of the pot
     iterations: int | None = None
     seconds: float | None = None
 
     def in_units(self, pot: float) -> Budget:
-        """The budget of a run, whose chips are those of the tree."""
+        """Return the budget of a run, in chips of the tree."""
         if self.target is not None and not 0 < self.target < inf:
-            raise RunError(f"the target is {self.target:g}% of the pot: give a number above 0")
+            raise RunError(f"the target is {self.target:g}% of the pot: use a number above 0")
         target = TARGET if all(limit is None for limit in self) else self.target
         return Budget(self.iterations, self.seconds, None if target is None else target / 100 * pot * UNIT)
 
@@ -551,18 +560,24 @@ class SpotSpec(Spec):
 
 
 def cost_of(game: VectorGame, *, compact: bool = False, kept: bool = False, device: str = CPU) -> Cost:
-    """What it takes to solve a spot, from its public tree: tables of regrets and averages, and workspaces.
+    """Estimate the cost of solving a spot from its public tree: tables of regrets and averages, and scratch memory.
 
     Parameters
     ----------
     game : VectorGame
         The tree of the spot.
     compact : bool
-        Whether tables have two bytes an entry after the first round.
+        Whether tables have two bytes per entry after the first round.
     kept : bool
-        Whether the solution is written to a folder: compact tables are read out for that, and so are those of a GPU.
+        Whether the solution is written to a folder, for which compact tables and those of a GPU are converted.
     device : str
-        Where the spot is solved. On a GPU, memory here is for what is read out, and for walks over the solution.
+        Where the spot is solved. With a GPU, host memory is needed only for converted tables and for walks over the
+        solution.
+
+    Returns
+    -------
+    Cost
+        Memory, disk space and time.
     """
     tree, (rows, hands) = game.tree, game.shape
     whole = rows * hands * np.dtype(TABLES).itemsize
@@ -571,14 +586,14 @@ def cost_of(game: VectorGame, *, compact: bool = False, kept: bool = False, devi
         parts = int(np.diff(tree.board_start)[1])
         tables = whole * (2 if kept else 1) + 2 * game.threads * whole // parts
     elif device != CPU:
-        tables = whole * (4 if kept else 1)  # a checkpoint is written from copies, and measured before
+        tables = whole * (4 if kept else 1)  # a checkpoint is measured first, and then written from copies
     cost = walk_cost(game, tables, TABLES, COMPACT_SECONDS if compact else SECONDS)
-    remedy = "use fewer bets, `compact` tables, or begin on a later round"
+    remedy = "use fewer bets, `compact` tables, or start on a later round"
     return replace(cost, disk=3 * 2 * whole if kept else 0, what="the spot", remedy=remedy)
 
 
 def cost_of_run(run: Run) -> Cost:
-    """What a run takes that solves a spot."""
+    """Estimate the cost of a run that solves a spot."""
     assert isinstance(run.problem, VectorProblem)
     problem, kept = run.problem, run.folder is not None
     cost = cost_of(problem.game, compact=isinstance(problem, TwoByteProblem), kept=kept, device=problem.device)
@@ -591,7 +606,7 @@ def cost_of_run(run: Run) -> Cost:
 
 
 def measured(iteration: int) -> int:
-    """The first iteration to measure at that is not before this one: every eighth, from 160 on every sixteenth.
+    """Return the next iteration to measure at, from `iteration` on: every eighth, from 160 on every sixteenth.
 
     >>> [measured(iteration) for iteration in (0, 1, 17, 97, 161, 321)]
     [16, 16, 24, 104, 176, 352]
@@ -601,16 +616,16 @@ def measured(iteration: int) -> int:
 
 
 class SpotJudge(VectorJudge):
-    """Judges the average strategy of a spot alone: a small spot is solved before more could be measured."""
+    """Evaluates only the average strategy of a spot: a small spot is solved before more could be measured."""
 
     @property
     def precision(self) -> float:
-        """How far exploitability may be off: on a GPU sums are in single precision, so that errors grow with stakes."""
+        """Rounding error of exploitability: a GPU sums in single precision, so errors grow with the stakes."""
         scale = 1.0 if self.problem.device == CPU else float(self.problem.game.tree.nodes.stake.max())
         return super().precision * max(scale, 1.0)
 
     def measure(self, solver: Solver) -> Figures:
-        """What best responses win from a solver's average strategy."""
+        """Return the exploitability of a solver's average strategy."""
         tables = solver.tables if isinstance(solver, Cfr) else None
         if isinstance(tables, TreeTables):
             return Figures(tables.exploitability(), nan, nan, {})
@@ -618,7 +633,7 @@ class SpotJudge(VectorJudge):
 
 
 def solution_of(run: Run, steps: Sequence[Step]) -> SpotSolution:
-    """What a run has found, after some steps; a run with compact tables is over then, and cannot go on."""
+    """Return the solution of a run after some steps; a run with compact tables ends here, and cannot be resumed."""
     assert isinstance(run.problem, VectorProblem)
     problem, tables = run.problem, run.solver.tables if isinstance(run.solver, Cfr) else None
     table = tables.release() if isinstance(tables, TwoByteTables) else problem.walker.on_host(run.table)
@@ -626,7 +641,7 @@ def solution_of(run: Run, steps: Sequence[Step]) -> SpotSolution:
 
 
 def in_chips(step: Step) -> Step:
-    """A step of a run, which counts in chips of the tree, in chips of the spot."""
+    """Convert a step of a run from chips of the tree to chips of the spot."""
     return step._replace(exploitability=step.exploitability / UNIT)
 
 
@@ -644,11 +659,12 @@ def open_spot(folder: str | Path, threads: int = 1) -> tuple[Spot, SpotSolution]
     Returns
     -------
     tuple of Spot and SpotSolution
+        The spot, and its solution.
 
     Raises
     ------
     RunError
-        The folder has no spot, or the spot has no strategy yet.
+        If the folder has no spot, or the spot has no strategy yet.
     """
     folder = Path(folder)
     require_kept(folder)
@@ -661,7 +677,7 @@ def open_spot(folder: str | Path, threads: int = 1) -> tuple[Spot, SpotSolution]
 
 
 def require_kept(folder: Path) -> None:
-    """Raise RunError where a folder has no spot."""
+    """Raise RunError if a folder has no spot."""
     if not (folder / SPOT).exists():
         raise RunError(f"{folder} has no spot that was kept: give a folder in which a spot was solved")
 
@@ -669,7 +685,7 @@ def require_kept(folder: Path) -> None:
 def read_spot(path: str | Path, *, kept: bool = False) -> Spot:
     """Read a spot from a TOML file with the fields of `Spot`.
 
-    A spot that was saved with a solution (`kept`) may contradict itself: earlier versions let the last value count.
+    A spot that was saved with a solution (`kept`) may contradict itself: in earlier versions the last value counted.
     """
     path = Path(path)
     said = read_toml(path, RunError)
