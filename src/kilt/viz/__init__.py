@@ -7,8 +7,8 @@ from pathlib import Path
 
 from kilt.machine import is_writable, temporary_folder
 
-# Matplotlib keeps its list of fonts in the folder of its settings. Where it cannot, it says so in two long lines.
-with suppress(OSError, RuntimeError):  # RuntimeError: nobody knows where the home folder is
+# Matplotlib caches its list of fonts in its settings folder. If it cannot, it prints two long lines of warnings.
+with suppress(OSError, RuntimeError):  # RuntimeError: the home folder is unknown
     if not os.environ.get("MPLCONFIGDIR"):
         _settings = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "matplotlib"
         if not is_writable(_settings if sys.platform.startswith(("linux", "freebsd")) else Path.home() / ".matplotlib"):

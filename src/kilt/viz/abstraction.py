@@ -22,13 +22,13 @@ def plot_starting_hands(buckets: npt.NDArray[Any], deck: Deck, title: str, path:
     Parameters
     ----------
     buckets : ndarray of int, shape (hands,)
-        By the numbers of `deck.holes`. The strongest rank is drawn first.
+        Bucket of each hand, by its number in `deck.holes`. The strongest rank is drawn first.
     deck : Deck
         The cards in play.
     title : str
-        Above the picture.
+        Title of the picture.
     path : str or Path
-        The ending says the format: ``.png``, ``.svg``, ``.pdf``.
+        File to write; the ending sets the format: ``.png``, ``.svg``, ``.pdf``.
     """
     names, ranks = deck.rank_names[::-1], deck.ranks
     figure = Figure(figsize=(6.4, 6.6), dpi=150, layout="constrained")
@@ -58,18 +58,18 @@ def plot_starting_hands(buckets: npt.NDArray[Any], deck: Deck, title: str, path:
 
 
 def plot_histograms(rows: FloatArray, names: Sequence[str], title: str, path: str | Path) -> None:
-    """Draw histograms of hand strength side by side.
+    """Draw histograms of hand strength next to each other.
 
     Parameters
     ----------
     rows : ndarray, shape (histograms, bins)
         Probabilities over equal bins of hand strength from 0 to 1.
     names : sequence of str
-        Above each histogram.
+        Title of each histogram.
     title : str
-        Above the picture.
+        Title of the picture.
     path : str or Path
-        The ending says the format: ``.png``, ``.svg``, ``.pdf``.
+        File to write; the ending sets the format: ``.png``, ``.svg``, ``.pdf``.
     """
     columns = min(4, len(rows))
     lines = -(-len(rows) // columns)

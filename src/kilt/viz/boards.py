@@ -1,4 +1,4 @@
-"""Pictures of classes of boards: what is in them, how far apart they are, and how large they are."""
+"""Pictures of classes of boards: sample boards, distances between boards, and sizes of classes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROW = 0.26  # inches
 def plot_classes(
     samples: Sequence[Array], words: Sequence[str], shares: FloatArray, deck: Deck, title: str, path: str | Path
 ) -> None:
-    """Draw a sheet of board classes, as [Schmid15 figure 3].
+    """Draw a sheet of board classes, like [Schmid15 figure 3].
 
     Parameters
     ----------
@@ -30,13 +30,13 @@ def plot_classes(
     words : sequence of str
         A description of each class.
     shares : ndarray, shape (classes,)
-        Of all deals, from 0 to 1.
+        Share of each class among all deals, from 0 to 1.
     deck : Deck
         The cards in play.
     title : str
-        Above the picture.
+        Title of the picture.
     path : str or Path
-        The ending says the format: ``.png``, ``.svg``, ``.pdf``.
+        File to write; the ending sets the format: ``.png``, ``.svg``, ``.pdf``.
     """
     most = max(len(boards) for boards in samples)
     step = 0.14 + 0.22 * samples[0].shape[1]  # a card, and a gap after a board
@@ -69,13 +69,13 @@ def plot_distances(distances: Array, labels: Labels, title: str, path: str | Pat
     Parameters
     ----------
     distances : ndarray, shape (boards, boards)
-        Symmetric.
+        Symmetric matrix of distances.
     labels : ndarray of int, shape (boards,)
         The class of each board.
     title : str
-        Above the picture.
+        Title of the picture.
     path : str or Path
-        The ending says the format: ``.png``, ``.svg``, ``.pdf``.
+        File to write; the ending sets the format: ``.png``, ``.svg``, ``.pdf``.
     """
     order = np.argsort(labels, kind="stable")
     figure = Figure(figsize=(7.2, 6.4), dpi=150, layout="constrained")
@@ -101,9 +101,9 @@ def plot_balance(boards: IntArray, deals: FloatArray, title: str, path: str | Pa
     deals : ndarray, shape (classes,)
         Share of all deals.
     title : str
-        Above the picture.
+        Title of the picture.
     path : str or Path
-        The ending says the format: ``.png``, ``.svg``, ``.pdf``.
+        File to write; the ending sets the format: ``.png``, ``.svg``, ``.pdf``.
     """
     figure = Figure(figsize=(8.4, 4.2), dpi=150, layout="constrained")
     figure.suptitle(title, fontweight="bold", parse_math=False)
@@ -119,16 +119,16 @@ def plot_balance(boards: IntArray, deals: FloatArray, title: str, path: str | Pa
 
 
 def plot_errors(errors: FloatArray, title: str, path: str | Path) -> None:
-    """Draw the clustering error against the number of classes, as [Schmid15 figure 4].
+    """Draw the clustering error against the number of classes, like [Schmid15 figure 4].
 
     Parameters
     ----------
     errors : ndarray, shape (n,)
         Mean distance from the medoid with 1, 2, … n classes.
     title : str
-        Above the picture.
+        Title of the picture.
     path : str or Path
-        The ending says the format: ``.png``, ``.svg``, ``.pdf``.
+        File to write; the ending sets the format: ``.png``, ``.svg``, ``.pdf``.
     """
     figure = Figure(figsize=(6.4, 4.2), dpi=150, layout="constrained")
     figure.suptitle(title, fontweight="bold", parse_math=False)

@@ -16,8 +16,8 @@ from kilt.runs.budget import Step
 from kilt.viz.picture import save
 
 AVERAGE, CURRENT, ABSTRACT = "#1f5fa8", "#d98c3f", "#3a8f5c"
-# As shares of the picture, with room for labels such as 6 × 10⁻¹: a layout that measures all labels takes as long as
-# drawing does, and a picture is drawn at the end of every run.
+# As fractions of the picture, with room for labels such as 6 × 10⁻¹. An automatic layout, which measures all labels,
+# takes as long as drawing, and a picture is drawn at the end of every run.
 MARGINS = {"left": 0.11, "right": 0.985, "bottom": 0.125, "top": 0.9, "wspace": 0.07}
 COLOURS = (AVERAGE, CURRENT, ABSTRACT, "#b5495b", "#7a5aa6", "#8a6d3b", "#4d4d4d")
 
@@ -34,16 +34,16 @@ def plot_convergence(
     Parameters
     ----------
     runs : mapping of str to sequence of Step
-        The measurements of each run. A single run is drawn with its average and its current strategies, of several
-        the averages. What is 0 or unknown has no place on logarithmic axes and is left out.
+        The measurements of each run. A single run is drawn with its average and its current strategies, several runs
+        with their averages. Values that are 0 or unknown cannot be drawn on logarithmic axes, and are omitted.
     title : str
-        Above the picture.
+        Title of the picture.
     path : str or Path
-        The ending says the format: ``.png``, ``.svg``, ``.pdf``.
+        File to write; the ending sets the format: ``.png``, ``.svg``, ``.pdf``.
     unit : str
-        Of exploitability.
+        Unit of exploitability.
     margins : mapping of str to sequence of float, optional
-        How far intervals around exploitability reach to each side, for each step of some runs: drawn as bands.
+        Half-widths of intervals around exploitability, for each step of some runs: drawn as bands.
     """
     save(convergence_figure(runs, title, unit, margins), path)
 
@@ -62,7 +62,7 @@ def convergence_figure(
         seen = np.concatenate([_draw(axes, name, *curve) for curve in _curves(runs)])
         for place, (run, reach) in enumerate((margins or {}).items()):
             _draw_band(axes, name, COLOURS[place % len(COLOURS)], runs[run], reach)
-        if len(seen):  # the axes of an empty picture cannot be logarithmic
+        if len(seen):  # empty axes cannot be logarithmic
             axes.set(xscale="log", yscale="log")
         axes.set_xlabel(label)
         axes.grid(linewidth=0.6, color="0.85")
@@ -76,7 +76,7 @@ def convergence_figure(
 
 
 def _curves(runs: Mapping[str, Sequence[Step]]) -> list[tuple[str, str, str, Sequence[Step]]]:
-    """The curves of a picture: label, colour, the field of `Step` to draw, and the steps."""
+    """Return the curves of a picture: label, colour, the field of `Step` to draw, and the steps."""
     if len(runs) == 1:
         (steps,) = runs.values()
         curves = [
@@ -97,16 +97,16 @@ def _draw(axes: Axes, across: str, label: str, colour: str, upwards: str, steps:
 
 
 def _draw_band(axes: Axes, across: str, colour: str, steps: Sequence[Step], margins: Sequence[float]) -> None:
-    """Draw intervals around exploitability; what has no bounds, or reaches below 0, is cut off at a tenth of it."""
+    """Draw intervals around exploitability; unknown or negative lower bounds are cut off at a tenth of it."""
     points = [(getattr(step, across), step.exploitability, margin) for step, margin in zip(steps, margins, strict=True)]
     where, middle, reach = np.array([point for point in points if np.isfinite(point[2])]).reshape(-1, 3).T
     axes.fill_between(where, np.maximum(middle - reach, middle / 10), middle + reach, color=colour, alpha=0.2, lw=0)
 
 
 def _draw_fine_grid(axes: Axes) -> None:
-    """Draw lines between powers of ten, where one is in view, without labels, which would only crowd it.
+    """Draw grid lines between powers of ten if a power is in view, without labels, for which there is no room.
 
-    Lines that are ticks would take half the time of the picture.
+    Drawing them as ticks would take half the time of the picture.
     """
     axes.autoscale(enable=False)
     for axis, lines, along in (

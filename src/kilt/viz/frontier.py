@@ -1,4 +1,4 @@
-"""Counter-strategies in a picture: what they win over what they may lose."""
+"""Pictures of counter-strategies: exploitation against exploitability."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from matplotlib.figure import Figure
 from kilt.viz.convergence import COLOURS
 from kilt.viz.picture import save
 
-LINEAR = 10  # exploitability up to which the axis is linear; logarithmic beyond
+LINEAR = 10  # exploitability up to which the axis is linear; above, it is logarithmic
 
 
 class Curve(NamedTuple):
-    """A line of a picture."""
+    """A curve of a picture."""
 
     name: str
     points: Sequence[tuple[float, float]]  # exploitability, exploitation
@@ -25,20 +25,20 @@ class Curve(NamedTuple):
 def plot_frontier(
     panels: Mapping[str, Sequence[Curve]], beside: Sequence[Curve], title: str, path: str | Path, unit: str = "mbb/g"
 ) -> None:
-    """Draw exploitation over exploitability, a panel for each group of curves.
+    """Draw exploitation against exploitability, with a panel for each group of curves.
 
     Parameters
     ----------
     panels : mapping of str to sequence of Curve
         The curves of each panel, by its title.
     beside : sequence of Curve
-        Drawn into all panels, in grey: bounds and baselines.
+        Curves drawn in grey in all panels: bounds and baselines.
     title : str
-        Above the picture.
+        Title of the picture.
     path : str or Path
-        The ending says the format.
+        File to write; the ending sets the format.
     unit : str
-        Of both axes.
+        Unit of both axes.
     """
     figure = Figure(figsize=(5.2 * len(panels), 4.6), dpi=150, layout="constrained")
     figure.suptitle(title, fontweight="bold", parse_math=False)

@@ -1,4 +1,4 @@
-"""Lines with error bars: what comes out, over what was varied."""
+"""Lines with error bars: a result against the quantity that was varied."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def plot_lines(
     Parameters
     ----------
     lines : mapping of str to ndarray, shape (points, 2) or (points, 3)
-        By name: where, how much, and how far the interval reaches to each side.
+        By name: position, value, and half-width of the interval.
     title : str
-        Above the picture.
+        Title of the picture.
     path : str or Path
-        The ending says the format: ``.png``, ``.svg``, ``.pdf``.
+        File to write; the ending sets the format: ``.png``, ``.svg``, ``.pdf``.
     across, upwards : str
-        What the axes show, with units.
+        Labels of the axes, with units.
     logarithmic : (bool, bool)
-        Whether the axes across and upwards are.
+        Whether the horizontal and the vertical axis are logarithmic.
     """
     figure = Figure(figsize=(9, 4), dpi=150)
     figure.suptitle(title, fontweight="bold", fontsize=9, parse_math=False)

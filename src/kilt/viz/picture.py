@@ -1,4 +1,4 @@
-"""Picture files: whether one can be written, and writing it."""
+"""Picture files: check whether one can be written, and write it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from kilt.errors import ArtifactError
 
 
 def require_drawable(path: Path) -> None:
-    """Raise ArtifactError where no picture can be written: commands ask before the work begins."""
+    """Raise ArtifactError if no picture can be written to `path`; called before the work begins."""
     known = Figure().canvas.get_supported_filetypes()
     if path.suffix[1:].lower() not in known:
-        raise ArtifactError(f"{path} is no picture that can be drawn: let its name end in .{', .'.join(sorted(known))}")
+        raise ArtifactError(f"{path} is no picture that can be drawn: end its name in .{', .'.join(sorted(known))}")
     if path.is_dir() or not path.parent.is_dir():
-        raise ArtifactError(f"{path} cannot be written: give the name of a picture in a folder that is there")
+        raise ArtifactError(f"{path} cannot be written: use the name of a picture in an existing folder")
 
 
 def save(figure: Figure, path: str | Path) -> None:
-    """Write a figure to a file; ArtifactError where that cannot be."""
+    """Write a figure to a file. Raises ArtifactError if that is impossible."""
     require_drawable(Path(path))
     with os_errors(f"{path} cannot be written"):
         figure.savefig(path)

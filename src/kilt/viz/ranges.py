@@ -1,8 +1,8 @@
-"""Hand grids: what a blueprint does with every starting hand, in the squares that players know.
+"""Hand grids: a strategy for every starting hand, in the square that players know.
 
 A cell is a hand: pairs on the diagonal, suited hands above it, offsuit ones below, the highest ranks first. Its bar is
-split by action: fold red, call blue, raises green, the darker the larger. It is as high as the player is likely to come
-here with this hand; what the solver has never been to is grey.
+split by action: fold red, call blue, raises green, darker for larger raises. Its height is the probability that the
+player reaches the decision with the hand; grey means that the solver has never reached it.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from kilt.strategy.blueprint import Blueprint
 from kilt.viz.picture import save
 
 FOLD_COLOUR, CALL_COLOUR, UNSEEN_COLOUR, EMPTY_COLOUR = "#d9534f", "#4a86c8", "#9a9a9a", "#f1f1ee"
-GREENS = ((0.72, 0.89, 0.68), (0.03, 0.35, 0.17))  # of the smallest raise and of the largest
-PANELS = 6  # in a picture, unless others are asked for
+GREENS = ((0.72, 0.89, 0.68), (0.03, 0.35, 0.17))  # colours of the smallest and of the largest raise
+PANELS = 6  # panels in a picture by default
 COLUMNS = 3
 
 
 @dataclass(frozen=True)
 class Grid:
-    """What a blueprint does with each starting hand at one decision. Ranks go from the highest down.
+    """The strategy of a blueprint for each starting hand at one decision. Ranks are in descending order.
 
     Attributes
     ----------
@@ -46,13 +46,13 @@ class Grid:
     ranks : str
         Names of the ranks, highest first.
     actions : tuple of str
-        In words, such as ``raise to 300``.
+        Actions in words, such as ``raise to 300``.
     share : ndarray, shape (ranks, ranks, actions)
-        Probabilities by row and column of the square; all 0 where the solver has never been.
+        Probabilities by row and column of the square; all 0 if the solver has never reached the decision.
     reach : ndarray, shape (ranks, ranks)
-        Probability that the player comes here with the hand.
+        Probability that the player reaches the decision with the hand.
     overall : ndarray, shape (actions,)
-        Probabilities over all hands that come here.
+        Probabilities over all hands that reach the decision.
     """
 
     title: str
@@ -63,53 +63,53 @@ class Grid:
     overall: FloatArray
 
     def hand(self, i: int, j: int) -> str:
-        """The name of the cell in row `i` and column `j`, such as ``AKs``."""
+        """Return the name of the cell in row `i` and column `j`, such as ``AKs``."""
         high, low = self.ranks[min(i, j)], self.ranks[max(i, j)]
         return high + low + ("s" if j > i else "o" if j < i else "")
 
 
 def first_decisions(blueprint: Blueprint, count: int = PANELS) -> list[int]:
-    """Nodes of the first `count` decisions of the first round: the opening, the answers to it, and so on."""
+    """Return the nodes of the first `count` decisions of the first round: the opening, the responses, and so on."""
     return [early.node for early in first_round(blueprint)][:count]
 
 
 def grids(blueprint: Blueprint, decisions: Sequence[int]) -> list[Grid]:
-    """What a blueprint does with every starting hand at some decisions of the first round.
+    """Return the strategy of a blueprint for every starting hand at some decisions of the first round.
 
     Parameters
     ----------
     blueprint : Blueprint
-        Of a game with two private cards.
+        A blueprint for a game with two private cards.
     decisions : sequence of int
-        Nodes of its betting tree, such as `first_decisions` names.
+        Nodes of its betting tree, such as those of `first_decisions`.
 
     Returns
     -------
     list of Grid
-        One per decision; `plot_ranges` draws them.
+        One for each decision; `plot_ranges` draws them.
     """
     _require_two_cards(blueprint.game)
     found = {early.node: early for early in first_round(blueprint)}
     strange = [node for node in decisions if node not in found]
     if strange:
         raise RunError(
-            f"node {strange[0]} is no decision of the first round, which has {len(found)}: take some of those that "
+            f"node {strange[0]} is no decision of the first round, which has {len(found)}: use some of those that "
             "`first_decisions` names"
         )
     return [_grid(blueprint.game, blueprint.position(node), blueprint.labels(node), found[node]) for node in decisions]
 
 
 def plot_ranges(panels: Sequence[Grid], title: str, path: str | Path) -> None:
-    """Draw hand grids, a square for each, into a picture file.
+    """Draw hand grids next to each other, into a picture file.
 
     Parameters
     ----------
     panels : sequence of Grid
-        At least one; three fit beside one another.
+        At least one; a row has up to three.
     title : str
-        Above all of them.
+        Title of the picture.
     path : str or Path
-        The ending says the format: ``.png``, ``.svg``, ``.pdf``.
+        File to write; the ending sets the format: ``.png``, ``.svg``, ``.pdf``.
     """
     save(range_figure(panels, title), path)
 
@@ -119,7 +119,7 @@ def range_figure(panels: Sequence[Grid], title: str) -> Figure:
     columns = min(COLUMNS, len(panels))
     lines = -(-len(panels) // columns)
     size = max(len(grid.ranks) for grid in panels)
-    side = max(3.7, 0.33 * size)  # inches: legends need some of them
+    side = max(3.7, 0.33 * size)  # inches, including the legend
     figure = Figure(figsize=(side * columns + 0.3, (side + 0.85) * lines + 0.5), dpi=150)
     figure.set_layout_engine(ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.06))
     figure.suptitle(title, fontweight="bold", parse_math=False)
@@ -133,7 +133,7 @@ def range_figure(panels: Sequence[Grid], title: str) -> Figure:
 
 
 def describe(position: Betting) -> str:
-    """A decision of the first round in words: who acts, and what has happened before.
+    """Describe a decision of the first round in words: who acts, and the actions before.
 
     >>> from kilt.games import load_game
     >>> game = load_game("holdem.nolimit.2p")
@@ -153,7 +153,7 @@ def describe(position: Betting) -> str:
 
 
 def _words(position: Betting, action: str) -> str:
-    """An action in words."""
+    """Return an action in words."""
     if action in (FOLD, CALL):
         return "fold" if action == FOLD else "call" if position.facing else "check"
     if position.rules.betting == "limit":
@@ -162,14 +162,14 @@ def _words(position: Betting, action: str) -> str:
 
 
 def policy_grid(agent: KnownAgent, game: Holdem, position: Betting) -> Grid:
-    """What an agent that tells its strategy does with every starting hand at a decision of the first round.
+    """Return an agent's strategy for every starting hand at a decision of the first round.
 
     Parameters
     ----------
     agent : KnownAgent
-        Who plays in both seats: a blueprint, a solved game, a baseline.
+        An agent with a policy, who plays in both seats: a blueprint, a solved game, a baseline.
     game : Holdem
-        What it plays, with two private cards.
+        The game, with two private cards.
     position : Betting
         The decision.
 
@@ -193,7 +193,8 @@ def _require_two_cards(game: Holdem) -> None:
 
 def _grid(game: Holdem, position: Betting, labels: Sequence[str], early: FirstRoundDecision) -> Grid:
     chance = early.chance * early.seen[:, None]
-    theirs = apart(game, np.arange(len(chance))) @ early.reach[1 - early.seat]  # hands of the opponent that are left
+    # reach of the opponent's compatible hands
+    theirs = apart(game, np.arange(len(chance))) @ early.reach[1 - early.seat]
     weight = early.reach[early.seat] * theirs
     ranks = game.deck.ranks
     share, reach = np.zeros((ranks, ranks, chance.shape[1])), np.zeros((ranks, ranks))
@@ -208,7 +209,7 @@ def _grid(game: Holdem, position: Betting, labels: Sequence[str], early: FirstRo
 
 
 def _hand(deck: Deck, i: int, j: int) -> int | None:
-    """One of the hands of a cell, which buckets take alike before the flop; None where the deck has none."""
+    """Return one of the hands of a cell, which share a bucket before the flop; None if the deck has none."""
     high, low, suited = deck.ranks - 1 - min(i, j), deck.ranks - 1 - max(i, j), j > i
     if deck.suits == 1 and not suited:
         return None
@@ -216,7 +217,7 @@ def _hand(deck: Deck, i: int, j: int) -> int | None:
 
 
 def colours(actions: Sequence[str]) -> list[str]:
-    """The colour of each action of a decision: raises ascend, so that all-in is the darkest."""
+    """Return the colour of each action of a decision: raises are in ascending order, so that all-in is the darkest."""
     raises = [place for place, action in enumerate(actions) if action not in ("fold", "call", "check")]
     low, high = np.array(GREENS)
     found: list[str] = []
@@ -250,13 +251,13 @@ def _draw(axes: Axes, grid: Grid) -> None:
     for line in range(size + 1):
         axes.axhline(line, color="white", lw=0.8)
         axes.axvline(line, color="white", lw=0.8)
-    middle = (grid.share.cumsum(axis=2) < 0.5).sum(axis=2)  # the action behind the name
+    middle = (grid.share.cumsum(axis=2) < 0.5).sum(axis=2)  # the action drawn behind the name
     for i in range(size):
         for j in range(size):
             behind = middle[i, j] < len(shades) and height[i, j] > 0.5 and _dark(shades[middle[i, j]])
             ink = "white" if behind else "black" if height[i, j] > 0.005 else "#b0b0aa"
             name = axes.text(j + 0.5, i + 0.52, grid.hand(i, j), ha="center", va="center", fontsize=5.6, color=ink)
-            name.set_in_layout(False)  # laying out a thousand names takes seconds
+            name.set_in_layout(False)  # the layout of a thousand names would take seconds
     title = grid.title if len(grid.title) < 36 else grid.title.replace(" after ", "\nafter ", 1)
     axes.set_title(title, fontsize=8.5, fontweight="bold", parse_math=False)
     said = [f"{action} {part:.1%}" for action, part in zip(grid.actions, grid.overall, strict=True)]
@@ -285,7 +286,7 @@ def _bars(
     height: FloatArray,
     colour: str,
 ) -> None:
-    """Draw a rectangle in each cell that has some of it."""
+    """Draw a rectangle in each cell where it is not empty."""
     some = (width > 0) & (height > 0)
     x, y, w, h = left[some], bottom[some], width[some], height[some]
     corners = np.stack([(x, y), (x + w, y), (x + w, y - h), (x, y - h)], axis=0).transpose(2, 0, 1)

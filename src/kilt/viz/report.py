@@ -1,7 +1,7 @@
-"""A report of a run: one page of HTML with all that there is to say about a blueprint, pictures included.
+"""A report about a run: one page of HTML with everything about a blueprint, including pictures.
 
-The page needs no other file, no network and no script, so that it can be sent and kept. What it says comes as plain
-data, `Contents`; `contents_of` collects what a blueprint can say of itself.
+The page needs no other files, no network and no scripts, so that it can be sent and stored. Its content is plain data,
+`Contents`; `contents_of` collects it from a blueprint.
 """
 
 from __future__ import annotations
@@ -60,23 +60,23 @@ class MatchResult(NamedTuple):
 
     player: str
     against: str
-    rate: Estimate  # what the player wins, in mbb/h
+    rate: Estimate  # win rate of the player in mbb/h
     hands: int
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What a report's page says. Whatever is empty is left out."""
+    """The content of a report's page. Empty fields are omitted."""
 
     title: str
-    built: tuple[tuple[str, str], ...] = ()  # what it is, and what was chosen
-    steps: Sequence[Step] = ()  # of the run's log
-    unit: str = "chips/game"  # of exploitability
-    solved: str = AVERAGE  # which strategy the log is about
+    built: tuple[tuple[str, str], ...] = ()  # what was built, with its settings
+    steps: Sequence[Step] = ()  # measurements of the run's log
+    unit: str = "chips/game"  # unit of exploitability
+    solved: str = AVERAGE  # the strategy that the log measures
     ranges: Sequence[Grid] = ()
     matches: Sequence[MatchResult] = ()
-    sanity: Sequence[Report] = ()  # one for each strategy of the run
-    commands: tuple[tuple[str, str], ...] = ()  # what for, and what to type next
+    sanity: Sequence[Report] = ()  # a report for each strategy of the run
+    commands: tuple[tuple[str, str], ...] = ()  # purpose, and the command to type next
 
 
 def contents_of(
@@ -89,14 +89,14 @@ def contents_of(
     sanity: Report | Sequence[Report] = (),
     commands: Sequence[tuple[str, str]] = (),
 ) -> Contents:
-    """The contents of a page about a blueprint, with hand grids where the game has two private cards.
+    """Collect the content of a page about a blueprint, with hand grids if the game has two private cards.
 
     Parameters
     ----------
     blueprint : Blueprint
-        What the page is about.
+        The blueprint that the page describes.
     title : str
-        Left out: the name of the game.
+        Title of the page. Default: the name of the game.
     steps : sequence of Step
         The measurements of its run.
     plays : str
@@ -104,18 +104,19 @@ def contents_of(
     matches : sequence of MatchResult
         Matches that its agent has played.
     sanity : Report or sequence of Report
-        What `kilt.players.reports.reports_of_run` found, or `kilt.evaluate.sanity.report`.
+        Results of `kilt.players.reports.reports_of_run`, or of `kilt.evaluate.sanity.report`.
     commands : sequence of (str, str)
-        What for, and what to type next.
+        Purpose, and the command to type next.
 
     Returns
     -------
     Contents
-        For `write_report`.
+        The content, for `write_report`.
     """
     game, rules = blueprint.game, blueprint.game.rules
     names = rules.round_names
-    seen = {cards.fingerprint: cards for cards in blueprint.cards.each}  # once, if both see the same
+    # only once if both players share an abstraction
+    seen = {cards.fingerprint: cards for cards in blueprint.cards.each}
     blinds = " and ".join(f"{blind:,}" for blind in sorted(rules.blinds))
     said = blueprint.figures
     built = {
@@ -123,7 +124,7 @@ def contents_of(
         "rules": f"{rules.betting}, blinds {blinds}" + ("" if blueprint.limit else f", {_depth(blueprint)}"),
         "deck": f"{rules.deck.size} cards, {rules.hole_cards} private and {rules.board_size(rules.rounds - 1)} public",
         "buckets": " | ".join(_buckets(cards, names) for cards in seen.values()),
-        "bet sizes": " | ".join(blueprint.actions.text) if blueprint.actions else "all that are legal",
+        "bet sizes": " | ".join(blueprint.actions.text) if blueprint.actions else "all legal ones",
         "size": f"{int((blueprint.nodes.actor >= 0).sum()):,} decisions in the betting tree, "
         f"{len(blueprint.shares):,} actions of information sets",
         "solver": str(said.get("algorithm", "")),
@@ -150,7 +151,7 @@ def _buckets(cards: CardAbstraction, names: Sequence[str]) -> str:
 
 
 def write_report(folder: str | Path, contents: Contents) -> Path:
-    """Write the page to ``report.html`` in a folder, in one go; returns its path."""
+    """Write the page to ``report.html`` in a folder, in one step; returns its path."""
     path = Path(folder) / PAGE
     page = html_of(contents)
     with artifact.os_errors(f"{path} cannot be written"):
@@ -160,7 +161,7 @@ def write_report(folder: str | Path, contents: Contents) -> Path:
 
 
 def html_of(contents: Contents) -> str:
-    """The page as HTML, pictures included.
+    """Return the page as HTML, including pictures.
 
     >>> page = html_of(Contents("Leduc & friends", commands=(("play against it", "kilt play RUN"),)))
     >>> "<h1>Leduc &amp; friends</h1>" in page, "<h2>" in page
@@ -196,7 +197,7 @@ def _summary(contents: Contents) -> str:
         if report.off
     ]
     if not off:
-        return '<p class="verdict fine">The sanity report has nothing to complain about.</p>'
+        return '<p class="verdict fine">The sanity report passed all checks.</p>'
     return f'<p class="verdict off">Failed checks: {escape("; ".join(off))}. See the sanity report below.</p>'
 
 
@@ -246,7 +247,7 @@ def _convergence(contents: Contents) -> str:
             lambda path: plot_win_rates(steps, "Win rates against simple habits", path),
             "win rates against opponents with simple habits, over time",
         )
-        parts += [f"<p>{escape(said)} No target, but a good strategy wins from all of them.</p>", picture]
+        parts += [f"<p>{escape(said)} A good strategy beats all of them.</p>", picture]
     return "\n".join(["<h2>Convergence</h2>", *parts]) if parts else ""
 
 
@@ -255,8 +256,8 @@ def _ranges(contents: Contents) -> str:
         return ""
     said = (
         "Pairs are on the diagonal, suited hands above it, offsuit hands below. Red folds, blue calls, green raises: "
-        "the darker, the more. A bar is as high as the player is likely to come there with the hand. Shown is the "
-        f"{contents.solved}, without post-processing."
+        "the darker, the more. The height of a bar is the probability that the player reaches the decision with the "
+        f"hand. The grids show the {contents.solved}, without post-processing."
     )
     titles = "; ".join(grid.title for grid in contents.ranges)
     picture = _picture(lambda path: plot_ranges(contents.ranges, "Starting hands", path), f"hand grids: {titles}")
@@ -295,7 +296,7 @@ def _commands(contents: Contents) -> str:
 
 
 def _picture(draw: Callable[[Path], None], words: str) -> str:
-    """A picture inside the page."""
+    """Return a picture as part of the page."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "picture.png"
         draw(path)
@@ -309,7 +310,7 @@ def _depth(blueprint: Blueprint) -> str:
 
 
 def _time(seconds: float) -> str:
-    """Seconds for people.
+    """Return a duration in words.
 
     >>> _time(42.5), _time(600), _time(9000)
     ('42 s', '10 min', '2.5 h')

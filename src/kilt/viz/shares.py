@@ -1,4 +1,4 @@
-"""Bars of a strategy: how likely each action is, a bar for each hand or information set."""
+"""Bars of a strategy: the probability of each action, with a bar for each hand or information set."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from kilt.viz.convergence import COLOURS
 
-MOST_BARS = 32  # in a picture
+MOST_BARS = 32  # largest number of bars in a picture
 
 
 def share_figure(rows: Mapping[str, Mapping[str, float]], title: str) -> Figure:
@@ -18,9 +18,10 @@ def share_figure(rows: Mapping[str, Mapping[str, float]], title: str) -> Figure:
     Parameters
     ----------
     rows : mapping of str to mapping of str to float
-        Probabilities by the name of a hand or of an information set, then by action. The first `MOST_BARS` are drawn.
+        Probabilities by the name of a hand or of an information set, then by action. Only the first `MOST_BARS` are
+        drawn.
     title : str
-        Above the picture.
+        Title of the picture.
     """
     shown = dict(list(rows.items())[:MOST_BARS])
     actions = list(dict.fromkeys(action for row in shown.values() for action in row))

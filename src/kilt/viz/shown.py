@@ -1,4 +1,4 @@
-"""Pictures of results, by what they are: what `run.plot()` and `match.plot()` draw.
+"""Pictures of results: what `run.plot()` and `match.plot()` draw, for each type of result.
 
 >>> from kilt.api import solve
 >>> type(solve("kuhn", iterations=50).plot().figure).__name__
@@ -29,7 +29,7 @@ from kilt.viz.shares import share_figure
 from kilt.viz.spots import held_grid, spot_grid
 from kilt.viz.winrates import opponents, win_rate_figure
 
-LEAST_UNITS = 10  # deals of a match from which a mean is drawn
+LEAST_UNITS = 10  # smallest number of deals for which a mean is drawn
 
 
 @singledispatch
@@ -40,7 +40,7 @@ def figure_of(thing: object) -> Figure:
 
 @figure_of.register
 def _run(run: RunFigures) -> Figure:
-    """Draw exploitability over iterations and time; for games too large for that, win rates over time."""
+    """Draw exploitability against iterations and time; for games too large for that, win rates against time."""
     steps = run.steps
     if not steps:
         raise RunError(f"{run.title} has measured nothing yet: iterate over the run, or finish it")
@@ -49,7 +49,7 @@ def _run(run: RunFigures) -> Figure:
 
 @figure_of.register
 def _match(match: Match) -> Figure:
-    """Draw the mean winnings of the first player so far, with their 95% interval, as the match goes on."""
+    """Draw the running mean of the first player's winnings, with its 95% interval."""
     first, second = match.players
     figure = Figure(figsize=(6, 3.3), dpi=150, layout="constrained")
     figure.suptitle(f"{first} against {second}", fontweight="bold", parse_math=False)
@@ -83,7 +83,7 @@ def _solution(solution: SpotSolution) -> Figure:
 
 @figure_of.register
 def _node(node: SpotNode) -> Figure:
-    """Draw what the player does with each hand."""
+    """Draw the player's strategy with each hand."""
     after = f" after {node.line}" if node.line else ""
     return range_figure([spot_grid(node, SEATS[node.actor] + after)], f"spot {node.board}")
 
@@ -101,14 +101,14 @@ def _vectors(strategy: VectorStrategy) -> Figure:
 
 
 def decision_figure(who: Who, history: str = "") -> Figure:
-    """Draw what a player does with each hand at a decision of the first round.
+    """Draw a player's strategy with each hand at a decision of the first round.
 
     Parameters
     ----------
     who : Run, Strategy, Agent, str or Path
-        A player whose strategy is known: see `player`.
+        A player with a policy: see `player`.
     history : str
-        The betting before the decision, as in logs of the ACPC: "" is the first decision.
+        The betting before the decision, in ACPC notation: "" is the first decision.
     """
     found = player(who)
     rules = found.holdem()

@@ -1,4 +1,4 @@
-"""Hand grids of spots: what is done with every hand of a range at a decision."""
+"""Hand grids of spots: the strategy for every hand of a range at a decision."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from kilt.viz.ranges import Grid
 
 
 def spot_grid(node: SpotNode, title: str) -> Grid:
-    """The strategy of the player who decides, in the square of starting hands.
+    """Return the strategy of the player to act, in the square of starting hands.
 
     Parameters
     ----------
     node : SpotNode
         A decision of a game with two private cards.
     title : str
-        Above the square.
+        Title of the square.
 
     Returns
     -------
     Grid
-        Cells have the mean over their hands, by weight; bars are as high as the mean weight of hands that the board
-        leaves, the highest of all being 1. `plot_ranges` draws it.
+        Cells have the mean over their hands, by weight. The height of a bar is the mean weight of the cell's compatible
+        hands, relative to the highest. `plot_ranges` draws it.
     """
     deck = node.game.deck
     if node.game.rules.hole_cards != 2:
@@ -47,20 +47,20 @@ def held_grid(spot: Spot, seat: int) -> Grid:
     Parameters
     ----------
     spot : Spot
-        From a game with two private cards.
+        A spot of a game with two private cards.
     seat : int
         0 is out of position, 1 in position.
 
     Returns
     -------
     Grid
-        Bars are as high as the mean weight of the hands in a cell.
+        The height of a bar is the mean weight of the hands in a cell.
     """
     deck, held = spot.subgame.deck, spot.subgame.rules.hole_cards
     if held != 2:
         raise GameError(f"{spot.game} deals 1 private card: hand grids are for games that deal 2")
     weights = deck.range(spot.ranges[seat], held, strict=False)
-    high, low = deck.ranks - 1 - (deck.holes(held)[:, ::-1] // deck.suits).T  # in the order of the square
+    high, low = deck.ranks - 1 - (deck.holes(held)[:, ::-1] // deck.suits).T  # ranks in the order of the square
     suited = np.equal(*(deck.holes(held) % deck.suits).T)
     cells = np.where(suited, high, low), np.where(suited, low, high)
     total, count = np.zeros((2, deck.ranks, deck.ranks))

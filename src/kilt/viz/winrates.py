@@ -1,4 +1,4 @@
-"""Win rates over a run: what the average strategy wins from opponents with simple habits, as time goes on."""
+"""Win rates during a run: winnings of the average strategy against opponents with simple habits, against time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kilt.viz.picture import save
 
 
 def opponents(steps: Sequence[Step]) -> list[str]:
-    """Names of the opponents that a run was measured against.
+    """Return the names of the opponents that a run was measured against.
 
     >>> opponents([Step(1, 0.5, 0, 0, 0, {"always-call": 120.0, "always-fold": 600.0})])
     ['always-call', 'always-fold']
@@ -24,16 +24,16 @@ def opponents(steps: Sequence[Step]) -> list[str]:
 
 
 def plot_win_rates(steps: Sequence[Step], title: str, path: str | Path) -> None:
-    """Draw win rates of a run's average strategy over time, a panel with its own scale for each opponent.
+    """Draw win rates of a run's average strategy against time, with a separately scaled panel for each opponent.
 
     Parameters
     ----------
     steps : sequence of Step
         The measurements of a run; their `others` are win rates in mbb/h by opponent.
     title : str
-        Above the picture.
+        Title of the picture.
     path : str or Path
-        The ending says the format: ``.png``, ``.svg``, ``.pdf``.
+        File to write; the ending sets the format: ``.png``, ``.svg``, ``.pdf``.
     """
     save(win_rate_figure(steps, title), path)
 

@@ -1,3 +1,3 @@
-"""The page in the browser: play against agents, look at strategies and buckets, watch runs."""
+"""The page in the browser: play against agents, examine strategies and buckets, and watch runs."""
 
-PER_ADDRESS = 128  # connections by default: a browser needs 6 or 7, and a hundred people may share an address
+PER_ADDRESS = 128  # default limit of connections: a browser needs 6 or 7, and many people may share an address

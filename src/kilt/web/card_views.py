@@ -1,4 +1,4 @@
-"""What the page shows of a card abstraction: buckets with the hand strength behind them, and classes of boards."""
+"""Data of the page about a card abstraction: buckets with the strength of their hands, and classes of boards."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from kilt.games.holdem import Holdem
 from kilt.play.agent import Agent
 from kilt.play.blueprint import BlueprintAgent
 
-BOARDS, BINS = 300, 20  # complete boards that histograms are made from; their bins
-KEPT = 32  # tables of histograms that are remembered
-NEAREST, SHOWN = 6, 6  # buckets or classes beside one, and boards of a class
+BOARDS, BINS = 300, 20  # number of complete boards for histograms, and of their bins
+KEPT = 32  # cached tables of histograms
+NEAREST, SHOWN = 6, 6  # number of nearest buckets or classes shown, and of boards of a class
 
 
 def cards_of(agent: Agent, seat: int = 0) -> CardAbstraction:
-    """The card abstraction of a player; PlayError where there is none."""
+    """Return the card abstraction of a player. Raises PlayError if the player has none."""
     if not isinstance(agent, BlueprintAgent):
         raise PlayError(f"{agent.name} has no buckets of cards: choose a run that was solved in an abstraction")
     return agent.blueprint.cards.each[seat % 2]
 
 
 def bucket_row(agent: Agent, board: tuple[int, ...], seat: int) -> Array | None:
-    """The bucket of each hand on a board, shape (hands,); None for players without a card abstraction."""
+    """Return the bucket of each hand on a board, [hand]; None for players without a card abstraction."""
     if not isinstance(agent, BlueprintAgent):
         return None
     cards = cards_of(agent, seat)
@@ -38,35 +38,35 @@ def bucket_row(agent: Agent, board: tuple[int, ...], seat: int) -> Array | None:
 
 
 def bucket_view(agent: Agent, game: Holdem, board: tuple[int, ...], bucket: int, seat: int = 0) -> dict[str, Any]:
-    """What is behind a bucket, and which others are like it.
+    """Return data about a bucket, and about similar ones.
 
     Parameters
     ----------
     agent : Agent
-        Who plays a blueprint; PlayError where it does not.
+        An agent that plays a blueprint; PlayError for others.
     game : Holdem
-        What it plays.
+        The game of the agent.
     board : tuple of int
-        Public cards, which say the round.
+        Public cards; their number determines the round.
     bucket : int
-        Its number; PlayError where there is none.
+        Number of the bucket; PlayError if it does not exist.
     seat : int
-        Whose buckets, where those of the players differ.
+        The player, if the players have different buckets.
 
     Returns
     -------
     dict
-        ``share`` of all deals of the round, ``strength`` (a histogram over `BINS` bins from 0 to 1 of the hand strength
-        that its hands end with, on `BOARDS` complete boards that are drawn), and ``nearest``: other buckets with the
-        earth mover's ``distance`` of their histograms, in hand strength.
+        ``share`` of all deals of the round, ``strength`` (a histogram over `BINS` bins from 0 to 1 of the final
+        strength of its hands, on `BOARDS` random complete boards), and ``nearest``: other buckets with the earth
+        mover's ``distance`` of their histograms, in units of hand strength.
     """
     cards = cards_of(agent, seat)
     number = cards.round_of(board)
     profiles, sizes = _profiles(cards, game, number), cards.rounds[number].sizes
     if not 0 <= bucket < len(profiles):
-        raise PlayError(f"there is no bucket {bucket}: the {game.rules.round_names[number]} has {len(profiles):,}")
+        raise PlayError(f"there is no bucket {bucket}: the {game.rules.round_names[number]} has only {len(profiles):,}")
     apart = np.abs(np.cumsum(profiles, axis=1) - np.cumsum(profiles[bucket])).sum(axis=1) / BINS
-    apart[~profiles.any(axis=1)] = np.inf  # none of its hands was dealt
+    apart[~profiles.any(axis=1)] = np.inf  # none of its hands occurred
     near = [other for other in np.argsort(apart, kind="stable").tolist() if other != bucket and apart[other] < np.inf]
     return {
         "bucket": bucket,
@@ -86,7 +86,7 @@ def bucket_view(agent: Agent, game: Holdem, board: tuple[int, ...], bucket: int,
 
 
 def classes_view(agent: Agent, game: Holdem, board: tuple[int, ...], seat: int = 0) -> dict[str, Any]:
-    """The classes of boards inside which an abstraction sorts hands.
+    """Return the classes of boards within which an abstraction clusters hands.
 
     Parameters
     ----------
@@ -96,9 +96,9 @@ def classes_view(agent: Agent, game: Holdem, board: tuple[int, ...], seat: int =
     Returns
     -------
     dict
-        ``classes``, empty where boards are not sorted: each has its ``number``, ``share`` of deals, ``words``, some
-        ``boards`` and the ``nearest`` other ones by the mean distance of their boards, where that was kept. ``here`` is
-        the class of the board, None before it is known.
+        ``classes``, empty if boards are not clustered: each has its ``number``, ``share`` of deals, ``words``, some
+        ``boards`` and the ``nearest`` other classes by the mean distance of their boards, if distances were stored.
+        ``here`` is the class of the board, None before it is known.
     """
     cards = cards_of(agent, seat)
     found = next((each.coded.classes for each in cards.rounds if each.coded), None)
@@ -137,7 +137,7 @@ def _classes(classes: BoardClasses, deck: Deck) -> list[dict[str, Any]]:
 
 
 def _class_distances(distances: FloatArray, labels: IntArray, weights: IntArray) -> FloatArray:
-    """[class, class] Mean distance of their boards, weighted by how often these are dealt; inf where there are none."""
+    """Mean distance of the boards of two classes, [class, class], weighted by deals; inf if there are no boards."""
     one = np.zeros((len(labels), int(labels.max()) + 1))
     one[np.arange(len(labels)), labels] = weights
     whole = one.sum(axis=0)
@@ -147,7 +147,7 @@ def _class_distances(distances: FloatArray, labels: IntArray, weights: IntArray)
 
 
 def _profiles(cards: CardAbstraction, game: Holdem, r: int) -> FloatArray:
-    """[bucket, bin] Histograms of the hand strength that the hands of each bucket of a round end with; remembered."""
+    """Histograms of the final strength of each bucket's hands in a round, [bucket, bin]; cached."""
     key = cards.fingerprint, r
     if key not in _known:
         if len(_known) >= KEPT:
@@ -163,7 +163,8 @@ def _made(cards: CardAbstraction, game: Holdem, r: int) -> FloatArray:
     deck, rules, size = game.deck, game.rules, game.rules.board_size(game.rules.rounds - 1)
     rng = np.random.default_rng(r)
     boards = np.stack([rng.permutation(deck.size)[:size] for _ in range(BOARDS)]).astype(np.int64)
-    wins = board_rows(boards, deck, rules.hole_cards).astype(np.int64)  # twice, and ties once; below 0: cannot be held
+    # wins count twice, ties once; negative: impossible hand
+    wins = board_rows(boards, deck, rules.hole_cards).astype(np.int64)
     bins = np.minimum(wins * BINS // (2 * comb(deck.size - size - rules.hole_cards, rules.hole_cards)), BINS - 1)
     buckets = cards.rounds[r].rows(boards[:, : rules.board_size(r)]).astype(np.int64)
     free = wins >= 0

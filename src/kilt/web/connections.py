@@ -1,10 +1,10 @@
-"""Limits on connections: how many there may be, how long they may wait, and how much is logged about them.
+"""Limits on connections: their number, their waiting time, and the number of log messages about them.
 
-A browser keeps some connections open between its requests, and so does anybody who wants to use up all of them. A
-connection without a request is closed after `WAITING` seconds, and earlier if another client needs its place: where an
-address, or the server, has reached its limit, the connection that has waited longest makes room. A connection that is
-being answered is never closed for another. Limits hold from the moment at which a connection is accepted, before TLS
-and HTTP begin.
+Browsers keep some connections open between requests, and so does anyone who wants to exhaust the server. A connection
+without a request is closed after `WAITING` seconds, or earlier if another client needs its place: if an address, or the
+server, has reached its limit, the connection that has waited longest is closed. A connection whose request is being
+answered is never closed for another one. Limits apply from the moment a connection is accepted, before TLS and HTTP
+begin.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-MOST = 400  # connections
+MOST = 400  # largest number of connections
 WAITING = 15.0  # seconds that a connection may be open without a request, and that a request may take to arrive
-SENDING = 30.0  # seconds in which a client must read something of what it is sent
-ANSWERED = 60.0  # seconds after which the system gives up a client that acknowledges nothing
-AT_ONCE = 32  # connections that are accepted before those that were ended are closed
-FEWEST = 8  # connections that there may be, however few files a process may open
-PAUSE = 0.05  # seconds to wait where the system has no room for another connection, and none can be made
-LOGGED, PERIOD = 10, 60.0  # messages that a logger prints in so many seconds
+SENDING = 30.0  # seconds within which a client must read some data
+ANSWERED = 60.0  # seconds after which the system drops a client that acknowledges no data
+AT_ONCE = 32  # connections to accept before ended ones are closed
+FEWEST = 8  # connections that are always allowed, however few files a process may open
+PAUSE = 0.05  # seconds to wait if the system cannot open another connection
+LOGGED, PERIOD = 10, 60.0  # number of messages that a logger prints per period in seconds
 
 logger = logging.getLogger("kilt.web")
 
 
 class FewMessages(logging.Filter):
-    """Let `LOGGED` messages of a logger pass in each period, and count the others."""
+    """Passes `LOGGED` messages of a logger in each period, and counts the others."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,12 +41,12 @@ class FewMessages(logging.Filter):
         self._began, self._passed, self._dropped = -PERIOD, 0, 0
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a message is printed; the first of a period says how many were left out before it."""
+        """Whether a message is printed; the first one of a period reports how many were suppressed."""
         with self._lock:
             now = monotonic()
             if now - self._began >= PERIOD:
                 if self._dropped:
-                    record.msg = f"{record.getMessage()} ({self._dropped:,} messages before it were left out)"
+                    record.msg = f"{record.getMessage()} ({self._dropped:,} earlier messages were suppressed)"
                     record.args = ()
                 self._began, self._passed, self._dropped = now, 0, 0
             self._passed += 1
@@ -55,7 +55,7 @@ class FewMessages(logging.Filter):
 
 
 def limit_logs() -> None:
-    """Let the loggers of the server print few messages, whatever clients do."""
+    """Limit the number of messages of the server's loggers, whatever clients do."""
     for name in (logger.name, "uvicorn.error", "asyncio"):
         own = logging.getLogger(name)
         if not any(isinstance(each, FewMessages) for each in own.filters):
@@ -63,12 +63,12 @@ def limit_logs() -> None:
 
 
 class Connection(socket.socket):
-    """An accepted connection, which leaves its listener when it is closed."""
+    """An accepted connection, which deregisters from its listener when it is closed."""
 
     listener: Listener
     client: tuple[str, int]
-    since: float = 0.0  # when it began to wait for a request, in `monotonic`'s time
-    busy: int = 0  # requests that are being answered
+    since: float = 0.0  # when it began to wait for a request, as returned by `monotonic`
+    busy: int = 0  # number of requests being answered
 
     def close(self) -> None:
         """Close it."""
@@ -77,7 +77,7 @@ class Connection(socket.socket):
 
     def hang_up(self) -> None:
         """Shut the connection down. The code that reads from it then closes it."""
-        with suppress(OSError):  # it has ended already
+        with suppress(OSError):  # it has already ended
             self.shutdown(socket.SHUT_RDWR)
 
 
@@ -87,20 +87,21 @@ class Listener(socket.socket):
     Parameters
     ----------
     family : socket.AddressFamily
-        Of its address.
+        Address family of the socket.
     per_address : int
-        Connections from one address.
+        Largest number of connections from one address.
     """
 
     def __init__(self, family: int, per_address: int) -> None:
         super().__init__(family, socket.SOCK_STREAM)
         self.per_address, self.most = per_address, min(MOST, max(FEWEST, _open_files() // 2))
         self._open: dict[tuple[str, int], Connection] = {}
-        self._accepted = 0  # at once
-        self._spare = os.open(os.devnull, os.O_RDONLY)  # is closed to make room for a connection that is refused
+        self._accepted = 0  # connections accepted since the last pause
+        # closed to make room for accepting a connection that is then refused
+        self._spare = os.open(os.devnull, os.O_RDONLY)
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """The next connection that is within the limits; BlockingIOError if none waits, and after each `AT_ONCE`."""
+        """Accept the next connection within the limits; BlockingIOError if none waits, and after each `AT_ONCE`."""
         while self._accepted < AT_ONCE:
             self._accepted += 1
             try:
@@ -118,30 +119,30 @@ class Listener(socket.socket):
         raise BlockingIOError
 
     def close(self) -> None:
-        """Stop to listen."""
+        """Stop listening."""
         if self._spare >= 0:
             os.close(self._spare)
             self._spare = -1
         super().close()
 
     def leave(self, connection: Connection) -> None:
-        """Forget a connection that is closed. Another one may have its address by now."""
+        """Remove a closed connection. Another one may already have the same address."""
         if self._open.get(connection.client) is connection:
             del self._open[connection.client]
 
     def of(self, client: Any) -> Connection | None:
-        """The open connection of a client, by its address and port."""
+        """Return the open connection of a client, given by its address and port."""
         return self._open.get(tuple(client[:2])) if client else None
 
     async def sweep(self) -> None:
-        """End connections that have waited too long for a request."""
+        """Close connections that have waited too long for a request."""
         now = monotonic()
         for connection in list(self._open.values()):
             if not connection.busy and now - connection.since > WAITING:
                 connection.hang_up()
 
     def _admitted(self, accepted: socket.socket, client: tuple[str, int]) -> Connection | None:
-        """A connection, for which others may have to make room; None where none can."""
+        """Admit a connection, closing another one if necessary; None if no connection can be closed."""
         same = [other for other in self._open.values() if other.client[0] == client[0]]
         for crowd, most in ((same, self.per_address), (list(self._open.values()), self.most)):
             if len(crowd) >= most and not self._make_room(crowd):
@@ -155,7 +156,7 @@ class Listener(socket.socket):
         return connection
 
     def _make_room(self, crowd: list[Connection]) -> bool:
-        """End the connection that has waited longest for a request; False where all are being answered."""
+        """Close the connection that has waited longest for a request; False if all are busy."""
         waiting = [other for other in crowd if not other.busy]
         if not waiting:
             return False
@@ -166,7 +167,7 @@ class Listener(socket.socket):
         return True
 
     def _refused(self) -> bool:
-        """Take the next connection off the queue and close it; False where even that fails."""
+        """Take the next connection off the queue and close it; False if even that fails."""
         if self._spare < 0:
             with suppress(OSError):
                 self._spare = os.open(os.devnull, os.O_RDONLY)
@@ -182,7 +183,7 @@ class Listener(socket.socket):
 
 
 class Attended:
-    """An application whose connections are known to be busy while it answers, and whose clients may not stall it."""
+    """Wraps an application: marks connections as busy while it answers, and limits slow clients."""
 
     def __init__(self, app: ASGIApp, listener: Listener) -> None:
         self.app, self.listener = app, listener
@@ -218,7 +219,7 @@ class Attended:
 
 
 def _watch(connection: Connection) -> None:
-    """Let the system end a connection whose other end has gone without a word."""
+    """Let the system close a connection whose other end has disappeared."""
     with suppress(OSError):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if hasattr(socket, "TCP_KEEPIDLE"):
@@ -228,7 +229,7 @@ def _watch(connection: Connection) -> None:
 
 
 def _open_files() -> int:
-    """How many files this process may open."""
+    """Return the number of files that this process may open."""
     try:
         import resource
     except ImportError:  # Windows

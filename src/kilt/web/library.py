@@ -1,7 +1,7 @@
-"""What the page has to show: players and runs by name, each opened once. No name reaches the file system as a path.
+"""The players and runs of the page, by name. Each is opened once, and names are never used as file paths.
 
-Folders are given when the server starts. A folder that holds runs stands for all of them, looked for anew each time
-that somebody asks: the disk is the data base.
+Folders are given when the server starts. A folder that contains runs stands for all of them. It is searched at each
+request: the file system is the database.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from kilt.spots.spot import in_chips, open_spot
 from kilt.strategy.blueprint import SHIPPED, STRATEGY
 from kilt.strategy.naming import solved_name
 
-SMALL = {f"{game} (solved here)": f"{SOLVED}{game}" for game in ("leduc", "kuhn")}  # solved while one looks
-LARGE = "holdem.nolimit.2p"  # what baselines play
-DEEP = 2  # folders below those that were given in which runs are looked for
+SMALL = {f"{game} (solved here)": f"{SOLVED}{game}" for game in ("leduc", "kuhn")}  # solved on demand
+LARGE = "holdem.nolimit.2p"  # the game of baselines
+DEEP = 2  # levels of subfolders in which runs are searched
 
 
 class Library:
-    """Players and runs by name: the `Names` of the page, where a name is never a path, nor code.
+    """Players and runs by name: the `Names` of the page, where a name is neither a path nor code.
 
     Parameters
     ----------
@@ -51,15 +51,15 @@ class Library:
         self.folders = [folder.resolve() for folder in folders]
         for folder in self.folders:
             if not folder.is_dir():
-                raise ArtifactError(f"{folder} is no folder: give runs, exported agents, or folders that hold some")
+                raise ArtifactError(f"{folder} is no folder: use runs, exported agents, or folders of these")
         self._opening = Lock()
-        self._states: dict[tuple[str, int], StateValues | None] = {}  # by name and agent
+        self._states: dict[tuple[str, int], StateValues | None] = {}  # by name and id of the agent
         self._at_work: set[tuple[str, int]] = set()
         self._learning, self._one_learns = Lock(), Lock()
         self._open_spot = lru_cache(maxsize=4)(lambda place, stamp: open_spot(place)[1])
 
     def places(self) -> dict[str, Path]:
-        """Folders of runs and agents by the names that they have here."""
+        """Folders of runs and agents, by their names on the page."""
         found: dict[str, Path] = {}
         for folder in self.folders:
             for place in _places(folder, DEEP):
@@ -70,22 +70,22 @@ class Library:
         return found
 
     def players(self) -> list[str]:
-        """Names of all who can be played or looked at, those of the user first."""
+        """Names of all players, those of the user first."""
         own = [name for name, place in self.places().items() if _has_strategy(place) and not _is_spot(place)]
         return [*own, *SHIPPED, *SMALL, *BASELINES]
 
     def spots(self) -> list[str]:
-        """Names of spots that were solved and kept: they are looked at and trained with, not played."""
+        """Names of solved spots, which can be examined and trained with, but not played against."""
         return [name for name, place in self.places().items() if _has_strategy(place) and _is_spot(place)]
 
     def spot(self, name: str) -> SpotSolution:
-        """The solution of a spot by name, opened once."""
+        """Return the solution of a spot by name; opened once."""
         place = self.place(name)
         with self._opening:
             return self._open_spot(place, _stamp(place))
 
     def reference(self, name: str) -> str:
-        """The reference behind a name of the list; PlayError for any other name."""
+        """Return the reference for a name of the list. Raises PlayError for any other name."""
         if place := self.places().get(name):
             return str(place)
         if name not in (*SHIPPED, *SMALL, *BASELINES):
@@ -93,20 +93,20 @@ class Library:
         return SMALL.get(name, name)
 
     def player(self, name: str) -> tuple[Agent, Holdem]:
-        """A player by name with the game that they play, opened once; KiltError if they cannot be opened."""
+        """Return a player by name, with its game; opened once. Raises KiltError if it cannot be opened."""
         with self._opening:
             agent = player(name, names=self).agent
         return agent, own_game(agent) or load_holdem(LARGE)
 
     def known(self, name: str) -> tuple[KnownAgent, Holdem]:
-        """A player who tells their strategy."""
+        """Return a player with a policy, and its game. Raises PlayError for others."""
         agent, game = self.player(name)
         return known(agent), game
 
     def states(self, name: str, agent: KnownAgent, game: Holdem) -> tuple[StateValues | None, bool]:
-        """Values of states for AIVAT, None where there are none (yet), and whether they are being learnt.
+        """Return state values for AIVAT, None if there are none (yet), and whether they are being learnt.
 
-        They are learnt on a thread of their own, once for each player, while the page goes on.
+        They are learnt in the background, once for each player.
         """
         key = name, id(agent)
         with self._learning:
@@ -125,11 +125,11 @@ class Library:
             self._at_work.discard(key)
 
     def run_places(self) -> dict[str, Path]:
-        """Folders of runs by the names that they have here."""
+        """Folders of runs, by their names on the page."""
         return {name: place for name, place in self.places().items() if RunFolder.begun(place)}
 
     def run(self, name: str, place: Path | None = None) -> dict[str, Any]:
-        """One run; its `error` says what is wrong with it."""
+        """Return data about one run; its `error` describes a problem with it."""
         place = place or self.place(name)
         try:
             folder = RunFolder.open(place)
@@ -140,7 +140,7 @@ class Library:
         return {
             "name": name,
             **folder.identity._asdict(),
-            "strategy": solved_name(folder.identity._asdict()),  # that the log is about
+            "strategy": solved_name(folder.identity._asdict()),  # the strategy that the log measures
             "budget": str(budget),
             "ended": folder.ended or bool(last and budget.target and last.exploitability <= budget.target),
             "solved": _has_strategy(place),
@@ -150,7 +150,7 @@ class Library:
         }
 
     def takes(self, name: str) -> dict[str, Any] | None:
-        """What a run takes by its configuration, as `kilt estimate` estimates it; None where none can be read."""
+        """Return the estimated cost of a run from its configuration, as in `kilt estimate`; None without one."""
         file = self.place(name) / CONFIG
         try:
             return taken(resolve(read_config(file)))
@@ -158,11 +158,11 @@ class Library:
             return None
 
     def steps(self, name: str) -> list[dict[str, Any]]:
-        """What a run has logged, in the chips of its game or spot."""
+        """Return the log of a run, in the chips of its game or spot."""
         return [_step(step) for step in _steps(RunFolder.open(self.place(name)))]
 
     def place(self, name: str) -> Path:
-        """The folder of a run; RunError where there is none of that name."""
+        """Return the folder of a run. Raises RunError if there is none with this name."""
         place = self.places().get(name)
         if place is None:
             raise RunError(f"there is no run {name!r} here: choose one of the list")
@@ -170,9 +170,9 @@ class Library:
 
 
 def taken(plan: RunPlan) -> dict[str, Any]:
-    """What a run takes: memory and disk in bytes; ``seconds`` is None where only trying would tell.
+    """Estimate the cost of a run: memory and disk in bytes; ``seconds`` is None if only a trial would tell.
 
-    ``seconds`` are those of its budget, or of an iteration times how many there are, and of building cards.
+    ``seconds`` is the budget's limit or the time of its iterations, plus the time to build card abstractions.
     """
     cost, budget = plan.cost(), plan.budget
     seconds = [] if budget.seconds is None else [budget.seconds]
@@ -189,7 +189,7 @@ def taken(plan: RunPlan) -> dict[str, Any]:
 
 
 def _places(folder: Path, deep: int) -> list[Path]:
-    """Runs and agents in a folder, or below it."""
+    """Return the runs and agents in a folder, or in its subfolders."""
     if RunFolder.begun(folder) or _has_strategy(folder):
         return [folder]
     if not deep:
@@ -210,17 +210,17 @@ def _is_spot(place: Path) -> bool:
 
 
 def _stamp(place: Path | None) -> float:
-    """When a strategy was written: one that is solved anew is opened anew."""
+    """Return the time at which a strategy was written, so that a run that is solved again is reopened."""
     return (place / STRATEGY).stat().st_mtime if place and (place / STRATEGY).exists() else 0.0
 
 
 def _steps(folder: RunFolder) -> list[Step]:
-    """What a run has logged. Spots are logged in chips of the tree, and shown in their own."""
+    """Return the log of a run. Spots are logged in chips of the tree, and converted to their own."""
     return [in_chips(step) for step in folder.steps()] if _is_spot(folder.path) else folder.steps()
 
 
 def _budget(folder: RunFolder) -> Budget:
-    """The budget of a run, in the chips of `_steps`."""
+    """Return the budget of a run, in the chips of `_steps`."""
     budget = folder.budget
     if budget.target and _is_spot(folder.path):
         return replace(budget, target=budget.target / UNIT)
@@ -228,7 +228,7 @@ def _budget(folder: RunFolder) -> Budget:
 
 
 def _step(step: Step) -> dict[str, Any]:
-    """A measurement as JSON has it, which knows no infinity."""
+    """Return a measurement for JSON, which has no infinity."""
     numbers = {key: value for key, value in step._asdict().items() if key != "others"}
     return {key: _finite(value) for key, value in numbers.items()} | {
         "others": {key: _finite(value) for key, value in step.others.items()}

@@ -1,4 +1,4 @@
-"""Runs that the page starts, stops and resumes: `kilt solve` in processes of its own.
+"""Runs that the page starts, stops and resumes: `kilt solve` in separate processes.
 
 Each process has a record in the folder of new runs: ``.NAME.job``, with its number and start time. If the server is
 killed, the runs continue. The next server finds their records and controls them.
@@ -29,13 +29,13 @@ from kilt.runs.folder import RunFolder
 from kilt.runs.plan import RunPlan, resolve
 from kilt.web.library import taken
 
-MOST_RUNS = 2  # at work at a time
-LOG, JOB, CONFIG = ".{}.log", ".{}.job", ".{}.toml"  # what a run prints, its process, and its configuration
-CONTROL = ".control.lock"  # held by the server that controls the runs of a folder
-LAST = 4_000  # bytes of what a run prints that are shown
-POLL = 0.1  # seconds between looks at runs that are to stop
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")  # of a run
-PLAN = re.compile(r"[\w -]{1,200}", re.ASCII)  # letters of the name of a card abstraction, which names no file
+MOST_RUNS = 2  # largest number of runs at a time
+LOG, JOB, CONFIG = ".{}.log", ".{}.job", ".{}.toml"  # output of a run, its process, and its configuration
+CONTROL = ".control.lock"  # locked by the server that controls the runs of a folder
+LAST = 4_000  # bytes of a run's output that are shown
+POLL = 0.1  # seconds between checks of runs that are stopping
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")  # names of runs
+PLAN = re.compile(r"[\w -]{1,200}", re.ASCII)  # names of card abstractions, which cannot be those of files
 
 
 @dataclass
@@ -45,13 +45,13 @@ class RunJob:
     Attributes
     ----------
     name : str
-        The run, as the server that started it called it.
+        Name of the run, as on the server that started it.
     place : Path
-        Its folder.
+        Folder of the run.
     process : ProcessId
         The process that solves.
     stopping : bool
-        Whether it has been told to stop. A second signal would end it without a checkpoint.
+        Whether it was told to stop. A second signal would end it without a checkpoint.
     """
 
     name: str
@@ -61,17 +61,17 @@ class RunJob:
 
 
 class Runner:
-    """Processes that solve. One runner at a time controls the runs of a folder.
+    """Processes that solve. Only one runner at a time controls the runs of a folder.
 
     Parameters
     ----------
     folder : Path
-        Where new runs go.
+        Folder of new runs.
 
     Raises
     ------
     RunError
-        Another server controls the runs of the folder.
+        If another server controls the runs of the folder.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -88,11 +88,11 @@ class Runner:
         self._jobs = {job.place: job for job in self._recorded()}
 
     def job(self, place: Path) -> RunJob | None:
-        """The job that is at work on a run; None where there is none."""
+        """Return the current job of a run; None if there is none."""
         return self._at_work().get(place)
 
     def estimate(self, config: str) -> dict[str, Any]:
-        """What a run would take: see `kilt.web.library.taken`."""
+        """Estimate the cost of a run: see `kilt.web.library.taken`."""
         return taken(self._plan(config))
 
     def start(self, name: str, config: str) -> str:
@@ -112,7 +112,7 @@ class Runner:
         place = self.folder / name
         with self._changing, artifact.os_errors(f"{self.folder} cannot be written"):
             if place.exists() or self.job(place):
-                raise RunError(f"{name} is there already: choose another name")
+                raise RunError(f"{name} already exists: choose another name")
             self._require_room()
             file = self.folder / CONFIG.format(name)
             try:
@@ -124,7 +124,7 @@ class Runner:
         return f"{self.folder.name}/{name}"
 
     def said(self, name: str, place: Path) -> str:
-        """The last that a run has printed, if a page started it."""
+        """Return the last output of a run, if a page started it."""
         job = self._jobs.get(place)
         try:
             with (self.folder / LOG.format(_file_name(job.name if job else name))).open("rb") as file:
@@ -139,23 +139,23 @@ class Runner:
         spot = ["spot"] if (place / SPOT).is_file() else []
         with self._changing, artifact.os_errors(f"{self.folder} cannot be written"):
             if self.job(place):
-                raise RunError(f"{name} is at work already")
+                raise RunError(f"{name} is already running")
             self._require_room()
             self._run(name, place, *spot, "solve", str(place))
 
     def stop(self, name: str, place: Path | None) -> None:
-        """Tell a run to write a checkpoint and stop. `place` is None before the run has begun its folder."""
+        """Tell a run to write a checkpoint and stop. `place` is None if the run has no folder yet."""
         with self._changing:
             jobs = self._at_work()
             job = jobs.get(place) if place else next((job for job in jobs.values() if job.name == name), None)
             if job is None:
-                raise RunError(f"{name} is not at work here: there is nothing to stop")
+                raise RunError(f"{name} is not running here: there is nothing to stop")
             if job.stopping:
-                raise RunError(f"{name} is stopping already: it writes a checkpoint first")
+                raise RunError(f"{name} is already stopping: it writes a checkpoint first")
             self._stop(job)
 
     def close(self, announce: Callable[[str], None] = lambda text: None) -> None:
-        """Stop all runs, and wait for their checkpoints. Ctrl-C leaves them to end by themselves."""
+        """Stop all runs, and wait for their checkpoints. After Ctrl-C they finish without the server."""
         try:
             with self._changing:
                 jobs = self._at_work()
@@ -164,16 +164,16 @@ class Runner:
                         self._stop(job)
             if jobs:
                 names = ", ".join(job.name for job in jobs.values())
-                announce(f"stopping {names}, which take a checkpoint first (Ctrl-C does not wait for them)")
+                announce(f"stopping {names}, which write a checkpoint first (Ctrl-C: do not wait for them)")
             while self._at_work():
                 sleep(POLL)
         except KeyboardInterrupt:
-            announce("the runs write their checkpoints and end by themselves")
+            announce("the runs write their checkpoints without the server")
         finally:
             self._held.close()
 
     def _at_work(self) -> dict[Path, RunJob]:
-        """Jobs that have not ended, by place; records of the others are deleted."""
+        """Return unfinished jobs by place, and delete the records of finished ones."""
         with self._changing:
             self._children = [child for child in self._children if child.poll() is None]
             found = {place: job for place, job in self._jobs.items() if job.process.running}
@@ -182,18 +182,18 @@ class Runner:
             return found
 
     def _stop(self, job: RunJob) -> None:
-        """Tell a run to stop. SIGTERM, unlike SIGINT, is not ignored by what was started in the background."""
+        """Tell a run to stop. SIGTERM, unlike SIGINT, is not ignored by background processes."""
         job.process.terminate()
         job.stopping = True
-        with suppress(OSError):  # on a full disk, too, runs can be stopped
+        with suppress(OSError):  # runs can be stopped even on a full disk
             self._record(job)
 
     def _require_room(self) -> None:
         if len(self._at_work()) >= MOST_RUNS:
-            raise RunError(f"{MOST_RUNS} runs are at work: stop one, or wait for it")
+            raise RunError(f"{MOST_RUNS} runs are already running: stop one, or wait for it")
 
     def _run(self, name: str, place: Path, *arguments: str) -> None:
-        """Start a process, and record it. In a session of its own, Ctrl-C in a terminal reaches the server alone."""
+        """Start a process, and record it. In its own session, it does not get the Ctrl-C of the server's terminal."""
         with (self.folder / LOG.format(_file_name(name))).open("ab") as log:
             child = subprocess.Popen(
                 [sys.executable, "-m", "kilt", *arguments],
@@ -217,7 +217,7 @@ class Runner:
         artifact.write_text(self.folder / JOB.format(_file_name(job.name)), json.dumps(data))
 
     def _recorded(self) -> list[RunJob]:
-        """Jobs that an earlier server has recorded on this machine."""
+        """Return the jobs that an earlier server has recorded on this machine."""
         jobs = []
         for file in self.folder.glob(JOB.format("*")):
             try:
@@ -228,24 +228,24 @@ class Runner:
                 place, process = Path(data.pop("place")), ProcessId(int(pid), float(started))
                 jobs.append(RunJob(**data, place=place, process=process))
             except (OSError, ValueError, TypeError, LookupError, AttributeError):
-                file.unlink(missing_ok=True)  # of no use: nothing says which process it is
+                file.unlink(missing_ok=True)  # useless: the record does not identify a process
         return jobs
 
     def _forget(self, job: RunJob) -> None:
-        """Delete what was kept for a process that has ended. The run has its own copy of the configuration."""
+        """Delete the files of a finished process. The run has a copy of the configuration."""
         with suppress(OSError):
             (self.folder / JOB.format(_file_name(job.name))).unlink(missing_ok=True)
             if job.place.parent == self.folder:
                 (self.folder / CONFIG.format(job.place.name)).unlink(missing_ok=True)
 
     def _plan(self, text: str) -> RunPlan:
-        """What a configuration means. RunError if it is wrong or names files."""
+        """Return the plan of a configuration. Raises RunError if it is wrong or names files."""
         config = parse_config(text)
         self._require_no_files(config)
         return resolve(config)
 
     def _require_no_files(self, config: Config) -> None:
-        """Raise RunError if a configuration names a file or a folder: a browser opens none on this machine."""
+        """Raise RunError if a configuration names a file or a folder, which browsers may not open on this machine."""
         named = {
             "`game`": [] if config.game in ready_made_games() else [config.game],
             "`cards`": [cards for cards in config.cards if not PLAN.fullmatch(cards) or self._is_there(cards)],
@@ -259,7 +259,7 @@ class Runner:
                 )
 
     def _is_there(self, name: str) -> bool:
-        """Whether a name is that of a file or folder, where a run would look for it."""
+        """Whether a run would find a file or folder with this name."""
         return any((folder / name).exists() for folder in (Path(), self.folder))
 
 

@@ -34,31 +34,31 @@ def serve(
     browser: bool = True,
     announce: Callable[[str], None] = print,
 ) -> None:
-    """Serve the page until Ctrl-C, SIGTERM or SIGHUP, then stop the runs that it has started.
+    """Serve the page until Ctrl-C, SIGTERM or SIGHUP, and then stop the runs that it has started.
 
     Parameters
     ----------
     folders : sequence of Path
-        Runs, exported agents, or folders that hold some.
+        Runs, exported agents, or folders of these.
     host : str
-        The address to listen at. If other machines can reach it, requests need a token.
+        The address to listen on. If other machines can reach it, requests need a token.
     port : int
-        0 is any free one.
+        The port; 0 is any free one.
     control : Path, optional
-        Folder for the runs that the page starts. Without it the page starts and stops none.
+        Folder for the runs that the page starts. Without it, the page neither starts nor stops runs.
     tls : (Path, Path), optional
-        Files in PEM format: the certificate with its chain, and its private key. Without them the page is plain HTTP.
+        Files in PEM format: the certificate with its chain, and its private key. Without them, the page is plain HTTP.
     connections : int
         Largest number of connections from one address.
     browser : bool
-        Whether to open the page.
+        Whether to open the page in a browser.
     announce : callable
         Called with lines for the user, such as the address of the page.
 
     Raises
     ------
     KiltError
-        A folder, the address or a file of `tls` cannot be used, or another server controls the runs.
+        If a folder, the address or a file of `tls` cannot be used, or another server controls the runs.
     """
     if tls:
         _require_certificate(*tls)
@@ -85,7 +85,7 @@ def _serve(
     browser: bool,
     announce: Callable[[str], None],
 ) -> None:
-    """Answer requests until a signal says to stop."""
+    """Answer requests until a signal ends the server."""
     address, port = listener.getsockname()[:2]
     local, own = ip_address(address).is_loopback, socket.gethostname()
     token = "" if local else token_urlsafe(24)
@@ -100,9 +100,9 @@ def _serve(
     settings = uvicorn.Config(
         Attended(app, listener),
         http="h11",
-        loop="asyncio",  # others accept connections without the listener
+        loop="asyncio",  # other loops bypass the listener
         ws="none",
-        proxy_headers=False,  # clients are who they are to the listener
+        proxy_headers=False,  # the listener needs the clients' real addresses
         log_level="warning",
         ssl_certfile=certificate,
         ssl_keyfile=key,
@@ -116,13 +116,13 @@ def _serve(
 
 @contextmanager
 def _ending_in_order() -> Iterator[None]:
-    """End the block at SIGTERM and SIGHUP as at Ctrl-C: what comes after it is done."""
+    """End the block at SIGTERM and SIGHUP as at Ctrl-C, so that the code after it runs."""
 
     def end(number: int, frame: object) -> None:
         raise KeyboardInterrupt
 
     def hung_up(number: int, frame: object) -> None:
-        signal.raise_signal(signal.SIGTERM)  # which uvicorn knows
+        signal.raise_signal(signal.SIGTERM)  # which uvicorn handles
 
     before = {signal.SIGTERM: signal.signal(signal.SIGTERM, end)}
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup ignores it
@@ -136,7 +136,7 @@ def _ending_in_order() -> Iterator[None]:
 
 
 def _encoded(host: str) -> str:
-    """A host name as browsers send it: letters beyond ASCII are encoded."""
+    """Return a host name as browsers send it, with non-ASCII letters encoded."""
     try:
         return host.encode("idna").decode("ascii")
     except UnicodeError:
@@ -144,12 +144,12 @@ def _encoded(host: str) -> str:
 
 
 def _listening(host: str, port: int, connections: int) -> Listener:
-    """A socket that listens; PlayError where the address cannot be used."""
+    """Return a listening socket. Raises PlayError if the address cannot be used."""
     if not host:
-        raise PlayError("an empty host would listen everywhere: name the address, such as 127.0.0.1")
+        raise PlayError("an empty host would listen on all networks: use an address, such as 127.0.0.1")
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    except (OSError, ValueError):  # an unknown name, or one that cannot be: an empty or a long label
+    except (OSError, ValueError):  # an unknown or invalid name
         raise PlayError(
             f"`host` {quoted(host)} is no address of this machine: give one, such as 127.0.0.1, or a name that has one"
         ) from None
@@ -169,10 +169,10 @@ def _listening(host: str, port: int, connections: int) -> Listener:
 
 
 def _require_certificate(certificate: Path, key: Path) -> None:
-    """Raise PlayError where a certificate and its key cannot be used for TLS."""
+    """Raise PlayError if a certificate and its key cannot be used for TLS."""
 
     def password() -> str:
-        raise PlayError(f"{key} is encrypted: give a private key without a passphrase")
+        raise PlayError(f"{key} is encrypted: use a private key without a passphrase")
 
     try:
         for file in (certificate, key):

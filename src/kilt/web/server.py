@@ -1,8 +1,8 @@
-"""The server of the page: what a browser may ask, and who may ask it.
+"""The server of the page: its requests, and the checks of who may send them.
 
-It answers browsers on this machine. Every request has to name a host that the server goes by, and come from its own
-page if it comes from one: other pages, and names that were made to point here (DNS rebinding), are refused. Beyond this
-machine a token is needed as well. Requests are short, and few are worked on at a time.
+Without a token, the server answers only browsers on this machine. Every request must name a host that the server knows,
+and must not come from another page: this also stops names that were made to point to this machine (DNS rebinding). From
+other machines, a token is needed as well. Requests are short, and only a few are processed at a time.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from kilt.web.views import abstraction_view, read_board, strategy_view, values_v
 T = TypeVar("T")
 
 STATIC = Path(__file__).parent / "static"
-LONGEST = 20_000  # bytes of a request, and of its address
-AT_ONCE = 16  # requests that are worked on; the others wait
-HEAVY = 2  # of those that take seconds
-LONGEST_WORK = 60.0  # seconds for an answer
+LONGEST = 20_000  # largest number of bytes of a request, and of its address
+AT_ONCE = 16  # requests processed at the same time; others wait
+HEAVY = 2  # slow requests processed at the same time
+LONGEST_WORK = 60.0  # time limit of an answer in seconds
 GONE = "the client has disconnected"
-POLL = 0.5  # seconds between looks at the log of a run that is watched
+POLL = 0.5  # seconds between checks of a watched run's log
 COOKIE = "kilt-token"
 API = "/api/"
-OWN = ("same-origin", "none")  # Sec-Fetch-Site of our own page and of an address that was typed; programs send none
+OWN = ("same-origin", "none")  # Sec-Fetch-Site of the server's own page and of typed addresses; programs send none
 LOCAL = ("localhost", "127.0.0.1", "[::1]")
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
@@ -67,24 +67,24 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class Guard:
-    """Who may ask.
+    """The check of whether a request is allowed.
 
     Attributes
     ----------
     hosts : frozenset of str
         Names of the server in lower case, without ports. With a token, any numeric address is accepted too.
     token : str
-        What a browser must send, in the address once and in a cookie from then on; empty: no token is needed.
+        Must be in a browser's request, once in the address and later in a cookie; empty: no token is needed.
     """
 
     hosts: frozenset[str] = frozenset(LOCAL)
     token: str = ""
 
     def refusal(self, request: Request) -> str:
-        """Why a request is refused; empty if it is allowed."""
+        """Return the reason why a request is refused; empty if it is allowed."""
         host = request.headers.get("host", "").lower()
         if _name(host) not in self.hosts and not (self.token and _is_address(_name(host))):
-            return f"this server does not go by {host[:100]!r}: use the address that it printed"
+            return f"this server does not answer to {host[:100]!r}: use the address that it printed"
         origin = request.headers.get("origin")
         if origin is not None and origin.lower() != f"{request.url.scheme}://{host}":  # an origin includes its port
             return "requests from other pages are refused"
@@ -100,14 +100,14 @@ class Guard:
             if int(request.headers.get("content-length", "0")) > LONGEST:
                 return "the request is too long"
         except ValueError:
-            return "the request does not say how long it is"
+            return "the request does not declare its length"
         if request.method == "POST" and "transfer-encoding" in request.headers:
-            return "the request does not say how long it is"
+            return "the request does not declare its length"
         return ""
 
 
 def _is_address(host: str) -> bool:
-    """Whether a host is an address in numbers: no name that somebody else could make point here."""
+    """Whether a host is a numeric address, rather than a name that another site could point to this machine."""
     try:
         ip_address(host.strip("[]"))
     except ValueError:
@@ -116,14 +116,14 @@ def _is_address(host: str) -> bool:
 
 
 def _name(host: str) -> str:
-    """A host without its port."""
+    """Return a host without its port."""
     return host if host.endswith("]") else host.rpartition(":")[0] or host
 
 
 class Guarded:
-    """The application behind its guard; every answer says what the browser may do with it.
+    """Wraps an application: applies its guard, and adds the security headers of every answer.
 
-    Plain ASGI: the application below hears from the client itself that it has hung up.
+    It is plain ASGI, so that the application still notices when the client disconnects.
     """
 
     def __init__(self, app: ASGIApp, guard: Guard) -> None:
@@ -154,17 +154,17 @@ class Guarded:
 
 
 class NewTable(BaseModel):
-    """Whom to play, and how."""
+    """A request for a new table: the opponent, and the kind of match."""
 
     player: str = Field(max_length=500)
-    duplicate: int = Field(default=0, ge=0, le=10_000)  # hands of a duplicate match; 0: go on as long as one likes
+    duplicate: int = Field(default=0, ge=0, le=10_000)  # hands of a duplicate match; 0: no fixed number
 
 
 class Typed(BaseModel):
-    """What a person has typed or pressed."""
+    """A request with the text that a person has typed, or the button pressed."""
 
     text: str = Field(max_length=100)
-    asked: int | None = None  # the number of the question that it answers; what answers an older one is left out
+    asked: int | None = None  # number of the question that it answers; answers to older ones are ignored
 
 
 class Configuration(BaseModel):
@@ -176,20 +176,20 @@ class Configuration(BaseModel):
 class NewRun(Configuration):
     """A run to start."""
 
-    name: str  # of its folder
+    name: str  # name of its folder
 
 
 @dataclass
 class State:
-    """What the server holds."""
+    """The state of the server."""
 
     library: Library
-    runner: Runner | None = None  # None where runs may not be started or stopped
+    runner: Runner | None = None  # None if runs cannot be started or stopped
     tables: WebTables = field(default_factory=WebTables)
 
 
 def create_app(state: State, guard: Guard | None = None) -> FastAPI:
-    """The application: pages, and what they ask."""
+    """Create the application: pages, and their requests."""
     app = FastAPI(title="kilt", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
     busy, heavy = CapacityLimiter(AT_ONCE), CapacityLimiter(HEAVY)
 
@@ -197,8 +197,8 @@ def create_app(state: State, guard: Guard | None = None) -> FastAPI:
         return await run_sync(function, *arguments, limiter=busy)
 
     async def work_hard(request: Request, function: Callable[..., T], *arguments: Any) -> T:
-        """Run what may take seconds: few at a time, for `LONGEST_WORK`, and only while the client is connected."""
-        await request.body()  # the next message says that the client has disconnected
+        """Run a slow function: few at a time, for `LONGEST_WORK`, and only while the client is connected."""
+        await request.body()  # the next message means that the client has disconnected
         gone = Event()
 
         def run() -> T:
@@ -227,7 +227,7 @@ def create_app(state: State, guard: Guard | None = None) -> FastAPI:
             try:
                 return await run_sync(run, limiter=heavy)
             finally:
-                gone.set()  # where the server ends, too
+                gone.set()  # also when the server ends
                 listening.cancel()
         raise CancellationError(GONE)
 
@@ -347,12 +347,12 @@ def create_app(state: State, guard: Guard | None = None) -> FastAPI:
     # Runs
 
     def at_work(place: Path) -> dict[str, Any]:
-        """Whether a run that was started here is at work, and whether it has been told to stop."""
+        """Whether a run that was started here is running, and whether it was told to stop."""
         job = state.runner.job(place) if state.runner else None
         return {"working": job is not None, "stopping": job is not None and job.stopping}
 
     def standing(name: str) -> dict[str, Any]:
-        """All that is known of a run now."""
+        """Return all data about a run."""
         place = state.library.place(name)
         run = state.library.run(name, place)
         return {

@@ -1,4 +1,4 @@
-"""What the page shows of a solved spot, in the form of `kilt.web.views`: the line in place of the history of bets."""
+"""Data of the page about a solved spot, in the form of `kilt.web.views`, with the line instead of the bet history."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from kilt.spots.solution import SpotNode, SpotSolution
 from kilt.spots.spot import SEATS
 from kilt.web.views import known_chips
 
-KINDS = {"f": "fold", "x": "call", "c": "call"}  # of words of a line; all others are raises
+KINDS = {"f": "fold", "x": "call", "c": "call"}  # kinds of words of a line; all others are raises
 
 
 def spot_view(solution: SpotSolution, line: str) -> dict[str, Any]:
-    """What a solved spot does where a line leads.
+    """Return the strategy of a solved spot after a line.
 
     Parameters
     ----------
     solution : SpotSolution
-        What was found.
+        The solution.
     line : str
-        As in `kilt.spots.line`, such as ``"b3 c / 7d"``; RunError where the tree has no such place.
+        A line as in `kilt.spots.line`, such as ``"b3 c / 7d"``; RunError if the tree has no such position.
 
     Returns
     -------
     dict
-        As `kilt.web.views.strategy_view` has it, with the expected value of each cell and action in chips too.
+        As returned by `kilt.web.views.strategy_view`, plus the expected value of each cell and action in chips.
     """
     tree = SpotTree(solution.game)
     place, words, deck = tree.go(line), line_words(line), tree.subgame.deck
@@ -52,7 +52,7 @@ def spot_view(solution: SpotSolution, line: str) -> dict[str, Any]:
         return view | {"state": "over", "title": "the hand is over"}
     if position.actor == CHANCE:
         after = position.round + 1
-        title = f"the {rules.round_names[after]} comes"
+        title = f"the {rules.round_names[after]} is dealt next"
         return view | {"state": "cards", "cards": rules.board_cards[after], "title": title}
     node = solution.at(line)
     first, second = node.mean(node.ev)
@@ -77,7 +77,7 @@ def spot_view(solution: SpotSolution, line: str) -> dict[str, Any]:
 
 
 def spot_values(solution: SpotSolution, line: str) -> dict[str, Any]:
-    """Every hand of the actor where a line leads, in the form of `kilt.web.views.values_view`."""
+    """Return the values of the actor's hands after a line, in the form of `kilt.web.views.values_view`."""
     node = solution.at(line)
     chance = node.chance[node.actor]
     return {
@@ -97,7 +97,7 @@ def spot_values(solution: SpotSolution, line: str) -> dict[str, Any]:
 
 
 def _path(tree: SpotTree, words: list[str]) -> list[dict[str, Any]]:
-    """The moves of a line, each with the line before it."""
+    """Return the moves of a line, each with the line before it."""
     path, done = list[dict[str, Any]](), list[str]()
     rest = list(words)
     while rest:
@@ -115,11 +115,11 @@ def _path(tree: SpotTree, words: list[str]) -> list[dict[str, Any]]:
 
 
 def _cells(node: SpotNode) -> list[dict[str, Any]]:
-    """Hands that differ in suits alone are one cell: means over those that the actor holds."""
+    """Return cells of hands that differ only in suits: means over those that the actor holds."""
     reach = node.reach[node.actor]
 
     def mean(places: Any, values: FloatArray) -> FloatArray:
-        """[column] Over the hands of a cell whose value is known."""
+        """Mean over the hands of a cell whose value is known, [column]."""
         rows, weights = values[places], reach[places][:, None] * ~np.isnan(values[places])
         total: FloatArray = np.nansum(rows * weights, axis=0) / np.maximum(weights.sum(axis=0), 1e-300)
         return np.where(weights.any(axis=0), total, np.nan)

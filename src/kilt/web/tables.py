@@ -1,7 +1,7 @@
-"""Tables at which people play agents in the browser: the sessions of `kilt.play.person`, one thread for each.
+"""Tables at which people play agents in the browser: sessions of `kilt.play.person`, each in its own thread.
 
-A table plays the way a terminal does; its screen writes down what there is to see and waits for what the person sends.
-Tables that nobody has touched for a while are given up, the oldest first where there are too many.
+A table works like a terminal; its screen records events, and waits for the person's input. Tables that were not used
+for a while are closed, the oldest first if there are too many.
 """
 
 from __future__ import annotations
@@ -30,60 +30,60 @@ from kilt.play.phh import write_phhs
 from kilt.web.views import judged_view
 
 MOST_TABLES = 200
-IDLE = 1800.0  # seconds after which a table is given up
+IDLE = 1800.0  # seconds without use after which a table is closed
 PATIENCE = 60.0  # seconds that a request waits for an agent's answer
-DEAL = "deal"  # what begins the next hand
+DEAL = "deal"  # the input that begins the next hand
 
 
 class WebScreen:
-    """What there is to see at a table: events in their order, and the turn that waits for the person."""
+    """The view of a table: events in order, and the turn that waits for the person."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
         self.turn: dict[str, Any] | None = None
-        self.typed: Queue[str | None] = Queue(maxsize=8)  # None where the table is given up
+        self.typed: Queue[str | None] = Queue(maxsize=8)  # None when the table is closed
         self.changed = Condition()
-        self.asking = 0  # how often somebody waited for the person so far
+        self.asking = 0  # number of times that the person was asked
 
     def begin(self, number: int, seat: str, hand: tuple[str, ...]) -> None:
-        """A hand begins: what was seen of the last one is put away."""
+        """Begin a hand, and remove the events of the last one."""
         self.events = []
         self._note("begin", number=number, seat=seat, hand=hand)
 
     def acted(self, mine: bool, words: str) -> None:
-        """Somebody has acted."""
+        """Record an action."""
         self._note("acted", mine=mine, words=words)
 
     def dealt(self, name: str, board: tuple[str, ...], hand: tuple[str, ...], made: str) -> None:
-        """A round begins."""
+        """Record the beginning of a round."""
         self._note("dealt", name=name, board=board, made=made)
 
     def ask(self, view: TurnView, *, again: bool) -> str:
-        """Wait for what the person sends."""
+        """Wait for the person's input."""
         choices, sizes = ([choice._asdict() for choice in row] for row in (view.choices, view.sizes))
         return self.wait({"pot": view.pot, "stacks": view.stacks, "choices": choices, "sizes": sizes, "again": again})
 
     def tell(self, text: str) -> None:
-        """Say what is wrong with what was sent."""
+        """Record an error message about the input."""
         self._note("told", words=text)
 
     def advise(self, advice: list[tuple[str, float]] | None) -> None:
-        """Show what the agent would do in the person's place."""
+        """Record what the agent would do in the person's place."""
         self._note("advice", rows=advice)
 
     def explain(self) -> None:
-        """The page itself says what may be typed."""
+        """Do nothing: the page itself explains the input."""
 
     def end(self, ending: Ending) -> None:
-        """A hand has ended."""
+        """Record the end of a hand."""
         self._note("end", **ending._asdict())
 
     def fail(self, error: KiltError) -> None:
-        """The agent cannot go on."""
+        """Record that the agent has failed."""
         self._note("failed", words=str(error))
 
     def wait(self, turn: dict[str, Any] | None) -> str:
-        """Let the person see all there is and wait for what they send; EOFError where the table was given up."""
+        """Show all events, and wait for the person's input. Raises EOFError if the table is closed."""
         with self.changed:
             self.turn = turn
             self.asking += 1
@@ -103,14 +103,14 @@ class WebScreen:
 
 @dataclass
 class WebTable:
-    """A table: a session on a thread of its own.
+    """A table: a session in its own thread.
 
     Attributes
     ----------
     player : str
         The agent's name in the library.
     session : Session
-        What is played. Whoever looks does so while the thread waits for the person.
+        The session. Other threads read it only while its thread waits for the person.
     """
 
     player: str
@@ -124,7 +124,7 @@ class WebTable:
 
     @classmethod
     def open(cls, player: str, agent: Agent, game: Holdem, seed: int, hands: int = 0) -> WebTable:
-        """Begin a session; with `hands`, a duplicate match of that many."""
+        """Begin a session; with `hands`, a duplicate match of that length."""
         screen = WebScreen()
         deals = duplicate_deals(hands, seed) if hands else ()
         table = cls(player, Session(game, "you", agent, screen, seed, deals), screen)
@@ -150,9 +150,9 @@ class WebTable:
                 self.screen.changed.notify_all()
 
     def send(self, text: str, asked: int | None = None) -> None:
-        """Send what the person types, or `DEAL`, and wait for what comes of it.
+        """Send the person's input, or `DEAL`, and wait until the table has processed it.
 
-        What answers another question than the last, by its number `asked`, is left out: a button was pressed twice.
+        An input for an older question than the last, by its number `asked`, is ignored: a button was pressed twice.
         """
         with self._sending:
             if self.over:
@@ -164,18 +164,18 @@ class WebTable:
                 self._settle(last)
 
     def _settle(self, asked: int) -> None:
-        """Wait until the person is asked for the next thing."""
+        """Wait until the person is asked again."""
         with self.screen.changed:
             if not self.screen.changed.wait_for(lambda: self.over or self.screen.asking > asked, PATIENCE):
                 raise PlayError("the agent takes too long: look again in a while")
 
     def leave(self) -> None:
-        """End the session, whatever is going on."""
+        """End the session immediately."""
         with suppress(Full):
             self.screen.typed.put_nowait(None)
 
     def state(self) -> dict[str, Any]:
-        """All there is to see."""
+        """Return everything that the page shows."""
         self.touched = monotonic()
         session, rules = self.session, self.session.game.rules
         blind = rules.big_blind
@@ -200,20 +200,20 @@ class WebTable:
         }
 
     def judged(self, states: StateValues | None) -> dict[str, Any]:
-        """The person's decisions in the last hand beside the agent's, and what they deserved in all hands so far.
+        """Return the person's decisions in the last hand with the agent's, and luck-adjusted results of all hands.
 
         Parameters
         ----------
         states : StateValues or None
-            Where AIVAT takes its values from; without them it is BC-DIVAT that takes the luck out.
+            State values for AIVAT; without them, BC-DIVAT removes luck.
 
         Returns
         -------
         dict
-            ``decisions`` is None where the agent does not tell its strategy. Each has what the agent would do; what
-            actions are worth takes longer, and `worth` has it. ``won`` and ``deserved`` are mbb/h with 95% intervals,
-            None before the second hand; the latter is what an estimator, ``by``, makes of the hands: the luck of the
-            cards and of the agent's draws is taken out.
+            ``decisions`` is None if the agent has no policy. Each contains the agent's probabilities; the values of
+            actions take longer, and are returned by `worth`. ``won`` and ``deserved`` are in mbb/h with 95% intervals,
+            None before the second hand; ``deserved`` is the estimate of the estimator ``by``, without the luck of the
+            cards and of the agent's random choices.
         """
         session = self.session
         hands = list(session.hands)
@@ -237,10 +237,10 @@ class WebTable:
         ]
 
     def worth(self, number: int, decision: int) -> dict[str, Any]:
-        """What the actions of a decision of the person in the last hand were worth; PlayError where there is none.
+        """Return the values of the actions of one of the person's decisions in the last hand.
 
-        `number` says how many hands were played when it was asked. Empty where another was played since then: nobody
-        wants to know any more, and those who wait in line need not wait for it.
+        `number` is the number of hands played at the time of the request. The result is empty if another hand was
+        played since, so that outdated requests do not delay others. Raises PlayError if there is no such decision.
         """
         session, hands = self.session, list(self.session.hands)
         if len(hands) != number or not tells(session.agent, session.game):
@@ -251,12 +251,12 @@ class WebTable:
         return judged_view(judged(known(session.agent), session.game, hands[-1], *places[decision]))
 
     def phhs(self) -> str:
-        """All hands that were played to their end, in the PHH format."""
+        """Return all finished hands, in the PHH format."""
         return "".join(write_phhs(self.session.hands))
 
 
 def _moves(game: Holdem, hand: Hand) -> list[dict[str, Any]]:
-    """Who did what in a hand, and where: the history before it."""
+    """Return the actions of a hand, each with its actor and the history before it."""
     return [
         {"history": before.history, "words": in_words(before, action, third=not mine), "mine": mine}
         for before, action in game.positions.moves(hand.position)
@@ -266,21 +266,21 @@ def _moves(game: Holdem, hand: Hand) -> list[dict[str, Any]]:
 
 
 def _rate(row: LogEstimate) -> dict[str, Any]:
-    """An estimate as JSON has it, which knows no infinity."""
+    """Return an estimate for JSON, which has no infinity."""
     margin = row.won.margin
     by = {"money": "money", "aivat": "AIVAT"}.get(row.estimator.value, "BC-DIVAT")
     return {"mean": row.won.mean, "margin": margin if isfinite(margin) else None, "by": by}
 
 
 class WebTables:
-    """The tables that are open, by a name that nobody can guess."""
+    """The open tables, by names that cannot be guessed."""
 
     def __init__(self) -> None:
         self._open: dict[str, WebTable] = {}
         self._changing = Lock()
 
     def add(self, table: WebTable) -> str:
-        """Keep a table; its name."""
+        """Store a table; returns its name."""
         name = secrets.token_urlsafe(12)
         with self._changing:
             for old, other in sorted(self._open.items(), key=lambda item: item[1].touched):
@@ -290,12 +290,12 @@ class WebTables:
         return name
 
     def __getitem__(self, name: str) -> WebTable:
-        """A table by its name; PlayError where there is none."""
+        """Return a table by its name. Raises PlayError if there is none."""
         if name not in self._open:
             raise PlayError("this table is not open any more: open another")
         return self._open[name]
 
     def close(self) -> None:
-        """Give up all of them."""
+        """Close all tables."""
         for table in self._open.values():
             table.leave()

@@ -1,7 +1,7 @@
-"""What the page shows of a strategy at a public state, as plain data: numbers, names and words.
+"""Data of the page about a strategy at a public state: numbers, names and words.
 
-A place is a game, what was bet (``history``, as the ACPC writes it) and the board. Any agent that tells its strategy
-can be looked at: blueprints, solved small games, baselines.
+A public state is given by a game, the betting (``history``, in ACPC notation) and the board. Any agent with a policy
+can be examined: blueprints, solved small games, baselines.
 
 >>> from kilt.players.agents import load_player
 >>> from kilt.games.playable import load_holdem
@@ -32,45 +32,45 @@ from kilt.play.person import in_words
 from kilt.players.agents import strategy_of
 from kilt.web.card_views import bucket_row, cards_of
 
-KINDS = {FOLD: "fold", CALL: "call"}  # of actions; all others are raises
+KINDS = {FOLD: "fold", CALL: "call"}  # kinds of actions; all others are raises
 
 
 def read_board(game: Holdem, text: str) -> tuple[int, ...]:
-    """The cards of a board from their names; GameError or CardError where they cannot be one."""
+    """Return the cards of a board from their names. Raises GameError or CardError if they are no board."""
     board = game.deck.cards(text)
     most = game.rules.board_size(game.rules.rounds - 1)
     if len(board) > most:
-        raise GameError(f"{text} has {len(board)} cards, and the board of {game.name} has {most}: leave some out")
+        raise GameError(f"{text} has {len(board)} cards, but the board of {game.name} has {most}: use fewer")
     return board
 
 
 def strategy_view(agent: KnownAgent, game: Holdem, history: str, board: tuple[int, ...]) -> dict[str, Any]:
-    """What an agent does at a public state with every hand.
+    """Return an agent's strategy at a public state, for every hand.
 
     Parameters
     ----------
     agent : KnownAgent
-        Who plays in both seats.
+        An agent with a policy, who plays in both seats.
     game : Holdem
-        What it plays.
+        The game of the agent.
     history : str
-        What was bet so far, as the ACPC writes it.
+        The betting so far, in ACPC notation.
     board : tuple of int
-        The public cards so far; GameError where these are not those of the round.
+        The public cards so far; GameError if they do not fit the round.
 
     Returns
     -------
     dict
-        ``state`` is ``decision``, ``cards`` where the next public cards are to be chosen, or ``over``. At a decision:
-        ``strategy`` names the strategy that is shown, as the agent plays it; ``actions`` with the share of each over
-        all hands that come here, and ``cells``: hands that differ in suits alone are one cell, with its ``reach`` and
-        that of the opponent, ``other`` (0 to 1), the ``shares`` of the actions, and ``buckets``: those that its hands
-        fall into and how many fall into each; none without a card abstraction.
+        ``state`` is ``decision``, ``cards`` if the next public cards are to be chosen, or ``over``. At a decision:
+        ``strategy`` names the strategy, as the agent plays it; ``actions`` contains the share of each action over all
+        hands that reach the decision; ``cells`` groups hands that differ only in suits, with the cell's ``reach`` and
+        that of the opponent, ``other`` (0 to 1), the ``shares`` of the actions, and ``buckets``: those of its hands,
+        with the number of hands in each; empty without a card abstraction.
     """
     position = game.replay(history)
     seen = game.rules.board_size(position.round)
     if len(board) < seen:
-        raise GameError(f"the board has {len(board)} cards after {history!r}, and {seen} are dealt: choose the others")
+        raise GameError(f"the board has {len(board)} cards after {history!r}, but {seen} are dealt: choose the others")
     board = board[:seen]
     view: dict[str, Any] = {
         "game": game.name,
@@ -87,7 +87,7 @@ def strategy_view(agent: KnownAgent, game: Holdem, history: str, board: tuple[in
         return view | {"state": "over", "title": "the hand is over"}
     if position.actor == CHANCE:
         count = game.rules.board_cards[position.round + 1]
-        title = f"the {game.rules.round_names[position.round + 1]} comes"
+        title = f"the {game.rules.round_names[position.round + 1]} is dealt next"
         return view | {"state": "cards", "cards": count, "title": title}
     view["strategy"] = strategy_of(agent)
     policy, reach = agent.policy(position, board), ranges(agent, game, position, board)
@@ -118,27 +118,27 @@ def strategy_view(agent: KnownAgent, game: Holdem, history: str, board: tuple[in
 def values_view(
     agent: KnownAgent, game: Holdem, history: str, board: tuple[int, ...], cell: str = ""
 ) -> dict[str, Any]:
-    """What each action of a decision is worth with every hand that comes there; PlayError where that is not known.
+    """Return the value of each action of a decision with every hand. Raises PlayError if the values are unknown.
 
     Parameters
     ----------
     agent : KnownAgent
-        Who plays in both seats.
+        An agent with a policy, who plays in both seats.
     game : Holdem
-        What it plays.
+        The game of the agent.
     history : str
-        What was bet so far, as the ACPC writes it.
+        The betting so far, in ACPC notation.
     board : tuple of int
         The public cards so far.
     cell : str
-        The only cell of the grid that matters, such as ``AKs``, which takes less time; empty: all.
+        Compute only this cell of the grid, such as ``AKs``, which takes less time; empty: all cells.
 
     Returns
     -------
     dict
-        ``actions`` by label, and ``hands``: the name of each, its cell of the grid, its ``weight`` (how likely it is
-        here; they sum to 1), the ``shares`` of the actions, their ``values`` in chips from here on, and the
-        ``margins`` of these: half-widths of 95% intervals, 0 where they are exact.
+        ``actions`` by label, and ``hands``: the name of each, its cell of the grid, its ``weight`` (its probability at
+        the decision; they sum to 1), the ``shares`` of the actions, their ``values`` in chips from the decision on, and
+        the ``margins`` of these: half-widths of 95% intervals, 0 for exact values.
     """
     position = game.replay(history)
     board = board[: game.rules.board_size(position.round)]
@@ -146,7 +146,7 @@ def values_view(
     if cell and cell not in names:
         raise PlayError(f"there is no hand {cell[:20]!r} in {game.name}: choose one of the grid")
     if not cell and not exact(game, position):
-        raise PlayError("many boards are to come: what actions are worth is estimated for one cell of the grid")
+        raise PlayError("many boards may follow: the values of actions are estimated only for one cell of the grid")
     asked = np.flatnonzero(which == names.index(cell)) if cell else np.arange(len(which))
     found = decision_values(agent, game, position, board, hands=asked.tolist() if cell else None)
     reach = ranges(agent, game, position, board)
@@ -171,11 +171,11 @@ def values_view(
 
 
 def judged_view(decision: JudgedDecision) -> dict[str, Any]:
-    """A person's decision, beside what the agent would have done with the same hand.
+    """Return a person's decision, together with what the agent would have done with the same hand.
 
     Each of ``options`` has the probability that the agent takes it (``share``) and its ``value``: the expected chips
     from this decision on, against the hands that the agent would hold here, if both players follow the agent's strategy
-    after it. ``loss`` is the highest value of the options less the value of this one. ``margin`` and ``loss_margin``
+    after it. ``loss`` is the highest value of the options minus the value of this one. ``margin`` and ``loss_margin``
     are half-widths of 95% intervals, 0 for exact values. All four are None if the values are unknown, and none of them
     is rounded: the page rounds what it shows.
     """
@@ -199,29 +199,29 @@ def judged_view(decision: JudgedDecision) -> dict[str, Any]:
 
 
 def known_chips(value: float) -> float | None:
-    """A number of chips for JSON, which has no nan: None if it is unknown."""
+    """Return a number of chips for JSON, which has no nan: None if it is unknown."""
     return None if np.isnan(value) else float(value)
 
 
 def abstraction_view(agent: Agent, game: Holdem, board: tuple[int, ...], seat: int = 0) -> dict[str, Any]:
-    """Into which buckets the hands of a board fall.
+    """Return the buckets of the hands on a board.
 
     Parameters
     ----------
     agent : Agent
-        Who plays a blueprint; PlayError where it does not.
+        An agent that plays a blueprint; PlayError for others.
     game : Holdem
-        What it plays.
+        The game of the agent.
     board : tuple of int
         The public cards of a round.
     seat : int
-        Whose buckets, where those of the players differ.
+        The player, if the players have different buckets.
 
     Returns
     -------
     dict
-        ``hands`` with the name, the bucket and, from the second round on, the hand strength of each; ``buckets`` is
-        how many the round has on all boards, ``seats`` is 2 where those of the players differ.
+        ``hands`` with the name, the bucket and, from the second round on, the hand strength of each; ``buckets`` is the
+        number of buckets of the round on all boards, ``seats`` is 2 if the players have different ones.
     """
     cards = cards_of(agent, seat)
     number = cards.round_of(board)
@@ -254,7 +254,7 @@ def abstraction_view(agent: Agent, game: Holdem, board: tuple[int, ...], seat: i
 
 
 def _step(game: Holdem, before: Betting, action: str) -> dict[str, Any]:
-    """One move of the way to a place, and where that place was."""
+    """Return an action on the path to a public state, with the state before it."""
     if before.actor < 0:
         return {"history": before.history, "words": game.rules.round_names[before.round + 1], "seat": -1}
     words = in_words(before, action, third=True)
@@ -271,18 +271,18 @@ def _title(game: Holdem, position: Betting) -> str:
 
 
 def _legal(position: Betting, policy: PublicPolicy) -> list[str]:
-    """Legal actions that the agent never takes, but one may go on with: those of the rules other than raises."""
+    """Return legal actions that the agent never takes, but that the user may follow: all except raises."""
     return [action for action in position.passive_actions() if action not in policy.actions]
 
 
 def _cells(
     game: Holdem,
     shares: FloatArray,
-    ranges: tuple[FloatArray, FloatArray],  # of who acts, and of the other
+    ranges: tuple[FloatArray, FloatArray],  # of the player to act, and of the other
     board: tuple[int, ...],
     row: Array | None,
 ) -> Iterator[dict[str, Any]]:
-    """Hands by name, with the buckets of a `row` [hand]; those that the board leaves none of are left out."""
+    """Yield hands by name, with the buckets of a `row` [hand]; hands that are impossible on the board are skipped."""
     mine, theirs = ranges
     names, which = _classes(game.rules)
     holes = game.deck.holes(game.rules.hole_cards)
@@ -290,7 +290,8 @@ def _cells(
     count = np.bincount(which, free, len(names))
     reach, other = (np.bincount(which, each, len(names)) for each in (mine, theirs))
     taken = np.array([np.bincount(which, row * mine, len(names)) for row in shares])
-    level = np.array([np.bincount(which, row * free, len(names)) for row in shares])  # where nobody comes with it
+    # for hands that never reach the decision
+    level = np.array([np.bincount(which, row * free, len(names)) for row in shares])
     buckets: dict[int, list[list[int]]] = {}
     if row is not None:
         pairs, hands = np.unique(np.stack([which, row])[:, free > 0], axis=1, return_counts=True)
@@ -312,7 +313,7 @@ def _cells(
 
 @lru_cache(maxsize=16)
 def _classes(rules: GameDef) -> tuple[tuple[str, ...], Array]:
-    """Names of hands as players write them, such as AKs, and [hand] the number of its name. Single cards: each."""
+    """Return names of hands as players write them, such as AKs, and the number of each hand's name, [hand]."""
     deck, holes = rules.deck, rules.deck.holes(rules.hole_cards)
     if rules.hole_cards == 1:
         return tuple(deck.name(hand) for hand in holes.tolist()), np.arange(len(holes))
@@ -331,7 +332,7 @@ def _classes(rules: GameDef) -> tuple[tuple[str, ...], Array]:
 
 @lru_cache(maxsize=4)
 def _apart(rules: GameDef) -> FloatArray:
-    """[hand, hand] 1 where two hands have no card in common."""
+    """1 if two hands have no card in common, [hand, hand]."""
     game = Holdem(rules)
     return apart(game, np.arange(len(game.numbers))).astype(np.float64)
 

@@ -1,4 +1,4 @@
-// The abstraction room: into which buckets the hands of a board fall.
+// The abstraction room: the buckets of the hands on a board.
 import { go } from "./app.js";
 import { ask, card, chooser, deckOf, make, percent, players, redraw, square, suited } from "./tools.js";
 
@@ -48,7 +48,7 @@ function choosing(view, board, at, move) {
   return place;
 }
 
-// A colour for each bucket: by strength where it is known, so that neighbours in the order look alike.
+// A colour for each bucket: by strength if known, so that buckets of similar strength have similar colours.
 function shade(view) {
   const sums = new Map();
   for (const hand of view.hands) {
@@ -80,17 +80,17 @@ function buckets(view, bucket, chosen, move) {
       grid.append(make("button", { class: "cell", title: words, "aria-label": words, "aria-pressed": String(name === chosen), "data-hand": name, onclick: () => move({ hand: name, bucket: String(found[0]) }) }, picture, make("span", {}, name, make("small", {}, found.length > 1 ? `${found[0]} …` : String(found[0])))));
     }),
   );
-  return make("section", { class: "panel" }, square(grid, ranks.length), make("p", { class: "soft" }, view.board.length ? "blue: weak on this board now, red: strong; the number is the bucket" : "hands of a colour share a bucket; the number is the bucket"));
+  return make("section", { class: "panel" }, square(grid, ranks.length), make("p", { class: "soft" }, view.board.length ? "blue: weak on this board, red: strong; the number is the bucket" : "hands of the same colour share a bucket; the number is the bucket"));
 }
 
 const named = (hand) => hand.name.match(/../g).map(suited).join("");
 
-// Where the hands of a cell fall on this board, suit by suit.
+// The buckets of the hands of a cell on this board, suit by suit.
 function falls(view, cell, bucket, move) {
   const hands = view.hands.filter((hand) => hand.cell === cell);
-  if (!hands.length) return make("p", { class: "soft" }, "press a hand to see where it falls on this board, and who shares its bucket");
+  if (!hands.length) return make("p", { class: "soft" }, "press a hand to see its bucket on this board, and the hands that share it");
   const row = (hand) => make("tr", { class: hand.bucket === bucket ? "mine" : "" }, make("td", {}, named(hand)), make("td", { class: "number" }, hand.strength === null ? "" : percent(hand.strength)), make("td", {}, make("button", { onclick: () => move({ bucket: String(hand.bucket) }) }, String(hand.bucket))));
-  return make("div", { id: "falls", class: "scroll" }, make("h2", {}, `where ${cell} falls`), make("table", {}, make("thead", {}, make("tr", {}, make("th", {}, "hand"), make("th", { class: "number" }, "strength"), make("th", {}, "bucket"))), make("tbody", {}, hands.map(row))));
+  return make("div", { id: "falls", class: "scroll" }, make("h2", {}, `buckets of ${cell}`), make("table", {}, make("thead", {}, make("tr", {}, make("th", {}, "hand"), make("th", { class: "number" }, "strength"), make("th", {}, "bucket"))), make("tbody", {}, hands.map(row))));
 }
 
 function members(view, bucket, inside, move) {
@@ -101,8 +101,8 @@ function members(view, bucket, inside, move) {
     "div",
     { id: "bucket" },
     make("h2", {}, `bucket ${bucket}: ${hands.length} hands on this board, ${percent(inside.share)} of all deals`),
-    make("p", {}, "hand strength that its hands end with, on all boards", histogram(inside.strength)),
-    known.length ? make("p", {}, `on this board now: ${percent(Math.min(...known))} to ${percent(Math.max(...known))}`) : "",
+    make("p", {}, "final hand strength of its hands, over all boards", histogram(inside.strength)),
+    known.length ? make("p", {}, `on this board: ${percent(Math.min(...known))} to ${percent(Math.max(...known))}`) : "",
     make("details", {}, make("summary", {}, "its hands on this board"), make("p", {}, hands.map((hand) => `${named(hand)} `))),
     inside.nearest.length ? make("h2", {}, "the nearest buckets") : "",
     inside.nearest.length ? make("p", { class: "soft" }, "earth mover's distance of the histograms, in hand strength") : "",
@@ -117,9 +117,9 @@ function histogram(bins) {
   return make("svg:svg", { class: "chart", viewBox: "0 0 200 62", role: "img", "aria-label": "histogram of hand strength from 0 to 1" }, bins.map((share, at) => make("svg:rect", { x: 10 * at + 1, y: 50 - (48 * share) / most, width: 8, height: (48 * share) / most, fill: "var(--accent)" })), make("svg:text", { x: 0, y: 61 }, "0"), make("svg:text", { x: 192, y: 61 }, "1"));
 }
 
-// Classes of boards, as cards; those that are near each other by the distances that they were made from.
+// Classes of boards, as cards, with the nearest classes by the distances used for clustering.
 function classes(sorted, move) {
-  if (!sorted.classes.length) return make("p", { class: "soft" }, "This abstraction does not sort boards into classes: hands are sorted on all boards alike.");
+  if (!sorted.classes.length) return make("p", { class: "soft" }, "This abstraction has no classes of boards: hands are clustered over all boards together.");
   const row = (one) =>
     make(
       "tr",
@@ -130,5 +130,5 @@ function classes(sorted, move) {
       make("td", {}, one.words),
       make("td", {}, one.nearest.map((other) => `${other.number} (${other.distance.toFixed(3)})`).join(", ")),
     );
-  return make("section", { class: "panel scroll", id: "classes" }, make("h2", {}, `${sorted.classes.length} classes of boards`), make("table", {}, make("thead", {}, make("tr", {}, ["class", "of deals", "for example", "what they are", "nearest (distance)"].map((word) => make("th", {}, word)))), make("tbody", {}, sorted.classes.map(row))));
+  return make("section", { class: "panel scroll", id: "classes" }, make("h2", {}, `${sorted.classes.length} classes of boards`), make("table", {}, make("thead", {}, make("tr", {}, ["class", "of deals", "examples", "description", "nearest (distance)"].map((word) => make("th", {}, word)))), make("tbody", {}, sorted.classes.map(row))));
 }

@@ -1,4 +1,4 @@
-// The page: four rooms, and the address says which one and what it shows.
+// The page: four rooms; the address determines the room and its content.
 import * as play from "./play.js";
 import * as strategy from "./strategy.js";
 import * as abstraction from "./abstraction.js";
@@ -7,7 +7,7 @@ import * as train from "./train.js";
 import { Expected, failure, make } from "./tools.js";
 
 const ROOMS = { play, strategy, abstraction, runs, train };
-const WITHIN = { train: "play" }; // a room without a tab: that of another is marked
+const WITHIN = { train: "play" }; // a room without a tab marks the tab of another
 let leave = () => {};
 
 export function place() {
@@ -49,7 +49,7 @@ async function enter() {
   }
 
   if (mine === entered) leave = left;
-  else left(); // somebody went on before it was there
+  else left(); // the user left before the room was loaded
 }
 
 addEventListener("hashchange", enter);

@@ -1,8 +1,8 @@
-// Hand grids: what is done with every hand, in the squares that players know; games of one private card as a table.
+// Hand grids: the strategy of every hand, in the squares that players know; a table for games of one private card.
 import { fixed, make, percent, square, suited } from "./tools.js";
 
-// Colours of the actions of a decision: fold red, call blue, raises green, the darker the larger. Hatching tells them
-// apart where colours do not.
+// Colours of the actions of a decision: fold red, call blue, raises green, darker for larger raises. Hatching distinguishes
+// them without colours.
 export function paints(actions) {
   const raises = actions.filter((action) => action.kind === "raise");
   return actions.map((action) => {
@@ -20,14 +20,14 @@ function hatching(mark) {
 
 let drawn = 0;
 
-// What a grid may show: ways to make a cell of what is known of its hands.
+// The display modes of a grid: each computes the displayed cell from the data of its hands.
 export const WAYS = {
-  "by reach": (cell) => cell, // as high as the player is likely to come here with it
+  "by reach": (cell) => cell, // height: probability of reaching the decision with the hand
   "by share": (cell) => ({ ...cell, reach: 1 }),
   "the other's range": (cell) => ({ ...cell, reach: cell.other, shares: [1] }),
 };
 
-// A bar split by action, as high as the hand is likely to come here.
+// A bar split by action; its height is the probability of reaching the decision with the hand.
 export function bar(cell, colours) {
   const picture = make("svg:svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none", "aria-hidden": "true" });
   const high = 100 * Math.max(cell.reach > 0 ? 0.06 : 0, Math.min(1, cell.reach));
@@ -47,12 +47,12 @@ export function bar(cell, colours) {
   return picture;
 }
 
-// The colour and the hatching of an action, as a grid has them.
+// The colour and the hatching of an action, as in a grid.
 export const swatch = (colour) => make("span", { class: "swatch" }, bar({ reach: 1, shares: [1] }, [colour]));
 
 export const worth = (value) => (value === null || value === undefined ? "—" : fixed(value, 2));
 
-// What a cell is worth if the strategy is followed, in chips from here on.
+// The expected value of a cell under the strategy, in chips from the decision on.
 export function mean(cell) {
   if (!cell.values) return null;
   return cell.shares.reduce((sum, share, at) => sum + (share > 0 ? share * cell.values[at] : 0), 0);
@@ -60,7 +60,7 @@ export function mean(cell) {
 
 function words(view, cell) {
   const shares = view.actions.map((action, at) => `${action.words} ${percent(cell.shares[at])}`);
-  return `${cell.name}: ${shares.join(", ")}; comes here with ${percent(cell.reach)}${cell.other === undefined ? "" : `, the other with ${percent(cell.other)}`}${cell.values ? `; EV ${worth(mean(cell))}` : ""}`;
+  return `${cell.name}: ${shares.join(", ")}; reach ${percent(cell.reach)}${cell.other === undefined ? "" : `, opponent's reach ${percent(cell.other)}`}${cell.values ? `; EV ${worth(mean(cell))}` : ""}`;
 }
 
 export function grid(view, pressed, press, way) {
@@ -85,9 +85,9 @@ export function grid(view, pressed, press, way) {
 }
 
 function table(view, colours) {
-  const priced = view.ev_known; // values come later: their columns are there before
+  const priced = view.ev_known; // values are loaded later, but their columns exist from the start
   const value = (cell, at) => (cell.values || view.told ? worth(cell.values?.[at]) : "…");
-  const head = make("tr", {}, make("th", {}, "hand"), view.actions.map((action) => make("th", { class: "number" }, action.words)), make("th", { class: "number" }, "comes here"), priced ? view.actions.map((action) => make("th", { class: "number" }, `EV: ${action.words}`)) : "", make("th", { style: "width: 25%" }, ""));
+  const head = make("tr", {}, make("th", {}, "hand"), view.actions.map((action) => make("th", { class: "number" }, action.words)), make("th", { class: "number" }, "reach"), priced ? view.actions.map((action) => make("th", { class: "number" }, `EV: ${action.words}`)) : "", make("th", { style: "width: 25%" }, ""));
   const rows = view.cells.map((cell) =>
     make("tr", { "data-hand": cell.name }, make("td", {}, suited(cell.name)), cell.shares.map((share) => make("td", { class: "number" }, percent(share))), make("td", { class: "number" }, percent(cell.reach)), priced ? view.actions.map((_, at) => make("td", { class: "number" }, value(cell, at))) : "", make("td", { style: "position: relative; height: 1.6rem" }, make("span", { class: "cell", style: "position: absolute; inset: 3px" }, bar({ ...cell, reach: cell.reach > 0 ? 1 : 0 }, colours)))),
   );

@@ -1,8 +1,8 @@
-// The play room: a table, an agent across from you, and what happened in the hand beside it.
+// The play room: a table with an agent as opponent, and the history of the hand.
 import { go, link } from "./app.js";
 import { Expected, ask, behind, card, chips, chooser, failure, fixed, make, percent, players, redraw, signed } from "./tools.js";
 
-const OPEN = "kilt-table"; // where the browser remembers the table that one sits at
+const OPEN = "kilt-table"; // the browser stores the name of the user's table under this key
 
 export async function enter(main, at, here) {
   const names = await players();
@@ -12,9 +12,9 @@ export async function enter(main, at, here) {
     state = await ask(`api/tables/${name}`).catch(() => (sessionStorage.removeItem(OPEN), null));
   const player = at.player || state?.player || names[0];
   let busy = false;
-  let refused = ""; // why nobody could sit down
+  let refused = ""; // reason why no table could be opened
 
-  // What the decisions of the last hand were worth, and what all hands deserved: asked for when a hand is over.
+  // The values of the last hand's decisions, and the luck-adjusted results of all hands: requested when a hand ends.
   async function judge() {
     if (!state || state.turn || !state.played || state.judged) return;
     const mine = state;
@@ -24,7 +24,7 @@ export async function enter(main, at, here) {
     await look();
     if (mine === state) draw();
     const decisions = mine.judged.decisions || [];
-    for (let at = decisions.length - 1; at >= 0 && mine === state && here(); at -= 1) { // the last: few boards are to come
+    for (let at = decisions.length - 1; at >= 0 && mine === state && here(); at -= 1) { // from the last on, which has the fewest boards to come
       const asked = new URLSearchParams({ hand: mine.judged.hand, decision: at });
       decisions[at] = { ...(await ask(`api/tables/${mine.table}/worth?${asked}`).catch(() => ({}))), told: true };
       if (!decisions[at].options) break;
@@ -72,14 +72,14 @@ export async function enter(main, at, here) {
         { class: "bar" },
         chooser(names, state?.player || player, "opponent", (name) => (sessionStorage.removeItem(OPEN), go("play", { player: name }))),
         make("button", { class: state ? "" : "main", id: "sit", onclick: () => sit(0) }, state ? "new table" : "sit down"),
-        make("button", { id: "duplicate", title: "every deal comes twice, the second time with the seats swapped: luck cancels", onclick: () => sit(20) }, "duplicate match of 20 hands"),
+        make("button", { id: "duplicate", title: "every deal is played twice, the second time with the seats swapped, so that luck cancels", onclick: () => sit(20) }, "duplicate match of 20 hands"),
         make("a", { id: "trainer", href: link("train", {}) }, "trainer"),
       ),
       refused ? failure(refused) : "",
       state ? table(state, send) : make("p", { class: "soft" }, "Choose an opponent and sit down. You swap seats every hand."),
     );
     judge();
-    main.querySelector(".history")?.scrollTo(0, 1e6); // the last that happened is in sight
+    main.querySelector(".history")?.scrollTo(0, 1e6); // scroll to the last event
   }
 
   const keys = (event) => {
@@ -129,7 +129,7 @@ function table(state, send) {
 }
 
 function outcome(end) {
-  return end.won > 0 ? `you win ${chips(end.won)}` : end.won < 0 ? `you lose ${chips(-end.won)}` : "nobody wins";
+  return end.won > 0 ? `you win ${chips(end.won)}` : end.won < 0 ? `you lose ${chips(-end.won)}` : "split pot";
 }
 
 const SIZES = { "50%": "½ pot", "75%": "¾ pot", "1x": "pot", "2x": "2 pots", a: "all-in" };
@@ -143,7 +143,7 @@ function actions(state, send) {
   }
   state.turn.sizes.forEach((size, n) => buttons.push(make("button", { "data-key": size.key, title: size.words, onclick: () => send(size.key) }, `${SIZES[size.key] || size.key} ${size.words.match(/[\d,]*\d/)[0]} `, make("kbd", {}, String(n + 1)))));
   const typed = make("input", { id: "typed", size: 12, placeholder: "r: type 300, 60%", "aria-label": "type an action", autocomplete: "off", onkeydown: (event) => event.key === "Enter" && send(event.target.value) });
-  return make("div", { class: "actions" }, buttons, typed, make("button", { id: "advice", onclick: () => send("?") }, "what would it do? ", make("kbd", {}, "?")));
+  return make("div", { class: "actions" }, buttons, typed, make("button", { id: "advice", onclick: () => send("?") }, "ask for advice ", make("kbd", {}, "?")));
 }
 
 function line(event) {
@@ -153,7 +153,7 @@ function line(event) {
     dealt: () => `${event.name}: ${event.board.join(" ")} (${event.made})`,
     told: () => event.words,
     failed: () => event.words,
-    advice: () => (event.rows ? `it would ${event.rows.map(([action, share]) => `${action} ${percent(share)}`).join(", ")}` : "it does not tell"),
+    advice: () => (event.rows ? `it would ${event.rows.map(([action, share]) => `${action} ${percent(share)}`).join(", ")}` : "its strategy is unknown"),
     end: () => [outcome(event), ...event.shown.map(([cards, made]) => `${cards.join(" ")}: ${made}`)].join(" · "),
   }[event.kind];
   return make("li", { class: event.mine ? "mine" : event.kind === "told" ? "soft" : "" }, words ? words() : event.kind);
@@ -161,8 +161,8 @@ function line(event) {
 
 const rate = (found) => `${signed(Math.round(found.mean))}${found.margin === null ? "" : ` ± ${chips(Math.round(found.margin))}`} mbb/h`;
 const WAYS = {
-  AIVAT: "AIVAT: what you won, less the luck of the cards and of its draws, by what its strategy makes of each state",
-  "BC-DIVAT": "BC-DIVAT: what you won, less the luck of the cards and of its draws, as if each round had one bet that is called",
+  AIVAT: "AIVAT: your winnings without the luck of the cards and of its random choices, by the value of each state under its strategy",
+  "BC-DIVAT": "BC-DIVAT: your winnings without the luck of the cards and of its random choices, as if each round had one bet and a call",
 };
 
 function score(state) {
@@ -173,16 +173,16 @@ function score(state) {
     { id: "score" },
     make("h2", {}, "score"),
     make("p", {}, `${signed(state.total)} chips in ${state.played} hand${state.played === 1 ? "" : "s"}`, make("br"), make("span", { class: "soft" }, won ? `${rate(won)} (95% interval)` : "\u00a0")),
-    make("p", { id: "deserved" }, less ? rate(less) : "\u00a0", make("br"), make("span", { class: "soft", title: less ? WAYS[less.by] : null }, less ? `with the luck taken out by ${less.by}${waits}` : "\u00a0")),
+    make("p", { id: "deserved" }, less ? rate(less) : "\u00a0", make("br"), make("span", { class: "soft", title: less ? WAYS[less.by] : null }, less ? `luck-adjusted by ${less.by}${waits}` : "\u00a0")),
     state.played ? make("a", { href: `api/tables/${state.table}/hands.phhs`, download: "hands.phhs" }, "hands as PHH") : "",
   );
 }
 
 const around = (value, margin, digits) => `${fixed(value, digits)}${margin ? ` ± ${fixed(margin, digits)}` : ""}`;
 
-// After a hand: the person's own decisions, what the strategy would have done, and what each action was worth.
+// After a hand: the person's decisions, the agent's strategy there, and the value of each action.
 function decisions(found) {
-  if (!found?.decisions?.length) return make("section", { class: "panel soft", id: "decisions" }, found?.failed || (found?.hand ? "it does not tell its strategy" : "your decisions are looked at …"));
+  if (!found?.decisions?.length) return make("section", { class: "panel soft", id: "decisions" }, found?.failed || (found?.hand ? "its strategy is unknown" : "your decisions are evaluated …"));
   const guessed = found.decisions.some((one) => one.options.some((option) => option.margin));
   return make(
     "section",
@@ -198,11 +198,11 @@ function decision(one) {
   const shown = one.options.filter((option) => option.share > 0.005 || option.taken || option.value !== null);
   const digits = one.options.some((option) => option.margin) ? 0 : one.options.every((option) => Math.abs(option.value) < 100) ? 2 : 1;
   const words = shown.map((option) => `${option.words} ${percent(option.share)}${option.value === null ? "" : ` (EV ${around(option.value, option.margin, digits)})`}`);
-  const verdict = taken.value === null ? (one.told ? "EV not known" : "…") : judgement(one.options, taken, digits);
+  const verdict = taken.value === null ? (one.told ? "EV unknown" : "…") : judgement(one.options, taken, digits);
   return make("tr", {}, make("td", { class: "mine" }, `you ${one.taken}`), make("td", {}, words.join(" · ")), make("td", { class: "number verdict" }, verdict));
 }
 
-// How far the EV of the person's action is below the highest one, by the numbers as they are shown.
+// The difference of the person's action to the highest EV, from the displayed numbers.
 function judgement(options, taken, digits) {
   const known = options.filter((option) => option.value !== null);
   const less = behind(known.map((option) => option.value), known.indexOf(taken), digits);
@@ -210,13 +210,13 @@ function judgement(options, taken, digits) {
   return less > 0 ? `${around(less, taken.loss_margin, digits)} less than ${best.words}` : "highest EV";
 }
 
-// After a hand: every decision of it, as the strategy has it with all hands.
+// After a hand: links to the agent's strategy with all hands at each decision.
 function afterwards(state) {
   if (!state.last) return "";
   return make(
     "section",
     { class: "panel", id: "afterwards" },
-    make("h2", {}, "what its strategy does here, with every hand"),
+    make("h2", {}, "its strategy at each decision, with every hand"),
     make("ol", { class: "crumbs" }, state.last.moves.map(({ history, words, mine }) => make("li", {}, make("a", { href: link("strategy", { player: state.player, history, board: state.last.board }) }, `${mine ? "you" : "it"} ${words}`)))),
   );
 }

@@ -1,4 +1,4 @@
-// The runs room: what is solving now and what was solved; curves grow while one looks.
+// The runs room: current and finished runs, with curves that are updated while they are shown.
 import { go, link } from "./app.js";
 import { ask, make, redraw } from "./tools.js";
 
@@ -17,7 +17,7 @@ export async function enter(main, at, here) {
     "div",
     { class: "panel scroll" },
     make("table", { id: "runs" }, make("thead", {}, make("tr", {}, ["run", "game", "algorithm", "state", "iterations", "exploitability, chips, before post-processing"].map((word, n) => make("th", { class: n > 3 ? "number" : "" }, word)))), make("tbody", {}, runs.map(row))),
-    runs.length ? "" : make("p", { class: "soft" }, "No runs are here yet: kilt solve CONFIG --out runs/mine makes one."),
+    runs.length ? "" : make("p", { class: "soft" }, "There are no runs yet: start one with kilt solve CONFIG --out runs/mine"),
   );
   const chosen = at.run ? runs.find((run) => run.name === at.run) : null;
   const detail = make("section", { class: "panel", id: "run", hidden: !at.run });
@@ -39,10 +39,10 @@ export async function enter(main, at, here) {
   return () => events.close();
 }
 
-const stands = (run) => (run.stopping ? "stopping" : run.working ? "at work" : run.elsewhere ? "at work elsewhere" : run.solved ? (run.ended ? "solved" : "solved so far") : run.ended ? "ended" : run.elsewhere === false ? "stopped" : "stopped or at work elsewhere");
+const stands = (run) => (run.stopping ? "stopping" : run.working ? "running" : run.elsewhere ? "running elsewhere" : run.solved ? (run.ended ? "solved" : "solved so far") : run.ended ? "ended" : run.elsewhere === false ? "stopped" : "stopped or running elsewhere");
 const bytes = (count) => (count >= 1e9 ? `${(count / 1e9).toFixed(1)} GB` : `${Math.max(1, Math.round(count / 1e6)).toLocaleString("en")} MB`);
 const time = (seconds) => (seconds >= 5400 ? `${(seconds / 3600).toFixed(1)} h` : seconds >= 90 ? `${Math.round(seconds / 60)} min` : `${Math.max(1, Math.round(seconds))} s`);
-const words = (found) => `${found.entries.toLocaleString("en")} entries, ${bytes(found.memory)} of memory, ${bytes(found.disk)} on disk, ${found.seconds === null ? "time unknown" : `about ${time(found.seconds)}`} (${found.budget})${found.fits ? "" : ": more memory than there is"}`;
+const words = (found) => `${found.entries.toLocaleString("en")} entries, ${bytes(found.memory)} of memory, ${bytes(found.disk)} on disk, ${found.seconds === null ? "time unknown" : `about ${time(found.seconds)}`} (${found.budget})${found.fits ? "" : ": more memory than available"}`;
 
 function row(run) {
   const name = make("a", { href: link("runs", { run: run.name }) }, run.name);
@@ -61,17 +61,17 @@ function show(place, name, { steps, run, said }, takes, control) {
   redraw(
     place,
     make("h2", {}, name, " ", make("span", { class: "state", id: "state" }, stands(run))),
-    make("p", { id: "stands" }, last ? `${last.iterations.toLocaleString("en")} iterations in ${time(last.seconds)}${last.exploitability === null ? "" : `, exploitability of the ${run.strategy} ${last.exploitability.toPrecision(4)} chips per game`}` : "nothing is measured yet"),
-    make("progress", { max: 1, value: whole ? last.seconds / whole : 0, "aria-label": "how much of the budget is spent" }),
+    make("p", { id: "stands" }, last ? `${last.iterations.toLocaleString("en")} iterations in ${time(last.seconds)}${last.exploitability === null ? "" : `, exploitability of the ${run.strategy} ${last.exploitability.toPrecision(4)} chips per game`}` : "no measurement yet"),
+    make("progress", { max: 1, value: whole ? last.seconds / whole : 0, "aria-label": "share of the budget that is spent" }),
     make("p", { class: "soft", id: "takes" }, `budget: ${run.budget}${run.left > 0 ? `, about ${time(run.left)} left` : ""}`, make("br"), takes ? `estimated: ${words(takes)}` : "\u00a0"),
     curve(steps),
     gains(steps),
     steps.length ? log(steps) : "",
-    said ? make("details", { open: true }, make("summary", {}, "what it has printed"), make("pre", { class: "said", id: "said" }, said)) : "",
+    said ? make("details", { open: true }, make("summary", {}, "output"), make("pre", { class: "said", id: "said" }, said)) : "",
     make(
       "div",
       { class: "bar" },
-      run.solved ? make("a", { href: link("strategy", { player: name }) }, "look at its strategy") : "",
+      run.solved ? make("a", { href: link("strategy", { player: name }) }, "show its strategy") : "",
       control ? make("button", { id: "stop", disabled: !run.working || run.stopping, onclick: order("stop") }, "stop") : "",
       control ? make("button", { id: "resume", disabled: run.working || run.elsewhere || run.ended, onclick: order("resume") }, "resume") : "",
     ),
@@ -79,7 +79,7 @@ function show(place, name, { steps, run, said }, takes, control) {
   if (scrolled) place.querySelector(".log").scrollTop = scrolled;
 }
 
-// What was logged, the last first.
+// The log, with the last entry first.
 function log(steps) {
   const short = (value) => (value === null || value === undefined ? "—" : value.toPrecision(4));
   const line = (step) => make("tr", {}, make("td", { class: "number" }, step.iterations.toLocaleString("en")), make("td", { class: "number" }, step.seconds.toFixed(1)), make("td", { class: "number" }, step.cpu_seconds.toFixed(1)), make("td", { class: "number" }, short(step.exploitability)), make("td", { class: "number" }, short(step.current_exploitability)), make("td", { class: "number" }, short(step.value)));
@@ -93,8 +93,8 @@ const power = (at) => `10${[...String(at)].map((letter) => "⁰¹²³⁴⁵⁶�
 function curve(steps) {
   const points = steps.filter((step) => step.iterations > 0 && step.exploitability > 0).map((step) => [Math.log10(step.iterations), Math.log10(step.exploitability)]);
   if (points.length < 2) {
-    if (steps.length < 2 || points.length) return make("p", { class: "soft" }, "a curve is drawn from the second measurement on");
-    return Object.keys(steps.at(-1).others).length ? "" : make("p", { class: "soft" }, "exploitability is not measured while this run goes on: there is no curve");
+    if (steps.length < 2 || points.length) return make("p", { class: "soft" }, "the curve begins with the second measurement");
+    return Object.keys(steps.at(-1).others).length ? "" : make("p", { class: "soft" }, "this run does not measure exploitability, so there is no curve");
   }
   const [xs, ys] = [points.map((point) => point[0]), points.map((point) => point[1])];
   const [left, right, low, high] = [Math.floor(Math.min(...xs)), Math.ceil(Math.max(...xs)), Math.floor(Math.min(...ys)), Math.ceil(Math.max(...ys))];
@@ -106,9 +106,9 @@ function curve(steps) {
   return make("svg:svg", { class: "chart", viewBox: "0 0 600 290", role: "img", "aria-label": "exploitability over iterations" }, lines, make("svg:path", { class: "curve", d: points.map(([a, b], n) => `${n ? "L" : "M"}${x(a).toFixed(1)} ${y(b).toFixed(1)}`).join("") }), make("svg:text", { x: 270, y: 286 }, "iterations"));
 }
 
-const DASHES = ["", "8 4", "2 4", "12 4 2 4"]; // curves are told apart by them
+const DASHES = ["", "8 4", "2 4", "12 4 2 4"]; // they distinguish the curves
 
-// What the strategy wins against simple players as the run goes on, in mbb/h: a curve for each.
+// Win rates against simple players during the run, in mbb/h: one curve per player.
 function gains(steps) {
   const names = Object.keys(steps.at(-1)?.others || {});
   const known = steps.filter((step) => step.iterations > 0 && names.every((name) => Number.isFinite(step.others[name])));
@@ -126,12 +126,12 @@ function gains(steps) {
   return make(
     "figure",
     { id: "gains" },
-    make("figcaption", {}, "what it wins against simple players, mbb/h", make("ul", { class: "legend" }, told)),
-    make("svg:svg", { class: "chart", viewBox: "0 0 600 290", role: "img", "aria-label": "what it wins against simple players, over iterations" }, lines, curves, make("svg:text", { x: 520, y: 274, "text-anchor": "end" }, `${most.toLocaleString("en")} iterations`)),
+    make("figcaption", {}, "win rates against simple players, mbb/h", make("ul", { class: "legend" }, told)),
+    make("svg:svg", { class: "chart", viewBox: "0 0 600 290", role: "img", "aria-label": "win rates against simple players, by iterations" }, lines, curves, make("svg:text", { x: 520, y: 274, "text-anchor": "end" }, `${most.toLocaleString("en")} iterations`)),
   );
 }
 
-// Start a run: what it takes is said first, and the page goes there once its folder is there.
+// Start a run: show its estimated cost, and open its page once its folder exists.
 async function begin(asked, said) {
   const takes = await ask("api/plan", asked);
   said.textContent = words(takes);
@@ -159,7 +159,7 @@ function form() {
     make(
       "div",
       { class: "bar" },
-      make("button", { id: "plan", onclick: async () => { const found = await ask("api/plan", asked()); said.textContent = words(found); } }, "what would it take?"),
+      make("button", { id: "plan", onclick: async () => { const found = await ask("api/plan", asked()); said.textContent = words(found); } }, "estimate the cost"),
       make("button", { class: "main", id: "start", onclick: () => begin(asked(), said) }, "start"),
     ),
   );

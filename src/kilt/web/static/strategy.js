@@ -1,4 +1,4 @@
-// The strategy room: walk the betting of any player, and see what they do with every hand.
+// The strategy room: walk through the betting, and see any player's strategy for every hand.
 import { go, link } from "./app.js";
 import { WAYS, grid, legend, paints, swatch, worth } from "./grid.js";
 import { Expected, ask, card, chips, chooser, deckOf, make, percent, players, redraw, spots, suited } from "./tools.js";
@@ -22,7 +22,7 @@ export async function enter(main, at, here) {
       "div",
       { class: "bar" },
       chooser(names, player, "player", (name) => move({ player: name, history: "", board: "", hand: "", with: "" })),
-      chooser(["—", ...(view.spot ? kept : names.filter((name) => !kept.includes(name)))], at.with || "—", "beside", (name) => move({ with: name === "—" ? "" : name })),
+      chooser(["—", ...(view.spot ? kept : names.filter((name) => !kept.includes(name)))], at.with || "—", "compare with", (name) => move({ with: name === "—" ? "" : name })),
       view.private === 2 ? chooser(Object.keys(WAYS), at.cells || "by reach", "cells", (way) => move({ cells: way, hand: at.hand })) : "",
     ),
     view.state === "failed" ? "" : crumbs(view, { player, board, with: at.with, cells: at.cells }),
@@ -30,7 +30,7 @@ export async function enter(main, at, here) {
     view.state === "cards" ? dealing(view, (cards) => move(view.spot ? { history: `${history} / ${cards}` } : { history: history + "/", board: view.board.join("") + cards })) : "",
     make("div", { class: "pair" }, panels),
   );
-  // what actions are worth takes longer than what is done: it is asked for where it is shown, and comes when it is there
+  // the values of actions take longer than the strategy: they are requested only if shown, and added when they arrive
   views.forEach(async (each, n) => {
     if (!waits(each, at.hand)) return;
     const found = await ask(`api/values?${new URLSearchParams({ player: both[n], history, board })}`).catch(() => null);
@@ -40,14 +40,14 @@ export async function enter(main, at, here) {
   });
 }
 
-// What actions are worth has come: only what shows it is drawn anew, so that no button goes away under a finger.
+// Update only the elements with values once these arrive, so that no button disappears under a finger.
 function told(place, view, player, at) {
   const cell = view.cells.find((each) => each.name === at.hand);
   if (view.private === 1) place.querySelector(".beside > .scroll").replaceWith(grid(view));
   else if (cell) place.querySelector(".detail").replaceWith(detail(view, cell, player, at));
 }
 
-// What somebody does at a place; where that cannot be shown, why.
+// A player's strategy at a position, or the reason why it is unknown.
 async function look(player, history, board) {
   try {
     return await ask(`api/strategy?${new URLSearchParams({ player, history, board })}`);
@@ -57,7 +57,7 @@ async function look(player, history, board) {
   }
 }
 
-// Whether what actions are worth is yet to come.
+// Whether the values of actions have not arrived yet.
 const waits = (view, hand) => view.state === "decision" && view.ev_known && !view.told && Boolean(hand || view.private === 1);
 
 function value(view, hands) {
@@ -74,7 +74,7 @@ function crumbs(view, at) {
   const steps = [{ history: "", words: "start", first: true }, ...view.path.map((step, n) => ({ ...step, after: (view.path[n + 1] || view).history }))];
   return make(
     "ol",
-    { class: "crumbs", "aria-label": "the way here" },
+    { class: "crumbs", "aria-label": "path to this decision" },
     steps.map((step) => {
       const words = step.first ? "start" : step.seat < 0 ? step.words : `${step.name} ${step.words}`;
       return make("li", {}, make("a", { href: link("strategy", { ...at, history: step.first ? "" : step.after }) }, words));
@@ -93,13 +93,13 @@ function dealing(view, dealt) {
   const draw = () => {
     const rest = view.cards - chosen.length;
     place.replaceChildren(
-      make("h2", {}, rest > 0 ? `choose ${rest} card${rest > 1 ? "s" : ""} of the board` : "go on"),
+      make("h2", {}, rest > 0 ? `choose ${rest} card${rest > 1 ? "s" : ""} of the board` : "continue"),
       deckOf(view, view.board, chosen, (cards) => {
         chosen = cards.slice(-view.cards);
         if (chosen.length === view.cards) dealt(chosen.join(""));
         else draw();
       }),
-      make("button", { onclick: () => dealt(drawn(view)) }, "any cards"),
+      make("button", { onclick: () => dealt(drawn(view)) }, "random cards"),
     );
   };
   draw();
@@ -123,17 +123,17 @@ function panel(view, name, at, move) {
       "div",
       { class: "beside" },
       grid(view, at.hand, (chosen) => move({ hand: chosen === at.hand ? "" : chosen }), at.cells),
-      cell ? detail(view, cell, name, at) : make("p", { class: "soft" }, "press an action to go on", view.private === 2 ? ", a hand to see its numbers" : ""),
+      cell ? detail(view, cell, name, at) : make("p", { class: "soft" }, "press an action to continue", view.private === 2 ? ", a hand to see its numbers" : ""),
     ),
     view.ev_known ? make("a", { class: "train", href: link("train", { player: name, history: view.history, board: view.spot ? "" : view.board.join("") }) }, "train this decision") : "",
   ];
 }
 
-// Where many boards are to come, what a hand is worth is estimated when somebody asks.
+// If many boards may follow, the value of a hand is estimated on request.
 function estimating(view, cell, player, at, place) {
-  const button = make("button", { class: "estimate" }, "estimate what it is worth");
+  const button = make("button", { class: "estimate" }, "estimate its EV");
   button.addEventListener("click", async () => {
-    [button.disabled, button.textContent] = [true, "boards are drawn …"];
+    [button.disabled, button.textContent] = [true, "sampling boards …"];
     const asked = new URLSearchParams({ player, history: view.history, board: view.board.join(""), cell: cell.name });
     try {
       value(view, (await ask(`api/values?${asked}`)).hands);
@@ -155,7 +155,7 @@ function detail(view, cell, player, at) {
   const place = make(
     "div",
     { class: "detail" },
-    make("h2", {}, `${cell.name}: ${cell.hands} hand${cell.hands > 1 ? "s" : ""}, comes here with ${percent(cell.reach)}`),
+    make("h2", {}, `${cell.name}: ${cell.hands} hand${cell.hands > 1 ? "s" : ""}, reach ${percent(cell.reach)}`),
     buckets(view, cell, player),
     make("div", { class: "scroll" }, make("table", {}, make("tbody", {}, view.actions.map(row)))),
     cell.each?.length > 1 ? make("div", { class: "scroll" }, make("table", { class: "each" }, make("thead", {}, make("tr", {}, make("th", {}, "hand"), view.actions.map((action) => make("th", { class: "number" }, action.words)))), make("tbody", {}, cell.each.map(suits)))) : "",
@@ -166,12 +166,12 @@ function detail(view, cell, player, at) {
 }
 
 function priced(view, cell, hand) {
-  if (waits(view, hand)) return "what the actions are worth is computed …";
-  if (!cell.values) return view.ev_known ? "what it is worth is not known: nobody comes here with it" : "";
+  if (waits(view, hand)) return "computing the EV of actions …";
+  if (!cell.values) return view.ev_known ? "the EV is unknown: no player reaches this decision with the hand" : "";
   return `EV: expected chips from this decision on, if both players then follow this strategy; a fold is 0; ${cell.margins?.some(Boolean) ? "estimated on sampled boards, with 95% intervals" : "exact"}`;
 }
 
-// Into which buckets the hands of a cell fall, and the way to them.
+// The buckets of a cell's hands, as links.
 function buckets(view, cell, player) {
   if (!cell.buckets?.length) return "";
   const to = (bucket) => link("abstraction", { player, board: view.board.join(""), hand: cell.name, bucket: String(bucket), seat: view.seat ? String(view.seat) : "" });

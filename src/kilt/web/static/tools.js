@@ -1,6 +1,6 @@
-// What rooms share: asking the server, making elements, drawing cards.
+// Functions that rooms share: requests, elements, cards.
 
-// What the server says; where it refuses, an `Expected` error. Who catches it shows it in its place, others see it below.
+// The server's answer. Throws an `Expected` error if it refuses; uncaught errors are shown at the end of the page.
 export async function ask(path, body) {
   const how = body === undefined ? {} : { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
   let answer;
@@ -31,7 +31,7 @@ addEventListener("unhandledrejection", (event) => {
   trouble(event.reason.message);
 });
 
-// What went wrong, in the place of what would have been shown there.
+// An error message, in place of the content that is missing.
 export const failure = (words) => make("p", { class: "panel failure", role: "alert" }, words);
 
 // An element: attributes by name, handlers as onclick and so on; children are elements or text.
@@ -46,9 +46,9 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-const NAMED = ["id", "data-hand", "data-label", "data-key", "data-answer", "aria-label"]; // what an element goes by
+const NAMED = ["id", "data-hand", "data-label", "data-key", "data-answer", "aria-label"]; // attributes that identify an element
 
-// Put other children into a place. What the keyboard stood on has its focus again, by its name.
+// Replace the children of an element. The focus moves to the new element with the same identifying attribute.
 export function redraw(place, ...children) {
   const stood = place.contains(document.activeElement) ? document.activeElement : null;
   const name = NAMED.find((key) => stood?.hasAttribute(key));
@@ -60,7 +60,7 @@ export function redraw(place, ...children) {
   ((side || place).querySelector(found) || place.querySelector(found))?.focus({ preventScroll: true });
 }
 
-// A square of buttons is one stop for the keyboard, and arrows lead through it.
+// A square of buttons is one tab stop, and arrow keys move inside it.
 export function square(place, columns) {
   const cells = [...place.children];
   const free = (cell) => cell?.tagName === "BUTTON" && !cell.disabled;
@@ -90,7 +90,7 @@ export function card(name) {
 
 export const suited = (name) => name[0] + (SUITS[name[1]] || name[1]);
 export const percent = (share) => `${(100 * share).toFixed((share > 0 && share < 0.0995) || (share > 0.9005 && share < 0.9995) ? 1 : 0)}%`;
-// Expected values are rounded once, for display. What a verdict says is the difference of the numbers beside it.
+// Expected values are rounded once, for display. Verdicts show the differences of the displayed numbers.
 export const rounded = (value, digits) => Number(value.toFixed(digits)) + 0; // and no -0
 export const fixed = (value, digits) => rounded(value, digits).toFixed(digits);
 export const behind = (values, taken, digits) => rounded(Math.max(...values.map((value) => rounded(value, digits))) - rounded(values[taken], digits), digits);
@@ -100,8 +100,8 @@ export const signed = (amount) => (amount > 0 ? "+" : amount < 0 ? "−" : "") +
 let everybody;
 const known = () => (everybody = everybody || ask("api/players").catch((error) => ((everybody = null), Promise.reject(error))));
 export const players = async () => (await known()).players;
-export const spots = async () => (await known()).spots; // solved and kept: looked at and trained with, not played
-export const small = async () => (await known()).small; // games that are solved here
+export const spots = async () => (await known()).spots; // solved and saved: for study and training, not for play
+export const small = async () => (await known()).small; // games that are solved on demand
 
 export function chooser(names, chosen, words, changed) {
   const list = make("select", { "aria-label": words, onchange: (event) => changed(event.target.value) });
@@ -109,7 +109,7 @@ export function chooser(names, chosen, words, changed) {
   return make("label", {}, words, list);
 }
 
-// Public cards to choose, by pressing them: `count` of the whole deck.
+// A deck of buttons to choose `count` public cards.
 export function deckOf(view, taken, chosen, changed) {
   const ranks = [...view.ranks];
   const rows = [...view.suits].map((suit) =>

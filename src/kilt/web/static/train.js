@@ -1,9 +1,9 @@
-// The trainer: one decision, dealt again and again; each answer is scored by the chips that the best one is better.
+// The trainer: one decision, dealt repeatedly; each answer is scored by its EV below the best one.
 import { go, link } from "./app.js";
 import { paints, swatch } from "./grid.js";
 import { ask, behind, card, chips, chooser, fixed, make, percent, redraw, small, spots } from "./tools.js";
 
-const GOOD = 0.005; // of the pot: a smaller loss is as good as none
+const GOOD = 0.005; // share of the pot: smaller losses count as none
 
 export async function enter(main, at, here) {
   const names = [...(await spots()), ...(await small())];
@@ -20,7 +20,7 @@ export async function enter(main, at, here) {
   const view = await ask(`api/strategy?${asked}`);
   if (!here()) return;
   if (view.state !== "decision" || !view.ev_known) {
-    main.append(make("p", { class: "soft" }, view.state === "decision" ? "What actions are worth is not known here: choose a decision of a spot, of a small game, or of the last rounds." : "Nobody decides here: choose a decision."));
+    main.append(make("p", { class: "soft" }, view.state === "decision" ? "The EV of actions is unknown here: choose a decision of a spot, of a small game, or of the last rounds." : "No player acts here: choose a decision."));
     return;
   }
   const { hands } = await ask(`api/values?${asked}`);
@@ -64,7 +64,7 @@ export async function enter(main, at, here) {
   return () => removeEventListener("keydown", keys);
 }
 
-// A hand, as likely as it comes to the decision.
+// A random hand, with the probability of reaching the decision.
 function draw(hands) {
   let left = Math.random() * hands.reduce((sum, hand) => sum + hand.weight, 0);
   return hands.find((hand) => (left -= hand.weight) <= 0) || hands.at(-1);
@@ -79,7 +79,7 @@ function table(view, dealt, taken, answer, next) {
     make(
       "section",
       { class: "felt", "aria-label": "the decision" },
-      make("div", {}, make("div", { class: "pot" }, way || "nobody has acted yet")),
+      make("div", {}, make("div", { class: "pot" }, way || "first action of the hand")),
       make("div", {}, make("div", { class: "cards", id: "board" }, view.board.map(card)), make("div", { class: "pot" }, `pot ${chips(view.pot)}`)),
       make("div", {}, make("div", { class: "cards", id: "mine" }, dealt.hand.match(/../g).map(card)), make("div", { class: "pot" }, `you: ${view.title}`)),
     ),
@@ -95,10 +95,10 @@ function results(view, dealt, taken, score) {
   return make(
     "aside",
     { class: "panel", "aria-live": "polite" },
-    make("h2", {}, "what it is worth"),
+    make("h2", {}, "EV"),
     taken === null
       ? make("p", { class: "soft" }, "press an action, or its number")
-      : make("div", { id: "verdict", class: "scroll" }, make("p", {}, less > 0 ? `${fixed(less, 2)} chips less than the highest EV` : "no action has a higher EV"), make("table", {}, make("thead", {}, make("tr", {}, ["action", "it does", "EV"].map((word, n) => make("th", { class: n ? "number" : "" }, word)))), make("tbody", {}, rows))),
+      : make("div", { id: "verdict", class: "scroll" }, make("p", {}, less > 0 ? `${fixed(less, 2)} chips less than the highest EV` : "no action has a higher EV"), make("table", {}, make("thead", {}, make("tr", {}, ["action", "strategy", "EV"].map((word, n) => make("th", { class: n ? "number" : "" }, word)))), make("tbody", {}, rows))),
     make("p", { class: "soft", id: "meaning" }, "EV: expected chips from this decision on, if both players then follow the strategy. A fold is 0."),
     make("h2", {}, "score"),
     make("p", { id: "trained" }, `${score.asked} decision${score.asked === 1 ? "" : "s"}, ${score.good} as good as the best`, make("br"), make("span", { class: "soft" }, `${mean.toFixed(2)} chips lost a decision (${percent(mean / view.pot)} of the pot)`)),
