@@ -1046,7 +1046,7 @@ def test_classes_of_ones_own(tmp_path, monkeypatch):
         "Absent": "own.py has no class 'Absent': use one of Mine, Needy, Nameless, Halfway, Mute",
         "Needy": r"Needy of .*own.py cannot be created \(TypeError: .*something.*\): it is called without arguments",
         "Nameless": "Nameless of .* is no agent: it needs a `name`, which is text, and a method `act",
-        "Halfway": r"Halfway of .* has `saw`, but no method `begin\(game\)`: give it one that returns",
+        "Halfway": r"Halfway of .* has `saw`, but no method `begin\(game\)`: add one that returns",
     }.items():
         with pytest.raises(PlayError, match=words):
             load_player(f"{file}:{name}")

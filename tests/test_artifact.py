@@ -161,7 +161,7 @@ def test_an_artifact_that_has_lost_its_manifest_is_made_again(place, lost):
     write(place, "test", ARRAYS)
     np.testing.assert_array_equal(read(place, "test", check=True).arrays["table"], ARRAYS["table"])
     (place / "manifest.json").unlink()
-    with pytest.raises(ArtifactError, match="thing is there and is no artifact of kilt"):
+    with pytest.raises(ArtifactError, match="thing exists and is no artifact of kilt"):
         write(place, "test", {"table": np.zeros(3)})  # which has no file of the name of the others
     assert {file.name for file in place.iterdir()} == {f"{name}.npy" for name in ARRAYS}
 
@@ -384,7 +384,7 @@ def test_space_that_cannot_be_taken(tmp_path, monkeypatch, error):
 def test_other_folders_are_not_replaced(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("years of work")
-    with pytest.raises(ArtifactError, match="mine is there and is no artifact"):
+    with pytest.raises(ArtifactError, match="mine exists and is no artifact"):
         write(tmp_path / "mine", "test", {})
     assert (tmp_path / "mine" / "thesis.tex").exists()
 

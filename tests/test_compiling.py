@@ -211,5 +211,5 @@ def test_kernels_are_compiled_where_they_can_be_kept_nowhere(monkeypatch, capfd)
 
     assert (first(1), second(1)) == (2, 3)
     said = capfd.readouterr().err.splitlines()
-    assert len(said) == 1 and "are kept nowhere, and made again by each command" in said[0]
+    assert len(said) == 1 and "are kept nowhere, and rebuilt by each command" in said[0]
     machine.temporary_caches.cache_clear()

@@ -59,7 +59,7 @@ def rewrite(folder, kind, **arrays):
 
 def test_a_strategy_with_another_byte_is_not_played_judged_or_exported(run, tmp_path):
     flip(run / "strategy" / "shares.npy")
-    said = r"shares.npy is not what manifest.json says it is: solve again, or copy an intact one"
+    said = r"shares.npy does not match manifest.json: solve again, or copy an intact one"
     for command in (
         ("evaluate", "sanity", run),
         ("match", run, "always-call", "--hands", 10),

@@ -125,7 +125,7 @@ def test_times_and_targets():
             options.seconds_of(wrong)
     assert answer("solve", "kuhn", "--target", "30mbb")["exploitability"] <= 0.03
     assert answer("solve", "kuhn", "--target", "0.03", "-n", 10**6, "--time", "10min")["exploitability"] <= 0.03
-    for target, words in (("nonsense", "give chips per game"), ("-1", "above 0")):
+    for target, words in (("nonsense", "use chips per game"), ("-1", "above 0")):
         assert words in refused("solve", "kuhn", "--target", target)
     assert "has no big blind" in refused("solve", "bluff-1-1", "--target", "1mbb")
 

@@ -67,7 +67,7 @@ def test_a_spot(spot, solution, tmp_path):
     again = kilt.solve(spot, target="20%", folder=tmp_path / "kept")
     assert again.exploitability == solution.exploitability
     assert kilt.open_spot(tmp_path / "kept")[1].exploitability == solution.exploitability
-    with pytest.raises(RunError, match="leave out `algorithm`, `seed` and `against`"):
+    with pytest.raises(RunError, match="omit `algorithm`, `seed` and `against`"):
         kilt.solve(spot, "cfr+")
     with pytest.raises(RunError, match=r"call `kilt\.solve"):
         kilt.start_run(spot)

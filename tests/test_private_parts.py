@@ -173,7 +173,7 @@ def test_a_kernel_that_counts_no_references_is_given_no_new_arrays():
         return made(count)[0]
 
     assert made(3).tolist() == [0, 0, 0]
-    with pytest.raises(TypeError, match="first calls what makes arrays"):
+    with pytest.raises(TypeError, match="first calls a function that makes arrays"):
         first(3)
 
 

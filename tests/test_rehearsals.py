@@ -110,7 +110,7 @@ def test_kernels_that_were_removed_are_compiled_again(only_strengths):
 
 
 def test_what_cannot_be_set_up_is_said(only_strengths, monkeypatch):
-    assert "0 processes compile nothing" in refused("setup", "--workers", 0)
+    assert "the number of processes is 0" in refused("setup", "--workers", 0)
     monkeypatch.setattr(rehearsals, "REHEARSALS", {"nobody": rehearsals.Rehearsal(print, 1)})
     with pytest.raises(RunError, match="for 'nobody'"):
         kilt.setup()

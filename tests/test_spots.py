@@ -511,10 +511,10 @@ def test_memory_that_does_not_suffice_is_said_before_work(monkeypatch):
     [
         ({"board": "QsQs2h"}, "Qs is there twice"),
         ({"board": "QsJh"}, "has 2 cards"),
-        ({"pot": 0}, "more than 0"),
-        ({"pot": 6.001}, "hundredths"),
+        ({"pot": 0}, "must be above 0"),
+        ({"pot": 6.001}, "at most two decimals"),
         ({"stacks": 0}, "or no player can bet"),
-        ({"stacks": 0, "bets": (), "pot": 0}, "`stacks` above 0 and `bets` must be given"),
+        ({"stacks": 0, "bets": (), "pot": 0}, "a no-limit spot needs `stacks` above 0 and `bets`"),
         ({"ranges": ("AsKs", "AsQh")}, "ranges allow no deal"),
         ({"ranges": ("QsQh", "AK")}, "range of player 1"),
         ({"ranges": ("AK",)}, "one for each"),

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Where each public name lives.
+# The module of each public name.
 _HOMES = {
     "Against": "solve.counter",
     "Agent": "play.agent",
@@ -118,7 +118,7 @@ _HOMES = {
     "start_run": "api",
     "win_rate": "evaluate.stats",
 }
-# Names of kilt 0.1 that go in kilt 0.3: where each lives now, and what to write instead.
+# Names of kilt 0.1 that will be removed in kilt 0.3: the module of each, and the name to use instead.
 _OLD = {
     "Solution": ("runs.run", "Run", "Run"),
     "load_agent": ("players.agents", "load_agent", "player(who).agent"),
@@ -190,7 +190,7 @@ def __getattr__(name: str) -> object:
         import warnings
 
         home, now, instead = _OLD[name]
-        warnings.warn(f"kilt.{name} is now kilt.{instead}; the old name goes in kilt 0.3", DeprecationWarning, 2)
+        warnings.warn(f"kilt.{name} is now kilt.{instead}; the old name is removed in kilt 0.3", DeprecationWarning, 2)
         return getattr(import_module(f"kilt.{home}"), now)
     if name not in _HOMES:
         raise AttributeError(f"module 'kilt' has no attribute {name!r}")
@@ -206,7 +206,7 @@ def _public(name: str) -> Any:
 
 
 class _CalledPackage(ModuleType):
-    """A package whose name is that of a public function as well: ``kilt.solve("leduc")``, ``kilt.solve.registry``."""
+    """A package with the name of a public function, which can be called: ``kilt.solve("leduc")``."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return _public(self.__name__.rpartition(".")[2])(*args, **kwargs)
@@ -219,7 +219,7 @@ class _CalledPackage(ModuleType):
 
 
 class _FrontDoor(ModuleType):
-    """The package itself: a package inside it that has the name of a public function can be called."""
+    """The package `kilt`: makes inner packages that have the name of a public function callable."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in _HOMES and isinstance(value, ModuleType):

@@ -1,8 +1,8 @@
-"""The functions behind `import kilt` that solve: games, configurations, cards, models of opponents.
+"""The functions of `import kilt` that solve: games, configurations, card abstractions, models of opponents.
 
-They take names as the commands do ("leduc", "cfr+", "runs/mine"), or the objects that these stand for, print nothing,
-and raise `KiltError` with a remedy where something does not fit. What they return are the objects that the rest of kilt
-works with.
+They accept names as the commands do ("leduc", "cfr+", "runs/mine"), or the corresponding objects, and print nothing. If
+an argument is invalid, they raise `KiltError`, whose message contains a remedy. They return the objects that the rest
+of kilt works with.
 """
 
 from __future__ import annotations
@@ -100,12 +100,12 @@ def solve(
 ) -> Run | SpotSolution:
     """Solve a game, a configuration or a spot to the end of its budget.
 
-    Finds a strategy that no opponent can exploit, or, `against` a model of an opponent, one that answers it.
+    The result is a strategy close to an equilibrium or, `against` a model of an opponent, a counter-strategy.
 
     Parameters
     ----------
     what : str, Path, Game, Config, mapping or Spot
-        As in `start_run`; or a spot, whose `target` is in per cent of the pot.
+        As in `start_run`; or a spot, for which `target` is in per cent of the pot.
     algorithm, iterations, seconds, target, seed, threads, device, against, folder
         As in `start_run`.
     on_step : callable
@@ -126,7 +126,7 @@ def solve(
     """
     if isinstance(what, Spot):
         if algorithm is not None or seed is not None or against is not None:
-            raise RunError("a spot has its own algorithm: leave out `algorithm`, `seed` and `against`")
+            raise RunError("a spot has its own algorithm: omit `algorithm`, `seed` and `against`")
         return what.solve(
             target,
             iterations=iterations,
@@ -154,7 +154,7 @@ def solve(
 
 
 def equity(hand: str, opponent: str = "random", board: str = "", *, deck: Deck = FULL) -> Equity:
-    """How a hand fares against another, or against a range, over all ways to complete the board.
+    """Equity of a hand against another hand, or against a range, over all ways to complete the board.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def equity(hand: str, opponent: str = "random", board: str = "", *, deck: Deck =
     board : str
         None to five cards, such as "Qd7h2c".
     deck : Deck
-        That the cards are from.
+        The deck of the cards.
 
     Returns
     -------
@@ -190,25 +190,25 @@ def build_abstraction(
     threads: int = 1,
     tick: Tick = _nothing,
 ) -> CardAbstraction:
-    """Sort the hands of a game into buckets.
+    """Cluster the hands of a game into buckets.
 
     Parameters
     ----------
     name : str
-        A name as in the papers, such as ``"IR-KE-KO 169-500-500-500"``, ``"lossless"``, or a plan as a .toml file.
+        A name as in the papers, such as ``"IR-KE-KO 169-500-500-500"``, ``"lossless"``, or the path of a plan in TOML.
     game : str or Game
-        A game of the hold'em family: its deck and rounds.
+        A game of the hold'em family, for its deck and rounds.
     folder : str or Path, optional
-        Where to keep it, to be opened again by `CardAbstraction.load`. Left out: in memory only.
+        A folder for the result, which `CardAbstraction.load` can open. Default: memory only.
     threads : int
-        The result does not depend on it.
+        Number of threads. It does not affect the result.
     tick : callable
-        Hears what is being done, and what share of it is done.
+        Called with a description of the current step, and the finished share of it.
 
     Returns
     -------
     CardAbstraction
-        ``bucket(hand, board)`` looks a hand up.
+        The abstraction; ``bucket(hand, board)`` returns the bucket of a hand.
 
     Examples
     --------
@@ -218,7 +218,7 @@ def build_abstraction(
     """
     rules = load_game(game) if isinstance(game, str) else game
     if not isinstance(rules, Holdem):
-        raise GameError(f"{rules.name} has no cards to abstract: use a game of poker")
+        raise GameError(f"{rules.name} has no cards to abstract: use a poker game")
     spec = AbstractionSpec.named(name, Deal.of(rules))
     if folder is not None:
         return build_cards(spec, Path(folder), cache=artifact.cache_folder(), threads=threads, tick=tick)
@@ -228,7 +228,7 @@ def build_abstraction(
 
 @file_errors()
 def plan_run(config: Config | Mapping[str, Any] | str | Path) -> RunPlan:
-    """Look up and check everything that a configuration names, before any work.
+    """Look up and check everything that a configuration refers to, before any work.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ def plan_run(config: Config | Mapping[str, Any] | str | Path) -> RunPlan:
     Returns
     -------
     RunPlan
-        ``cost()`` says what memory, disk and time it takes; ``size`` how large the abstract game is.
+        The plan; ``cost()`` estimates memory, disk space and time; ``size`` is the size of the abstract game.
 
     Examples
     --------
@@ -295,7 +295,7 @@ def start_run(
     against: Against | None = None,
     tick: Tick = _nothing,
 ) -> Run:
-    """Begin a run: for a configuration, build its cards, and make the solver.
+    """Begin a run: create the solver and, for a configuration, build its card abstraction.
 
     Parameters
     ----------
@@ -305,27 +305,27 @@ def start_run(
     folder : str or Path, optional
         A new folder for log, checkpoints and strategy. A configuration with `cards` needs one.
     algorithm : str, Variant or Algorithm, optional
-        A name (``kilt solve --algorithms`` lists them), a row of discounts for CFR, or an entry of one's own. Left out:
+        A name (``kilt solve --algorithms`` lists them), a row of discounts for CFR, or a custom `Algorithm`. Default:
         that of the configuration, or "cfr+".
     iterations, seconds : optional
-        When to stop: whichever comes first. Without any limit: as the configuration says, or a minute.
+        Limits; the run stops at the first one reached. Without any limit: those of the configuration, or a minute.
     target : float or str, optional
-        Stop at this exploitability: chips per game, or thousandths of a big blind such as "1mbb".
+        Stop at this exploitability: in chips per game, or in thousandths of a big blind such as "1mbb".
     seed, threads : int, optional
-        Seed of algorithms that sample; number of threads. Left out: as the configuration says, or 0 and 1.
+        Seed of algorithms that sample; number of threads. Default: those of the configuration, or 0 and 1.
     device : str, optional
-        "cpu" or "gpu". Left out: as the configuration says, or "cpu".
+        "cpu" or "gpu". Default: that of the configuration, or "cpu".
     against : Against, optional
-        An opponent to be answered: a model of them for the same game (`model_opponent`), and how far it is trusted. The
-        run keeps a copy of the model.
+        An opponent to exploit: a model of it for the same game (`model_opponent`), and the trust in the model. The run
+        stores a copy of the model.
     tick : callable
-        Called with what is being built of the cards, and what share of it is done.
+        Called with a description of the current step of building the card abstraction, and the finished share of it.
 
     Returns
     -------
     Run
-        Iterate over it to solve: each `Step` says where it stands. A run that was stopped early can be resumed: see
-        `resume_run`. At the end the folder is a player: see `player`.
+        A run; iterate over it to solve: each `Step` is a measurement. A run that was stopped early can be resumed with
+        `resume_run`. At the end, the folder can be used as a player: see `player`.
 
     Examples
     --------
@@ -336,13 +336,13 @@ def start_run(
     (2000, True)
     """
     if isinstance(what, Spot):
-        raise RunError("a spot is solved to its end: call `kilt.solve(spot)` or `spot.solve()`, with `on_step`")
+        raise RunError("a spot cannot be solved in steps: call `kilt.solve(spot)` or `spot.solve()`, with `on_step`")
     place = Path(folder) if folder else None
     config = _config(what)
     if config is None:
         game = cast("str | Game", str(what) if isinstance(what, Path) else what)
         if against and not isinstance(algorithm, str | None):
-            raise RunError("an opponent is answered by an algorithm with a name: use cfr, cfr+, linear or dcfr")
+            raise RunError("a counter-strategy needs an algorithm by name: use cfr, cfr+, linear or dcfr")
         chosen = algorithm or DEFAULT_ALGORITHM
         spec = WholeSpec(
             game,
@@ -354,7 +354,7 @@ def start_run(
         )
         return build(spec, place, budget=_budget(iterations, seconds, target, game))
     if not isinstance(algorithm, str | None):
-        raise RunError("a configuration names its algorithm, so that its run can be resumed: give the name of one")
+        raise RunError("a configuration needs an algorithm by name, so that its run can be resumed")
     changed: dict[str, Any] = {"algorithm": algorithm, "seed": seed, "threads": threads, "device": device}
     solver = replace(config.solver, **{key: value for key, value in changed.items() if value is not None})
     config = replace(config, solver=solver)
@@ -372,26 +372,26 @@ def start_run(
 def model_opponent(
     logs: str | Path | Sequence[str | Path], player: str, target: str | Path, *, mucked: str = SHOWN, skip: bool = False
 ) -> OpponentModel:
-    r"""Count what a player did at each information set of a game, from hands that they have played.
+    r"""Count a player's actions at each information set of a game, in hands from logs.
 
     Parameters
     ----------
     logs : path, or sequence of paths
-        Logs as ACPC dealers write them, or hands in PHH.
+        Logs in the format of ACPC dealers, or hands in PHH.
     player : str
-        Whose actions to count, as the logs call them.
+        Name of the player in the logs.
     target : str or Path
-        What the model is for: a game as it is by name or file, a run, or a configuration as a TOML file.
+        The game of the model: an unabstracted game by name or file, a run, or a configuration as a TOML file.
     mucked : str
-        Hands without a showdown count as the log shows them ("shown"), do not ("left-out"), or count as all that they
-        could have been ("weighed").
+        Hands without a showdown: "shown" counts those whose cards the log shows, "left-out" counts none of them, and
+        "weighed" counts each as all hands that it could have been, weighted by their probability.
     skip : bool
-        Leave out lines that cannot be read; otherwise the first of them raises PlayError.
+        Whether to skip lines that cannot be read; otherwise the first of them raises PlayError.
 
     Returns
     -------
     OpponentModel
-        `Against` says how far it is to be trusted; `solve` and `start_run` answer it.
+        The model; `Against` adds the trust in it, and `solve` and `start_run` compute counter-strategies.
 
     Examples
     --------
@@ -427,20 +427,20 @@ def resume_run(
     Parameters
     ----------
     folder : str or Path
-        Of a run that `start_run`, `solve` or ``kilt solve`` began.
+        Folder of a run that `start_run`, `solve` or ``kilt solve`` has started.
     iterations, seconds, target : optional
-        When to stop, in total. Left out: as before.
+        When to stop, in total. Default: the previous limits.
     threads : int, optional
-        Left out: as the configuration says, or 1.
+        Number of threads. Default: that of the configuration, or 1.
     device : str, optional
-        "cpu" or "gpu". Left out: where the run began.
+        "cpu" or "gpu". Default: where the run started.
     tick : callable
-        Hears what is being built of the cards, where they are not finished.
+        Called with the progress of building card abstractions, if they are not finished.
 
     Returns
     -------
     Run
-        As `start_run` makes it.
+        The run, like that of `start_run`.
 
     Examples
     --------
@@ -459,17 +459,17 @@ def resume_run(
 
 @file_errors()
 def open_run(folder: str | Path) -> StoredRun:
-    """Look at a run that has come to its end: nothing is solved.
+    """Open a finished run for reading, without solving.
 
     Parameters
     ----------
     folder : str or Path
-        Of a run that `start_run`, `solve` or ``kilt solve`` filled.
+        Folder of a run of `start_run`, `solve` or ``kilt solve``.
 
     Returns
     -------
     StoredRun
-        Its `steps`, `config`, `exploitability` and `value`; a `player` too.
+        The run with `steps`, `config`, `exploitability` and `value`; it can also be used as a player.
 
     Examples
     --------
@@ -483,12 +483,12 @@ def open_run(folder: str | Path) -> StoredRun:
 
 
 def games() -> dict[str, str]:
-    """Names of ready-made games, and what each is.
+    """Names and descriptions of the ready-made games.
 
     Returns
     -------
     dict of str to str
-        ``load_game(name)`` has the rules of each.
+        Maps a name to a description; ``load_game(name)`` returns the rules.
 
     Examples
     --------
@@ -500,17 +500,18 @@ def games() -> dict[str, str]:
 
 @file_errors()
 def open_blueprint(folder: str | Path) -> Blueprint:
-    """Open the strategy of a run on an abstract game, or of an exported agent; tables are mapped, not read.
+    """Open the strategy of a run on an abstract game, or of an exported agent; tables are mapped into memory.
 
     Parameters
     ----------
     folder : str or Path
-        Of a run, or what ``kilt export`` made.
+        Folder of a run, or of an agent written by ``kilt export``.
 
     Returns
     -------
     Blueprint
-        ``row(node, bucket)`` has the probabilities of a decision, ``bucket(player, round, hand, board)`` the bucket.
+        The strategy; ``row(node, bucket)`` returns the probabilities of a decision, ``bucket(player, round, hand,
+        board)`` the bucket of a hand.
 
     Examples
     --------
@@ -526,7 +527,7 @@ def open_blueprint(folder: str | Path) -> Blueprint:
 
 
 def _config(what: What) -> Config | None:
-    """The configuration that something is, with cards; None for a game as it is."""
+    """Return the configuration that `what` stands for; None for an unabstracted game."""
     if isinstance(what, Mapping):
         return config_of(what)
     if isinstance(what, Config):
@@ -536,21 +537,21 @@ def _config(what: What) -> Config | None:
 
 def _require_config(what: What) -> Config:
     if (config := _config(what)) is None:
-        raise RunError(f"{what} is a game as it is: give a configuration, with `game` and `cards`")
+        raise RunError(f"{what} is an unabstracted game: use a configuration, with `game` and `cards`")
     return config
 
 
 def _budget(
     iterations: int | None, seconds: float | None, target: float | str | None, game: str | Game
 ) -> Budget | None:
-    """A budget in the chips of a game; None if no limit is given."""
+    """Return a budget in the chips of a game; None without any limit."""
     if isinstance(target, str):
         target = chips_of(target, game)
     return None if iterations is seconds is target is None else Budget(iterations, seconds, target)
 
 
 def chips_of(target: str, game: str | Game) -> float:
-    """An exploitability such as "1mbb" or "0.01" in chips of a game.
+    """Convert an exploitability such as "1mbb" or "0.01" to chips of a game.
 
     >>> chips_of("5mbb", "holdem.limit.2p")
     0.05
@@ -560,12 +561,12 @@ def chips_of(target: str, game: str | Game) -> float:
         chips = float(number)
     except ValueError:
         raise RunError(
-            f"the target is {target!r}: give chips per game, such as 0.01, or thousandths of a big blind, such as 1mbb"
+            f"the target is {target!r}: use chips per game, such as 0.01, or thousandths of a big blind, such as 1mbb"
         ) from None
     if number == target.strip():
         return chips
     rules = load_game(game) if isinstance(game, str) and not game.startswith(OPENSPIEL) else game
     blind = None if isinstance(rules, str) else big_blind_of(rules)
     if blind is None:
-        raise RunError(f"the target is {target}, and {game} has no big blind: give chips per game, such as 0.01")
+        raise RunError(f"the target is {target}, but {game} has no big blind: use chips per game, such as 0.01")
     return chips * blind / 1000

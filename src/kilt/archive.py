@@ -1,6 +1,7 @@
 """Arrays in one compressed file: a zip archive with an ``.npy`` file for each, and a ``manifest.json``.
 
-An `artifact` is a folder of large tables that are mapped; an archive is small, can be sent, and is read whole.
+An `artifact` is a folder of large tables that are mapped; an archive is a small file that can be sent, and is read
+whole.
 
 >>> import tempfile
 >>> file = Path(tempfile.mkdtemp()) / "squares.zip"
@@ -25,22 +26,22 @@ from kilt.arrays import Array
 from kilt.artifact import MANIFEST, os_errors
 from kilt.errors import ArtifactError
 
-FORMAT = 1  # goes up when older readers would not understand the file
+FORMAT = 1  # raised when older versions of kilt could not read the file
 
 
 def write(file: Path, kind: str, arrays: Mapping[str, Array], said: Mapping[str, Any]) -> None:
-    """Write arrays and what is said of them; equal ones make equal files. What was there before is replaced.
+    """Write arrays and data about them to a file, replacing an older one. Equal content gives equal files.
 
     Parameters
     ----------
     file : Path
-        Where to.
+        File to write.
     kind : str
-        What it holds, in words.
+        Description of the content, which `read` checks.
     arrays : mapping of str to ndarray
-        By name.
+        Arrays by name.
     said : mapping
-        Whatever JSON can hold.
+        Data that JSON can represent.
     """
     new = file.with_name(f".{file.name}.new")
     with os_errors(f"{file} cannot be written"):
@@ -54,14 +55,14 @@ def write(file: Path, kind: str, arrays: Mapping[str, Array], said: Mapping[str,
 
 
 def read(file: Path, kind: str) -> tuple[dict[str, Array], dict[str, Any]]:
-    """The arrays of an archive, in memory, and what is said of them; ArtifactError where it is damaged."""
+    """Read the arrays of an archive into memory, with the data about them. Raises ArtifactError if it is damaged."""
     try:
         with os_errors(f"{file} cannot be read"), ZipFile(file) as archive:
             manifest = json.loads(archive.read(MANIFEST))
             if (manifest["kind"], manifest["format"]) != (kind, FORMAT):
                 raise ArtifactError(
                     f"{file} holds a {manifest['kind']} of format {manifest['format']}, not a {kind} of format "
-                    f"{FORMAT}: check the name, or use the kilt that made it"
+                    f"{FORMAT}: check the name, or use the version of kilt that wrote it"
                 )
             arrays: dict[str, Array] = {}
             for name in archive.namelist():
@@ -70,11 +71,13 @@ def read(file: Path, kind: str) -> tuple[dict[str, Array], dict[str, Any]]:
                         arrays[name.removesuffix(".npy")] = np.lib.format.read_array(entry, allow_pickle=False)
             return arrays, dict(manifest["said"])
     except (BadZipFile, LZMAError, LookupError, ValueError, TypeError, EOFError, NotImplementedError) as error:
-        raise ArtifactError(f"{file} is no archive, or is damaged ({error}): take it from where it is whole") from None
+        raise ArtifactError(
+            f"{file} is no archive, or is damaged ({error}): restore an undamaged copy"
+        ) from None
 
 
 def _entry(name: str) -> ZipInfo:
-    """An entry without a date: the same content makes the same file."""
+    """Return an entry without a date, so that equal content gives equal files."""
     entry = ZipInfo(name)
     entry.compress_type = ZIP_LZMA
     return entry

@@ -1,4 +1,4 @@
-"""Names for the types of arrays that most of kilt works with. Shapes are in comments where an array is made or kept.
+"""Names for the types of arrays that most of kilt uses. Comments give shapes where arrays are created or stored.
 
 >>> import numpy as np
 >>> reach: FloatArray = np.ones(3)
@@ -26,7 +26,7 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Deferred:
-    """An array that is somewhere else, and is written to memory when it is asked for.
+    """An array that is elsewhere, and is written to memory on demand.
 
     >>> there = Deferred((2, 3), np.dtype(np.int8), lambda to: to.fill(7))
     >>> there.nbytes, np.asarray(there).tolist()
@@ -35,11 +35,11 @@ class Deferred:
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    fill: Callable[[Array], object]  # writes it to an array of this shape and type
+    fill: Callable[[Array], object]  # writes the content to an array of this shape and type
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it takes."""
+        """Size of the array in bytes."""
         return prod(self.shape) * self.dtype.itemsize
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
@@ -49,9 +49,10 @@ class Deferred:
 
 
 def data_type(like: npt.DTypeLike) -> np.dtype[Any]:
-    """The data type that a name, a class of numbers or a data type stands for: what `np.dtype` returns.
+    """Return the data type that a name, a number class or a data type stands for, like `np.dtype`.
 
-    A type checker tries each overload of `np.dtype` with each of the types of `DTypeLike`, for up to a second a call.
+    Type checkers try each overload of `np.dtype` with each of the types of `DTypeLike`, for up to a second per call;
+    this function avoids that.
 
     >>> data_type("float32").itemsize
     4

@@ -1,9 +1,10 @@
-"""Arrays on disk: a folder with one ``.npy`` file for each, and ``manifest.json``, which says where they came from.
+"""Arrays on disk: a folder with one ``.npy`` file for each, and ``manifest.json``, which records their origin.
 
-The files are memory-mapped when they are read, and compared with the checksums in the manifest: large ones once on each
-machine, see `read`. Writing goes to a folder beside the place, the manifest last; then the old artifact is moved aside,
-the new one moved in, and the old one deleted. Whoever is killed in the middle leaves the old artifact or the new one,
-whole: `read` looks aside where the place itself is empty. One process writes at a time.
+The files are memory-mapped when they are read, and compared with the checksums in the manifest: large files once per
+machine, see `read`. A new artifact is written to a temporary folder next to its path, with the manifest last; then the
+old artifact is moved aside, the new one moved in, and the old one deleted. If the process is killed in between, either
+the old or the new artifact is complete: `read` also looks in the place of the moved one. Only one process writes at a
+time.
 
 A folder with a ``run.json`` can record which artifacts belong in it, by the checksums of their manifests: see
 `recorded`. `draft` updates such a record, and an artifact from elsewhere is refused.
@@ -42,19 +43,20 @@ from kilt.arrays import Array, Deferred, data_type
 from kilt.errors import ArtifactError, KiltError
 from kilt.machine import is_writable, locked, temporary_caches
 
-FORMAT = 1  # of the manifest and the folder; goes up when older readers would not understand them
+FORMAT = 1  # of the manifest and the folder; raised when older versions of kilt could not read them
 MANIFEST = "manifest.json"
 RUN, RECORD = "run.json", "artifacts"  # the file of a folder that records its artifacts, and the key of that record
-# On Windows neither an author nor a folder "Cache" around and in it: where caches of kilt 0.1.0 are.
+# On Windows, without folders for the author and "Cache": the location of kilt 0.1.0's caches.
 PLACE: dict[str, Any] = {"appauthor": False, "opinion": False}
-SUFFIXES = (".npy", ".zst", ".json")  # of the files of artifacts
+SUFFIXES = (".npy", ".zst", ".json")  # suffixes of the files of artifacts
 SPARE = 1 << 16  # bytes beyond the arrays: headers and the manifest
-CHECKSUM, QUICK = "blake2b", "crc32"  # of a file's array; the quick one, which kilt 0.1.0 had not, is for opening
-LARGE = 1 << 22  # bytes of a file, from which on it is remembered that its checksum was right
-SETTLED = 2 * 10**9  # nanoseconds after which a change of a file shows in its time of modification
-REMEDY = "make it again, or copy it from where it is whole"
-BLOCK = 1 << 20  # bytes that are read or written at once
-SAID: dict[str, type] = {  # by the manifest
+# checksums of a file's array; the quick one, missing in kilt 0.1.0, is checked when opening
+CHECKSUM, QUICK = "blake2b", "crc32"
+LARGE = 1 << 22  # smallest size in bytes of files whose correct checksum is cached
+SETTLED = 2 * 10**9  # nanoseconds after which a change of a file is visible in its modification time
+REMEDY = "make it again, or restore it from an undamaged copy"
+BLOCK = 1 << 20  # bytes that are read or written in one call
+SAID: dict[str, type] = {  # types of the entries of the manifest
     "kind": str,
     "kilt": str,
     "format": int,
@@ -67,13 +69,13 @@ SAID: dict[str, type] = {  # by the manifest
 
 @dataclass(frozen=True)
 class Artifact:
-    """What `read` found."""
+    """An artifact opened by `read`."""
 
     kind: str
-    version: str  # of the kilt that wrote it
-    inputs: dict[str, str]  # what it was made from, by fingerprint
+    version: str  # version of kilt that wrote it
+    inputs: dict[str, str]  # fingerprints of the data it was made from
     parameters: dict[str, Any]  # how it was made
-    figures: dict[str, Any]  # whatever else its writer wanted to say
+    figures: dict[str, Any]  # other data from its writer
     arrays: dict[str, Array]  # mapped from the files
 
 
@@ -86,20 +88,21 @@ def write(
     parameters: Mapping[str, Any] | None = None,
     figures: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write an artifact, in the place of an older one if there is one.
+    """Write an artifact, replacing an older one.
 
     Parameters
     ----------
     path : str or Path
-        The folder.
+        Folder of the artifact.
     kind : str
-        What it is, in words: `read` asks for the same.
+        Description of the kind, which `read` checks.
     arrays : mapping of str to ndarray
-        By the names of their files. What is deferred is written to its file, and need not fit into memory.
+        Arrays by the names of their files. Deferred arrays are written directly to their files, and need not fit into
+        memory.
     inputs : mapping of str to str, optional
-        Fingerprints of what it was made from.
+        Fingerprints of the data it was made from.
     parameters, figures : mapping, optional
-        How it was made, and what else is to be said: data that JSON can hold.
+        How it was made, and other data that JSON can represent.
     """
     tables = {
         name: array if isinstance(array, Deferred) else np.asarray(array, order="C") for name, array in arrays.items()
@@ -118,22 +121,22 @@ class Draft:
     """An artifact that is being written."""
 
     folder: Path
-    inputs: dict[str, str] = field(default_factory=dict)  # for the manifest: what it was made from, by fingerprint
-    figures: dict[str, Any] = field(default_factory=dict)  # to be said in the manifest
+    inputs: dict[str, str] = field(default_factory=dict)  # for the manifest: fingerprints of the data it was made from
+    figures: dict[str, Any] = field(default_factory=dict)  # for the manifest: other data
     arrays: dict[str, Array] = field(default_factory=dict)
 
     def save(self, name: str, table: Array) -> None:
         """Write an array."""
-        # Into a file that can only be written, numpy writes by itself, and does not say why it could not.
+        # For files opened only for writing, numpy uses its own function, which hides the reason of errors.
         with (self.folder / f"{name}.npy").open("w+b") as file:
             np.save(file, table, allow_pickle=False)
             os.fsync(file.fileno())
         self.arrays[name] = table
 
     def room(self, name: str, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
-        """An array of zeros in its file, to be filled: for what memory has no room for.
+        """Create an array of zeros in its file, to be filled: for arrays that do not fit into memory.
 
-        Its space on the disk is taken now: a disk that is full when mapped memory is written ends the process.
+        The disk space is reserved now, because writing to mapped memory on a full disk would kill the process.
         """
         place, dtype = self.folder / f"{name}.npy", data_type(dtype)
         header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
@@ -153,10 +156,10 @@ def draft(
     inputs: Mapping[str, str] | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> Iterator[Draft]:
-    """Write an artifact of at most `size` bytes piece by piece; where that fails, nothing of it stays.
+    """Write an artifact of at most `size` bytes piece by piece; after an error, nothing of it remains.
 
-    It replaces an older artifact, and also the remains of one that has lost its manifest: a folder in which every file
-    has the name of a file of the new artifact. Any other folder is refused.
+    It replaces an older artifact, or the remains of one that has lost its manifest: a folder in which every file has
+    the name of a file of the new artifact. Any other folder is refused.
     """
     path = Path(path)
     new, old = _beside(path)
@@ -166,7 +169,7 @@ def draft(
     require_room(path, size)
     with os_errors(f"{path} cannot be written"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        if old.exists() and not path.exists():  # somebody was killed between the two moves
+        if old.exists() and not path.exists():  # a process was killed between the two moves
             old.rename(path)
         for leftover in (new, old):
             shutil.rmtree(leftover, ignore_errors=True)
@@ -194,7 +197,8 @@ def draft(
             shutil.rmtree(new, ignore_errors=True)
             raise
         before = recorded(path)
-        if before is not None:  # whoever is killed before the new artifact is in place leaves the old one, and its name
+        # a process killed before the new artifact is in place leaves the old one, and its record
+        if before is not None:
             _record(path, [*before, manifest[CHECKSUM]])
         if path.exists():
             path.rename(old)
@@ -211,26 +215,32 @@ def draft(
 def read(path: str | Path, kind: str, *, check: bool = False, private: bool = False, remedy: str = "") -> Artifact:
     """Open an artifact, and compare its files with their checksums.
 
-    Large files are read once on each machine: when their checksum is right, that is remembered in the cache folder, for
-    as long as their size, time of modification and inode stay.
+    Large files are read once per machine: a correct checksum is stored in the cache folder, and remains valid as long
+    as size, modification time and inode of the file do not change.
 
     Parameters
     ----------
     path : str or Path
-        The folder.
+        Folder of the artifact.
     kind : str
-        What it must be: see `write`.
+        Required kind: see `write`.
     check : bool
-        Whether to read all files again, those too that were found to be right before.
+        Whether to read all files again, including those whose checksums were correct before.
     private : bool
-        Whether arrays can be written to; the files stay as they are. Kernels that could write take no others.
+        Whether the arrays are writable copies on write; the files do not change. Kernels compiled for writable arrays
+        accept no others.
     remedy : str
-        What to do where it is damaged. Left out: make it again.
+        Remedy for error messages about damage. Default: make it again.
 
     Returns
     -------
     Artifact
-        ArtifactError is raised where it is missing, damaged, or of another kind or format.
+        The opened artifact.
+
+    Raises
+    ------
+    ArtifactError
+        If the artifact is missing, damaged, or of another kind or format.
     """
     path, remedy = Path(path), remedy or f"make the {kind} again"
     place, manifest = _manifest(path, kind, remedy)
@@ -241,12 +251,12 @@ def read(path: str | Path, kind: str, *, check: bool = False, private: bool = Fa
         file = path / f"{name}.npy"
         try:
             array = np.lib.format.open_memmap(place / f"{name}.npy", mode="c" if private else "r")
-        except Exception as error:  # whatever a damaged header leads to
+        except Exception as error:  # any error that a damaged header causes
             raise ArtifactError(f"{file} is missing or damaged ({error}): {remedy}") from None
         with os_errors(f"{file} cannot be read"):
             whole = _is_whole(place / f"{name}.npy", array, description, again=check)
         if not whole:
-            raise ArtifactError(f"{file} is not what {MANIFEST} says it is: {remedy}")
+            raise ArtifactError(f"{file} does not match {MANIFEST}: {remedy}")
         arrays[name] = array
     said = {what: manifest[what] for what in ("kind", "inputs", "parameters", "figures")}
     return Artifact(version=manifest["kilt"], arrays=arrays, **said)
@@ -254,7 +264,7 @@ def read(path: str | Path, kind: str, *, check: bool = False, private: bool = Fa
 
 @contextmanager
 def understood(path: Path, remedy: str) -> Iterator[None]:
-    """Make sense of an artifact; where something is missing in it or is not what it must be, raise ArtifactError.
+    """Convert errors while an artifact is interpreted to ArtifactError: missing entries, or entries of a wrong type.
 
     >>> with understood(Path("run/strategy"), "solve again"):
     ...     {}["game"]
@@ -271,10 +281,10 @@ def understood(path: Path, remedy: str) -> Iterator[None]:
 
 
 def recorded(path: Path) -> list[str] | None:
-    """Checksums of the manifests that belong at a path, as ``run.json`` beside it records them.
+    """Checksums of the manifests that belong at a path, as recorded by the ``run.json`` in the same folder.
 
-    There is one, none before the artifact is first written, or two while it is being replaced. None: there is no such
-    record, and any artifact is accepted.
+    There is one checksum, none before the artifact is first written, or two while it is being replaced. None means that
+    there is no such record, and any artifact is accepted.
 
     >>> import tempfile
     >>> run = Path(tempfile.mkdtemp())
@@ -293,30 +303,30 @@ def recorded(path: Path) -> list[str] | None:
 
 
 def checksum_of(path: Path) -> str:
-    """The checksum of an artifact's manifest, which has the checksums of its arrays."""
+    """Return the checksum of an artifact's manifest, which contains the checksums of its arrays."""
     return _seal(_manifest(path, "artifact", REMEDY)[1])
 
 
 def exists(path: str | Path) -> bool:
-    """Whether there is an artifact, of any kind."""
+    """Whether there is an artifact of any kind at a path."""
     return _whole(Path(path)) is not None
 
 
 def kind_of(path: str | Path) -> str:
-    """What kind of artifact there is."""
+    """Return the kind of the artifact at a path."""
     kind: str = _manifest(Path(path), "artifact", REMEDY)[1]["kind"]
     return kind
 
 
 def cache_folder() -> Path:
-    """Folder of tables that can be made again: ``$KILT_CACHE``, or the user's cache folder if it can be written to."""
+    """Folder of tables that can be rebuilt: ``$KILT_CACHE``, or the user's cache folder if it is writable."""
     given = os.environ.get("KILT_CACHE")
     return Path(given) if given else _usual_cache()
 
 
 @cache
 def _usual_cache() -> Path:
-    """The user's cache folder, or a temporary one where it cannot be written to."""
+    """The user's cache folder, or a temporary one if it is not writable."""
     import platformdirs  # takes a while to import
 
     usual = platformdirs.user_cache_path("kilt", **PLACE)
@@ -325,7 +335,7 @@ def _usual_cache() -> Path:
 
 
 def fingerprint(*parts: str | Array) -> str:
-    """A short name for strings and arrays: equal for equal ones, and for no others.
+    """Short hash of strings and arrays: equal for equal ones only.
 
     >>> fingerprint("kuhn", np.arange(3))
     '4a075bfdcce8d09f'
@@ -343,10 +353,10 @@ def fingerprint(*parts: str | Array) -> str:
 
 
 def spelled(value: object) -> str:
-    """The text of a dataclass for `fingerprint`: its `repr`, but a class that says `SPELLED` goes by that name.
+    """The text of a dataclass for `fingerprint`: its `repr`, with the class attribute `SPELLED` as the class name.
 
-    So a class can be renamed and what is on disk still belongs to it. Fields of dataclasses and items of tuples are
-    spelled likewise.
+    A class can thus be renamed without invalidating files on disk. Fields of dataclasses and items of tuples are
+    treated in the same way.
 
     >>> @dataclass(frozen=True)
     ... class BucketStep:
@@ -365,7 +375,7 @@ def spelled(value: object) -> str:
 
 
 def require_room(path: Path, size: int) -> None:
-    """Raise ArtifactError where the disk that holds `path` has no room for `size` bytes more."""
+    """Raise ArtifactError if the disk of `path` has no room for another `size` bytes."""
     free = free_space(path)
     if free < size + SPARE:
         raise ArtifactError(
@@ -375,16 +385,16 @@ def require_room(path: Path, size: int) -> None:
 
 
 def free_space(path: Path) -> float:
-    """Bytes that are free on the disk that holds `path`, which need not exist."""
+    """Free bytes on the disk of `path`, which need not exist."""
     folder = path.absolute()
     while not folder.exists():
         folder = folder.parent
     total, _, free = shutil.disk_usage(folder)
-    return free if total else inf  # what has no size at all is no disk, and fails when written to
+    return free if total else inf  # a file system without a size is no disk, and writing to it fails
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a small file so that it is whole at any moment: the old text or the new."""
+    """Write a small file in one step: readers find either the old or the new text."""
     new = path.with_name(f".{path.name}.new")
     with new.open("w", encoding="utf-8") as file:
         file.write(text)
@@ -396,7 +406,7 @@ def write_text(path: Path, text: str) -> None:
 
 @contextmanager
 def alone(path: Path, *, wait: bool = False) -> Iterator[None]:
-    """Work on an artifact while no other process does; where one does, wait for it, or raise ArtifactError."""
+    """Lock an artifact against other processes. Waits for a lock if `wait`, otherwise raises ArtifactError."""
     with ExitStack() as held:
         with os_errors(f"{path} cannot be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -409,7 +419,7 @@ def alone(path: Path, *, wait: bool = False) -> Iterator[None]:
 
 @contextmanager
 def os_errors(what: str) -> Iterator[None]:
-    """Turn errors of the operating system into ArtifactErrors that begin with `what`."""
+    """Convert errors of the operating system to ArtifactErrors that begin with `what`."""
     try:
         yield
     except OSError as error:
@@ -417,32 +427,32 @@ def os_errors(what: str) -> Iterator[None]:
 
 
 def _beside(path: Path) -> tuple[Path, Path]:
-    """Where a new artifact is written, and where the old one waits until it is in place."""
+    """Return the temporary path of a new artifact, and the path to which the old one is moved."""
     return _hidden(path, "new"), _hidden(path, "old")
 
 
 def _hidden(path: Path, what: str) -> Path:
-    """A hidden name beside a path: ``.NAME.WHAT``."""
+    """Return a hidden name in the folder of a path: ``.NAME.WHAT``."""
     path = path if path.name else path.absolute()  # "." has a name
     return path.parent / f".{path.name}.{what}"
 
 
 def _whole(path: Path) -> Path | None:
-    """Where the artifact is: in its place, or aside if somebody was killed between the two moves."""
+    """Return the path of the artifact: its own, or the one aside if a process was killed between the two moves."""
     return next((place for place in (path, _beside(path)[1]) if (place / MANIFEST).is_file()), None)
 
 
 def _names(folder: Path) -> set[str]:
-    """Names of the files in a folder, except hidden ones and the manifest."""
+    """Return the names of the files in a folder, except hidden ones and the manifest."""
     return {file.name for file in folder.iterdir() if not file.name.startswith(".") and file.name != MANIFEST}
 
 
 def _occupied(path: Path) -> ArtifactError:
-    return ArtifactError(f"{path} is there and is no artifact of kilt: choose another place, or remove it")
+    return ArtifactError(f"{path} exists and is no artifact of kilt: choose another place, or remove it")
 
 
 def _record(path: Path, names: list[str]) -> None:
-    """Write to ``run.json`` which manifests belong at a path that it has a record of."""
+    """Record in ``run.json`` which manifests belong at a path, if it has an entry for the path."""
     file = path.absolute().parent / RUN
     said = json.loads(file.read_bytes())
     said[RECORD][path.absolute().name] = names
@@ -450,7 +460,7 @@ def _record(path: Path, names: list[str]) -> None:
 
 
 def _manifest(path: Path, wanted: str, remedy: str) -> tuple[Path, dict[str, Any]]:
-    """Where the artifact is, and what its manifest says; manifests of kilt 0.1.0 have no checksum of their own."""
+    """Return the path of the artifact, and its manifest; those of kilt 0.1.0 have no checksum of their own."""
     place = _whole(path)
     if place is None:
         raise ArtifactError(f"there is no {wanted} at {path}: check the name, or make it first")
@@ -478,7 +488,7 @@ def _manifest(path: Path, wanted: str, remedy: str) -> tuple[Path, dict[str, Any
 
 
 def _sound(manifest: dict[str, Any]) -> bool:
-    """Whether a manifest has all that it must have, and its own checksum, where it has one, is right."""
+    """Whether a manifest is complete, and its own checksum, if it has one, is correct."""
     said = all(isinstance(manifest[what], kind) for what, kind in SAID.items())
     arrays = manifest["arrays"].items()
     named = all(Path(name).name == name and isinstance(one, dict) for name, one in arrays)
@@ -486,21 +496,21 @@ def _sound(manifest: dict[str, Any]) -> bool:
 
 
 def _seal(manifest: Mapping[str, Any]) -> str:
-    """The checksum of a manifest, but for the checksum in it."""
+    """Return the checksum of a manifest without its own checksum entry."""
     said = {what: value for what, value in manifest.items() if what != CHECKSUM}
-    plain = json.loads(json.dumps(said))  # keys that are numbers become texts in JSON
+    plain = json.loads(json.dumps(said))  # numbers as keys become strings in JSON
     return blake2b(json.dumps(plain, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def _description(array: Array) -> dict[str, Any]:
-    """What the manifest says of an array."""
+    """Return the entry of an array for the manifest."""
     content = _content(array)
     checksums = {CHECKSUM: blake2b(content, digest_size=16).hexdigest(), QUICK: f"{crc32(content):08x}"}
     return {"dtype": array.dtype.str, "shape": list(array.shape)} | checksums
 
 
 def _is_whole(file: Path, array: np.memmap[Any, Any], said: Mapping[str, Any], *, again: bool) -> bool:
-    """Whether a file and the array in it are what the manifest says; `again`: even if that is remembered."""
+    """Whether a file and its array match the manifest; with `again`, a cached result is ignored."""
     size = array.offset + array.nbytes
     seen = {"dtype": array.dtype.str, "shape": list(array.shape)}
     if any(said.get(what) != value for what, value in seen.items()) or not array.flags.c_contiguous:
@@ -521,7 +531,7 @@ def _is_whole(file: Path, array: np.memmap[Any, Any], said: Mapping[str, Any], *
 
 
 def _checksum(file: Path, start: int, which: str) -> str:
-    """A checksum of a file from some byte on. It is not read through its map: that would stay in memory."""
+    """Return a checksum of a file from byte `start` on. It is not read through its map, which would stay in memory."""
     quick, thorough = 0, blake2b(digest_size=16)
     with file.open("rb", buffering=0) as content:
         content.seek(start)
@@ -534,13 +544,13 @@ def _checksum(file: Path, start: int, which: str) -> str:
 
 
 def _state(file: Path, checksum: object) -> str:
-    """What changes whenever a file does, and the checksum that it has then."""
+    """Return a text that changes whenever the file does, including the checksum."""
     now = file.stat()
     return f"{now.st_size} {now.st_mtime_ns} {now.st_ino} {checksum}"
 
 
 def _mark(file: Path) -> Path:
-    """Where it is kept in which state this machine has found a file to be right."""
+    """Return the file that stores in which state a file was found to be correct on this machine."""
     return cache_folder() / "checked" / fingerprint(platform.node(), str(file.resolve()))
 
 
@@ -551,10 +561,10 @@ def _remembered(file: Path) -> str:
 
 
 def _remember(file: Path, state: str) -> None:
-    """Keep in mind that a file is right, if it is large and has not changed just now."""
+    """Store that a file is correct, if it is large and was not modified just now."""
     size, changed = map(int, state.split()[:2])
     if size >= LARGE and time_ns() - changed > SETTLED:
-        with suppress(OSError):  # a cache that cannot be written costs time alone
+        with suppress(OSError):  # an unwritable cache only costs time
             mark = _mark(file)
             mark.parent.mkdir(parents=True, exist_ok=True)
             mark.write_text(state, encoding="utf-8")
@@ -565,7 +575,7 @@ def _content(array: Array) -> memoryview:
 
 
 def _reserve(file: BinaryIO, size: int) -> None:
-    """Take the space of the next `size` bytes of a file, which are zeros; OSError where the disk has no room."""
+    """Reserve the space of the next `size` bytes of a file, which are zeros. Raises OSError if the disk is full."""
     start = file.tell()
     if size and hasattr(os, "posix_fallocate"):
         try:
@@ -574,12 +584,12 @@ def _reserve(file: BinaryIO, size: int) -> None:
         except OSError as error:
             if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
                 raise
-    for done in range(0, size, BLOCK):  # where the system cannot: write them
+    for done in range(0, size, BLOCK):  # without support by the system: write zeros
         file.write(bytes(min(BLOCK, size - done)))
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make moves in a folder last through a power cut; only POSIX can."""
+    """Make moves in a folder survive a power failure; only POSIX supports this."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -1,12 +1,12 @@
 """Cancellation of long computations: the caller gives a check, and the loops of the computation call it.
 
 >>> def give_up():
-...     raise CancellationError("nobody waits for the result")
+...     raise CancellationError("the result is no longer needed")
 >>> with cancelled_by(give_up):
 ...     raise_if_cancelled()
 Traceback (most recent call last):
-kilt.errors.CancellationError: nobody waits for the result
->>> raise_if_cancelled()  # there is no check here
+kilt.errors.CancellationError: the result is no longer needed
+>>> raise_if_cancelled()  # no check is active here
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _check: ContextVar[Callable[[], None]] = ContextVar("check", default=lambda: Non
 
 @contextmanager
 def cancelled_by(check: Callable[[], None]) -> Iterator[None]:
-    """Let loops inside call `check`, which raises `CancellationError` to end them. It holds in this thread alone."""
+    """Let loops inside call `check`, which raises `CancellationError` to end them. It applies only to this thread."""
     token = _check.set(check)
     try:
         yield

@@ -1,9 +1,9 @@
 """Time that this process has spent compiling kernels, and a clock that excludes it.
 
-Kernels are compiled at their first call and kept on disk (see `jit`): it takes seconds after an installation and none
-afterwards, so it is not work and counts neither as solving nor against a budget of time. `jit` says when it compiles;
-nothing here imports the compiler. Meanwhile Python does not look for cycles of objects to free, which takes a tenth of
-the time.
+Kernels are compiled at their first call and cached on disk (see `jit`): this takes seconds after an installation and no
+time later, so it is not counted as solving, nor against a time budget. `jit` reports compilations; this module does not
+import the compiler. During compilation, Python's search for reference cycles is disabled, which saves a tenth of the
+time.
 
 >>> began, before = clock(), compiled_seconds()
 >>> clock() >= began, compiled_seconds() >= before
@@ -22,12 +22,12 @@ listeners: list[Callable[[], None]] = []  # called when compilation begins
 
 
 class _Standing(NamedTuple):
-    """What was compiled so far; replaced as a whole, since other threads look at it."""
+    """Compilation so far; replaced as a whole, because other threads read it."""
 
-    seconds: float = 0.0  # of what is over
-    depth: int = 0  # kernels being compiled: one is compiled while another that calls it is
-    began: float = 0.0  # when the outermost of them began
-    collecting: bool = False  # whether cycles were looked for then
+    seconds: float = 0.0  # of finished compilations
+    depth: int = 0  # number of nested compilations: a kernel is compiled during that of its caller
+    began: float = 0.0  # beginning of the outermost compilation
+    collecting: bool = False  # whether the search for cycles was enabled then
 
 
 _standing = _Standing()
@@ -35,7 +35,7 @@ _changing = Lock()
 
 
 def begin_compiling() -> None:
-    """Note that a kernel is being compiled from now on, by this process or, while it waits, by another."""
+    """Record that a compilation begins, in this process or, while this one waits, in another."""
     global _standing
     with _changing:
         seconds, depth, began, collecting = _standing
@@ -49,7 +49,7 @@ def begin_compiling() -> None:
 
 
 def end_compiling() -> None:
-    """Note that the compilation which began last is over."""
+    """Record that the latest compilation has ended."""
     global _standing
     with _changing:
         seconds, depth, began, collecting = _standing
@@ -61,11 +61,11 @@ def end_compiling() -> None:
 
 
 def compiled_seconds() -> float:
-    """Seconds that this process has spent compiling kernels so far, a compilation under way included."""
+    """Seconds that this process has spent compiling kernels, including a compilation in progress."""
     seconds, depth, began, _ = _standing
     return seconds + (perf_counter() - began if depth else 0.0)
 
 
 def clock() -> float:
-    """Seconds since an arbitrary moment, like `time.perf_counter`, on a clock that stands still during compilation."""
+    """Seconds since an arbitrary moment, like `time.perf_counter`, on a clock that stops during compilation."""
     return perf_counter() - compiled_seconds()

@@ -1,6 +1,6 @@
-"""What work takes, known before it begins: memory, disk, the memory of a GPU, and time.
+"""Cost of work, known before it begins: memory, disk space, GPU memory, and time.
 
-Whatever estimates returns a `Cost`; costs add up, and `Cost.require` is the one place that compares them with the
+All estimates return a `Cost`; costs can be added, and `Cost.require` is the only function that compares them with the
 machine.
 
 >>> cards = Cost(memory=3 * 10**9, disk=10**8, seconds=83.0, what="building the cards", remedy="use fewer buckets")
@@ -23,37 +23,37 @@ from kilt.errors import RunError
 
 
 class IterationPace(Protocol):
-    """How quickly something was measured to go."""
+    """A measured speed."""
 
     @property
     def iterations(self) -> float:
-        """Iterations a second."""
+        """Iterations per second."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What work takes.
+    """The cost of some work.
 
     Attributes
     ----------
     memory : int
-        Bytes at the peak, without the process itself.
+        Peak memory in bytes, without that of the process itself.
     mapped : int
         Bytes of `memory` that are mapped from files and need not fit.
     device : int
-        Bytes of the memory of a GPU.
+        Bytes of GPU memory.
     disk : int
-        Bytes on the disk of its folder.
+        Bytes of the files in its folder.
     cache : int
         Bytes that are added to the cache of tables.
     seconds : float or None
-        Before the first iteration; None if nothing is done before.
+        Seconds before the first iteration; None if there is no such work.
     iteration : float or None
-        Seconds of an iteration; None if only a try would tell.
+        Seconds of an iteration; None if only a trial would tell.
     what, remedy : str
-        For the message of `require`: what work it is, and what to do if it does not fit.
+        For the message of `require`: a description of the work, and a remedy.
     parts : tuple of (str, Cost)
-        What it is made of, by names.
+        The parts of the work, by name.
     """
 
     memory: int = 0
@@ -74,11 +74,11 @@ class Cost:
 
     @property
     def resident(self) -> int:
-        """Bytes: the resident size of a process at the peak of this work."""
+        """Peak resident size in bytes of a process that does this work."""
         return machine.PROCESS + self.memory
 
     def then(self, later: Cost) -> Cost:
-        """Work after other work: the larger peak of both, and the sum of disk and time."""
+        """Cost of this work followed by other work: the larger peak of both, and the sum of disk space and time."""
         memory = max(self.memory, later.memory)
         return Cost(
             memory,
@@ -93,31 +93,31 @@ class Cost:
         )
 
     def beside(self, other: Cost) -> Cost:
-        """Both at the same time on the same machine: the sum of memory, and the longer time."""
+        """Cost of both at the same time on the same machine: the sum of memory, and the longer time."""
         both = self.then(other)
         memory, mapped = self.memory + other.memory, self.mapped + other.mapped
         seconds = max((one for one in (self.seconds, other.seconds) if one is not None), default=None)
         return replace(both, memory=memory, mapped=mapped, device=self.device + other.device, seconds=seconds)
 
     def at(self, pace: IterationPace) -> Cost:
-        """The same work at a measured pace."""
+        """Cost of the same work at a measured speed."""
         return replace(self, iteration=1 / pace.iterations)
 
     def named(self, name: str) -> Cost:
-        """The same work as a part with a name, for `then` and `part`."""
+        """Cost of the same work as a named part, for `then` and `part`."""
         return replace(self, parts=((name, self),))
 
     def part(self, name: str) -> Cost | None:
-        """The part of a name; None if there is none."""
+        """Return the part with a name; None if there is none."""
         return dict(self.parts).get(name)
 
     @property
     def fits(self) -> bool:
-        """Whether there is memory for it; that of a GPU is left out."""
+        """Whether memory is large enough, ignoring that of the GPU."""
         return machine.fits_memory(machine.PROCESS + self.needed)
 
     def lack(self, of: str = "") -> str | None:
-        """What is missing of memory, here or on the GPU, with both numbers; None if it fits.
+        """Describe the missing memory, of the machine or the GPU, with both numbers; None if it fits.
 
         `of` says in the text what the memory is for.
         """
@@ -138,14 +138,14 @@ class Cost:
         Parameters
         ----------
         folder : Path, optional
-            Where its files will be. Left out: the disk is not looked at.
+            Folder of its files. Default: disk space is not checked.
 
         Raises
         ------
         RunError
-            The memory, here or on the GPU, does not suffice: the message says for what, and the remedy.
+            If memory, of the machine or the GPU, is too small: the message contains the work and the remedy.
         ArtifactError
-            The disk has no room.
+            If the disk has no room.
         """
         for part in self._leaves():
             if lack := part.lack():
@@ -159,7 +159,7 @@ class Cost:
         return self
 
     def _leaves(self) -> Iterator[Cost]:
-        """The parts that are work of their own, the one that needs most first; itself if it has none."""
+        """Yield the parts that have no parts themselves, the largest first; the cost itself if it has no parts."""
         if self.what:
             yield self
             return
@@ -167,7 +167,7 @@ class Cost:
             yield from part._leaves()
 
     def data(self) -> dict[str, Any]:
-        """The numbers, for programs: bytes, and seconds; what is unknown or not needed is left out."""
+        """Return the numbers for programs, in bytes and seconds; unknown and zero values are omitted."""
         numbers = {
             "memory_bytes": self.resident,
             "mapped_bytes": self.mapped,
@@ -195,13 +195,13 @@ class Cost:
 
 
 def _sum(*times: float | None) -> float | None:
-    """The sum of times that are known; None if none is."""
+    """Sum of the known times; None if none is known."""
     known = [one for one in times if one is not None]
     return sum(known) if known else None
 
 
 def in_bytes(size: float) -> str:
-    """Bytes in a unit that fits.
+    """Return a size with a suitable unit.
 
     >>> in_bytes(2048), in_bytes(2.5e6), in_bytes(12.34e9)
     ('2 kB', '2 MB', '12.3 GB')
@@ -212,7 +212,7 @@ def in_bytes(size: float) -> str:
 
 
 def in_time(seconds: float) -> str:
-    """A time in a unit that fits.
+    """Return a duration with a suitable unit.
 
     >>> in_time(0.0213), in_time(12), in_time(83), in_time(20000), in_time(1.6e6)
     ('21 ms', '12 s', '1:23 min', '6 h', '19 days')

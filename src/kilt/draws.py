@@ -1,4 +1,4 @@
-"""Random numbers for kernels: functions of a key and a number, so that nothing but a count must be kept to go on."""
+"""Random numbers for kernels: functions of a key and a number, so that checkpoints need to store only a count."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def exploitability(
     4.7472222
     >>> infosets = [f"{rank}s||{bets}" for rank in "QKA" for bets in ("", "c", "r", "cr")]
     >>> passive = {infoset: {"f" if "r" in infoset else "c": 1.0} for infoset in infosets}
-    >>> float(exploitability(passive, "kuhn"))  # whoever bets takes the antes
+    >>> float(exploitability(passive, "kuhn"))  # a bet always wins the antes
     1.0
     """
     if strategy is not None or who is None or _is_game(who):

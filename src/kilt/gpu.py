@@ -1,6 +1,6 @@
 """The one place that imports the GPU library, CuPy, and only where a GPU is used.
 
-`require_gpu` says in one line what is missing where there is no GPU.
+`require_gpu` raises an error that says what is missing.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import numpy.typing as npt
 from kilt.arrays import Array, data_type
 from kilt.errors import RunError
 
-RULE = Path(__file__).parent / "tree" / "rule.cuh"  # the learning rule, which goes before each CUDA file
-NUMBERS = {"float32": "float", "float64": "double"}  # as CUDA calls them
-H200 = 132  # multiprocessors
-PINNED = 1 << 28  # bytes through which arrays are copied
-SHARED = 200_000  # bytes of shared memory that a block may ask for at most
+RULE = Path(__file__).parent / "tree" / "rule.cuh"  # the learning rule, which is prepended to each CUDA file
+NUMBERS = {"float32": "float", "float64": "double"}  # names of types in CUDA
+H200 = 132  # number of multiprocessors
+PINNED = 1 << 28  # bytes of the buffer for copying arrays
+SHARED = 200_000  # largest number of bytes of shared memory of a block
 
 
 def require_gpu() -> Any:
-    """CuPy; RunError where it, or a GPU that it can use, is missing."""
+    """Return CuPy. Raises RunError if it, or a GPU that it supports, is missing."""
     try:
         import cupy
     except ImportError:
@@ -40,7 +40,7 @@ def require_gpu() -> Any:
 
 
 def free_memory() -> int:
-    """Bytes of device memory that are free, once those of objects that nobody uses any more are given back."""
+    """Free bytes of device memory, after the memory of unused objects was released."""
     cupy = require_gpu()
     gc.collect()
     cupy.get_default_memory_pool().free_all_blocks()
@@ -49,7 +49,7 @@ def free_memory() -> int:
 
 
 def has_room(size: int) -> bool:
-    """Whether there is a GPU with so many free bytes."""
+    """Whether there is a GPU with `size` free bytes."""
     try:
         return free_memory() >= size
     except RunError:
@@ -57,7 +57,7 @@ def has_room(size: int) -> bool:
 
 
 def multiprocessors() -> int:
-    """How many multiprocessors the device has; without one, how many an H200 has."""
+    """Number of multiprocessors of the device; without a device, that of an H200."""
     try:
         return int(require_gpu().cuda.Device().attributes["MultiProcessorCount"])
     except RunError:
@@ -65,12 +65,12 @@ def multiprocessors() -> int:
 
 
 def address(array: Any) -> int:
-    """Where an array on the device begins."""
+    """Address of an array on the device."""
     return int(array.data.ptr)
 
 
 def copy_out(source: Any, target: Array, *, pinned: bool = False) -> None:
-    """Copy an array from the device, through memory that the device writes by itself; `pinned`: the target is that."""
+    """Copy an array from the device, through pinned memory, or directly if the target is `pinned`."""
     if pinned:
         source.get(out=target)
         return
@@ -84,7 +84,7 @@ def copy_out(source: Any, target: Array, *, pinned: bool = False) -> None:
 
 
 def copy_in(source: Array, target: Any, *, pinned: bool = False) -> None:
-    """Copy an array to the device, through pinned host memory; `pinned`: the source is pinned itself.
+    """Copy an array to the device, through pinned host memory, or directly if the source is `pinned`.
 
     CuPy returns before the device has read pinned memory. This function waits, so that the memory may be overwritten.
     """
@@ -104,7 +104,7 @@ def copy_in(source: Array, target: Any, *, pinned: bool = False) -> None:
 
 
 def pinned_array(words: int) -> Array:
-    """4-byte words of host memory that the device reads and writes by itself; of just this size, unlike CuPy's pool."""
+    """Allocate 4-byte words of pinned host memory, which the device accesses directly; not rounded up like CuPy's."""
     cupy = require_gpu()
     memory = cupy.cuda.PinnedMemoryPointer(cupy.cuda.PinnedMemory(max(4, 4 * words)), 0)
     return np.frombuffer(memory, np.uint32, words)
@@ -112,21 +112,21 @@ def pinned_array(words: int) -> Array:
 
 @cache
 def _pinned() -> Array:
-    """Bytes of memory that are never moved."""
+    """The buffer of pinned memory."""
     memory = require_gpu().cuda.alloc_pinned_memory(PINNED)
     return np.frombuffer(memory, np.uint8, PINNED)
 
 
 def by_value(record: Array) -> Array:
-    """A record as an argument of a kernel, in plain bytes: CuPy would spell out its fields at each call."""
+    """Return a record as a kernel argument, as plain bytes: CuPy would describe its fields at each call."""
     return record.view(f"V{record.itemsize}")
 
 
 @cache
 def kernels(source: Path, dtype: npt.DTypeLike, written: str = "", **defined: int | str) -> Any:
-    """The kernels of a CUDA file, by name, compiled for a type of numbers; compiled code is cached on disk by CuPy.
+    """Compile the kernels of a CUDA file for a type of numbers, by name; CuPy caches compiled code on disk.
 
-    What is `defined` are macros of the file; code that was `written` for this call follows it.
+    `defined` are macros of the file; `written` is generated code that is appended to it.
     """
     macros = {"number": NUMBERS[data_type(dtype).name]} | defined
     options = (*(f"-D{name}={value}" for name, value in macros.items()), "--std=c++14")

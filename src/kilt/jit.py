@@ -1,7 +1,7 @@
-"""The one place for compiler flags, and for how many threads there may be.
+"""Compilation of kernels, with all compiler flags, and the number of threads.
 
-A kernel takes arrays, says what it reads and what it writes, allocates nothing it can be given, and releases the
-interpreter lock. Compiled code is cached on disk, so the cost is paid once per machine. Importing a module with
+A kernel takes arrays, documents what it reads and writes, allocates nothing that could be passed to it, and releases
+the interpreter lock. Compiled code is cached on disk, so that it is compiled once per machine. Importing a module with
 kernels compiles nothing: that happens at the first call.
 """
 
@@ -39,44 +39,45 @@ from kilt.machine import locked, temporary_caches
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-MAKES_ARRAYS = {"empty", "zeros", "ones", "arange", "copy", "make_workspace"}  # names in kernels that allocate
-_kernels: list[tuple[Any, Path]] = []  # those that are kept on disk, and the file that lists what is kept of each
-READING = 0.5  # seconds in which another thread has read a kernel from disk; one that takes longer compiles it
+# names of allocating functions in kernels
+MAKES_ARRAYS = {"empty", "zeros", "ones", "arange", "copy", "make_workspace"}
+_kernels: list[tuple[Any, Path]] = []  # kernels cached on disk, each with the index file of its cache
+READING = 0.5  # seconds that reading a kernel from disk takes at most; a longer wait means compilation
 
 
 def kernel(function: F) -> F:
     """Compile `function` to machine code at its first call.
 
-    It counts no references unless it makes arrays by one of the names in `MAKES_ARRAYS`, or calls what returns some:
-    that would take longer than short work on bundles of many arrays, and as long again to compile.
+    Reference counting is disabled unless the function makes arrays by one of the names in `MAKES_ARRAYS`, or calls
+    functions that return arrays: it would dominate short work on tuples of many arrays, and double the compile time.
     """
     return _compiled(function)
 
 
 def kernel_of_slices(function: F) -> F:
-    """Compile `function` as a kernel, once for arrays however they lie in memory.
+    """Compile `function` as a kernel, only once for all memory layouts of its arrays.
 
-    For what is given slices of arrays as well as whole ones, and does not go along rows: numba would compile it for
-    each mixture of the two.
+    For functions that are called with slices as well as whole arrays, and whose speed does not depend on contiguous
+    rows: numba would compile a version for each combination.
     """
     return _compiled(function, slices=True)
 
 
 def subkernel(function: F) -> F:
-    """Compile `function` for calls by kernels alone: from Python it takes code for each array of each argument."""
+    """Compile `function` for calls by kernels only: calls from Python need extra code for each array argument."""
     return _compiled(function, no_cpython_wrapper=True)
 
 
 def spliced(function: F) -> F:
-    """Compile `function` as a subkernel that becomes part of each kernel that calls it: passing bundles costs nothing.
+    """Compile `function` as a subkernel that is merged into each calling kernel, so that passing tuples costs nothing.
 
-    For what is called once or twice, for each board or block of a walk.
+    For functions that have one or two callers, and are called once per board or block of a walk.
     """
     return _compiled(function, no_cpython_wrapper=True, forceinline=True)
 
 
 def inlined(function: F) -> F:
-    """Compile `function` into each kernel that calls it: for the few lines inside a hot loop."""
+    """Compile `function` into each kernel that calls it: for a few lines inside a hot loop."""
     return _compiled(function, inline="always")
 
 
@@ -87,7 +88,7 @@ def _compiled(function: F, *, slices: bool = False, **flags: Any) -> F:
 
     @cache
     def part() -> Any:
-        """The kernel for others that call it, which nobody needs before one of them is compiled."""
+        """Return the kernel for calls by other kernels, compiled when it is first needed."""
         made = numba.njit(**flags | {alone: True}, _nrt=counting, pipeline_class=_PartCompiler)(function)
         _generalise(made)
         return made
@@ -103,9 +104,9 @@ def _compiled(function: F, *, slices: bool = False, **flags: Any) -> F:
 
 
 def _kept(function: Callable[..., Any], **flags: Any) -> Any:
-    """A kernel whose code numba keeps on disk: beside its module, in the user's cache folder, or ``$NUMBA_CACHE_DIR``.
+    """Return a kernel whose code numba caches: in its module's folder, the user's cache, or ``$NUMBA_CACHE_DIR``.
 
-    Where none of these can be written to, a temporary folder takes their place, in processes that this one starts too.
+    If none of these is writable, a temporary folder is used, also in processes that this one starts.
     """
     try:
         whole = numba.njit(**flags, cache=True)(function)
@@ -122,7 +123,7 @@ def _kept(function: Callable[..., Any], **flags: Any) -> Any:
 
 
 class _KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """Code of a kernel for calls by Python: of what it calls, LLVM need not keep what others might call."""
+    """Code of a kernel for calls by Python: LLVM may drop functions that only other kernels could call."""
 
     def _optimize_final_module(self) -> None:
         for function in self._final_module.functions:
@@ -132,9 +133,9 @@ class _KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
 
 
 class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """Code of a kernel for calls by other kernels: optimised and made into machine code as part of theirs alone.
+    """Code of a kernel for calls by other kernels: optimised and compiled only as part of its callers.
 
-    Numba would do both for each kernel by itself, and then again for each that calls it, with all that they call.
+    By default, numba would do both for the kernel itself, and again for each caller, including everything they call.
     """
 
     def _optimize_final_module(self) -> None:
@@ -144,7 +145,7 @@ class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
-        """Say that there is no machine code; numba goes on to set the kernel's environment, which has to exist."""
+        """Report that there is no machine code; numba then sets the kernel's environment, which must exist."""
         self._ensure_finalized()
         codegen = self._codegen
         for variable in self._final_module.global_variables:
@@ -156,11 +157,11 @@ class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
 
 
 class _Lower(Lower):  # type: ignore[misc]
-    """Makes LLVM's code of a function; variables that are assigned once get no place on the stack.
+    """Generates LLVM code of a function; variables that are assigned once get no stack slot.
 
-    Numba gives them one where they are used in other blocks than that which assigns them. For bundles of many arrays
-    each use is a copy of all of these then, until LLVM has seen that they are not needed. Where references are counted,
-    a place on the stack also says whether they have been already.
+    Numba allocates a stack slot for variables that are used in other blocks than the one that assigns them. With tuples
+    of many arrays, each use is then a copy of all of them, until LLVM finds that the copies are not needed. With
+    reference counting, the slot also records whether the references have been counted.
     """
 
     def _find_singly_assigned_variable(self) -> None:
@@ -182,21 +183,21 @@ class _Lower(Lower):  # type: ignore[misc]
                 self._singly_assigned_vars.add(name)
 
     def _require_no_array(self, assign: Assign) -> None:
-        """Raise TypeError where a call makes an array, which would never be given back: nobody counts who has it."""
+        """Raise TypeError if a call makes an array, which would leak, since references are not counted."""
         typed, call = self.fndesc.typemap, assign.value
         if not isinstance(call, Expr) or call.op != "call" or not _has_array(typed[assign.target.name]):
             return
         called = typed[call.func.name]
         if isinstance(called, types.Dispatcher) and not called.dispatcher.targetoptions["_nrt"]:
-            return  # it gives back what it was given
+            return  # it returns one of its arguments
         if not isinstance(called, types.NamedTupleClass):
             raise TypeError(
-                f"{self.func_ir.func_id.func_name} calls what makes arrays, at {call.loc}: see MAKES_ARRAYS"
+                f"{self.func_ir.func_id.func_name} calls a function that makes arrays, at {call.loc}: see MAKES_ARRAYS"
             )
 
 
 def _has_array(made: types.Type) -> bool:
-    """Whether a value of a type is an array, or a bundle with some."""
+    """Whether a type is an array, or a tuple that contains arrays."""
     return isinstance(made, types.Array) or (isinstance(made, types.BaseTuple) and any(map(_has_array, made.types)))
 
 
@@ -213,7 +214,7 @@ class _KernelCompiler(Compiler):  # type: ignore[misc]
             self.state.library = _KernelLibrary(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
             self.state.library.enable_object_caching()
         pipelines = super().define_pipelines()
-        needless = None if self.state.flags.nrt else NopythonRewrites  # it is for expressions that make arrays
+        needless = None if self.state.flags.nrt else NopythonRewrites  # only needed for expressions that make arrays
         for pipeline in pipelines:
             pipeline.passes = [
                 (_Lowering if step is NativeLowering else step, why)
@@ -230,7 +231,7 @@ class _PartCompiler(_KernelCompiler):
 
 
 def _generalise(compiled: Any) -> None:
-    """Compile a kernel once for all constants that other kernels call it with: numba would do so for each of them."""
+    """Compile a kernel once for all constants that kernels pass to it: numba would compile it for each constant."""
     template = compiled.get_call_template
 
     def general(args: Any, kws: Any) -> Any:
@@ -240,11 +241,11 @@ def _generalise(compiled: Any) -> None:
 
 
 def _guard(compiled: Any) -> None:
-    """Let one process at a time compile a kernel for some types, and read or write what is kept of it on disk.
+    """Let only one process at a time compile a kernel for some types, or access its cache on disk.
 
-    Others that want it for these types wait, and read what was made. What is kept is an index and files that it names,
-    which are written one after another: a process that comes in between would take the code of another version, or of
-    other types.
+    Other processes that need it for these types wait, and then read the result. The cache consists of an index and of
+    files that it names, which are written separately: a process that reads them in between could get the code of
+    another version, or of other types.
     """
     kept = compiled._cache
     files = kept._cache_file
@@ -257,16 +258,16 @@ def _guard(compiled: Any) -> None:
 
 
 def _load(kept: Any, signature: Any, context: Any) -> Any:
-    """Read what is kept of a kernel on disk; numba would first load all that it can compile, for 0.2 s a process."""
-    rtsys.initialize(context)  # what machine code needs: it counts references
+    """Read a kernel's code from disk; numba would first load its whole compiler, which takes 0.2 s per process."""
+    rtsys.initialize(context)  # the runtime for reference counting, which machine code needs
     with kept._guard_against_spurious_io_errors():
         return kept._load_overload(signature, context)
 
 
 def _for_slices(compiled: Any, compile_kernel: Callable[[Any], Any], signature: tuple[Any, ...]) -> Any:
-    """Compile a kernel for arrays with strides, and tell numba that this code is for these types too.
+    """Compile a kernel for arrays with strides, and register the code for these types too.
 
-    Numba would find that out at each call, which takes 0.4 ms.
+    Numba would otherwise look for a compatible version at each call, which takes 0.4 ms.
     """
     strided = tuple(one.copy(layout="A") if isinstance(one, types.Array) else one for one in signature)
     entry = compile_kernel(strided)
@@ -279,11 +280,11 @@ def _for_slices(compiled: Any, compile_kernel: Callable[[Any], Any], signature: 
 def _once(compile_kernel: Callable[[Any], Any], index: Path, signature: Any) -> Any:
     lock = index.with_name(f".{index.stem}-{sha256(str(signature).encode()).hexdigest()[:12]}.lock")
     with ExitStack() as held:
-        with suppress(OSError):  # nothing is kept there, or nobody can write to it
+        with suppress(OSError):  # there is no cache, or it is not writable
             try:
                 held.enter_context(locked(lock, wait=READING))
             except BlockingIOError:
-                begin_compiling()  # as somebody else does for us
+                begin_compiling()  # another process compiles for this one
                 held.callback(end_compiling)
                 held.enter_context(locked(lock))
         return compile_kernel(signature)
@@ -291,17 +292,17 @@ def _once(compile_kernel: Callable[[Any], Any], index: Path, signature: Any) -> 
 
 def _alone(method: Callable[..., Any], index: Path, *arguments: Any) -> Any:
     with ExitStack() as held:
-        with suppress(OSError):  # nothing is kept there, or nobody can write to it
+        with suppress(OSError):  # there is no cache, or it is not writable
             held.enter_context(locked(index.with_name(".kilt-lock")))
         try:
             return method(*arguments)
-        except (ImportError, AttributeError):  # it is of another version, with classes that are elsewhere now
+        except (ImportError, AttributeError):  # the cache is of another version, with classes in other modules
             index.unlink(missing_ok=True)
             return method(*arguments)
 
 
 class _CompilationTimer(event.Listener):  # type: ignore[misc]
-    """Tells `compiling` of every kernel that is compiled, and of none that is read from disk."""
+    """Tells `compiling` about every kernel that is compiled, but not about those read from disk."""
 
     def on_start(self, event: Any) -> None:
         begin_compiling()
@@ -314,7 +315,7 @@ event.register("numba:compile", _CompilationTimer())
 
 
 def called() -> set[tuple[str, str]]:
-    """The kernels that this process has called, each with the types of its arguments: what it compiled or read."""
+    """Return the kernels that this process has called, with their argument types: all compiled or read ones."""
     return {
         (f"{kernel.__module__}.{kernel.__name__}", str(types_of_arguments))
         for kernel, _ in _kernels
@@ -323,12 +324,12 @@ def called() -> set[tuple[str, str]]:
 
 
 def kept_files() -> list[str]:
-    """The files that list what is kept on disk of the kernels that this process has called."""
+    """Return the index files of the caches of all kernels that this process has called."""
     return sorted(str(index) for kernel, index in _kernels if kernel.signatures and index.exists())
 
 
 def target() -> str:
-    """What machine code is made by, and for; it is kept for this alone.
+    """Versions and processor that machine code depends on; the cache is valid only for these.
 
     >>> numba.__version__ in target()
     True
@@ -338,7 +339,7 @@ def target() -> str:
 
 
 def cores() -> int:
-    """Number of processor cores that this process may use."""
+    """Number of processor cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -350,13 +351,13 @@ def in_parts(
     *,
     parts: int = 64,
 ) -> list[Any]:
-    """Call ``work(start, end)`` for parts of ``range(count)`` on `threads` threads; what they return, in order.
+    """Call ``work(start, end)`` for parts of ``range(count)`` on `threads` threads; return the results in order.
 
-    The parts do not depend on the number of threads. `tick` hears what share is done.
+    The parts do not depend on the number of threads. `tick` is called with the finished share.
     """
     bounds = [count * part // parts for part in range(parts + 1)]
     results = []
-    if threads == 1:  # to hand them to another thread takes longer than small parts do
+    if threads == 1:  # small parts take less time than passing them to another thread
         for done, (start, end) in enumerate(pairwise(bounds), start=1):
             results.append(work(start, end))
             tick(done / parts)
@@ -382,14 +383,14 @@ def _trailing_zeros(typing_context: Any, word: Any) -> Any:
 
 @inlined
 def trailing_zeros(word: int | np.int64) -> int:
-    """How many bits are zero below the lowest one of a 64-bit word: a machine instruction, for use in kernels only."""
+    """Number of zero bits below the lowest 1 of a 64-bit word: a machine instruction, for kernels only."""
     zeros: int = _trailing_zeros(word)
     return zeros
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
-    """Ask for an element of a one-dimensional array that will be read and written soon: memory answers meanwhile."""
+    """Prefetch an element of a one-dimensional array that will soon be read and written."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = context.make_array(array)(context, builder, args[0]).data
@@ -403,5 +404,5 @@ def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
 
 
 def _prefetch_type(pointer: Any) -> Any:
-    """The LLVM type of a prefetch: the place, whether to write, how long to keep it, whether it is data."""
+    """The LLVM type of a prefetch: address, read or write, locality, data or instructions."""
     return ir.FunctionType(ir.VoidType(), [pointer, *[ir.IntType(32)] * 3])

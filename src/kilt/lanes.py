@@ -1,7 +1,7 @@
-"""Four numbers side by side in a wide register, for kernels that do the same with several vectors at once.
+"""Four numbers in a wide register, for kernels that do the same with several vectors at once.
 
-The compiler finds such work by itself in plain loops over one vector. It does not where elements of an array are read
-and written at places that depend on data: there, kernels take four vectors, interleaved, and say so themselves.
+The compiler vectorises plain loops over one vector by itself. It does not if elements of an array are accessed at
+indices that depend on data: such kernels process four interleaved vectors with these functions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LANES = 4
 
 
 class Lanes(types.Type):  # type: ignore[misc]
-    """The type of such numbers."""
+    """The numba type of four numbers."""
 
     def __init__(self, dtype: Any) -> None:
         self.dtype = dtype
@@ -32,7 +32,7 @@ class _LanesModel(PrimitiveModel):  # type: ignore[misc]
 
 
 def _place(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
-    """A pointer to the lanes that begin at an index."""
+    """Return a pointer to the lanes that begin at an index."""
     data = context.make_array(array_type)(context, builder, array).data
     lanes = context.get_value_type(Lanes(array_type.dtype))
     return builder.bitcast(builder.gep(data, [index]), lanes.as_pointer())
@@ -40,7 +40,7 @@ def _place(context: Any, builder: Any, array_type: Any, array: Any, index: Any) 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def load(typing_context: Any, array: Any, index: Any) -> Any:
-    """The elements of an array from an index on."""
+    """Read the elements of an array from an index on."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         found = builder.load(_place(context, builder, array, *args))
@@ -64,13 +64,13 @@ def store(typing_context: Any, array: Any, index: Any, lanes: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def add(typing_context: Any, a: Any, b: Any) -> Any:
-    """Lane by lane."""
+    """Add lane by lane."""
     return a(a, b), lambda context, builder, signature, args: builder.fadd(*args)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def scaled(typing_context: Any, lanes: Any, factor: Any) -> Any:
-    """All lanes times a number in single precision."""
+    """Multiply all lanes by a number in single precision."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kind, (many, number) = context.get_value_type(lanes), args
@@ -85,5 +85,5 @@ def scaled(typing_context: Any, lanes: Any, factor: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def sub(typing_context: Any, a: Any, b: Any) -> Any:
-    """Lane by lane."""
+    """Subtract lane by lane."""
     return a(a, b), lambda context, builder, signature, args: builder.fsub(*args)

@@ -14,22 +14,22 @@ from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
-# Bytes of a process that solves or builds, without its tables: Python, libraries, kernels that are on disk. Where these
-# are yet to be compiled, it is some 130 MB more.
+# Bytes of a process that solves or builds, without its tables: Python, libraries, compiled kernels. A process that has
+# to compile kernels first takes about 130 MB more.
 PROCESS = 235_000_000
-LIBRARIES = 700_000_000  # bytes of address space: what Python, NumPy, the compiler and pictures take beside any work
-SAME = 2.0  # seconds by which the start time of a process may differ between readings: the clock may have been adjusted
+LIBRARIES = 700_000_000  # bytes of address space for Python, NumPy, the compiler and plotting, before any work
+SAME = 2.0  # tolerance in seconds of a process's start time: the clock may be adjusted in between
 POLL = 0.01  # seconds between attempts to take a lock that another process holds
 
 
 def cpu_seconds() -> float:
-    """Seconds of CPU time so far: of this process, on all its threads, and of those started by it that have ended."""
+    """CPU time in seconds of this process, in all its threads, and of its child processes that have ended."""
     ended = os.times()
     return process_time() + ended.children_user + ended.children_system
 
 
 class ProcessId(NamedTuple):
-    """A process of this machine, by its number and start time: another process may get the same number later.
+    """A process of this machine, by its number and start time: numbers are reused.
 
     >>> here = ProcessId.of(os.getpid())
     >>> here.running, here._replace(started=0.0).running
@@ -41,14 +41,14 @@ class ProcessId(NamedTuple):
 
     @classmethod
     def of(cls, pid: int) -> ProcessId:
-        """The process that has a number now; it must exist."""
+        """Return the process that currently has a number, which must exist."""
         import psutil
 
         return cls(pid, psutil.Process(pid).create_time())
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the process has not ended."""
         return self._found() is not None
 
     def terminate(self) -> None:
@@ -60,7 +60,7 @@ class ProcessId(NamedTuple):
                 found.terminate()
 
     def _found(self) -> Any:
-        """The process, if it runs."""
+        """Return the process if it is running."""
         import psutil
 
         try:
@@ -72,7 +72,7 @@ class ProcessId(NamedTuple):
 
 
 class Stopwatch:
-    """Wall time and CPU time from now on."""
+    """Measures wall time and CPU time from its creation on."""
 
     def __init__(self) -> None:
         self._began = perf_counter(), cpu_seconds()
@@ -84,7 +84,7 @@ class Stopwatch:
 
 
 class Thinking(NamedTuple):
-    """How many decisions a player has made, and the CPU time that they took."""
+    """Number of decisions of a player, and their CPU time."""
 
     decisions: int = 0
     cpu_seconds: float = 0.0
@@ -94,34 +94,34 @@ class Thinking(NamedTuple):
         return Thinking(self.decisions + other.decisions, self.cpu_seconds + other.cpu_seconds)
 
     def since(self, before: Thinking) -> Thinking:
-        """What came after an earlier count."""
+        """Return the difference to an earlier count."""
         return Thinking(self.decisions - before.decisions, self.cpu_seconds - before.cpu_seconds)
 
     @property
     def milliseconds(self) -> float:
-        """CPU time of a decision, on average; nan without decisions."""
+        """Mean CPU time per decision; nan without decisions."""
         return 1000 * self.cpu_seconds / self.decisions if self.decisions else nan
 
 
 @contextmanager
 def locked(file: Path, *, wait: bool | float = True) -> Iterator[None]:
-    """Hold the lock that a file stands for. It goes with the process: one that is killed leaves none behind.
+    """Hold the lock of a lock file. If the process ends or is killed, the lock is released.
 
     Parameters
     ----------
     file : Path
-        The lock file, made where it is missing. Its content means nothing, and it stays.
+        The lock file, created if it is missing. Its content is irrelevant, and it is never deleted.
     wait : bool or float
         Whether to wait for another process, or thread, that holds the lock; or for how many seconds.
 
     Raises
     ------
     BlockingIOError
-        If somebody else holds it and `wait` is false or over.
+        If another process or thread holds the lock and `wait` is False, or its time is over.
     OSError
-        If the file cannot be made or opened.
+        If the file cannot be created or opened.
     """
-    from filelock import FileLock, Timeout  # dear to import
+    from filelock import FileLock, Timeout  # slow to import
 
     lock = FileLock(file, poll_interval=POLL)
     try:
@@ -135,10 +135,10 @@ def locked(file: Path, *, wait: bool | float = True) -> Iterator[None]:
 
 
 def is_locked(file: Path) -> bool | None:
-    """Whether somebody holds the lock that a file stands for, without ever holding it; None where nobody can tell.
+    """Whether a lock is held, found out without taking the lock; None if that is impossible.
 
     Linux lists the locks of all processes. On file systems without a device of their own, such as those of containers,
-    a file may be listed by another name than it has here: what is not found there is not known.
+    a file may be listed under another name: if it is not found, the result is None.
     """
     try:
         found, held = file.stat(), Path("/proc/locks").read_text(encoding="ascii").splitlines()
@@ -146,20 +146,20 @@ def is_locked(file: Path) -> bool | None:
         return False if Path("/proc/locks").exists() else None
     except OSError:
         return None
-    names = {words.split()[-3] for words in held if "->" not in words}  # device:inode; arrows are those who wait
+    names = {words.split()[-3] for words in held if "->" not in words}  # device:inode; arrows mark waiting processes
     if f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}" in names:
         return True
     return False if os.major(found.st_dev) else None
 
 
 class _Controller(NamedTuple):
-    """Where a version of Linux control groups says what memory a group has."""
+    """File names of a version of Linux control groups for the memory of a group."""
 
-    key: str  # of the controllers in /proc/self/cgroup
+    key: str  # the name of the controllers in /proc/self/cgroup
     mount: str
     limit: str
     used: str
-    freeable: str  # of memory.stat: what the page cache gives back
+    freeable: str  # the entry of memory.stat for page cache that can be freed
 
 
 _CONTROLLERS = (
@@ -175,19 +175,18 @@ _CONTROLLERS = (
 
 
 def is_writable(folder: Path) -> bool:
-    """Whether files can be created in a folder, or where it would be created."""
+    """Whether files can be created in a folder, or where the folder would be created."""
     there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
     return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
 
 
 @cache
 def temporary_caches() -> Path | None:
-    """A temporary folder for all caches whose usual places cannot be written to. The first call writes a warning.
+    """A temporary folder for all caches whose usual folders are not writable. The first call prints a warning.
 
-    Later commands of the same user find the same folder. None where the system has no folder for temporary files that
-    can be written to.
+    Later commands of the same user find the same folder. None if the system has no writable folder for temporary files.
     """
-    folder, where = None, "nowhere, and made again by each command"
+    folder, where = None, "nowhere, and rebuilt by each command"
     with suppress(OSError):
         folder = temporary_folder("cache")
         where = f"in {folder}"
@@ -199,47 +198,52 @@ def temporary_caches() -> Path | None:
 
 
 def temporary_folder(name: str) -> Path:
-    """The user's own folder of a name for temporary files, or a new one if others could write to that folder."""
+    """Return the user's folder of a name for temporary files, or a new one if others could write to that folder."""
     user = os.getuid() if hasattr(os, "getuid") else 0
     folder = Path(tempfile.gettempdir()) / f"kilt-{name}-{user}"
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
-    found = folder.lstat()  # a link could lead to a folder of somebody else
+    found = folder.lstat()  # a link could lead to another user's folder
     mine = os.name != "posix" or (found.st_uid == user and not found.st_mode & 0o077)
     return folder if stat.S_ISDIR(found.st_mode) and mine else Path(tempfile.mkdtemp(prefix=f"{folder.name}-"))
 
 
 def available_memory(root: Path = Path("/")) -> int:
-    """How much memory this process can still take, in bytes.
+    """Memory in bytes that this process can still allocate.
 
-    The least of what the machine has left, what the limits of its container or batch job leave (control groups of
-    either version, up to the root of the tree), and what `ulimit -v` leaves.
+    The minimum of the machine's free memory, of the limits of its container or batch job (control groups of either
+    version, up to the root of the tree), and of `ulimit -v`.
 
     Parameters
     ----------
     root : Path
-        Where ``proc`` and ``sys`` are found.
+        Folder that contains ``proc`` and ``sys``.
+
+    Returns
+    -------
+    int
+        Bytes.
     """
-    import psutil  # dear to import
+    import psutil  # slow to import
 
     return max(0, min([psutil.virtual_memory().available, *_left_in_groups(root), *_left_in_address_space()]))
 
 
 def too_little_address_space() -> int | None:
-    """The limit of `ulimit -v` in bytes where it is below what libraries take, which wait for ever then; else None."""
+    """Return the limit of `ulimit -v` in bytes if it is too small for libraries, which then hang; otherwise None."""
     most = _address_space()
     return most if most is not None and most < LIBRARIES else None
 
 
 def fits_memory(size: int) -> bool:
-    """Whether this process can grow to a resident size of `size` bytes, of which `PROCESS` are for itself."""
+    """Whether this process can grow to a resident size of `size` bytes, including `PROCESS` for itself."""
     import psutil
 
     return size - min(psutil.Process().memory_info().rss, PROCESS) <= available_memory()
 
 
 def _left_in_groups(root: Path) -> Iterator[int]:
-    """What each control group that this process is in has left, where it has a limit."""
+    """Yield the free memory of each control group of this process that has a limit."""
     try:
         lines = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:  # not Linux
@@ -249,7 +253,7 @@ def _left_in_groups(root: Path) -> Iterator[int]:
         for own in (own for own in _CONTROLLERS if own.key in keys.split(",")):
             top = root / own.mount
             folder = top / group.strip("/")
-            # Inside a container the path may be that of the host: then its own group is the top.
+            # Inside a container, the path may be that of the host: then the top group is the container's.
             for place in (folder, *folder.parents) if folder.is_dir() else (top,):
                 with suppress(OSError, ValueError):  # no such group here, or "max"
                     yield _left_in_group(place, own)
@@ -264,7 +268,7 @@ def _left_in_group(folder: Path, own: _Controller) -> int:
 
 
 def _left_in_address_space() -> Iterator[int]:
-    """What `ulimit -v` leaves, where the system has it and it is set."""
+    """Yield the memory that `ulimit -v` leaves, if the limit is set."""
     import psutil
 
     most = _address_space()
@@ -273,7 +277,7 @@ def _left_in_address_space() -> Iterator[int]:
 
 
 def _address_space() -> int | None:
-    """The limit of `ulimit -v` in bytes; None where there is none."""
+    """Return the limit of `ulimit -v` in bytes; None without a limit."""
     try:
         import resource
     except ImportError:  # Windows

@@ -71,7 +71,7 @@ class Picture:
 
 
 class Drawable:
-    """Something with a picture, which `kilt.viz.shown` draws: matplotlib is imported when the picture is asked for."""
+    """A result with a picture, drawn by `kilt.viz.shown`; matplotlib is imported when the picture is first drawn."""
 
     def plot(self) -> Picture:
         """Draw a picture, which notebooks show and ``plot().save("FILE.png")`` writes."""

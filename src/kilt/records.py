@@ -1,8 +1,8 @@
-r"""Records: frozen dataclasses of plain values that are checked when they are made, and that TOML can say.
+r"""Records: frozen dataclasses of plain values, which are checked when created and can be written as TOML.
 
 Configurations of runs (`kilt.config`) and plans of abstractions (`kilt.abstraction.plan`) are records. A field is a
-text, a number with bounds, a truth value, another record, or a tuple of records. Whatever is wrong is said with
-the name, the value and what would be right, whether it came from a file, from a dict or from Python.
+string, a number with bounds, a bool, another record, or a tuple of records. Error messages contain the name, the value
+and the accepted values, whether the value came from a file, from a dict or from Python.
 
 >>> @dataclass(frozen=True)
 ... class Oven(Record):
@@ -27,7 +27,7 @@ from typing import Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
 from kilt.errors import KiltError, shortened
 
 T = TypeVar("T", bound="Record")
-# What a scalar may be given as, and what that is called.
+# The accepted types of a scalar, and their description.
 SCALARS: dict[type, tuple[tuple[type, ...], str]] = {
     str: ((str,), "a text"),
     bool: ((bool,), "true or false"),
@@ -39,21 +39,21 @@ _HINTS: dict[type, dict[str, Any]] = {}  # types of fields by record and name: a
 
 
 def bounded(default: Any, least: float, most: float = MOST) -> Any:
-    """A field for a number from `least` to `most`; without that, from 0 on. Whole numbers have 64 bits, as in TOML."""
+    """A field for a number from `least` to `most` (default: at least 0). Integers have 64 bits, as in TOML."""
     return field(default=default, metadata={"least": least, "most": most})
 
 
 def chosen(default: Any, among: Iterable[str]) -> Any:
-    """A field for a word: the default, or one of several."""
+    """A field for one of several words."""
     return field(default=default, metadata={"among": tuple(among)})
 
 
 @dataclass(frozen=True)
 class Record:
-    """Base of all records: see above."""
+    """Base class of all records: see the module's docstring."""
 
-    COMPLAINT: ClassVar[type[KiltError]]  # what is raised
-    PLACE: ClassVar[str]  # what it is called in errors
+    COMPLAINT: ClassVar[type[KiltError]]  # the error class
+    PLACE: ClassVar[str]  # its name in error messages
     EXAMPLE: ClassVar[str] = ""  # the command that prints one
 
     def __post_init__(self) -> None:
@@ -68,24 +68,25 @@ class Record:
 
 
 def record_of(kind: type[T], said: object) -> T:
-    """Make a record from plain data: what a TOML or JSON file holds.
+    """Make a record from plain data, such as that of a TOML or JSON file.
 
     Parameters
     ----------
     kind : type
         The class of the record.
     said : Mapping
-        A value for each field; those with a default may be left out. For a field that is a record, the data of one; for
-        a tuple of records a list of such data, or the data of a single one.
+        A value for each field; fields with a default may be omitted. The value of a record field is the data of a
+        record; that of a tuple of records is a list of such data, or the data of a single record.
 
     Returns
     -------
     Record
+        The record.
 
     Raises
     ------
     KiltError
-        Of the class that `kind` raises: a key means nothing or is missing, or a value is of another type or too low.
+        Of the class `kind.COMPLAINT`: if a key is unknown or missing, or a value has a wrong type or is out of bounds.
     """
     known = {one.name: one for one in fields(kind)}
     if not isinstance(said, Mapping):
@@ -137,7 +138,7 @@ def parse_toml(text: str, source: str, complaint: type[KiltError]) -> dict[str, 
     """Parse TOML. Raises `complaint`, which names the `source`, if the text is not TOML."""
     try:
         return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # no TOML, or numbers and lists without end
+    except (ValueError, RecursionError) as error:  # no TOML, or excessive numbers and nesting
         raise complaint(f"{source} is not TOML: {error}") from None
 
 
@@ -149,7 +150,7 @@ def _require_known(kind: type[Record], names: Iterable[object]) -> None:
 
 
 def _hint(kind: type[Record], name: str) -> tuple[Any, bool]:
-    """What a field has, and whether it is a tuple of them."""
+    """Return the type of a field, and whether it is a tuple of that type."""
     if kind not in _HINTS:
         _HINTS[kind] = get_type_hints(kind)
     hint = _HINTS[kind][name]
@@ -157,14 +158,14 @@ def _hint(kind: type[Record], name: str) -> tuple[Any, bool]:
 
 
 def _inner(kind: type[Record], name: str, value: object) -> object:
-    """The value of a field, with records in place of their data."""
+    """Return the value of a field, with data of records converted to records."""
     hint, several = _hint(kind, name)
     if not issubclass(hint, Record) or isinstance(value, hint):
         return value
     if not several:
         return record_of(hint, value)
     if not isinstance(value, list | tuple | Mapping):
-        return value  # which is refused later on
+        return value  # which is refused later
     made = []
     for number, one in enumerate([value] if isinstance(value, Mapping) else value, start=1):
         try:
@@ -175,7 +176,7 @@ def _inner(kind: type[Record], name: str, value: object) -> object:
 
 
 def _require(kind: type[Record], name: str, value: object) -> None:
-    """Raise where a field has a value of another type than it says, or one below its bound."""
+    """Raise the error class of a record if the value of a field has a wrong type or is out of bounds."""
     (own,) = [one for one in fields(kind) if one.name == name]
     hint, several = _hint(kind, name)
     least, most = own.metadata.get("least", 0), own.metadata.get("most", MOST)

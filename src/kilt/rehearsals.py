@@ -1,8 +1,8 @@
-"""Compile what people use first, ahead of time: ``kilt setup``.
+"""Compile the kernels of frequent commands ahead of time: ``kilt setup``.
 
-Kernels are compiled at their first call and kept on disk. A rehearsal is a tiny piece of work, by public functions,
-that calls the kernels which a command calls first; `REHEARSALS` has them in the order in which people type. `setup`
-hands them to several processes. Processes that want the same kernel compile it once: see `jit`.
+Kernels are compiled at their first call and cached on disk. A rehearsal is a tiny piece of work with public functions,
+which calls the first kernels of a command; `REHEARSALS` lists them by the frequency of commands. `setup` distributes
+them over several processes. Processes that need the same kernel compile it once: see `jit`.
 
 >>> list(REHEARSALS)[:3]
 ['play', 'equity', 'leduc']
@@ -30,7 +30,7 @@ from kilt.compiling import compiled_seconds
 from kilt.errors import KiltError, RunError
 from kilt.machine import available_memory
 
-# A deck of 20 cards and no limit: all that hold'em has, in tables that take no time.
+# No-limit with a deck of 20 cards: everything that hold'em has, with tiny tables.
 TINY = """\
 GAMEDEF
 nolimit
@@ -45,7 +45,7 @@ numHoleCards = 2
 numBoardCards = 0 3 1 1
 END GAMEDEF
 """
-EACH = 500_000_000  # bytes of a process that compiles, its libraries included
+EACH = 500_000_000  # bytes of a process that compiles, including its libraries
 CARDS = "IR-KE-KO 10-4-4-4"
 BETS = "1x, a; a"
 
@@ -53,32 +53,32 @@ BETS = "1x, a; a"
 class Rehearsal(NamedTuple):
     """A tiny piece of work that calls the kernels of a command."""
 
-    work: Callable[[Path], object]  # in a folder for what it writes
-    seconds: float  # that compiling its kernels takes alone, about: the longest rehearsals begin first
+    work: Callable[[Path], object]  # called with a folder for its files
+    seconds: float  # approximate time to compile its kernels: the longest rehearsals begin first
 
 
 class Setup(NamedTuple):
-    """What `setup` did."""
+    """The result of `setup`."""
 
-    seconds: float  # by a clock
-    compiling: float  # seconds of compiling, of all processes together
-    workers: int  # processes; 0: everything was compiled before
+    seconds: float  # elapsed time
+    compiling: float  # seconds of compiling, summed over processes
+    workers: int  # number of processes; 0: everything was already compiled
 
 
 def setup(*, workers: int | None = None, tick: Callable[[str, float], object] = lambda what, share: None) -> Setup:
-    """Compile the kernels that people use first, in several processes.
+    """Compile the kernels of frequent commands, in several processes.
 
     Parameters
     ----------
     workers : int, optional
-        Processes at work. [default: one for each core, as far as memory goes]
+        Number of processes. Default: one for each core, as far as memory allows.
     tick : callable
-        Called with the name of each rehearsal that has ended, and the share that has.
+        Called with the name of each finished rehearsal, and the finished share.
 
     Returns
     -------
     Setup
-        How long it took. A call after which nothing has changed compiles nothing and takes no time.
+        Times and number of processes. If nothing has changed since the last call, nothing is compiled.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def setup(*, workers: int | None = None, tick: Callable[[str, float], object] = 
         If a rehearsal fails.
     """
     if workers is not None and workers < 1:
-        raise RunError(f"{workers} processes compile nothing: use 1 or more")
+        raise RunError(f"the number of processes is {workers}: use 1 or more")
     began = perf_counter()
     if is_ready():
         return Setup(perf_counter() - began, 0.0, 0)
@@ -113,12 +113,12 @@ def setup(*, workers: int | None = None, tick: Callable[[str, float], object] = 
 
 
 def workers_for(rehearsals: int) -> int:
-    """How many processes share some rehearsals: one for each core, as far as memory goes."""
+    """Number of processes for some rehearsals: one for each core, as far as memory allows."""
     return max(1, min(jit.cores(), available_memory() // EACH, rehearsals))
 
 
 def is_ready() -> bool:
-    """Whether `setup` has compiled everything for this kilt, by these packages, on this kind of processor."""
+    """Whether `setup` has compiled everything for this version of kilt and its packages, on this kind of processor."""
     try:
         files = json.loads(_mark().read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -127,7 +127,7 @@ def is_ready() -> bool:
 
 
 def _mark() -> Path:
-    """The file that says which files have the compiled kernels: one for each installation and kind of processor."""
+    """The file that lists the files of compiled kernels: one for each installation and kind of processor."""
     root = Path(kilt.__file__).parent
     sources = [(file.relative_to(root).as_posix(), file.stat()) for file in sorted(root.rglob("*.py"))]
     stamps = [f"{name} {found.st_mtime_ns} {found.st_size}" for name, found in sources]
@@ -136,7 +136,7 @@ def _mark() -> Path:
 
 
 def _note(files: set[str]) -> None:
-    """Remember that everything is compiled, and where."""
+    """Record that everything is compiled, and in which files."""
     with artifact.os_errors("the cache folder cannot be written to"):
         mark = _mark()
         mark.parent.mkdir(parents=True, exist_ok=True)
@@ -144,12 +144,12 @@ def _note(files: set[str]) -> None:
 
 
 class _Workers:
-    """Processes that wait for the names of rehearsals. They read and write tables in a folder that is removed."""
+    """Processes that wait for names of rehearsals. They use a temporary folder for tables."""
 
     def __init__(self, count: int, folder: str) -> None:
         sources, given = str(Path(kilt.__file__).parents[1]), os.environ.get("PYTHONPATH")
         own = {
-            "KILT_CACHE": f"{folder}/tables",  # tables of features that are there would be read, and no kernel called
+            "KILT_CACHE": f"{folder}/tables",  # existing tables would be read without calling a kernel
             "TMPDIR": folder,
             "PYTHONPATH": os.pathsep.join([sources, given] if given else [sources]),
         }
@@ -171,7 +171,7 @@ class _Workers:
             process.communicate()
 
     def rehearse(self, name: str) -> tuple[float, list[str]]:
-        """Do one in a process that is idle; seconds of compiling, and the files that list the kernels it called."""
+        """Run one in an idle process; returns seconds of compiling, and the index files of the kernels it called."""
         process = self._idle.get()
         assert process.stdin and process.stdout
         try:
@@ -187,7 +187,7 @@ class _Workers:
 
 
 def rehearse(names: list[str], folder: Path) -> None:
-    """Do rehearsals in this process, each in a new folder in `folder`."""
+    """Run rehearsals in this process, each in a new subfolder of `folder`."""
     for name in names:
         place = folder / name
         place.mkdir()
@@ -195,7 +195,7 @@ def rehearse(names: list[str], folder: Path) -> None:
 
 
 def _serve() -> None:
-    """Do the rehearsals that are named on standard input; answer on standard output."""
+    """Run the rehearsals that are named on standard input; answer on standard output."""
     answers, sys.stdout = sys.stdout, sys.stderr
     for line in sys.stdin:
         before = compiled_seconds()
@@ -213,7 +213,7 @@ def _serve() -> None:
 
 
 def _play(folder: Path) -> None:
-    """Hands at a table against the agent that comes with kilt."""
+    """Play hands at a table against the agent that comes with kilt."""
     from kilt.play.person import Session
     from kilt.players.agents import load_player
 
@@ -224,7 +224,7 @@ def _play(folder: Path) -> None:
 
 
 class _Caller:
-    """A person who calls whatever is bet."""
+    """A person who calls every bet."""
 
     def ask(self, view: object, *, again: bool) -> str:
         return "call"
@@ -236,25 +236,25 @@ class _Caller:
 
 
 def _equity(folder: Path) -> None:
-    """A hand against a range, before the flop and on one."""
+    """Compute the equity of a hand against a range, before and on the flop."""
     kilt.equity("AsKh", "QQ+,AK", "Qd7h2c")
     kilt.equity("AsKh", "QdQc")
 
 
 def _leduc(folder: Path) -> None:
-    """Small games: solved by CFR+ and as a linear programme; a fixed strategy is judged."""
+    """Solve small games with CFR+ and as a linear programme, and evaluate a fixed strategy."""
     kilt.solve("leduc", iterations=10, folder=folder / "run")
     kilt.solve("leduc", "lp")
     kilt.exploitability("always-call", "leduc")
 
 
 def _match(folder: Path) -> None:
-    """A match of agents that have no tables."""
+    """Play a match of agents without tables."""
     kilt.play_match("always-call", "random", 20, game="holdem.nolimit.2p")
 
 
 def _plan(folder: Path) -> None:
-    """What a configuration takes: its betting tree is counted, and the game walked for a moment."""
+    """Plan a configuration: count its betting tree, and walk the game for a moment."""
     from kilt.abstraction.abstract_game import SyntheticGame
     from kilt.config import config_of
     from kilt.runs.examples import example_named
@@ -266,7 +266,7 @@ def _plan(folder: Path) -> None:
 
 
 def _spot(folder: Path) -> None:
-    """A turn and a river are solved, on one thread and on several, and the turn in small tables too."""
+    """Solve a turn and a river, on one and on several threads, and the turn with compact tables too."""
     from kilt.spots.spot import Spot
 
     for board, compact in (("Qs Jh 2h 7c", False), ("Qs Jh 2h 7c", True), ("Qs Jh 2h 7c 3d", False)):
@@ -276,12 +276,12 @@ def _spot(folder: Path) -> None:
 
 
 def _royal(folder: Path) -> None:
-    """A card abstraction."""
+    """Build a card abstraction."""
     kilt.build_abstraction("IR-KE-KO 20-30-30-30", "royal.limit.2p", folder / "cards")
 
 
 def _demo(folder: Path) -> None:
-    """The steps of ``kilt demo`` with a tiny deck: classes of flops, buckets in each, a run, a match, sanity."""
+    """Run the steps of ``kilt demo`` with a tiny deck: classes of flops, buckets in each, a run, a match, sanity."""
     from kilt.abstraction.plan import PublicPlan, plan_named
     from kilt.evaluate.judge import judge_of
     from kilt.players.reports import reports_of_run
@@ -296,7 +296,7 @@ def _demo(folder: Path) -> None:
         "solver": {"linear": True, "threads": 2},
     }
     begun = kilt.start_run(config, folder / "run", iterations=20_000)
-    begun.judge = judge_of(begun.problem, patience=0.0)  # win rates alone, as in a game too large to be walked
+    begun.judge = judge_of(begun.problem, patience=0.0)  # only win rates, as in a game too large to be walked
     begun.finish()
     run = str(folder / "run")
     for opponent in ("always-call", f"{run}@new-0.2"):
@@ -305,7 +305,7 @@ def _demo(folder: Path) -> None:
 
 
 def _walk(folder: Path) -> None:
-    """CFR+ on a public tree, with all hands at once."""
+    """Solve with CFR+ on a public tree, with all hands at once."""
     kilt.solve("rhode-island", iterations=2)
 
 
