@@ -381,7 +381,7 @@ def test_what_it_takes_is_said_before_any_work(config, monkeypatch):
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ('algorithm = "cfr+"', "cfr+ on an abstract game runs on the CPU alone"),
+        ('algorithm = "cfr+"', "cfr+ on an abstract game runs only on the CPU"),
     ],
 )
 def test_what_a_gpu_does_not_do(config, more, why):

@@ -246,7 +246,7 @@ def test_a_run(tmp_path, monkeypatch):
     assert "use fewer buckets" in refused("solve", config, "--out", tmp_path / "large")
     assert not (tmp_path / "large").exists()
     config.write_text(f'{text}[engine]\nname = "local"\n')
-    assert "leave out the engine" in refused("solve", config, "--out", tmp_path / "large")
+    assert "omit the engine" in refused("solve", config, "--out", tmp_path / "large")
 
 
 def test_answers_to_what_orange_was_seen_to_do(cards_of, tmp_path):

@@ -107,11 +107,11 @@ LEDUC = {"game": "leduc", "cards": "lossless"}
     [
         (
             {"engine": {"blades": 9}},
-            "[engine] sets `blades` and names no engine: add `name`, one of local, ray, or",
+            "[engine] sets `blades` but names no engine: add `name`, one of local, ray, or",
         ),
         (
             {"solver": {"algorithm": "cfr+", "prune": 5}},
-            "`prune` in [solver] is 5, and cfr+ does not use it: leave",
+            "`prune` in [solver] is 5, but cfr+ does not use it: omit",
         ),
         ({"solver": {"algorithm": "joint", "average": False}}, "`average` in [solver] is False, and joint does not"),
         ({"solver": {"algorithm": "cfr+disk", "equities": True}}, "`equities` in [solver] is True, and cfr+disk does"),

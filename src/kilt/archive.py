@@ -71,9 +71,7 @@ def read(file: Path, kind: str) -> tuple[dict[str, Array], dict[str, Any]]:
                         arrays[name.removesuffix(".npy")] = np.lib.format.read_array(entry, allow_pickle=False)
             return arrays, dict(manifest["said"])
     except (BadZipFile, LZMAError, LookupError, ValueError, TypeError, EOFError, NotImplementedError) as error:
-        raise ArtifactError(
-            f"{file} is no archive, or is damaged ({error}): restore an undamaged copy"
-        ) from None
+        raise ArtifactError(f"{file} is no archive, or is damaged ({error}): restore an undamaged copy") from None
 
 
 def _entry(name: str) -> ZipInfo:

@@ -60,7 +60,7 @@ def check_public(identity: AbstractionSpec, place: int) -> None:
     if public.boards:
         ready_classes(identity, public)
     if public.until > rounds:
-        raise AbstractionError(f"`until` is round {public.until}; the game has {rounds}: give 0 for all that follow")
+        raise AbstractionError(f"`until` is round {public.until}; the game has {rounds}: use 0 for all later rounds")
     if public.until and place < len(plan.public) - 1:
         raise AbstractionError(
             f"round {plan.public[place + 1].round} has classes inside those of round {public.round}, so it knows them: "

@@ -282,7 +282,7 @@ class CardAbstraction:
     def packed(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """Return the tables and the description in the smallest form; `unpacked` reads them.
 
-        If buckets of the last round depend on strength alone, their table is left out: strengths are fast to compute.
+        If buckets of the last round depend on strength alone, their table is omitted: strengths are fast to compute.
 
         Raises AbstractionError if the abstraction has classes of boards.
         """

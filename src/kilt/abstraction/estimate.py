@@ -42,7 +42,7 @@ REMEDY = "use fewer buckets, or a smaller `sample` in a plan as a .toml file"
 
 
 def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1) -> Cost:
-    """Estimate what it takes to build an abstraction.
+    """Estimate the cost of building an abstraction.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ Without an address, Ray is started for this process only: it listens on the loop
 With an address, workers run on an existing cluster, spread over its machines as evenly as there is room. All machines
 need the same version of kilt, which is checked when workers are hired.
 
-Arguments and results are passed by value: a worker sees an array as it was at the time of the call, and may not write
+Arguments and results are passed by value: a worker gets a copy of an array at the time of the call, and may not write
 to it. A worker that dies is lost for good, including its pending calls: Ray is configured never to restart workers or
 repeat calls.
 """

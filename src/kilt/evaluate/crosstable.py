@@ -4,7 +4,7 @@
 >>> from kilt.play.agent import BASELINES
 >>> players = [BASELINES[name] for name in ("always-fold", "always-raise", "always-call")]
 >>> table = crosstable(load_game("holdem.limit.2p"), players, hands=200)
->>> str(table.rate(1, 0)), str(table.rate(0, 1))  # the row's player wins from the column's
+>>> str(table.rate(1, 0)), str(table.rate(0, 1))  # winnings of the row's player
 ('+750.0 ± 0.0', '-750.0 ± 0.0')
 >>> str(table.mean(0))  # against all others
 '-520.0 ± 47.1'

@@ -2,7 +2,7 @@
 
 Values are chips from the decision on: the part of the pot that the player wins, minus the chips that the player still
 puts in; a fold is worth 0. One walk of the betting handles all hands at once, on all boards that may follow if these
-are few (in small games, on the river and on the turn): values are then exact. Otherwise boards are sampled, and values
+are few (small games, the river and the turn): values are then exact. Otherwise boards are sampled, and values
 have an interval. A control variate, the showdown value of the hands on the sampled boards, removes much of the sampling
 error, because its mean over all boards is known.
 

@@ -128,7 +128,7 @@ class Line(NamedTuple):
     """The actions of observed hands, and the endings that an estimator may evaluate for them."""
 
     steps: list[LineStep]
-    outcomes: list[Outcome]  # all that any estimator may need; the observed end comes first
+    outcomes: list[Outcome]  # everything an estimator may need; the observed end comes first
     closing: str  # the action by which the player ended the hands, if the player did
     missing: dict[tuple[bool, str], FloatArray]  # [row] by cards and endings: see `LogEstimate.missing`
 

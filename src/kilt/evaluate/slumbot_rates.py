@@ -32,7 +32,7 @@ class SlumbotRates(NamedTuple):
         the luck of the cards cancels. It is comparable if both seats have the same number of hands. None if Slumbot did
         not report the winnings for some hands.
     aivat : Estimate or None
-        The same quantity as `played`, estimated by AIVAT [Burch18] for the cards and the actions of the player. None if
+        An estimate of the same win rate by AIVAT [Burch18] for the cards and the actions of the player. None if
         the player has no blueprint, if it plays by the clock, or if AIVAT was not requested.
     judged : int
         Number of hands that AIVAT could evaluate.

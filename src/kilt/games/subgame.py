@@ -9,7 +9,7 @@ position, and its boards hold only cards that are dealt later.
 >>> both_raise = subgame(leduc, leduc.replay("rc/"), "Ks", [[1, 1, 1, 1, 0, 1], [0, 0, 1, 1, 1, 1]])
 >>> both_raise.hands(0), both_raise.start().actor, both_raise.start().spent
 (['Qh', 'Qs', 'Kh', 'Ah', 'As'], 0, (3, 3))
->>> both_raise.weights.tolist()  # nobody holds the king that is on the board
+>>> both_raise.weights.tolist()  # no player can hold the king on the board
 [[1.0, 1.0, 1.0, 0.0, 1.0], [0.0, 0.0, 1.0, 1.0, 1.0]]
 """
 

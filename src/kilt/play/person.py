@@ -334,8 +334,8 @@ class Person:
 def duplicate_deals(hands: int, seed: int = 0) -> list[int]:
     """Return the deal of each hand of a duplicate match between a person and an agent, who swap seats every hand.
 
-    The second half has the deals of the first with the players swapped, in another order, so that nobody can remember
-    them.
+    The second half has the deals of the first with the players swapped, in another order, so that they cannot be
+    recognised.
 
     Parameters
     ----------

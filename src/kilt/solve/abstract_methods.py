@@ -1,8 +1,8 @@
-"""How algorithms solve abstract games: what a run takes, what it refuses, and how its solver is made.
+"""Methods: algorithms on abstract games, with their cost, their restrictions and their solvers.
 
-Each method answers for itself: `AbstractMethod.cost` counts before anything is built, `require` refuses what the method
-has no way for. The cards of an abstract game are looked up by walks of all boards, by walks of drawn boards, in tables
-over pairs of bucket sequences, or deal by deal.
+`AbstractMethod.cost` computes the cost before anything is built, and `require` refuses what the method does not
+support. Methods differ in how they look up the cards of an abstract game: by walks of all boards, by walks of sampled
+boards, in tables over pairs of bucket sequences, or deal by deal.
 """
 
 from __future__ import annotations
@@ -34,23 +34,24 @@ from kilt.strategy.model import OpponentModel
 
 S = TypeVar("S", bound=AbstractSpec)
 
-SAMPLING_KEYS = ("average", "linear", "prune", "equities", "compact")  # of [solver]: external sampling alone reads them
+# keys of [solver] that only external sampling reads
+SAMPLING_KEYS = ("average", "linear", "prune", "equities", "compact")
 
 
 @dataclass(frozen=True)
 class AbstractMethod(Method, ABC):
     """An algorithm on abstract games, in this process and on the CPU."""
 
-    UNUSED: ClassVar[Sequence[str]] = SAMPLING_KEYS  # keys of [solver] that it does not read
+    UNUSED: ClassVar[Sequence[str]] = SAMPLING_KEYS  # keys of [solver] that the method ignores
 
-    answers: bool = field(default=False, kw_only=True)  # whether it answers a model of an opponent
+    answers: bool = field(default=False, kw_only=True)  # whether it computes counter-strategies
 
     @abstractmethod
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
-        """What solving takes, with `mapped` bytes of cards, which need not fit."""
+        """Cost of solving, with `mapped` bytes of cards, which need not fit."""
 
     def complete(self, spec: S) -> S:
-        """The spec with the opponent that it answers, if it does; what does not fit is found out at once."""
+        """Return the spec with the opponent of a counter-strategy, if there is one. Raises errors for a wrong model."""
         if not self.answers:
             return spec
         asked = spec.config.counter
@@ -64,30 +65,29 @@ class AbstractMethod(Method, ABC):
         return replace(spec, against=against)
 
     def require(self, spec: AbstractSpec) -> None:
-        """Raise RunError if it does not solve a game with the engine of its configuration."""
+        """Raise RunError if the method does not support the engine of the configuration."""
         require_options(spec.options, spec.game)
         if spec.config.engine.name:
             raise RunError(
                 "blades share the deals of external sampling, or subgames of cfr+disk, not "
-                f"{spec.config.solver.algorithm}: leave out the engine"
+                f"{spec.config.solver.algorithm}: omit the engine"
             )
 
     def require_used(self, config: Config) -> None:
-        """Raise RunError if a configuration sets a key that the method does not read."""
+        """Raise RunError if a configuration sets a key that the method ignores."""
         solver, engine = config.solver, config.engine
         if not engine.name and (key := first_set(engine, [one.name for one in fields(engine)])):
             raise RunError(
-                f"[engine] sets `{key}` and names no engine: add `name`, one of {', '.join(ENGINES)}, or leave out "
-                f"`{key}`"
+                f"[engine] sets `{key}` but names no engine: add `name`, one of {', '.join(ENGINES)}, or omit `{key}`"
             )
         if key := first_set(solver, self.UNUSED):
             raise RunError(
-                f"`{key}` in [solver] is {getattr(solver, key)!r}, and {solver.algorithm} does not use it: leave out "
+                f"`{key}` in [solver] is {getattr(solver, key)!r}, but {solver.algorithm} does not use it: omit "
                 f"`{key}`, or use external"
             )
 
     def require_device(self, spec: AbstractSpec) -> None:
-        """Raise RunError if it does not walk on the device of the configuration."""
+        """Raise RunError if the method does not support the device of the configuration."""
         if spec.device == CPU:
             require_wide(spec.options)
             return
@@ -97,32 +97,32 @@ class AbstractMethod(Method, ABC):
         )
 
     def require_cards(self, spec: AbstractSpec) -> None:
-        """Raise AbstractionError if the cards have more buckets than it takes."""
+        """Raise AbstractionError if the cards have too many buckets for the method."""
 
     def require_workers(self, spec: AbstractSpec, engine: Engine) -> None:
-        """Raise EngineError if an engine has no room for its workers, as far as that is known before the cards are."""
+        """Raise EngineError if an engine has no room for the workers, as far as known before the cards are built."""
 
     def prepare(self, problem: AbstractProblem, tick: Callable[[str, float], None]) -> None:
-        """Build what the solver looks up, once the cards are there."""
+        """Build the tables that the solver needs, after the cards are built."""
 
     def pace(self, spec: AbstractSpec) -> Pace | None:
-        """How quickly it goes, tried for some seconds; None if `cost` tells."""
+        """Measure the speed for some seconds; None if `cost` contains it."""
         return None
 
     def called(self, spec: AbstractSpec) -> str:
-        """The algorithm, as the identity of a run has it."""
+        """Name of the algorithm in the identity of a run."""
         return spec.config.solver.algorithm
 
 
 @dataclass(frozen=True)
 class WalkMethod(AbstractMethod):
-    """Walks of all boards, with players who see buckets; or of a board that is drawn for each iteration."""
+    """Walks of all boards, with players who see buckets; or of a sampled board for each iteration."""
 
     tables: int = 2
     samples: bool = False
 
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
-        """The buckets of all boards, and tables over rows × buckets."""
+        """Cost of the buckets of all boards, and of tables over rows × buckets."""
         return self._walked(spec, mapped, self.tables * spec.walk.table, 2)
 
     def _walked(self, spec: AbstractSpec, mapped: int, kept: int, walks: int) -> Cost:
@@ -134,12 +134,12 @@ class WalkMethod(AbstractMethod):
 
 @dataclass(frozen=True)
 class PublicSamplingMethod(WalkMethod):
-    """Public chance sampling: it looks up the boards that it draws alone where memory does not hold all of them."""
+    """Public chance sampling: looks up only the sampled boards if memory cannot hold all boards."""
 
     samples: bool = True
 
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
-        """Without the buckets of all boards where they would not fit."""
+        """Cost without the buckets of all boards if they would not fit."""
         walk = spec.walk
         if not walk.samples_drawn:
             return super().cost(spec, mapped)
@@ -155,7 +155,7 @@ class ResponseMethod(WalkMethod):
     trunk: int = 0
 
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
-        """With the opponent's table; or with what is drawn alone where the buckets of all boards would be too many."""
+        """Cost with the opponent's table; with sampled boards only if the buckets of all boards would be too many."""
         walk = spec.walk
         if self.trunk and (spec.device != CPU or walk.draws(self.trunk)):
             regrets, responses = walk.drawn(self.trunk)
@@ -165,19 +165,19 @@ class ResponseMethod(WalkMethod):
         return self._walked(spec, mapped, (self.tables - 1) * walk.table + walk.opponent(self.trunk), 4)
 
     def require_device(self, spec: AbstractSpec) -> None:
-        """Raise RunError on a GPU without a trunk."""
+        """Raise RunError for a GPU without a trunk."""
         if spec.device == CPU or not self.trunk:
             super().require_device(spec)
 
 
 @dataclass(frozen=True)
 class JointMethod(AbstractMethod):
-    """Tables over pairs of bucket sequences, here or on a GPU."""
+    """Tables over pairs of bucket sequences, on the CPU or a GPU."""
 
     tables: int = 3
 
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
-        """The joint tables, and those of the solver; on a GPU these are there."""
+        """Cost of the joint tables, and of the solver's; on a GPU, these are in its memory."""
         kept, pairs, there = 2 * self.tables * spec.slots, 40 * max(map(max, spec.size.buckets)) ** 2, 0
         if spec.device != CPU:
             from kilt.solve.joint_device import MEMORY as AT_ONCE  # imports the GPU library
@@ -187,7 +187,7 @@ class JointMethod(AbstractMethod):
         return spec.takes(tables, 2 * kept + spec.slots, mapped, device=there)
 
     def require_device(self, spec: AbstractSpec) -> None:
-        """Raise RunError on a GPU if a player forgets buckets."""
+        """Raise RunError for a GPU if the cards have imperfect recall."""
         if spec.device == CPU:
             super().require_device(spec)
         elif not all(later.recall for one in spec.specs for later in one.plan.rounds[1:]):
@@ -202,18 +202,18 @@ class JointMethod(AbstractMethod):
             require_few(" and ".join(spec.config.cards), numbers)
 
     def prepare(self, problem: AbstractProblem, tick: Callable[[str, float], None]) -> None:
-        """Build the joint tables: large ones are kept, and found there by the solver."""
+        """Build the joint tables: large ones are cached, where the solver finds them."""
         joint_tables(problem.abstract.cards, problem.threads, tick)
 
 
 @dataclass(frozen=True)
 class SamplingMethod(AbstractMethod):
-    """External sampling: here, on a GPU, or by blades that share the classes of boards."""
+    """External sampling: in this process, on a GPU, or by blades that share the classes of boards."""
 
     UNUSED: ClassVar[Sequence[str]] = ()
 
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
-        """A regret for each slot, and a count where an average is kept; or what the head and its blades hold."""
+        """Cost of a regret for each slot, and a count if an average is stored; or memory of the head and its blades."""
         asked, tables = spec.config.engine, self._tables(spec)
         found = spec.takes(tables, 3 * tables, mapped, "`average = false`")
         if spec.device != CPU:
@@ -234,7 +234,7 @@ class SamplingMethod(AbstractMethod):
         return spec.slots * (2 if spec.config.solver.average else 1)
 
     def require(self, spec: AbstractSpec) -> None:
-        """Raise RunError if blades cannot share its cards."""
+        """Raise RunError if blades cannot share the cards."""
         require_options(spec.options, spec.game)
         if spec.config.engine.name:
             cards = spec.shared_cards
@@ -242,7 +242,7 @@ class SamplingMethod(AbstractMethod):
             require_boards(spec.config.engine, cards.plan, cards.deal)
 
     def require_device(self, spec: AbstractSpec) -> None:
-        """Raise RunError on a GPU with an engine, or with a decision of too many actions."""
+        """Raise RunError for a GPU with an engine, or with a decision of too many actions."""
         if spec.device == CPU:
             super().require_device(spec)
             return
@@ -257,7 +257,7 @@ class SamplingMethod(AbstractMethod):
         look_for_blades(engine, spec.parts(spec.config.engine.levels), spec.config.solver.threads)
 
     def pace(self, spec: AbstractSpec) -> Pace | None:
-        """How quickly it goes, from a walk of some seconds with synthetic buckets."""
+        """Measure the speed in a walk of some seconds with synthetic buckets."""
         if spec.device != CPU:
             from kilt.solve.external_device import probe_there
 
@@ -265,7 +265,7 @@ class SamplingMethod(AbstractMethod):
         return probe(spec.synthetic, spec.options, spec.config.solver.threads)
 
     def called(self, spec: AbstractSpec) -> str:
-        """With the levels of blades."""
+        """Name of the algorithm, with the levels of blades."""
         if not spec.config.engine.name:
             return super().called(spec)
         return f"{spec.config.solver.algorithm} in {' of '.join('parts' for _ in spec.config.engine.levels)}"
@@ -273,28 +273,28 @@ class SamplingMethod(AbstractMethod):
 
 @dataclass(frozen=True)
 class AnswerMethod(SamplingMethod):
-    """An answer to a model by external sampling: a table and a fixed strategy for each seat, and the model."""
+    """Counter-strategies by external sampling: a table and a fixed strategy for each seat, and the model."""
 
     def _tables(self, spec: AbstractSpec) -> int:
         return 2 * (super()._tables(spec) + spec.slots) + 4 * spec.slots
 
     def require(self, spec: AbstractSpec) -> None:
-        """Raise RunError with an engine."""
+        """Raise RunError for any engine."""
         AbstractMethod.require(self, spec)
 
     def require_device(self, spec: AbstractSpec) -> None:
-        """Raise RunError on a GPU."""
+        """Raise RunError for a GPU."""
         AbstractMethod.require_device(self, spec)
 
 
 @dataclass(frozen=True)
 class BucketDiskMethod(AbstractMethod):
-    """Subgames on disk, here or on the disks of workers."""
+    """Subgames on disk, in this process or on the disks of workers."""
 
     tables: int = 1
 
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
-        """As if subgames were of the size that is aimed at: which they are is known with the cards."""
+        """Cost with subgames of the intended size: the actual ones are known only with the cards."""
         walk, asked = spec.walk, spec.config.engine
         abreast = subgames_abreast(spec.config.solver.threads)
         maps = min(walk.maps, 2 * walk.maps // walk.boards[min(1, len(walk.boards) - 1)] * abreast)
@@ -304,7 +304,7 @@ class BucketDiskMethod(AbstractMethod):
         return spec.takes(tables, kept + spec.slots, mapped, iteration=2 * walk.seconds)
 
     def require(self, spec: AbstractSpec) -> None:
-        """Raise RunError if the engine has keys that are about deals."""
+        """Raise RunError if the engine has keys that only apply to deals."""
         require_options(spec.options, spec.game)
         asked = spec.config.engine
         if asked.below or asked.batch or asked.boards or asked.samples:
@@ -312,7 +312,7 @@ class BucketDiskMethod(AbstractMethod):
 
 
 def abstract_method(make: Make) -> AbstractMethod:
-    """The method that makes solvers of abstract games; a plain function of an algorithm of one's own gets walks."""
+    """Return the method for abstract games; a custom algorithm given as a plain function gets walks."""
     return make if isinstance(make, AbstractMethod) else WalkMethod(make)
 
 

@@ -177,8 +177,8 @@ def _made_up(deal: Deal, numbers: Sequence[int]) -> CardAbstraction:
 def deals_in_flight(classes: int, iterations: int, most: int, crowd: int = CLASS) -> int:
     """Number of deals to walk at the same time: at most `most`, the GPU's limit, and `crowd` for each of the `classes`.
 
-    Each deal misses the updates of the others in flight. Therefore few deals are in flight in small games, and at the
-    beginning.
+    Each deal misses the updates of the others in flight. Therefore small games, and the beginning of a run, have
+    few deals in flight.
 
     >>> deals_in_flight(169, 10**9, 40_000), deals_in_flight(3, 10**9, 40_000), deals_in_flight(169, 64_000, 40_000)
     (33800, 600, 1000)

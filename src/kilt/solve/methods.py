@@ -1,7 +1,8 @@
-"""How algorithms solve games as they are, by form: what that takes, the problem that is solved, and the solver.
+"""Methods: algorithms on unabstracted games of one form, with their cost, their problem and their solver.
 
-A `Method` is an algorithm on games of one form; `registry.ALGORITHMS` has those of each. It answers whatever depends on
-the algorithm, so that nobody else asks which one it is. The methods for abstract games are in `abstract_methods`.
+A `Method` is an algorithm on games of one form; `registry.ALGORITHMS` has those of each algorithm. It answers
+everything that depends on the algorithm, so that no other code distinguishes algorithms. The methods for abstract games
+are in `abstract_methods`.
 """
 
 from __future__ import annotations
@@ -21,102 +22,103 @@ from kilt.solve.problem import CPU, DISK, FLAT, VECTOR, Problem
 from kilt.solve.solver import Solver
 from kilt.tree.vector import VectorGame
 
-Make: TypeAlias = Callable[[Any, int], Solver]  # from a problem of a form, and a seed
+Make: TypeAlias = Callable[[Any, int], Solver]  # makes a solver from a problem of a form, and a seed
 
 
 class Source(Protocol):
-    """A game before it is known in which form it will be solved: see `forms`."""
+    """A game before its form is chosen: see `forms`."""
 
     def lacks_flat(self) -> str | None:
-        """What a flat tree needs that is not there; None if nothing is missing."""
+        """Return what is missing for a flat tree; None if nothing is."""
 
     def lacks_vector(self, tables: int) -> str | None:
-        """What tables of vectors need that is not there; None if nothing is missing."""
+        """Return what is missing for tables of vectors; None if nothing is."""
 
     def lacks_disk(self) -> str | None:
-        """What subgames on disk need that is not there; None if nothing is missing."""
+        """Return what is missing for subgames on disk; None if nothing is."""
 
     def problem(self, form: str, tables: int, *, compact: bool = False) -> Problem:
-        """The game in a form that lacks nothing."""
+        """Return the game in a form for which nothing is missing."""
 
     def flat_cost(self, tables: int) -> Cost:
-        """What a flat tree takes, with tables over its slots."""
+        """Cost of a flat tree with tables over its slots."""
 
     def vector_cost(self, tables: int) -> Cost:
-        """What the public tree takes, with tables over (board, row) × hand."""
+        """Cost of the public tree with tables over (board, row) × hand."""
 
     def disk_cost(self, tables: int) -> Cost:
-        """What subgames on disk take."""
+        """Cost of subgames on disk."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """An algorithm on games of one form: it is called with a problem and a seed, and makes the solver."""
+    """An algorithm on games of one form. Called with a problem and a seed, it returns a solver."""
 
     make: Make
 
     def __call__(self, problem: Any, seed: int) -> Solver:
-        """A new solver."""
+        """Return a new solver."""
         return self.make(problem, seed)
 
     def shares(self, threads: int, device: str) -> bool:
-        """Whether it solves games as they are in so many threads, on a device."""
+        """Whether it solves unabstracted games with this number of threads on a device."""
         return False
 
 
 @dataclass(frozen=True)
 class WholeMethod(Method, ABC):
-    """An algorithm on games as they are, in one form."""
+    """An algorithm on unabstracted games of one form."""
 
     def shares(self, threads: int, device: str) -> bool:
-        """In one thread, on the CPU."""
+        """Whether it is one thread on the CPU."""
         return threads == 1 and device == CPU
 
     @abstractmethod
     def lacks(self, source: Source) -> str | None:
-        """What it needs that a game does not have, or the machine; None if nothing is missing."""
+        """Return what the game or the machine lacks for it; None if nothing is missing."""
 
     @abstractmethod
     def problem(self, source: Source) -> Problem:
-        """The game in its form, once nothing is missing."""
+        """Return the game in the method's form, after `lacks` found nothing missing."""
 
     @abstractmethod
     def cost(self, source: Source) -> Cost:
-        """What solving takes, counted before anything is made."""
+        """Cost of solving, computed before anything is built."""
 
 
 @dataclass(frozen=True)
 class FlatMethod(WholeMethod):
-    """On flat trees."""
+    """Algorithms on flat trees."""
 
     tables: int = 2
 
     def lacks(self, source: Source) -> str | None:
-        """What a flat tree needs that is not there."""
+        """Return what is missing for a flat tree; None if nothing is."""
         return source.lacks_flat()
 
     def problem(self, source: Source) -> Problem:
-        """The flat tree."""
+        """Return the flat tree as a problem."""
         return source.problem(FLAT, self.tables)
 
     def cost(self, source: Source) -> Cost:
-        """Its nodes, and tables over its slots."""
+        """Cost of the nodes, and of tables over the slots."""
         return source.flat_cost(self.tables)
 
 
 @dataclass(frozen=True)
 class VectorMethod(WholeMethod):
-    """On public trees, by vectors of hands.
+    """Algorithms on public trees with vectors of hands.
 
     Parameters
     ----------
     make : callable
+        Makes the solver.
     tables : int
-        That it keeps; tables of two bytes count half.
+        Number of tables of the solver; tables of two bytes count half.
     threads, gpu : bool
-        Whether threads can share its walks, and whether these can run on a GPU.
+        Whether walks can use several threads, and whether they can run on a GPU.
     compact : bool
-        Whether its tables have two bytes an entry.
+        Whether tables have two bytes per entry.
     """
 
     tables: int = 2
@@ -125,49 +127,49 @@ class VectorMethod(WholeMethod):
     compact: bool = False
 
     def shares(self, threads: int, device: str) -> bool:
-        """Whether threads can share its walks, and whether these can run on the device."""
+        """Whether walks can use several threads, and run on the device."""
         return (threads == 1 or self.threads) and (device == CPU or self.gpu)
 
     def lacks(self, source: Source) -> str | None:
-        """What a public tree and its tables need that is not there."""
+        """Return what is missing for a public tree and its tables; None if nothing is."""
         return source.lacks_vector(self.tables)
 
     def problem(self, source: Source) -> Problem:
-        """The public tree."""
+        """Return the public tree as a problem."""
         return source.problem(VECTOR, self.tables, compact=self.compact)
 
     def cost(self, source: Source) -> Cost:
-        """The tables, and workspaces of threads."""
+        """Cost of the tables, and of the scratch memory of threads."""
         return source.vector_cost(self.tables)
 
 
 @dataclass(frozen=True)
 class DiskMethod(WholeMethod):
-    """On public trees in subgames on disk."""
+    """Algorithms on public trees in subgames on disk."""
 
     tables: int = 1
 
     def shares(self, threads: int, device: str) -> bool:
-        """Any number of threads, on the CPU."""
+        """Whether it is on the CPU, with any number of threads."""
         return device == CPU
 
     def lacks(self, source: Source) -> str | None:
-        """What subgames need that is not there."""
+        """Return what is missing for subgames on disk; None if nothing is."""
         return source.lacks_disk()
 
     def problem(self, source: Source) -> Problem:
-        """The public tree in subgames."""
+        """Return the public tree in subgames as a problem."""
         return source.problem(DISK, 1)
 
     def cost(self, source: Source) -> Cost:
-        """The subgames in memory at a time, and the files of all."""
+        """Cost of the subgames in memory at a time, and of the files of all subgames."""
         return source.disk_cost(self.tables)
 
 
 def walk_cost(game: VectorGame, tables: int, dtype: npt.DTypeLike, each: float = 2 * PER_ENTRY) -> Cost:
-    """What walks of a public tree take: bytes of tables, and the workspaces of its threads.
+    """Cost of walks of a public tree: `tables` bytes of tables, and the scratch memory of its threads.
 
-    `each` is what an iteration takes for each infoset-action, in seconds of one core.
+    `each` is the CPU time of an iteration per infoset-action, in seconds.
     """
     rows, hands = game.shape
     places = int(game.tree.nodes.place.max()) + 1
@@ -176,11 +178,11 @@ def walk_cost(game: VectorGame, tables: int, dtype: npt.DTypeLike, each: float =
 
 
 def judged_only(problem: Any, seed: int) -> Solver:
-    """Raise RunError: a game that is only judged has no solver."""
-    raise RunError(f"{problem.name} was loaded to be judged: name an algorithm to solve it")
+    """Raise RunError: a game that is only evaluated has no solver."""
+    raise RunError(f"{problem.name} was loaded for evaluation: choose an algorithm to solve it")
 
 
-# Games that are judged, by form: one table, any number of threads, any device.
+# Methods for evaluation, by form: one table, any number of threads, any device.
 JUDGING: dict[str, WholeMethod] = {
     FLAT: FlatMethod(judged_only, 1),
     VECTOR: VectorMethod(judged_only, 1, threads=True, gpu=True),
@@ -189,5 +191,5 @@ WHOLE: dict[str, Callable[[Make], WholeMethod]] = {FLAT: FlatMethod, VECTOR: Vec
 
 
 def whole_method(form: str, make: Make) -> WholeMethod:
-    """The method that makes solvers in a form; plain functions of an algorithm of one's own get the usual one."""
+    """Return the method for a form; a custom algorithm given as a plain function gets the usual one."""
     return make if isinstance(make, WholeMethod) else WHOLE[form](make)

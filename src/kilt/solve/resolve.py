@@ -139,7 +139,7 @@ def resolve(
         Weights of both players' hands, in the order of `Deck.holes`: the probability that each player's own actions
         lead here with each hand, ignoring the other player's cards. Hands with a card of the board are ignored, and a
         common factor makes no difference. ``unsafe`` assumes that the opponent's range is correct. For ``gadget`` it
-        says which hands get more weight if not all can be held to their values. ``max-margin`` ignores it.
+        says which hands get more weight if not all can be limited to their values. ``max-margin`` ignores it.
     values : array_like, shape (hands of the deck,), optional
         For ``gadget`` and ``max-margin``: chips that the opponent wins with each hand against the player's blueprint,
         for the whole game as in `Holdem.payoffs` (a player who folds loses the chips already put in). The value of a

@@ -1,4 +1,4 @@
-"""An abstract game that will be solved: what a configuration says of it, before cards are built or tables are made."""
+"""An abstract game to be solved: the content of a configuration, before cards are built or tables are created."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from kilt.solve.distributed.partition import shared_classes, trunk_of
 from kilt.solve.external import SamplingOptions, words_of
 from kilt.tree.betting import betting_size
 
-PER_NODE = 100  # bytes of a node of betting: the tree itself, and records that walks read
+PER_NODE = 100  # bytes per node of the betting tree: the tree itself, and records for walks
 
-Cards: TypeAlias = Path | AbstractionSpec  # a card abstraction: the folder where it is, or what is to be built
+Cards: TypeAlias = Path | AbstractionSpec  # a card abstraction: the folder of an existing one, or the one to build
 
 
 @dataclass(frozen=True)
@@ -33,39 +33,39 @@ class AbstractSpec:
 
     config: Config
     game: Holdem
-    menu: ActionAbstraction | None  # None: all bets that are legal
-    cards: tuple[Cards, ...]  # of both players, or of each
+    menu: ActionAbstraction | None  # None: all legal bets
+    cards: tuple[Cards, ...]  # one for both players, or one for each
     against: Against | None = field(default=None, kw_only=True)  # the opponent that a counter-strategy is for
 
     @property
     def device(self) -> str:
-        """Where its algorithm walks."""
+        """The device on which the algorithm walks."""
         return self.config.solver.device
 
     @property
     def called(self) -> str:
-        """The algorithm and the game, for messages."""
+        """Name of the algorithm and the game, for messages."""
         return f"{self.config.solver.algorithm} on {self.game.name}"
 
     @property
     def options(self) -> SamplingOptions:
-        """How external sampling goes about it."""
+        """Options of external sampling."""
         solver = self.config.solver
         return SamplingOptions(solver.average, solver.linear, solver.prune, solver.equities, solver.compact)
 
     @property
     def shared_cards(self) -> AbstractionSpec:
-        """The card abstraction whose classes of boards blades share; RunError where players have other classes."""
+        """The card abstraction whose classes of boards blades share. Raises RunError if the players' classes differ."""
         return shared_classes(self.specs)
 
     @property
     def specs(self) -> list[AbstractionSpec]:
-        """What cards there are, or what is to be built: for both players, or for each."""
+        """Existing card abstractions, or those to build: one for both players, or one for each."""
         return [AbstractionSpec.read(one) if isinstance(one, Path) else one for one in self.cards]
 
     @cached_property
     def size(self) -> AbstractSize:
-        """How large the abstract game is, counted."""
+        """Size of the abstract game."""
         numbers = [
             bucket_numbers(cards.plan, cards.deal)
             if isinstance(cards, AbstractionSpec)
@@ -76,7 +76,7 @@ class AbstractSpec:
 
     @property
     def synthetic(self) -> SyntheticGame:
-        """The game with buckets that mean nothing: walks of it take as long."""
+        """The game with arbitrary buckets, whose walks take the same time."""
         return SyntheticGame(self.game, self.size.buckets, self.menu)
 
     @property
@@ -86,7 +86,7 @@ class AbstractSpec:
 
     @cached_property
     def walk(self) -> WalkSize:
-        """How large walks of the whole game are."""
+        """Size of walks of the whole game."""
         return WalkSize.of(self.game, self.menu, self.size, self.config.solver.threads)
 
     def takes(
@@ -99,10 +99,10 @@ class AbstractSpec:
         iteration: float | None = None,
         device: int = 0,
     ) -> Cost:
-        """What solving takes with so many bytes of tables, `kept` bytes on disk, and `mapped` bytes of cards.
+        """Cost of solving with `tables` bytes of tables, `kept` bytes on disk, and `mapped` bytes of cards.
 
-        The betting tree, and the strategy of two bytes a slot at most, are there beside the tables. `instead` is what
-        takes less.
+        It includes the betting tree and a strategy of up to two bytes per slot. `instead` is a remedy that needs less
+        memory.
         """
         memory = tables + PER_NODE * self.size.nodes + self.slots // 2 + mapped
         remedy = f"use fewer buckets or bets, or {instead}"
@@ -115,7 +115,7 @@ class AbstractSpec:
         return Cost(memory, mapped, device, kept, iteration=iteration, what=self.called, remedy=remedy, parts=parts)
 
     def parts(self, blades: tuple[int, ...]) -> PartsMemory:
-        """What the head holds, and each of the blades that share the classes of boards: their number on each level."""
+        """Memory of the head, and of the blades that share classes of boards; `blades` are their numbers by level."""
         cards, solver = self.shared_cards, self.config.solver
         trunk, actions = trunk_of(cards.plan, cards.deal), betting_size(self.game, self.menu).actions
         bounds = [0, trunk, *(public.round - 1 for public in cards.plan.public[1 : len(blades)])]
@@ -132,5 +132,5 @@ class AbstractSpec:
         )
 
     def with_device(self, device: str) -> Config:
-        """The configuration with another device."""
+        """Return the configuration with another device."""
         return replace(self.config, solver=replace(self.config.solver, device=device))

@@ -51,7 +51,7 @@ class RunJob:
     process : ProcessId
         The process that solves.
     stopping : bool
-        Whether it was told to stop. A second signal would end it without a checkpoint.
+        Whether a signal to stop was sent. A second signal would end it without a checkpoint.
     """
 
     name: str

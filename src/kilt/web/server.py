@@ -347,7 +347,7 @@ def create_app(state: State, guard: Guard | None = None) -> FastAPI:
     # Runs
 
     def at_work(place: Path) -> dict[str, Any]:
-        """Whether a run that was started here is running, and whether it was told to stop."""
+        """Whether a run that was started here is running, and whether it is stopping."""
         job = state.runner.job(place) if state.runner else None
         return {"working": job is not None, "stopping": job is not None and job.stopping}
 

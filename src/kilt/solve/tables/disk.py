@@ -289,7 +289,7 @@ class DiskTables(SubgameTables):
         """Run one iteration for each row of discounts, while the folder is locked against other processes."""
         with self.store.claimed():
             if self.store.read_trunk().passes != self.passes:
-                raise RunError(f"another process has gone on in {self.store.folder}: begin there again")
+                raise RunError(f"another process has continued {self.store.folder}: open it again")
             super().run(rows, predictive)
 
     def learn(self, turn: Turn, discount: Discount) -> None:

@@ -8,7 +8,7 @@ run, which all workers must be able to reach, and which then looks like that of 
 The effect of a pass on a subgame depends only on its files and on the trunk's strategy. The head keeps the strategies
 that it has sent since the last checkpoint. When a worker is lost, a new worker takes over its subgames (or the
 remaining workers do, if there is no room for a new one). It starts from the files of the checkpoint and repeats the
-passes with the stored strategies; all other subgames stay as they are on their workers.
+passes with the stored strategies; all other subgames stay unchanged on their workers.
 
 >>> from kilt.engines import LocalEngine
 >>> from kilt.games import load_game
@@ -301,7 +301,7 @@ class WorkerTables(SubgameTables):
         if self.passes > self._sent.since:
             with self.store.claimed():
                 if self.store.read_trunk().passes != self._sent.since:
-                    raise RunError(f"another process has gone on in {self.store.folder}: begin there again")
+                    raise RunError(f"another process has continued {self.store.folder}: open it again")
                 self.give_to(self.store)
             self._sent.begin(self.passes)
 

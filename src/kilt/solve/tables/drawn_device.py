@@ -2,8 +2,8 @@
 
 The kernels of `tree.gpu.device` walk the rounds before the last, and those of `tree.gpu.flops` walk the last round. The
 latter record the responses, the reach at the player's decisions, and the values of actions. `drawn_device.cu` sums
-these over the hands of each bucket. While the device walks one draw, CPU cores prepare the next ones; in small games,
-where preparing a draw takes longer than walking it, draws stay on the device.
+these over the hands of each bucket. While the device walks one draw, CPU cores prepare the next ones. Small games,
+in which preparing a draw takes longer than walking it, keep their draws on the device.
 """
 
 from __future__ import annotations

@@ -54,8 +54,8 @@ def write_entries(
 
     The entries of a decision are multiples of the smallest power of two with which all of them fit into two bytes. They
     are rounded up or down at random, so that errors have mean 0 and repeated small additions are not lost: each row
-    uses consecutive random numbers from 0 to 1 in `draws`. `bits` is the table's bit pattern as integers, which have
-    the same order as the numbers.
+    uses consecutive random numbers from 0 to 1 in `draws`. `bits` is the table's bit pattern as integers, whose order
+    is that of the numbers.
     """
     before, hands = first[0], entries.shape[1]
     number, places = table.dtype.type, len(draws) - hands
