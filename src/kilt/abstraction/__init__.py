@@ -1,1 +1,1 @@
-"""Abstractions: hands to buckets, boards to classes, and bets to menus."""
+"""Abstractions make a game smaller: hands become buckets, boards become classes, and bet sizes become a menu."""

@@ -1,8 +1,8 @@
-"""An abstract game: the rules of a game, with buckets in place of hands and a menu of bet sizes.
+"""Abstract games: the rules of a game with buckets in place of hands, and with a menu of bet sizes.
 
-An information set is a decision of the betting tree and a bucket of the decision's round. All tables of an abstract
-game are flat arrays with one *slot* for each action of each information set: decisions in the order of the tree, within
-a decision its buckets, within a bucket its actions. So a decision and a bucket determine an address.
+An information set is a decision of the betting tree together with a bucket of the decision's round. All tables of an
+abstract game are flat arrays with one *slot* for each action of each information set: decisions in the order of the
+tree, within a decision its buckets, within a bucket its actions. So a decision and a bucket determine an address.
 
 >>> from kilt.games import load_game
 >>> from kilt.abstraction.actions import actions_of
@@ -36,17 +36,21 @@ WINDOW = 1 << 24  # slots of a table that are copied at a time
 
 
 class AbstractSize(NamedTuple):
-    """Size of an abstract game: nodes, decisions, buckets, information sets and slots."""
+    """The size of an abstract game: its numbers of nodes, decisions, buckets, information sets and slots."""
 
     nodes: int  # of the betting tree, leaves included
     decisions: tuple[int, ...]  # [round] of the betting tree
     buckets: Buckets
     infosets: tuple[int, ...]  # [round]
-    slots: tuple[int, ...]  # [round] actions of all information sets
+    slots: tuple[int, ...]  # [round] number of actions of all information sets
 
 
 class SlotLayout(ABC):
-    """The betting of a game and the number of buckets in each round, which determine the address of each slot."""
+    """Base class of abstract games, which determines the address of each slot in a table.
+
+    A slot is an action of an information set. The addresses follow from the betting and from the number of buckets in
+    each round.
+    """
 
     game: Holdem
     actions: ActionAbstraction | None  # a menu of bets; None allows every legal bet
@@ -54,36 +58,39 @@ class SlotLayout(ABC):
     @property
     @abstractmethod
     def buckets(self) -> Buckets:
-        """Number of buckets as [player][round]."""
+        """The number of buckets of each player in each round, as [player][round]."""
 
     @abstractmethod
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
-        """Write to `buckets` [deal, player] the buckets of the dealt `hands` on `boards` [deal, card], in round `r`."""
+        """Write the buckets of all dealt hands in round `r` to `buckets`.
+
+        `boards` is [deal, card]; `hands` and `buckets` are [deal, player].
+        """
 
     @cached_property
     def betting(self) -> BettingTree:
-        """The betting tree."""
+        """The betting tree of the game."""
         return betting_tree(self.game, self.actions)
 
     @cached_property
     def first(self) -> IntArray:
-        """Index of the first slot of each decision's first bucket, shape (nodes + 1,)."""
+        """The index of the first slot of each decision's first bucket, shape (nodes + 1,)."""
         return np.concatenate([[0], np.cumsum(self.betting.nodes.children * self.buckets_at, dtype=np.int64)])
 
     @property
     def buckets_at(self) -> IntArray:
-        """Number of buckets at each node of the betting tree, shape (nodes,); 0 at nodes that are no decisions."""
+        """The number of buckets at each node of the betting tree, shape (nodes,); 0 at nodes that are not decisions."""
         nodes = self.betting.nodes
         return np.where(nodes.actor >= 0, np.array(self.buckets)[nodes.actor.clip(0), nodes.round], 0)
 
     @property
     def slots(self) -> int:
-        """Number of slots: actions of all information sets of the game."""
+        """The number of slots: one for each action of each information set of the game."""
         return int(self.first[-1])
 
     @property
     def size(self) -> AbstractSize:
-        """Count nodes, information sets and slots, without allocating any table."""
+        """The numbers of nodes, information sets and slots, counted without allocating any table."""
         betting = betting_size(self.game, self.actions)
         each = np.array(self.buckets, dtype=object)  # whole numbers of any size
         decisions, actions = (np.array(counted, dtype=object) for counted in (betting.decisions, betting.actions))
@@ -94,7 +101,7 @@ class SlotLayout(ABC):
 
 @dataclass(frozen=True)
 class AbstractGame(SlotLayout):
-    """A game of the hold'em family with a card abstraction and a menu of bets.
+    """An abstract game: a game of the hold'em family with a card abstraction and a menu of bets.
 
     Parameters
     ----------
@@ -121,23 +128,29 @@ class AbstractGame(SlotLayout):
 
     @property
     def buckets(self) -> Buckets:
-        """Number of buckets as [player][round]."""
+        """The number of buckets of each player in each round, as [player][round]."""
         first, second = self.cards.each
         return first.numbers, second.numbers
 
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
-        """Write to `buckets` [deal, player] the buckets of the dealt `hands` on `boards` [deal, card], in round `r`."""
+        """Write the buckets of all dealt hands in round `r` to `buckets`.
+
+        `boards` is [deal, card]; `hands` and `buckets` are [deal, player].
+        """
         self.cards.look_up(r, boards, hands, buckets)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of rules, buckets and bet menu: a table of slots fits only the game with the same fingerprint."""
+        """A hash of rules, buckets and bet menu: a table of slots fits only the game with the same fingerprint."""
         return artifact.fingerprint(str(self.game.rules), self.cards.fingerprint, artifact.spelled(self.actions))
 
 
 @dataclass(frozen=True)
 class SyntheticGame(SlotLayout):
-    """Stand-in for an abstract game whose cards are not abstracted yet: equal size and work, but arbitrary buckets."""
+    """A stand-in for an abstract game whose card abstraction has not been built yet.
+
+    It has the same size and causes the same work, but its buckets are arbitrary.
+    """
 
     game: Holdem
     numbers: Buckets
@@ -145,34 +158,40 @@ class SyntheticGame(SlotLayout):
 
     @property
     def buckets(self) -> Buckets:
-        """Number of buckets as [player][round]."""
+        """The number of buckets of each player in each round, as [player][round]."""
         return self.numbers
 
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
-        """Write an arbitrary bucket for each hand, from a hash of its cards."""
+        """Write an arbitrary bucket for each hand, computed from a hash of its cards."""
         mixed = hands * 7919 + boards @ np.arange(3, boards.shape[1] + 3)[:, None] * 104729
         buckets[:] = mixed % [numbers[r] for numbers in self.numbers]
 
 
 class AbstractPart(SlotLayout):
-    """Part of an abstract game: some of its rounds, and in each of them a contiguous range of buckets from `offset`."""
+    """A part of an abstract game: some of its rounds, and in each of them a contiguous range of buckets.
+
+    The ranges begin at the buckets `offset`.
+    """
 
     def __init__(self, whole: AbstractGame, offset: Buckets, numbers: Buckets, known: Sequence[int | None]) -> None:
         self.whole, self.game, self.actions = whole, whole.game, whole.actions
-        self.offset, self.numbers = offset, numbers  # [player][round] a round without buckets is not part of it
+        self.offset, self.numbers = offset, numbers  # [player][round]; 0 buckets: not in this part
         self.known = known  # [round] the class of boards, if there is only one
-        # [round, player] the last bucket; in a round that is not part of it, any number is accepted
+        # [round, player] the last bucket; outside of this part, any number is accepted
         last = [[number - 1 if number else 2**32 - 1 for number in both] for both in zip(*numbers, strict=True)]
         self._last = np.array(last, dtype=np.uint32)
         self.betting = whole.betting
 
     @property
     def buckets(self) -> Buckets:
-        """Number of buckets as [player][round]."""
+        """The number of buckets of each player in each round of this part, as [player][round]."""
         return self.numbers
 
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
-        """Write to `buckets` [deal, player] the buckets of the dealt hands, numbered from 0 within this part."""
+        """Write the buckets of all dealt hands to `buckets`, numbered from 0 within this part.
+
+        `boards` is [deal, card]; `hands` and `buckets` are [deal, player].
+        """
         if not self.numbers[0][r]:
             return
         first, second = self.whole.cards.each
@@ -185,9 +204,9 @@ class AbstractPart(SlotLayout):
         buckets -= np.array([offset[r] for offset in self.offset], dtype=np.uint32)
 
     def require_own(self, buckets: npt.NDArray[np.uint32], walked: npt.NDArray[np.bool_]) -> None:
-        """Raise AbstractionError if a deal that is `walked` has a bucket of another part.
+        """Raise AbstractionError if a deal that the solver walks has a bucket of another part.
 
-        `buckets` is [deal, round, player].
+        `buckets` is [deal, round, player]; `walked` marks the deals.
         """
         seen = buckets[walked]
         if (seen > self._last).any():
@@ -197,7 +216,7 @@ class AbstractPart(SlotLayout):
                         cards.rounds[r].require_below(number, seen[:, r, player].max())
 
     def pieces(self, into: SlotLayout, acts: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """For each decision: its first slot here, its first slot in the table of `into`, and its number of slots."""
+        """Return each decision's first slot in this part, its first slot in the table of `into`, and its slot count."""
         nodes = self.betting.nodes
         theirs = np.array(into.offset if isinstance(into, AbstractPart) else np.zeros_like(self.offset))
         ahead = (np.array(self.offset) - theirs)[nodes.actor[acts], nodes.round[acts]]
@@ -205,7 +224,7 @@ class AbstractPart(SlotLayout):
         return begin, into.first[acts] + nodes.children[acts] * ahead, self.first[acts + 1] - begin
 
     def places(self, node: int) -> slice:
-        """Slots of a decision of this part, in the table of the whole game."""
+        """Return the slots of one of this part's decisions in the table of the whole game."""
         nodes = self.betting.nodes
         player, r, n = int(nodes.actor[node]), int(nodes.round[node]), int(nodes.children[node])
         start = int(self.whole.first[node]) + n * self.offset[player][r]
@@ -215,7 +234,7 @@ class AbstractPart(SlotLayout):
 def join_parts(
     parts: Sequence[tuple[AbstractPart, npt.NDArray[Any]]], into: SlotLayout, table: npt.NDArray[Any]
 ) -> None:
-    """Copy the tables of parts, [slot], to their slots in `table`, which belongs to the whole game or to a larger part.
+    """Copy the tables of parts of a game to their slots in the table of the whole game, or of a larger part.
 
     The parts are read side by side, decision by decision. So tables that are mapped from files are read and written
     once, and need not fit in memory.

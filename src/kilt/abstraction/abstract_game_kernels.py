@@ -1,4 +1,4 @@
-"""Compiled loop of `abstract_game`: copy the tables of parts into another table."""
+"""Compiled loop for `abstract_game`: copy the tables of parts of a game into the table of a larger part."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from kilt.jit import kernel
 def copy_pieces(
     source: npt.NDArray[Any], begin: IntArray, target: npt.NDArray[Any], place: IntArray, size: IntArray
 ) -> None:
-    """For each piece, copy `size` entries of `source` from index `begin` to `target` from index `place`."""
+    """Copy pieces of one array into another: `size` entries of `source` from `begin` to `target` from `place`.
+
+    `begin`, `place` and `size` have an entry for each piece.
+    """
     for piece in range(len(begin)):
         start, to = begin[piece], place[piece]
         for k in range(size[piece]):

@@ -1,9 +1,13 @@
-"""The language of bet sizes: which raises an abstract no-limit game has (its action abstraction [Brown15 §5]).
+"""The language of bet sizes, which defines the raises of an abstract no-limit game [Brown15 §5].
 
-=========  ================================================================================= size       raises =========
-================================================================================= ``75%``    by this share of the pot
-after calling ``0.75x``  by this number of pots after calling ``m``      by the legal minimum ``a``      all-in
-=========  =================================================================================
+=========  ==================================================
+size       raises
+=========  ==================================================
+``75%``    by this share of the pot after calling
+``0.75x``  by this number of pots after calling
+``m``      by the legal minimum
+``a``      all-in
+=========  ==================================================
 
 Commas separate the sizes that a player may choose. Within a round, ``;`` separates the sizes of the first bet, of the
 first raise, and so on; ``/`` separates rounds, as in ACPC histories. The last part applies to all later raises or
@@ -42,7 +46,9 @@ Rounds: TypeAlias = tuple[tuple[Sizes, ...], ...]  # [round][raises so far]
 
 @dataclass(frozen=True)
 class ActionAbstraction:
-    """An action abstraction: the raises that are available at each decision, as a `tree.betting.Menu`.
+    """An action abstraction: the raises that are available at each decision of a no-limit game.
+
+    It is a `Menu` of `tree.betting`.
 
     Parameters
     ----------
@@ -82,12 +88,12 @@ class ActionAbstraction:
 
     @property
     def rounds(self) -> tuple[int, ...]:
-        """Number of rounds for which each text gives sizes."""
+        """The number of rounds for which each text gives bet sizes."""
         return tuple(map(len, self._rounds))
 
     @property
     def empty(self) -> bool:
-        """Whether there are no sizes at all, so that no player can bet."""
+        """Whether there are no bet sizes at all, so that no player can bet."""
         return not any(sizes for rounds in self._rounds for raises in rounds for sizes in raises)
 
     def __call__(self, position: Betting) -> set[int]:
@@ -104,11 +110,11 @@ class ActionAbstraction:
         return levels
 
     def all_in_level(self, position: Betting) -> float:
-        """Level, in chips over the whole hand, from which a raise of the actor becomes all-in."""
+        """Return the level, in chips over the whole hand, from which a raise of the actor becomes all-in."""
         return self.near * position.rules.stacks[position.actor]
 
     def sizes_at(self, position: Betting) -> Sizes:
-        """Sizes that the actor may choose from, in pots: 0 is the minimum raise, inf is all-in."""
+        """Return the bet sizes that the actor may choose from, in pots; 0 is the minimum raise, inf is all-in."""
         rounds = self._rounds[min(position.actor, len(self._rounds) - 1)]
         raises = rounds[min(position.round, len(rounds) - 1)]
         return raises[min(position.raises, len(raises) - 1)]
@@ -130,7 +136,7 @@ class ActionAbstraction:
 
 
 class ActionsByChipsLeft(ActionAbstraction):
-    """An action abstraction whose `near` is a share of the chips that the actor has left at the decision.
+    """An action abstraction whose all-in threshold `near` is a share of the chips that the actor has left.
 
     >>> from kilt.games import load_game
     >>> position = load_game("holdem.nolimit.2p").replay("r4000c/r6000")  # player 2 has 16,000 of 20,000 chips left
@@ -142,13 +148,13 @@ class ActionsByChipsLeft(ActionAbstraction):
     OF_CHIPS_LEFT = True
 
     def all_in_level(self, position: Betting) -> float:
-        """Level, in chips over the whole hand, from which a raise of the actor becomes all-in."""
+        """Return the level, in chips over the whole hand, from which a raise of the actor becomes all-in."""
         stack, spent = position.rules.stacks[position.actor], position.spent[position.actor]
         return spent + ceil(self.near * (stack - spent) - ROUNDING)
 
 
 def actions_of(text: str | Sequence[str], near: float = NEAR) -> ActionAbstraction:
-    """Build an `ActionAbstraction` from one text for both players, or from a sequence of two texts."""
+    """Build an `ActionAbstraction` from one text of bet sizes for both players, or from one text for each."""
     return ActionAbstraction((text,) if isinstance(text, str) else tuple(text), near)
 
 
@@ -160,7 +166,7 @@ def _parse(text: str) -> Rounds:
 
 
 def _size(word: str, text: str) -> float:
-    """Parse one size; the result is in pots.
+    """Parse one bet size, and return it in pots.
 
     >>> _size("75%", ""), _size("2x", ""), _size("a", ""), _size("m", "")
     (0.75, 2.0, inf, 0.0)

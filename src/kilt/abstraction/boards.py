@@ -1,4 +1,4 @@
-"""From a plan to classes of boards on disk: compare all boards of a round, cluster them, and save the classes."""
+"""Build classes of boards: compare all boards of a round, cluster them, and save the classes to disk."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from kilt.abstraction.public import METHODS, Comparing, States, hand_by_hand
 from kilt.arrays import Array
 from kilt.errors import AbstractionError, ArtifactError
 
-MOST = 30_000  # boards that are compared with each other, at most: their distances take 3.6 GB
+MOST = 30_000  # maximum number of boards that are compared with each other: their distances take 3.6 GB
 
 
 class Base(NamedTuple):
-    """The base abstraction, by whose buckets boards are compared."""
+    """The base abstraction of a comparison of boards: two boards are similar if their hands share buckets of it."""
 
     fingerprint: str  # empty if boards are compared without a base
     rounds: Callable[[int], RoundBuckets]  # returns the buckets of a round, and builds them if necessary
@@ -77,7 +77,7 @@ def check_public(identity: AbstractionSpec, place: int) -> None:
 
 
 def require_dealt(plan: Plan, deal: Deal, public: PublicPlan, who: str) -> None:
-    """Raise AbstractionError if a method that looks at earlier rounds gets boards that are sets of cards."""
+    """Raise AbstractionError if a method that looks at earlier rounds gets boards whose cards form one set."""
     dealt = tuple(added for added in deal.board_cards[: public.round] if added)
     if public_layout(plan, deal, public) != dealt:
         raise AbstractionError(
@@ -94,7 +94,7 @@ def build_classes(
     features: Features,
     base: Base,
 ) -> BoardClasses:
-    """Sort the boards of a round into classes, inside each class of an earlier round if there is one.
+    """Sort the boards of a round into classes, inside each class of an earlier round if there are such classes.
 
     Classes that the folder already has are loaded. Distances that take long to compute are saved while they are
     computed: in the cache, for all plans that compare boards in the same way, whatever their seeds and numbers of
@@ -152,7 +152,7 @@ def build_classes(
 
 
 def distances_fingerprint(identity: AbstractionSpec, public: PublicPlan, base: Base) -> str:
-    """Hash of everything that determines the distances of boards: equal fingerprints have equal distances."""
+    """Return a hash of everything that determines the distances of boards: equal hashes mean equal distances."""
     boards, bins = public_layout(identity.plan, identity.deal, public), identity.plan.bins
     how = public.round, public.method, public.ground, public.exact, base.fingerprint
     return artifact.fingerprint(artifact.spelled(identity.deal), artifact.spelled((boards, bins, *how)))
@@ -173,7 +173,10 @@ def ready_classes(identity: AbstractionSpec, public: PublicPlan) -> BoardClasses
 
 
 def pair_seconds(identity: AbstractionSpec, public: PublicPlan, features: Features) -> tuple[float, int]:
-    """Seconds to compare two boards hand by hand, measured on a few boards, and the number of pairs to compare."""
+    """Return the seconds to compare two boards hand by hand, and the number of pairs of boards to compare.
+
+    The time is measured on a few boards.
+    """
     holdings = identity.deal.holdings(public_layout(identity.plan, identity.deal, public))
     some = np.linspace(0, len(holdings.boards) - 1, 6).astype(np.int64)
     states = States(identity.deal, public.round - 1, holdings, some)

@@ -1,6 +1,6 @@
-"""Card abstractions: from a hand and a board to a bucket, in every round.
+"""Card abstractions, which map a hand and a board to a bucket, in every round.
 
-Buckets are on disk, in a table for each round with a row for each canonical board and a column for each hand. To find
+Buckets are on disk, in a table for each round with a row for each canonical board and a column for each hand. Finding
 the buckets of all hands on a board takes one suit permutation and one row. Tables are mapped into memory, so that
 opening an abstraction is fast.
 """
@@ -34,17 +34,17 @@ from kilt.errors import AbstractionError, ArtifactError, KiltError, file_errors
 KIND = "card abstraction of a round"
 CLASSES = "classes of boards"
 DESCRIPTION = "abstraction.json"
-PIECE = 512  # boards that are looked up at a time
+PIECE = 512  # number of boards that are looked up at a time
 
 
 class RoundBuckets(NamedTuple):
-    """The buckets of a round: a table with a row for each canonical board and a column for each hand."""
+    """The buckets of one round: a table with a row for each canonical board and a column for each hand."""
 
     holdings: Holdings
     table: Array  # [board, hand]; undefined for hands that share a card with the board
     sizes: IntArray  # [bucket] number of deals
     centroids: Array | None  # [bucket, dimension] if buckets are means
-    apart: Array | None  # [bucket, bucket of its block] if distances are not those of the centroids
+    apart: Array | None  # [bucket, bucket of its block] distances, if they are not those of the centroids
     figures: dict[str, Any]  # figures that the build reported, such as the distortion
     coded: Coded | None = None  # if the table has codes: the bucket of each code in each class of boards
     folder: Path = Path()  # the folder of the round
@@ -52,21 +52,24 @@ class RoundBuckets(NamedTuple):
 
     @property
     def buckets(self) -> int:
-        """Number of buckets."""
+        """The number of buckets in this round."""
         return len(self.sizes)
 
     @property
     def hands_left(self) -> int:
-        """Number of hands that share no card with a board."""
+        """The number of hands that share no card with a board of this round."""
         return comb(self.holdings.deck.size - sum(self.holdings.dealt), self.holdings.hole_cards)
 
     def row(self, board: Sequence[int]) -> Labels:
-        """Return the bucket of each hand on a board, shape (hands,)."""
+        """Return the bucket of each hand on one board, shape (hands,)."""
         row: Labels = self.rows(np.array([board], dtype=np.int64))[0]
         return row
 
     def rows(self, boards: IntArray) -> Labels:
-        """Return the bucket of each hand on each of `boards` [board, card], shape (boards, hands)."""
+        """Return the bucket of each hand on each of many boards, shape (boards, hands).
+
+        `boards` has shape (boards, cards).
+        """
         if self.by_strength is not None:
             computed: Labels = self.by_strength[board_rows(boards, self.holdings.deck, self.holdings.hole_cards)]
             return computed
@@ -83,9 +86,11 @@ class RoundBuckets(NamedTuple):
     def look_up(
         self, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32], known: int | None = None
     ) -> None:
-        """Write to `buckets` [deal, player] the buckets of `hands`, each on its deal's row of `boards` [deal, card].
+        """Write the bucket of each dealt hand on the board of its deal to `buckets`.
 
-        If all boards belong to one class, pass it as `known`: it is then not looked up.
+        `boards` is [deal, card]; `hands` and `buckets` are [deal, player].
+
+        If all boards belong to one class, pass it as `known`: then it is not looked up.
         """
         if self.by_strength is not None:
             buckets[:] = np.take_along_axis(self.rows(boards), hands, axis=1)
@@ -102,7 +107,7 @@ class RoundBuckets(NamedTuple):
 
     @property
     def entries(self) -> int:
-        """Number of different entries that the table may have: buckets, or codes."""
+        """The number of different values that the table may contain: the number of buckets, or of codes."""
         return self.coded.bucket.shape[1] if self.coded else self.buckets
 
     def require_below(self, number: int, most: int | np.integer[Any]) -> None:
@@ -114,11 +119,13 @@ class RoundBuckets(NamedTuple):
             )
 
     def require_whole(self) -> None:
-        """Raise AbstractionError if the table has an entry that is no bucket, or no code."""
+        """Raise AbstractionError if the table has an entry that is not a bucket, or not a code."""
         self.require_below(self.entries, int(self.table.max(initial=0)))
 
     def strengths(self) -> Labels | None:
-        """Return the bucket by strength on a complete board, 2·wins + ties, if strength alone decides the bucket.
+        """Return the bucket for each hand strength on a complete board, if strength alone decides the bucket.
+
+        The index of the result is 2·wins + ties.
 
         Returns None if hands of equal strength are in different buckets.
         """
@@ -138,7 +145,10 @@ class RoundBuckets(NamedTuple):
         return found
 
     def members(self, bucket: int) -> tuple[IntArray, IntArray]:
-        """Return all hands of a bucket on canonical boards: boards as dealt [member, card], and hands [member]."""
+        """Return all hands of a bucket on canonical boards.
+
+        Returns the boards as dealt, shape (members, cards), and the hands, shape (members,).
+        """
         tables = self.holdings.tables
         self.require_whole()
         if self.coded:
@@ -158,12 +168,12 @@ class RoundBuckets(NamedTuple):
 
 @dataclass(frozen=True)
 class AbstractionSpec:
-    """Specification of a card abstraction: a plan for the cards of a game.
+    """The specification of a card abstraction: the cards of a game, and a plan for their buckets.
 
     Parameters
     ----------
     name : str
-        The user's name for it.
+        The user's name for the abstraction.
     deal : Deal
         Deck, private cards and public cards of each round.
     plan : Plan
@@ -187,11 +197,11 @@ class AbstractionSpec:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of deal and plan: equal fingerprints have equal buckets."""
+        """A hash of deal and plan: specifications with equal hashes lead to equal buckets."""
         return artifact.fingerprint(*map(artifact.spelled, (self.deal, self.plan)))
 
     def data(self) -> dict[str, Any]:
-        """Return the specification as a dict for JSON: the description of an abstraction on disk."""
+        """Return the specification as a dict for JSON, which describes an abstraction on disk."""
         deal = self.deal
         said = {"ranks": deal.deck.ranks, "suits": deal.deck.suits, "hole_cards": deal.hole_cards}
         return {
@@ -203,7 +213,7 @@ class AbstractionSpec:
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> AbstractionSpec:
-        """Inverse of `data`; raise ValueError, LookupError or KiltError if the data are invalid."""
+        """Rebuild a specification from `data`; raise ValueError, LookupError or KiltError if the data are invalid."""
         deal = said["deal"]
         cards = Deck(deal["ranks"], deal["suits"]), deal["hole_cards"], tuple(deal["board_cards"])
         found = cls(said["name"], Deal(*cards), plan_of(tomllib.loads(said["plan"])))
@@ -213,7 +223,7 @@ class AbstractionSpec:
 
     @classmethod
     def read(cls, path: Path) -> AbstractionSpec:
-        """Read the specification of an abstraction on disk, finished or not.
+        """Read the specification of an abstraction on disk, which may be unfinished.
 
         Raises AbstractionError if the folder holds no abstraction, or a damaged one.
         """
@@ -231,7 +241,7 @@ class AbstractionSpec:
 
 @dataclass(frozen=True)
 class CardAbstraction:
-    """A finished card abstraction: it maps a hand and a board to a bucket, in every round.
+    """A finished card abstraction, which maps a hand and a board to a bucket in every round.
 
     Parameters
     ----------
@@ -247,7 +257,7 @@ class CardAbstraction:
     @classmethod
     @file_errors()
     def load(cls, path: str | Path, *, check: bool = False) -> CardAbstraction:
-        """Open an abstraction.
+        """Open the card abstraction in a folder.
 
         Parameters
         ----------
@@ -280,9 +290,10 @@ class CardAbstraction:
         return cls(identity, tuple(rounds))
 
     def packed(self) -> tuple[dict[str, Array], dict[str, Any]]:
-        """Return the tables and the description in the smallest form; `unpacked` reads them.
+        """Return the arrays and the description of the abstraction in their smallest form.
 
-        If buckets of the last round depend on strength alone, their table is omitted: strengths are fast to compute.
+        `unpacked` reads them. If buckets of the last round depend on strength alone, their table is left out: strengths
+        are fast to compute.
 
         Raises AbstractionError if the abstraction has classes of boards.
         """
@@ -300,7 +311,10 @@ class CardAbstraction:
 
     @classmethod
     def unpacked(cls, arrays: Mapping[str, Array], said: Mapping[str, Any], source: Path) -> CardAbstraction:
-        """Inverse of `packed`; raise ValueError, KeyError or AbstractionError if the data are invalid."""
+        """Rebuild an abstraction from what `packed` returned.
+
+        Raises ValueError, KeyError or AbstractionError if the data are invalid.
+        """
         identity = AbstractionSpec.of(said)
         rounds = []
         for r in range(len(identity.plan.rounds)):
@@ -319,30 +333,33 @@ class CardAbstraction:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the cards and the plan: see `AbstractionSpec.fingerprint`."""
+        """A hash of the cards and the plan: see `AbstractionSpec.fingerprint`."""
         return self.identity.fingerprint
 
     @property
     def name(self) -> str:
-        """The user's name for it."""
+        """The user's name for the abstraction."""
         return self.identity.name
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """Number of buckets in each round."""
+        """The number of buckets in each round."""
         return tuple(this.buckets for this in self.rounds)
 
     @property
     def each(self) -> tuple[CardAbstraction, CardAbstraction]:
-        """The abstractions of player 0 and player 1: here, the same for both."""
+        """The abstractions of player 0 and of player 1, which are the same object."""
         return self, self
 
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
-        """Write to `buckets` [deal, player] the buckets of the dealt `hands` on `boards` [deal, card], in round `r`."""
+        """Write the buckets of all dealt hands in round `r` to `buckets`.
+
+        `boards` is [deal, card]; `hands` and `buckets` are [deal, player].
+        """
         self.rounds[r].look_up(boards, hands, buckets)
 
     def of_first_rounds(self, deal: Deal) -> CardAbstraction:
-        """Return the abstraction of a game that ends in an earlier round, with the same buckets in its rounds.
+        """Return the abstraction for a game that ends in an earlier round; its rounds keep their buckets.
 
         Raises AbstractionError if the abstraction does not begin with the rounds of that game.
         """
@@ -352,7 +369,7 @@ class CardAbstraction:
         return CardAbstraction(replace(self.identity, deal=deal), self.rounds[:rounds])
 
     def bucket(self, hand: str | Sequence[str | int], board: str | Sequence[str | int] = ()) -> int:
-        """The bucket of a hand on a board.
+        """Return the bucket of a hand on a board.
 
         Parameters
         ----------
@@ -394,16 +411,19 @@ class AsymmetricAbstraction:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the abstractions of both players."""
+        """A hash of the abstractions of both players."""
         return artifact.fingerprint(*(cards.fingerprint for cards in self.each))
 
     @property
     def name(self) -> str:
-        """The user's names for both abstractions."""
+        """The user's names for the abstractions of both players."""
         return " and ".join(cards.name for cards in self.each)
 
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
-        """Write to `buckets` [deal, player] the buckets of the dealt `hands` on `boards` [deal, card], in round `r`."""
+        """Write the buckets of all dealt hands in round `r` to `buckets`.
+
+        `boards` is [deal, card]; `hands` and `buckets` are [deal, player].
+        """
         for player, cards in enumerate(self.each):
             own = slice(player, player + 1)
             cards.look_up(r, boards, hands[:, own], buckets[:, own])
@@ -413,7 +433,7 @@ PlayerAbstractions: TypeAlias = CardAbstraction | AsymmetricAbstraction  # for b
 
 
 def load_abstractions(folders: Sequence[Path], *, check: bool = False) -> PlayerAbstractions:
-    """Open the card abstractions of the players.
+    """Open one card abstraction for both players, or one for each.
 
     Parameters
     ----------
@@ -431,7 +451,7 @@ def load_abstractions(folders: Sequence[Path], *, check: bool = False) -> Player
 
 
 def layout(plan: Plan, deal: Deal, r: int) -> tuple[int, ...]:
-    """Numbers of cards by which the boards of a round are indexed.
+    """Return the numbers of cards in which the boards of a round are dealt, as far as the plan distinguishes them.
 
     Boards are kept as dealt, round by round, if the plan remembers earlier rounds or looks at their boards; otherwise
     their cards form one set.
@@ -454,7 +474,9 @@ def layout(plan: Plan, deal: Deal, r: int) -> tuple[int, ...]:
 
 
 def public_layout(plan: Plan, deal: Deal, public: PublicPlan) -> tuple[int, ...]:
-    """Layout of boards that have classes: the cards up to the first such round as one set, then those up to the next.
+    """Return the numbers of cards in which boards that have classes are dealt.
+
+    The cards up to the first round with classes form one set, those up to the next such round another, and so on.
 
     >>> from dataclasses import replace
     >>> from kilt.abstraction.plan import plan_named
@@ -468,17 +490,17 @@ def public_layout(plan: Plan, deal: Deal, public: PublicPlan) -> tuple[int, ...]
 
 
 def round_folder(path: Path, r: int) -> Path:
-    """Folder of the buckets of a round."""
+    """Return the folder that holds the buckets of a round."""
     return path / f"round-{r + 1}"
 
 
 def remedy_for(folder: Path) -> str:
-    """Tell the user what to do if a part of an abstraction is damaged."""
+    """Return advice for the user on what to do if a part of an abstraction is damaged."""
     return f"delete {folder} and repeat the command that built it, or copy an intact folder"
 
 
 def load_round(path: Path, identity: AbstractionSpec, r: int, *, check: bool = False) -> RoundBuckets:
-    """Open the buckets of a round; with `check`, read the whole table.
+    """Open the buckets of a round; with `check`, read and check the whole table.
 
     Without `check`, entries are compared with their bounds when they are looked up: see `RoundBuckets.require_below`.
     """
@@ -528,12 +550,12 @@ def _require_fitting(this: RoundBuckets) -> None:
 
 
 def classes_folder(path: Path, public: PublicPlan) -> Path:
-    """Folder of the classes of a round's boards."""
+    """Return the folder that holds the classes of a round's boards."""
     return path / f"boards-{public.round}"
 
 
 def load_classes(path: Path, identity: AbstractionSpec, public: PublicPlan, *, check: bool = False) -> BoardClasses:
-    """Open the classes of boards of an abstraction; with `check`, read the whole file."""
+    """Open the classes of boards of an abstraction; with `check`, read and check the whole file."""
     holdings = identity.deal.holdings(public_layout(identity.plan, identity.deal, public))
     folder = classes_folder(path, public)
     found = artifact.read(folder, CLASSES, check=check, private=True, remedy=remedy_for(folder))

@@ -1,4 +1,4 @@
-"""Classes of public states: from some round on, an abstraction treats the boards of a class as equal [Brown15 §2.1].
+"""Classes of public states: from some round on, an abstraction treats all boards of a class as equal [Brown15 §2.1].
 
 Later rounds know the class, since both players saw the board. Their tables do not list boards as dealt: a hand has a
 *code*, which depends on the board as a set, and each class maps codes to buckets in its own way.
@@ -22,16 +22,16 @@ MOSTLY = 0.75  # share of the boards that must have a property for `describe` to
 
 
 class BoardClasses(NamedTuple):
-    """Classes of the boards of one round, with one label per canonical board."""
+    """The classes of the boards of one round, with the number of its class for each canonical board."""
 
     holdings: Holdings  # the boards that have classes
     labels: Labels  # [board]
     number: int
-    distances: Array | None = None  # [board, board] that the classes were made from, if all boards were compared
+    distances: Array | None = None  # [board, board] from which the classes were made, if all boards were compared
     figures: Mapping[str, Any] = {}  # figures that the build reported
 
     def of(self, boards: IntArray) -> Labels:
-        """Return the class of each of some boards, of this round or of later ones."""
+        """Return the class of each of some boards, which may be boards of later rounds."""
         found = np.empty((len(boards), 1), dtype=np.int32)
         size = self.holdings.boards.shape[1]
         kernels.find_classes(self.holdings.index, self.labels, boards, np.arange(size)[None], found)
@@ -39,10 +39,10 @@ class BoardClasses(NamedTuple):
         return labels
 
     def within(self, holdings: Holdings) -> tuple[IntArray, Labels]:
-        """Find which cards of later boards may have formed a board of this round.
+        """Find the boards of this round from which later boards may have developed, and return their classes.
 
-        Returns the positions of those cards as [way, card], and the classes as [board, way]. If later boards are dealt
-        in rounds, the cards are their first ones; if boards are sets, any choice is possible.
+        Returns the positions of the cards that form them as [way, card], and the classes as [board, way]. If later
+        boards are dealt in rounds, the cards are their first ones; if boards are sets, any choice is possible.
         """
         as_set = len(holdings.dealt) == 1
         places, size = range(holdings.boards.shape[1]), self.holdings.boards.shape[1]
@@ -52,7 +52,9 @@ class BoardClasses(NamedTuple):
         return ways, found
 
     def weigh(self, holdings: Holdings, codes: Labels | IntArray, count: int) -> FloatArray:
-        """Number of deals of each code in each class, shape (classes, codes).
+        """Return the number of deals of each code in each class, shape (classes, codes).
+
+        A code stands for similar hands, whatever their class of boards.
 
         `codes` is [board, hand] of the later boards.
         """
@@ -63,14 +65,17 @@ class BoardClasses(NamedTuple):
 
 
 class Coded(NamedTuple):
-    """The bucket of each code in each class of boards."""
+    """The bucket of each code in each class of boards, where a code stands for similar hands."""
 
     classes: BoardClasses
     bucket: Labels  # [class, code]
 
 
 def high_cards_last(labels: Labels, boards: IntArray, deck: Deck) -> Labels:
-    """Renumber the classes by the mean height of their boards, low boards first; returns a label per board."""
+    """Renumber classes so that boards with low cards come first; return the new class of each board.
+
+    Classes are ordered by the mean height of their boards.
+    """
     ranks = -np.sort(-(boards // deck.suits), axis=1) @ float(deck.ranks) ** -np.arange(boards.shape[1])
     height = np.bincount(labels, ranks) / np.bincount(labels)
     order: Labels = np.argsort(np.argsort(height)).astype(np.int32)
@@ -112,7 +117,7 @@ def describe(boards: IntArray, weights: IntArray, deck: Deck) -> str:
 
 
 def _ways(places: Sequence[int], dealt: Sequence[int]) -> list[tuple[int, ...]]:
-    """All choices of ``dealt[0]`` positions, then of ``dealt[1]`` of the rest, and so on.
+    """Return all choices of ``dealt[0]`` positions, then of ``dealt[1]`` of the remaining ones, and so on.
 
     >>> _ways(range(3), (1, 1))
     [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]

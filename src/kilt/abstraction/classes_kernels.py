@@ -1,4 +1,4 @@
-"""Compiled loops of `classes`."""
+"""Compiled loops for `classes`: look up the classes of boards, and the buckets of hands within classes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from kilt.jit import kernel, kernel_of_slices
 
 @kernel
 def find_classes(public: HoldingIndex, labels: Labels, boards: IntArray, ways: IntArray, found: Labels) -> None:
-    """Write to `found` [board, way] the class of the cards in these positions of each board."""
+    """Write to `found` the class of the cards at some positions of each board, for each choice of positions.
+
+    `ways` is [way, position], `found` [board, way].
+    """
     cards = np.empty(ways.shape[1], dtype=np.int64)
     for b in range(len(boards)):
         for way in range(len(ways)):
@@ -28,7 +31,10 @@ def find_classes(public: HoldingIndex, labels: Labels, boards: IntArray, ways: I
 
 @kernel
 def weigh_codes(t: HoldingTables, deals: IntArray, codes: npt.NDArray[Any], found: Labels, weights: FloatArray) -> None:
-    """Add the deals of all boards to `weights` [class, code], each in the classes that `found` has for its board."""
+    """Add the number of deals of each code in each class of boards to `weights` [class, code].
+
+    `found` has the classes of each board.
+    """
     often = np.zeros(len(weights))
     for board in range(len(codes)):
         held = np.int64(0)
@@ -55,7 +61,7 @@ def cost_of_codes(
     centroids: Singles,
     absolute: bool,
 ) -> float:
-    """Total cost of the holdings of some boards at the centroids of their buckets, weighted by deals.
+    """Return the total distance of holdings from the centroids of their buckets, weighted by deals.
 
     Each holding has a code, and a bucket in each class that `found` has for its board, all equally likely. The holdings
     of board b are `first[b]` to `first[b + 1]`.
@@ -78,9 +84,10 @@ def look_up_coded(
     boards: IntArray,
     buckets: Labels,
 ) -> np.int64:
-    """Write the bucket of each hand on some boards: the first cards determine the class, and the hand has a code.
+    """Write the bucket of each hand on some boards, for buckets that depend on the class of the board.
 
-    Returns the largest code that was read. A code out of range gets no bucket.
+    The first cards of a board determine its class, and the table has a code for each hand, which the class maps to a
+    bucket. Returns the largest code that was read. A code out of range gets no bucket.
     """
     size, most = np.int64(0), np.int64(0)
     for dealt in public.boards.dealt:
@@ -108,7 +115,10 @@ def look_up_coded_hands(
     hands: IntArray,
     buckets: npt.NDArray[np.uint32],
 ) -> np.int64:
-    """Write [deal, player] the bucket of each hand on its own board; return the largest code that was read."""
+    """Write the bucket of each dealt hand on its own board, for buckets that depend on the class of the board.
+
+    `hands` and `buckets` are [deal, player]. Returns the largest code that was read.
+    """
     size, most = np.int64(0), np.int64(0)
     for dealt in public.boards.dealt:
         size += dealt

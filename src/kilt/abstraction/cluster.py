@@ -1,6 +1,6 @@
-"""k-means for large numbers of points and clusters [Johanson16 §5.4].
+"""k-means clustering for large numbers of points and clusters [Johanson16 §5.4].
 
-Lloyd's algorithm from k-means++ seeds (Arthur and Vassilvitskii 2007); the result is the best of several restarts.
+Lloyd's algorithm starts from k-means++ seeds (Arthur and Vassilvitskii 2007), and the best of several restarts counts.
 Points have weights. The distance is L2, whose square k-means minimises, or L1: between cumulative histograms, L1 is the
 earth mover's distance in one dimension, and the mean of the cumulative histograms is that of the histograms. The
 triangle inequality avoids almost all distance computations: see `cluster_kernels`. With batches, centroids are running
@@ -29,24 +29,24 @@ from kilt.jit import in_parts
 
 METRICS = {"l2": False, "emd": True}  # whether the cost is the sum of absolute differences
 NEIGHBOURS = 96
-AROUND = 32  # neighbours of a centroid whose moves are tracked
-PARTS = 16  # in which points are assigned
-NO_BOUNDS: Singles = np.empty(0, dtype=np.float32)  # if points are assigned only once
+AROUND = 32  # number of a centroid's neighbours whose moves are tracked
+PARTS = 16  # number of parts in which points are assigned
+NO_BOUNDS: Singles = np.empty(0, dtype=np.float32)  # in place of bounds, if points are assigned only once
 SEEDS_FROM = 40  # points per cluster are enough to draw its seed from
 
 
 class Clusters(NamedTuple):
-    """Centroids with their lists of nearest neighbours, as the search for the nearest centroid needs them."""
+    """Centroids with lists of their nearest neighbours, for a fast search for the centroid nearest to a point."""
 
     centroids: Singles  # [cluster, dimension]
-    near: Labels  # [cluster, neighbour] the nearest other centroids of its group, in order
+    near: Labels  # [cluster, neighbour] the nearest other centroids of its group, nearest first
     limits: Singles  # [cluster, neighbour]
     group: int  # clusters per group: a point is assigned within its own group only
     absolute: bool
 
 
 class Clustering(NamedTuple):
-    """The result of `kmeans`."""
+    """The result of k-means: centroids, labels and distances of all points."""
 
     centroids: Singles  # [cluster, dimension]
     labels: Labels  # [point]
@@ -71,7 +71,7 @@ def kmeans(
     tick: Callable[[float], None] = lambda share: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Clustering:
-    """Sort points into `k` non-empty clusters with Lloyd's algorithm from k-means++ seeds.
+    """Cluster points into `k` non-empty clusters with Lloyd's algorithm from k-means++ seeds.
 
     Parameters
     ----------
@@ -134,7 +134,10 @@ def _tell(tick: Callable[[float], None], before: int, of: int, share: float) -> 
 
 
 def prepare(centroids: Singles, metric: str | bool, group: int | None = None, threads: int = 1) -> Clusters:
-    """Compute neighbour lists of centroids; each `group` consecutive centroids form a group of their own."""
+    """Compute the lists of nearest neighbours that speed up assigning points to these centroids.
+
+    Each `group` consecutive centroids form a group with separate lists.
+    """
     absolute = METRICS[metric] if isinstance(metric, str) else metric
     size = group or len(centroids)
     lists = min(size - 1, NEIGHBOURS)
@@ -162,7 +165,7 @@ def _seeds(data: Singles, weights: FloatArray, k: int, absolute: bool, rng: np.r
 
 
 class _Problem(NamedTuple):
-    """Points to be clustered, with their weights, the metric and callbacks."""
+    """The points to be clustered, with their weights, the metric and callbacks."""
 
     data: Singles
     weights: FloatArray
@@ -197,7 +200,10 @@ class _Problem(NamedTuple):
             self.tick(done / iterations)
 
     def batches(self, centroids: Singles, iterations: int, batch: int, rng: np.random.Generator) -> Singles:
-        """Mini-batch k-means: move each centroid to the mean of all points that batches have assigned to it so far."""
+        """Run mini-batch k-means from initial centroids.
+
+        Each centroid moves to the mean of all points that batches have assigned to it so far.
+        """
         sums, totals = np.zeros(centroids.shape), np.zeros(len(centroids))
         for done in range(iterations):
             chosen = np.sort(rng.choice(len(self.data), batch, replace=False))
@@ -234,7 +240,7 @@ class _Problem(NamedTuple):
         return sum(changed), costs
 
     def add_up(self, labels: Labels, k: int) -> tuple[FloatArray, FloatArray]:
-        """Sum of the points of each cluster, and sum of their weights."""
+        """Return the sum of the points of each cluster, and the sum of their weights."""
 
         def part(first: int, end: int) -> tuple[FloatArray, FloatArray]:
             sums, totals = np.zeros((k, self.data.shape[1])), np.zeros(k)

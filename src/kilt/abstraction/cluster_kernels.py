@@ -1,4 +1,4 @@
-"""Compiled loops of `cluster`.
+"""Compiled loops for `cluster`: seeds of k-means, and a fast search for the centroid nearest to a point.
 
 The *cost* of a point in a cluster is its distance from the centroid: the sum of absolute differences, or of squared
 differences. If a point costs c at its centroid, no other centroid can be nearer unless its own cost at this centroid,
@@ -29,9 +29,10 @@ Index: TypeAlias = int | np.int64 | np.uint64
 
 @kernel
 def cost_of(points: Singles, i: int, centroids: Singles, c: int | np.int64, absolute: bool) -> np.float32:
-    """Cost of a point at a centroid: the sum of x · (a + b·x), which is x or x².
+    """Return the distance of a point from a centroid: the sum of absolute or of squared differences.
 
-    Four dimensions at a time, then the rest one by one. There are no branches, so the compiler inlines it.
+    The sum is that of x · (a + b·x), which is x or x². Four dimensions are computed at a time, then the rest one by
+    one. There are no branches, so the compiler inlines the function.
     """
     here, there, size = np.uint64(i), np.uint64(c), np.uint64(points.shape[1])
     a, b = np.float32(absolute), np.float32(not absolute)
@@ -64,7 +65,7 @@ def seed(
     labels: Labels,
     costs: Singles,
 ) -> None:
-    """Write initial centroids: each is a point, drawn in proportion to its cost at the previous ones (k-means++)."""
+    """Draw initial centroids from the points by k-means++: each in proportion to its cost at the previous ones."""
     n, k = len(points), len(centroids)
     limit = np.empty(k, dtype=np.float32)
     divisor = np.float32(2 if absolute else 4)
@@ -98,7 +99,7 @@ def seed(
 def neighbours(
     columns: Singles, start: int, end: int, group: int, absolute: bool, near: Labels, limits: Singles
 ) -> None:
-    """Write the nearest neighbours of some centroids within their groups of `group` each.
+    """Write the nearest neighbours of some centroids within their groups of `group` centroids each.
 
     `columns` are the centroids as [dimension, cluster], so that one is compared with many at once. A neighbour's limit
     is half (for squares, a quarter) of its cost at the centroid; it is infinite if the group has no further neighbours.
@@ -141,7 +142,9 @@ def nearest(
     absolute: bool,
     two: bool,
 ) -> tuple[Index, np.float32, np.float32]:
-    """Find the cheapest centroid in the group of `hint`, at which the point has cost `cost`; return it and its cost.
+    """Find the centroid nearest to a point within the group of `hint`; return the centroid and the point's cost.
+
+    `hint` is a centroid, at which the point has cost `cost`.
 
     If `two` is set, the third result is a lower bound on the cost at all other centroids.
     """
@@ -161,7 +164,7 @@ def nearest(
             enough = _half(cost, second, absolute)
     if j < lists or lists + ONE >= group:
         return np.int64(best), cost, second
-    # it is the cheapest: all centroids outside of its list are too far away
+    # it is the nearest: all centroids outside of its list are too far away
     if lists and limits[best, lists - ONE] >= cost:
         second = min(second, _beyond(limits[best, lists - ONE], cost, absolute))
     else:
@@ -180,7 +183,7 @@ def nearest(
 
 @kernel
 def _beyond(limit: np.float32, cost: np.float32, absolute: bool) -> np.float32:
-    """Lower bound on a point's cost at centroids with at least this limit, if its own cost is `cost`."""
+    """Return a lower bound on a point's cost at all centroids with at least this limit, if its own cost is `cost`."""
     if absolute:
         return np.float32(2) * limit - cost
     apart: np.float32 = np.float32(2) * np.sqrt(limit) - np.sqrt(cost)
@@ -189,7 +192,7 @@ def _beyond(limit: np.float32, cost: np.float32, absolute: bool) -> np.float32:
 
 @kernel
 def _half(cost: np.float32, second: np.float32, absolute: bool) -> np.float32:
-    """Limit from which a centroid costs the point at least `second`."""
+    """Return the limit from which a centroid costs the point at least `second`."""
     if absolute:
         return (cost + second) / np.float32(2)
     if cost == second:
@@ -214,7 +217,9 @@ def assign(
     moved: Singles,
     edges: Singles,
 ) -> int:
-    """Update the labels of some points within their groups, and write their costs; return the number of changes.
+    """Assign some points to the nearest centroids of their groups; return the number of changed labels.
+
+    `labels` and `costs` are updated.
 
     The label −1 − g marks a point of group g without a label; its search begins at the best of a few centroids.
 
@@ -253,7 +258,7 @@ def assign(
 def add_up(
     points: Singles, weights: FloatArray, start: int, end: int, labels: Labels, sums: FloatArray, totals: FloatArray
 ) -> None:
-    """Add some points to the sums of their clusters, and their weights to the totals."""
+    """Add some points to the sums of their clusters, and the points' weights to the clusters' totals."""
     for i in range(start, end):
         c, weight = labels[i], weights[i]
         totals[c] += weight

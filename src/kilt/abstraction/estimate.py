@@ -1,4 +1,4 @@
-"""Estimate time, memory and disk for building an abstraction, before any work is done.
+"""Estimate the time, memory and disk space for building a card abstraction before the work begins.
 
 Times follow from the numbers of boards, hands and points, and from the speed of one core (`kilt.paces`). A round that
 takes almost no time is built and discarded: only its values show whether a group has enough of them for its
@@ -35,14 +35,14 @@ from kilt.cost import Cost
 from kilt.errors import AbstractionError
 from kilt.paces import pace
 
-TRIED = 0.05  # seconds: a round that takes less is built
+TRIED = 0.05  # seconds: a round that takes less is built in order to check it
 
 
 REMEDY = "use fewer buckets, or a smaller `sample` in a plan as a .toml file"
 
 
 def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1) -> Cost:
-    """Estimate the cost of building an abstraction.
+    """Estimate the time, memory and disk space that it takes to build a card abstraction.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1)
     check(spec)
     plan, deal = spec.plan, spec.deal
     features, missing, used = Features(deal, cache), dict[str, Cost](), dict[str, Cost]()
-    sorting = []  # (plan, round, steps, groups of hands that they begin with)
+    sorting = []  # (plan, round, steps, number of groups that the first step begins with)
     for public in plan.public:
         base, r = base_spec(public, deal), public.round - 1
         if not public.boards and not (cache and artifact.exists(round_folder(base_folder(base, cache), r))):
@@ -100,7 +100,7 @@ def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1)
             missing |= needed
             used |= features.rests_on(step.feature, r, own.settings)
             if not missing and FEATURES[step.feature].metric != VALUE:
-                used.pop(STRENGTHS)  # no table is made from it
+                used.pop(STRENGTHS)  # no table is computed from it
             seconds += cost.seconds or 0.0
             room, made = max(room, cost.memory), max(made, sum(table.cache for table in needed.values()))
             groups *= step.buckets
@@ -117,10 +117,10 @@ def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1)
 
 
 def estimate_in_codes(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1) -> Cost | None:
-    """Estimate a build that sorts `CODES` codes in each class of boards, in place of hands one by one.
+    """Estimate a build that sorts a fixed number of codes, in place of single hands, in each class of boards.
 
-    Returns None if the plan has no round to which this applies, or if its rounds cannot have codes because buckets are
-    remembered or looked at.
+    Returns None if the plan has no round to which this applies, or if its rounds cannot have codes because other rounds
+    remember or use their buckets. The number of codes is `CODES`.
     """
     coded = replace(spec.plan, public=tuple(replace(public, codes=CODES) for public in spec.plan.public))
     if all(coded.coded(r) == spec.plan.coded(r) for r in range(len(coded.rounds))):
@@ -134,7 +134,7 @@ def estimate_in_codes(spec: AbstractionSpec, cache: Path | None = None, threads:
 def _require_points(spec: AbstractionSpec, plan: Plan, r: int, step: BucketStep) -> None:
     """Raise AbstractionError if a step has more buckets than its feature has values."""
     feature, last = FEATURES[step.feature], r + 1 == len(plan.rounds)
-    different = spec.deal.top + 1 if last else LEVELS  # values of a percentile, at most
+    different = spec.deal.top + 1 if last else LEVELS  # maximum number of values of a percentile
     if feature.metric == VALUE and step.buckets > different:
         raise AbstractionError(
             f"the plan asks for {step.buckets:,} buckets by {step.feature} in round {r + 1}, which has at most "
@@ -154,14 +154,14 @@ def _require_points(spec: AbstractionSpec, plan: Plan, r: int, step: BucketStep)
 
 
 def _of(part: str) -> float:
-    """Seconds that one part of sorting hands takes, from the table of paces."""
+    """Return the seconds that one part of sorting hands takes, from the table of paces."""
     return pace("buckets", part)
 
 
 def _step_cost(spec: AbstractionSpec, plan: Plan, r: int, step: BucketStep, groups: int) -> Cost:
-    """Cost of a step inside each of `groups` groups, without feature tables: to fit it, and to sort all hands by it.
+    """Estimate the cost of fitting one step and sorting all hands by it, without the cost of feature tables.
 
-    `plan` is that of the abstraction or of a base.
+    The step sorts hands inside each of `groups` groups. `plan` is that of the abstraction or of a base.
     """
     deal, feature, own = spec.deal, FEATURES[step.feature], replace(spec, plan=plan)
     hands = len(deal.holdings(layout(plan, deal, r)))

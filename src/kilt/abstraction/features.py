@@ -1,4 +1,4 @@
-"""Features of hands before the showdown, for all holdings of a round [Johanson16 §§5.2, 5.4].
+"""Compute features of hands before the showdown, for all holdings of a round [Johanson16 §§5.2, 5.4].
 
 HS, the strength of a hand on a complete board, is an integer: 2·wins + ties against all hands that the opponent can
 hold. Every other feature is a sum of such numbers over the ways to deal the rest of the board, and so an integer too:
@@ -61,7 +61,7 @@ Tick = Callable[[str, float], None]  # called with the name of the current table
 
 @dataclass(frozen=True)
 class Deal:
-    """Deck, private cards and public cards of each round: the facts of a game that features depend on."""
+    """The deck, the number of private cards, and the public cards of each round: the facts that features depend on."""
 
     deck: Deck = FULL
     hole_cards: int = 2
@@ -74,34 +74,34 @@ class Deal:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Number of cards on the board in each round."""
+        """The number of cards on the board in each round."""
         return tuple(accumulate(self.board_cards))
 
     @property
     def top(self) -> int:
-        """HS of a certain win: twice the number of hands that the opponent can hold on a complete board."""
+        """The strength (HS) of a hand that always wins: twice the number of hands that the opponent can hold."""
         return 2 * comb(self.deck.size - self.sizes[-1] - self.hole_cards, self.hole_cards)
 
     def holdings(self, dealt: tuple[int, ...]) -> Holdings:
-        """The holdings on boards that were dealt in these numbers of cards."""
+        """Return the holdings on boards that were dealt in these numbers of cards."""
         return holdings(dealt, self.deck, self.hole_cards)
 
     def roll_outs(self, size: int) -> int:
-        """Number of ways, for one hand, to complete a board of this size round by round."""
+        """Return the number of ways, for one hand, to complete a board of this size round by round."""
         steps = [size, *(later for later in self.sizes if later > size)]
         left = self.deck.size - self.hole_cards
         return prod(comb(left - now, then - now) for now, then in pairwise(steps))
 
 
 class FeatureSettings(NamedTuple):
-    """The settings of a plan that features depend on."""
+    """The settings of a plan that features of hands depend on."""
 
     bins: int = BINS  # of histograms
     opponents: int = OPPONENTS  # clusters of the opponent's hands, for OCHS
 
 
 class FeatureTable(NamedTuple):
-    """Values of a feature for all holdings of a round, with the board taken as a set."""
+    """The values of a feature for all holdings of a round, with the cards of the board taken as a set."""
 
     values: Array  # [holding, dimension] integers
     scale: FloatArray | float  # value of one unit, for each dimension or for all
@@ -136,7 +136,7 @@ class Features:
         self._made: dict[str, Array] = {}
 
     def ahead(self, wanted: Iterable[tuple[str, int]], settings: FeatureSettings) -> None:
-        """Let an engine compute the feature tables of some rounds, each on a worker of its own, in a shared folder.
+        """Let an engine compute the feature tables of some rounds in a shared folder, one worker for each table.
 
         Does nothing if the engine runs threads of this process, or if there is no folder to hold the tables.
 
@@ -161,7 +161,7 @@ class Features:
             )
 
     def strengths(self) -> npt.NDArray[np.int16]:
-        """HS of each holding of the last round, an integer from 0 to `Deal.top`."""
+        """Return the hand strength of each holding of the last round, as an integer from 0 to `Deal.top`."""
 
         def make() -> Array:
             codes = np.empty(len(self._holdings(self.deal.sizes[-1])), dtype=np.int16)
@@ -174,16 +174,16 @@ class Features:
         return codes
 
     def levels(self) -> int:
-        """Number of different strengths on complete boards."""
+        """Return the number of different hand strengths on complete boards."""
         return int(np.count_nonzero(np.bincount(self.strengths())))
 
     def moments(self, r: int) -> FeatureTable:
-        """HS and HS² of the holdings of a round, as sums over roll-outs."""
+        """Return HS and HS², hand strength and its square, of the holdings of a round, as sums over roll-outs."""
         hs = np.arange(self.deal.top + 1, dtype=np.int64)
         return self.means("moments", r, np.stack([hs, hs**2], axis=1))
 
     def means(self, name: str, r: int, worth: Array) -> FeatureTable:
-        """Mean over roll-outs of a function of HS, for all hands of a round.
+        """Return the mean over roll-outs of a function of hand strength, for all hands of a round.
 
         Parameters
         ----------
@@ -204,7 +204,7 @@ class Features:
         return FeatureTable(self._rolled(name, size, self.strengths, worth), 1 / self.deal.roll_outs(size))
 
     def histograms(self, r: int, bins: int = BINS) -> FeatureTable:
-        """Cumulative histogram of HS in `bins` bins of equal width.
+        """Return the cumulative histogram of hand strength of each holding of a round, with `bins` equal bins.
 
         A strength s from 0 to 1 is in bin ⌊s · bins⌋, and a strength of 1 in the last bin.
         """
@@ -218,10 +218,10 @@ class Features:
         return self._means(f"histograms-{bins}", size, steps)
 
     def ochs(self, r: int, opponents: int = OPPONENTS) -> FeatureTable:
-        """Strength against each cluster of opponents (opponent cluster hand strength).
+        """Return the strength of each holding of a round against each cluster of the opponent's hands.
 
-        Clusters are weighted by their number of different hands: only with these weights does the L2 distance agree
-        with figure 5.3 of [Johanson16].
+        This is OCHS, opponent cluster hand strength. Clusters are weighted by their number of different hands: only
+        with these weights does the L2 distance agree with figure 5.3 of [Johanson16].
         """
 
         def last() -> Array:
@@ -237,9 +237,10 @@ class Features:
         return FeatureTable(values, np.sqrt(sizes / sizes.sum()) / (WHOLE * self.deal.roll_outs(size)))
 
     def opponents(self, clusters: int = OPPONENTS) -> FloatArray:
-        """Membership of private hands in the clusters of OCHS, 1 or 0, as [cluster, hand], weakest cluster first.
+        """Return the clusters of the opponent's hands for OCHS, the weakest first, shape (clusters, hands).
 
-        Hands without a board are sorted by k-means on the earth mover's distance of their histograms.
+        Entries are 1 if a private hand belongs to a cluster, else 0. Hands without a board are clustered by k-means on
+        the earth mover's distance of their histograms.
         """
         start = self._holdings(0)
         if clusters > len(start):
@@ -263,31 +264,32 @@ class Features:
         return members
 
     def is_last(self, r: int) -> bool:
-        """Whether the board of a round is complete."""
+        """Return whether the board of a round is complete."""
         return r == len(self.deal.sizes) - 1
 
     def bins_of(self, r: int, bins: int) -> FeatureTable:
-        """Histograms of a round; on a complete board, the strength itself, whose differences equal those distances.
+        """Return the histograms of hand strength of a round, or the strength itself if the board is complete.
 
-        The strength is negated: the lower a cumulative histogram, the stronger the hand.
+        On a complete board, the difference of two strengths equals the earth mover's distance of the histograms. The
+        strength is negated: the lower a cumulative histogram, the stronger the hand.
         """
         if self.is_last(r):
             return FeatureTable(self.strengths()[:, None], -bins / self.deal.top)
         return self.histograms(r, bins)
 
     def needs(self, feature: str, r: int, settings: FeatureSettings) -> TableCosts:
-        """Tables that a feature of a round is computed from and that the folder does not have yet."""
+        """Return the costs of the tables that a feature is computed from and that the folder does not have yet."""
         tables = self.rests_on(feature, r, settings)
         return {name: cost for name, cost in tables.items() if not (self._folder and self._usable(self._folder / name))}
 
     def rests_on(self, feature: str, r: int, settings: FeatureSettings) -> TableCosts:
-        """All tables that a feature of a round is computed from, whether the folder has them or not."""
+        """Return the costs of all tables that a feature is computed from, whether the folder has them or not."""
         last = self._holdings(self.deal.sizes[-1])
         tables = {STRENGTHS: Cost(cache=2 * len(last), seconds=pace("features", "strength_board") * len(last.boards))}
         return tables | FEATURES[feature].costs(self, settings, r)
 
     def means_costs(self, name: str, dimensions: int, most: int, r: int | None = None) -> TableCosts:
-        """Costs of the tables of `means` from round `r` on, or from the start of the hand if `r` is None.
+        """Return the costs of the tables of `means` from round `r` on, or from the start of the hand if `r` is None.
 
         `most` is the largest value that a hand can have on a complete board.
         """
@@ -302,7 +304,7 @@ class Features:
         return costs
 
     def ochs_costs(self, opponents: int, r: int) -> TableCosts:
-        """Costs of the tables of OCHS, and of the tables that they are computed from."""
+        """Return the costs of the tables of OCHS, and of the tables that they are computed from."""
         name, last = f"ochs-{opponents}", self._holdings(self.deal.sizes[-1])
         each = pace("features", "strength_board") + pace("features", "opponent_board") * opponents
         seconds = each * len(last.boards)
@@ -328,7 +330,7 @@ class Features:
         in_parts(part, len(last.boards), self.threads, lambda share: self.tick(name, share))
 
     def _rolled(self, name: str, size: int, codes: Callable[[], Array] | None, worth: Array) -> Array:
-        """Sum the values of complete boards over roll-outs: a row for each holding, or for each code."""
+        """Sum the values of complete boards over roll-outs: return a row for each holding, or for each code."""
         sizes = self.deal.sizes
         if size == sizes[-1]:
             return worth if codes is None else worth[codes()]
@@ -389,14 +391,14 @@ class Features:
 
 
 def _make(deal: Deal, folder: Path, settings: FeatureSettings, wanted: tuple[str, int]) -> None:
-    """Compute the tables of a feature of a round in a folder, unless it has them."""
+    """Compute the tables of one feature in one round in a folder, unless the folder has them."""
     feature, r = wanted
     FEATURES[feature].tables(Features(deal, folder), settings, r)
 
 
 @dataclass(frozen=True)
 class Feature:
-    """A feature by which hands are sorted into buckets.
+    """A feature by which hands are sorted into buckets, such as the histogram of their strength.
 
     Parameters
     ----------
@@ -428,7 +430,7 @@ class Feature:
 
 
 def _moment(power: int, features: Features, settings: FeatureSettings, r: int) -> RoundTables:
-    """E[HS] or E[HS²] as an integer; on a complete board HS itself, because HS² gives the same order."""
+    """Return the table of E[HS] or E[HS²]; on a complete board of HS itself, because HS² gives the same order."""
     values = features.strengths() if features.is_last(r) else features.moments(r).values[:, power - 1]
     return [(r, FeatureTable(values[:, None], 1.0))]
 

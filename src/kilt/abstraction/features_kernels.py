@@ -1,4 +1,4 @@
-"""Compiled loops of `features`."""
+"""Compiled loops for `features`: the strength of hands on complete boards, and sums over roll-outs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def last_strengths(
     opponents: int,
     codes: npt.NDArray[np.int16],
 ) -> None:
-    """Write 2·wins + ties against a uniform opponent for the holdings of some complete boards."""
+    """Write the strength of each holding on some complete boards: 2·wins + ties against a random opponent."""
     reach, value = np.ones(len(hands.bits)), np.empty(len(hands.bits))
     numbers = np.empty(len(hands.bits), dtype=np.int32)
     for board in range(start, end):
@@ -51,10 +51,10 @@ def last_ochs(
     whole_share: int,
     out: npt.NDArray[np.uint16],
 ) -> None:
-    """Write the strength against each cluster of opponents, in units of 1/`whole_share`, on some complete boards.
+    """Write the strength of each holding on some complete boards against each cluster of the opponent's hands.
 
-    `clusters` has a row of weights over hands for each cluster, with rows of zeros up to a multiple of `LANES`. If no
-    hand of a cluster is possible, the strength is one half.
+    The unit is 1/`whole_share`. `clusters` has a row of weights over hands for each cluster, with rows of zeros up to a
+    multiple of `LANES`. If no hand of a cluster is possible, the strength is one half.
     """
     count = len(hands.bits)
     reach, by_card = np.zeros(LANES * count, np.float32), np.zeros(LANES * len(ranking.by_card), np.float32)
@@ -88,10 +88,10 @@ def find_later(
     codes: npt.NDArray[np.int16],
     rows: npt.NDArray[np.int32],
 ) -> int:
-    """Write [pick, holding] the row of a holding's value after more cards are dealt; −1 if the holding is impossible.
+    """Write the row of each holding's value after each way to deal further cards to a board.
 
-    The row is that of the later holding or, if values are `coded`, of its code. `picks` are sets of indices into the
-    cards that the board leaves.
+    `rows` is [pick, holding], with −1 if the holding is impossible. The row is that of the later holding or, if values
+    are `coded`, of its code. `picks` are sets of indices into the cards that the board leaves.
 
     Returns
     -------
@@ -124,7 +124,10 @@ def find_later(
 
 @kernel
 def add_rows(rows: npt.NDArray[np.int32], worth: npt.NDArray[Any], out: npt.NDArray[Any]) -> None:
-    """Sum the rows [pick, holding] of `worth` for each holding over all picks; −1 stands for no row."""
+    """Add up, for each holding, the values after each way to deal further cards.
+
+    `rows` [pick, holding] has the rows of `worth` to add; −1 stands for no row.
+    """
     for pick in range(rows.shape[0]):
         for holding in range(out.shape[0]):
             row = rows[pick, holding]

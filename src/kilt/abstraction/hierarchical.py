@@ -1,4 +1,4 @@
-"""Buckets of private hands inside classes of boards [Brown15 algorithm 1].
+"""Sort private hands into buckets separately in each class of boards [Brown15 algorithm 1].
 
 In the round of the classes, hands are sorted class by class, like inside the buckets of an earlier round. Later
 rounds would need a bucket for each hand on each board as dealt: 2.4 billion on the river. To avoid these tables, each
@@ -27,15 +27,15 @@ from kilt.errors import AbstractionError
 
 
 class InClasses(NamedTuple):
-    """The buckets of codes in each class of boards."""
+    """The buckets of codes in each class of boards, where a code stands for similar hands."""
 
     bucket: Labels  # [class, code]
     sizes: IntArray  # [bucket] number of deals
-    distortion: float | None  # the mean cost of a hand in its bucket, if buckets have centroids
+    distortion: float | None  # mean distance of a hand from its bucket's centroid, if buckets have centroids
 
 
 def code_steps(fitting: Fitting) -> tuple[BucketStep, ...]:
-    """Steps that sort hands into codes: those of the round, with more buckets, and the same for all classes."""
+    """Return the steps that sort hands into codes: those of the round, with more buckets, the same for all classes."""
     public, steps = fitting.plan.public_at(fitting.r), fitting.plan.rounds[fitting.r].steps
     codes = public.codes if public else 0
     by_strength = {step.feature for step in steps} <= {*STRENGTHS}
@@ -49,7 +49,9 @@ def code_steps(fitting: Fitting) -> tuple[BucketStep, ...]:
 def sort_codes(
     fitting: Fitting, steps: tuple[BucketStep, ...], classes: BoardClasses, codes: Array, count: int
 ) -> InClasses:
-    """Sort the codes of a round, [board, hand], into the buckets of each class.
+    """Sort the codes of a round into the buckets of each class of boards.
+
+    `codes` is [board, hand]: a code stands for similar hands, whatever their class of boards.
 
     Raises
     ------
@@ -80,7 +82,7 @@ def _distortion(
     weights: FloatArray,
     bucket: Labels,
 ) -> float | None:
-    """Mean cost of a hand (not of a code) in its bucket; None if buckets are percentiles."""
+    """Return the mean cost of a hand (not of a code) in its bucket; None if buckets are percentiles."""
     metric = FEATURES[last.feature].metric
     if metric not in METRICS:
         return None
@@ -101,14 +103,17 @@ def _distortion(
 
 
 def _sort_class(plan: Plan, steps: tuple[BucketStep, ...], points: dict[str, Singles], weights: FloatArray) -> Labels:
-    """Bucket of each code within one class, given the codes' weights; 0 for codes that the class does not have."""
+    """Return the bucket of each code within one class of boards; 0 for codes that the class does not have.
+
+    `weights` are the weights of the codes in the class.
+    """
     used, labels = np.flatnonzero(weights), np.zeros(len(weights), dtype=np.int32)
     labels[used] = _nested(plan, steps, {name: p[used] for name, p in points.items()}, weights[used])
     return labels
 
 
 def _means(fitting: Fitting, feature: str, codes: Array, count: int) -> Singles:
-    """Mean of a feature over the hands of each code, shape (codes, dimensions)."""
+    """Return the mean of a feature over the hands of each code, shape (codes, dimensions)."""
     points, table = fitting.points(feature), Before(fitting.holdings, codes, count)
 
     def add(part: HoldingBatch) -> tuple[FloatArray, FloatArray]:
@@ -123,7 +128,7 @@ def _means(fitting: Fitting, feature: str, codes: Array, count: int) -> Singles:
 
 
 def _nested(plan: Plan, steps: tuple[BucketStep, ...], points: dict[str, Singles], weights: FloatArray) -> Labels:
-    """Buckets of the codes of one class, one step inside the other."""
+    """Sort the codes of one class into buckets, one step inside the other; return the bucket of each code."""
     labels, groups = np.zeros(len(weights), dtype=np.int32), 1
     for step in steps:
         inside = np.empty_like(labels)
@@ -135,7 +140,7 @@ def _nested(plan: Plan, steps: tuple[BucketStep, ...], points: dict[str, Singles
 
 
 def _sorted(plan: Plan, step: BucketStep, points: Singles, weights: FloatArray) -> Labels:
-    """Bucket of each code in one step, the weakest bucket first."""
+    """Sort codes into the buckets of one step, the weakest bucket first; return the bucket of each code."""
     metric = FEATURES[step.feature].metric
     if metric == VALUE:
         return percentiles(points[:, 0], weights, step.buckets).astype(np.int32)

@@ -1,7 +1,7 @@
-"""Holdings: the private hands of a round together with their boards, up to a renaming of suits.
+"""Number the holdings of a round: its private hands together with their boards, up to a renaming of suits.
 
 A holding is a canonical board and one of its hands; hands that differ only by suits that are interchangeable on the
-board are one holding. Holdings are numbered board by board, so that the holdings of a board are contiguous: their
+board are one holding. Holdings are numbered board by board, so that the holdings of a board are contiguous and their
 values are looked up for a whole board at once. The cards of a board can be taken as dealt round by round, or as one
 set.
 
@@ -27,7 +27,7 @@ from kilt.cards.hands import hand_tables
 
 
 class Holdings:
-    """All holdings of a round: see the function `holdings`."""
+    """All holdings of a round: pairs of a board and a private hand, up to a renaming of suits."""
 
     def __init__(self, dealt: Sequence[int], deck: Deck, hole_cards: int) -> None:
         self.dealt, self.deck, self.hole_cards = tuple(dealt), deck, hole_cards
@@ -38,27 +38,30 @@ class Holdings:
 
     @property
     def boards(self) -> ByteArray:
-        """The canonical boards, [board, card]."""
+        """The canonical boards of the round, shape (boards, cards)."""
         return self._rounds[-1].cards
 
     @property
     def symmetry(self) -> npt.NDArray[np.int32]:
-        """Bit mask of the suit permutations that map each board to itself, [board]."""
+        """A bit mask of the suit permutations that map each board to itself, shape (boards,)."""
         return self._rounds[-1].symmetry
 
     @cached_property
     def ways(self) -> IntArray:
-        """Number of boards that each canonical board stands for."""
+        """The number of dealt boards that each canonical board stands for."""
         return ways(self._rounds)
 
     @cached_property
     def index(self) -> HoldingIndex:
-        """Tables that find the canonical board of any board."""
+        """Look-up tables that find the canonical board of any dealt board."""
         return HoldingIndex(board_index(self._rounds, self.deck), hand_permutations(self.deck, self.hole_cards))
 
     @cached_property
     def tables(self) -> HoldingTables:
-        """The numbered holdings, counted on first use: looking up buckets takes `index` alone."""
+        """The numbered holdings as arrays for compiled code.
+
+        They are counted on first use; looking up buckets takes `index` alone.
+        """
         tables = HoldingTables(
             *self.index,
             cards=self.boards.astype(np.int64),
@@ -75,7 +78,7 @@ class Holdings:
 
     @cached_property
     def weights(self) -> IntArray:
-        """Number of deals that each holding stands for."""
+        """The number of deals that each holding stands for."""
         weights = np.zeros(len(self), dtype=np.int64)
         kernels.weigh_holdings(self.tables, 0, len(self.boards), self.ways, weights)
         return weights
@@ -95,5 +98,8 @@ class Holdings:
 
 @lru_cache(maxsize=16)
 def holdings(dealt: tuple[int, ...], deck: Deck = FULL, hole_cards: int = 2) -> Holdings:
-    """Return the holdings of a round whose board was dealt in these numbers of cards; one number makes it a set."""
+    """Return the holdings of a round, given the numbers of cards in which its board was dealt.
+
+    A single number makes the board a set.
+    """
     return Holdings(dealt, deck, hole_cards)

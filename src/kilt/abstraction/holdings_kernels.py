@@ -1,4 +1,4 @@
-"""Compiled loops of `holdings`."""
+"""Compiled loops for `holdings`: number holdings, and look up the buckets of hands."""
 
 from __future__ import annotations
 
@@ -13,27 +13,30 @@ from kilt.jit import kernel, kernel_of_slices
 
 
 class HoldingIndex(NamedTuple):
-    """Tables that find the canonical board of any board, and map hands to it."""
+    """Look-up tables that find the canonical board of any dealt board, and map hands to it."""
 
     boards: BoardIndex
     moved: npt.NDArray[np.int32]  # [permutation, hand]
 
 
 class HoldingTables(NamedTuple):
-    """The holdings of a round as arrays for kernels."""
+    """The holdings of a round as arrays for compiled code."""
 
     boards: BoardIndex
     moved: npt.NDArray[np.int32]  # [permutation, hand]
     cards: IntArray  # [board, card]
-    symmetry: npt.NDArray[np.int32]  # [board] the permutations that map it to itself
-    first: IntArray  # [board + 1] the number of its first holding
+    symmetry: npt.NDArray[np.int32]  # [board] bit mask of the suit permutations that map it to itself
+    first: IntArray  # [board + 1] the number of the board's first holding
     bits: IntArray  # [hand] its set of cards
-    card_bit: IntArray  # [card] the set of that card alone
+    card_bit: IntArray  # [card] the bit set of that card alone
 
 
 @kernel
 def number_board(t: HoldingTables, board: int, numbers: npt.NDArray[np.int32]) -> int:
-    """Write the number, from 0, of each hand's holding on a canonical board, or −1; return the number of holdings."""
+    """Number the holdings of a canonical board from 0, and write the number of each hand's holding to `numbers`.
+
+    Hands that share a card with the board get −1. Returns the number of holdings.
+    """
     held = np.int64(0)
     for card in t.cards[board]:
         held |= t.card_bit[card]
@@ -43,7 +46,10 @@ def number_board(t: HoldingTables, board: int, numbers: npt.NDArray[np.int32]) -
 
 @kernel
 def open_board(t: HoldingTables, board: int, numbers: npt.NDArray[np.int32], held_by: IntArray, rest: IntArray) -> int:
-    """Number the hands of a board; write one hand of each holding to `held_by`, and the remaining cards to `rest`."""
+    """Number the holdings of a board; find one hand of each holding, and the cards that remain in the deck.
+
+    Writes the hands to `held_by` and the cards to `rest`. Returns the number of holdings.
+    """
     count: int = number_board(t, board, numbers)
     held = np.int64(0)
     for card in t.cards[board]:
@@ -61,7 +67,7 @@ def open_board(t: HoldingTables, board: int, numbers: npt.NDArray[np.int32], hel
 
 @kernel
 def count_holdings(t: HoldingTables, first: IntArray) -> None:
-    """Write to `first` the number of the first holding of each board."""
+    """Write the number of the first holding of each board to `first`."""
     numbers = np.empty(len(t.bits), dtype=np.int32)
     first[0] = 0
     for board in range(len(t.symmetry)):
@@ -70,7 +76,10 @@ def count_holdings(t: HoldingTables, first: IntArray) -> None:
 
 @kernel
 def row_of(t: HoldingTables, cards: IntArray, numbers: IntArray) -> int:
-    """Write the holding of each hand on any board, −1 if there is none; return the canonical board."""
+    """Write the holding of each hand on any dealt board to `numbers`, and return the canonical board.
+
+    Hands that share a card with the board get −1.
+    """
     board, turned = locate(t.boards, cards)
     canonical = np.empty(len(t.bits), dtype=np.int32)
     number_board(t, board, canonical)
@@ -84,9 +93,9 @@ def row_of(t: HoldingTables, cards: IntArray, numbers: IntArray) -> int:
 
 @kernel
 def find_holdings(t: HoldingTables, start: int, end: int, other: HoldingTables, rows: IntArray) -> None:
-    """For the holdings of some boards, write the holdings of another round that they are, or that they come from.
+    """Write, for each holding of some boards, the same hand's holding on the first cards of its board.
 
-    The other round's boards are the first cards, taken as sets.
+    `other` has the holdings to which these belong; the first cards are taken as a set.
     """
     size = other.cards.shape[1]
     numbers = np.empty(len(t.bits), dtype=np.int32)
@@ -110,7 +119,7 @@ def find_buckets(
     table: npt.NDArray[Any],
     buckets: npt.NDArray[np.int32],
 ) -> None:
-    """Write the bucket of an earlier round that each holding of some boards comes from."""
+    """Write, for each holding of some boards, the bucket that the same hand had in an earlier round."""
     size = other.cards.shape[1]
     numbers = np.empty(len(t.bits), dtype=np.int32)
     base = t.first[start]
@@ -139,7 +148,7 @@ def weigh_holdings(t: HoldingTables, start: int, end: int, ways: IntArray, weigh
 
 @kernel
 def spread(t: HoldingTables, start: int, end: int, buckets: npt.NDArray[np.int32], table: npt.NDArray[Any]) -> None:
-    """Copy the buckets of the holdings of some boards to the boards' rows of `table`, hand by hand."""
+    """Copy the buckets of the holdings of some boards to the rows of these boards in `table`, hand by hand."""
     numbers = np.empty(len(t.bits), dtype=np.int32)
     for board in range(start, end):
         number_board(t, board, numbers)
@@ -151,7 +160,7 @@ def spread(t: HoldingTables, start: int, end: int, buckets: npt.NDArray[np.int32
 
 @kernel
 def look_up(index: HoldingIndex, table: npt.NDArray[Any], boards: IntArray, buckets: npt.NDArray[np.int32]) -> np.int64:
-    """Write the bucket of each hand on some boards; return the largest.
+    """Write the bucket of each hand on some boards to `buckets`, and return the largest bucket that was read.
 
     Entries of hands that share a card with the board are undefined.
     """
@@ -171,7 +180,10 @@ def look_up(index: HoldingIndex, table: npt.NDArray[Any], boards: IntArray, buck
 def look_up_hands(
     index: HoldingIndex, table: npt.NDArray[Any], boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]
 ) -> np.int64:
-    """Write [deal, player] the bucket of each hand on its own board; return the largest."""
+    """Write the bucket of each dealt hand on its own board to `buckets`; return the largest bucket that was read.
+
+    `hands` and `buckets` are [deal, player].
+    """
     most = np.int64(0)
     for deal in range(len(boards)):
         board, turned = locate(index.boards, boards[deal])

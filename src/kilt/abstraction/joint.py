@@ -1,7 +1,7 @@
-"""Joint tables: the probability of each pair of bucket sequences of two players, and the results of their showdowns.
+"""Joint tables: the probability of each pair of the players' bucket sequences, and the results of their showdowns.
 
 In an abstract game, cards matter only through their buckets, round by round. So one table over pairs of bucket
-sequences holds all chance events of the game: the probability that player 0 has the first sequence, player 1 the
+sequences describes all chance events of the game: the probability that player 0 has the first sequence, player 1 the
 second, and player 0 wins, loses or ties. The tables of earlier rounds are sums of it. With perfect recall a sequence is
 a bucket of the last round: 625 with five buckets per round, as in [Johanson16 §6.3.1].
 
@@ -43,14 +43,14 @@ from kilt.errors import AbstractionError, ArtifactError
 
 KIND = "joint tables"
 REMEDY = "delete it; it will be rebuilt"
-MOST = 4096  # sequences of a player, at most: tables of 134 MB
+MOST = 4096  # maximum number of sequences of a player: tables of 134 MB
 QUICK = 4096  # up to this number of boards, tables are built within about a second
 LARGE = 1 << 16  # from this number of boards on, tables are kept on disk
 BATCH = 64  # boards per batch: 64 · 24 suits · 1,081 hands · 990 opponents are less than 2³¹ pairs
 
 
 class Sequences(NamedTuple):
-    """The bucket sequences of one player up to a round, in lexicographic order."""
+    """The bucket sequences that one player can have up to some round, in lexicographic order."""
 
     parent: npt.NDArray[np.int32]  # [sequence] the sequence of the previous round; 0 in the first round
     bucket: npt.NDArray[np.int32]  # [sequence] the bucket in this round
@@ -58,7 +58,7 @@ class Sequences(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class JointTables:
-    """Probabilities of pairs of bucket sequences of two players, with the results of their showdowns.
+    """The probability of each pair of the players' bucket sequences, with the results of their showdowns.
 
     Attributes
     ----------
@@ -76,7 +76,10 @@ class JointTables:
 
     @cached_property
     def together(self) -> tuple[FloatArray, ...]:
-        """Probability of each pair of sequences, for each round: [sequence of player 0, sequence of player 1]."""
+        """The probability of each pair of bucket sequences, with one array for each round.
+
+        The shape of each is (sequences of player 0, sequences of player 1).
+        """
         tables = [self.wins + self.loses + self.ties]
         for r in range(len(self.sequences[0]) - 1, 0, -1):
             first, second = (own[r].parent for own in self.sequences)
@@ -94,7 +97,10 @@ class JointTables:
         return all(len(one.bucket) == len(np.unique(one.bucket)) for own in self.sequences for one in own)
 
     def save(self, path: Path, cards: str) -> None:
-        """Write the tables to a folder; `cards` is the fingerprint of the card abstraction that they were made from."""
+        """Write the tables to a folder, with the fingerprint of the card abstraction that they were made from.
+
+        `cards` is that fingerprint.
+        """
         arrays: dict[str, Array] = {"wins": self.wins, "loses": self.loses, "ties": self.ties}
         for player, own in enumerate(self.sequences):
             for r, one in enumerate(own):
@@ -103,7 +109,7 @@ class JointTables:
 
     @classmethod
     def load(cls, path: Path, cards: str) -> JointTables:
-        """Read tables that `save` has written for the same cards; raise ValueError if they are for others."""
+        """Read the tables that `save` wrote for the same card abstraction; raise ValueError if they are for another."""
         found = artifact.read(path, KIND, remedy=REMEDY)
         with artifact.understood(path, REMEDY):
             if found.inputs["cards"] != cards:
@@ -126,7 +132,7 @@ def joint_tables(
     *,
     keep: bool = True,
 ) -> JointTables:
-    """Build or load the joint tables of one card abstraction for both players, or of one for each.
+    """Build or load the joint tables of one card abstraction for both players, or of one for each player.
 
     Building takes one pass over all complete boards up to suits: minutes for hold'em with five buckets per round. Large
     tables are kept in the cache folder.
@@ -183,13 +189,16 @@ def require_few(name: str, numbers: Sequence[int]) -> None:
 
 
 def at_hand(cards: PlayerAbstractions, boards: int) -> bool:
-    """Whether joint tables are on disk or quick to build, for a game with `boards` complete boards up to suits."""
+    """Return whether joint tables are on disk or quick to build, given the number of complete boards up to suits."""
     few = all(max(own.numbers) <= MOST for own in cards.each)
     return few and (boards <= QUICK or artifact.exists(_place(cards.fingerprint)))
 
 
 def kept_tables(cards: str) -> JointTables | None:
-    """Return the joint tables in the cache folder for the fingerprint `cards`; None if there are none."""
+    """Return the joint tables that the cache folder has for a card abstraction; None if it has none.
+
+    `cards` is the fingerprint of the card abstraction.
+    """
     if artifact.exists(_place(cards)):
         with suppress(ArtifactError):  # damaged tables are rebuilt
             return JointTables.load(_place(cards), cards)
@@ -201,7 +210,7 @@ def _place(cards: str) -> Path:
 
 
 class _Player:
-    """The card abstraction of one player, and the bucket sequences that have been found so far."""
+    """The card abstraction of one player, and the bucket sequences that were found so far."""
 
     def __init__(self, cards: CardAbstraction, rounds: tuple[Boards, ...]) -> None:
         deal = cards.identity.deal
@@ -209,12 +218,12 @@ class _Player:
         self.boards = [boards.cards.astype(np.int64) for boards in rounds]
         self.hands, self.bits = hand_list(deal.deck, deal.hole_cards), hand_tables(deal.hole_cards, deal.deck).card_bit
         self.sequences: list[Sequences] = []
-        # [round] [earlier sequence, bucket] index of the sequence; −1: none
+        # [round][earlier sequence, bucket] index of the sequence; −1: none
         self.number: list[npt.NDArray[np.int32]] = []
 
     @property
     def found(self) -> tuple[Sequences, ...]:
-        """The sequences of each round."""
+        """The sequences of each round that were found so far."""
         return tuple(self.sequences)
 
     def find(self, r: int, tick: Callable[[float], None]) -> None:
@@ -236,12 +245,18 @@ class _Player:
         self.sequences.append(Sequences(parent.astype(np.int32), bucket.astype(np.int32)))
 
     def rows(self, r: int, low: int, high: int) -> npt.NDArray[np.int32]:
-        """Sequences of all hands on some boards of a round, [board, hand]; arbitrary if a hand is impossible."""
+        """Return the sequence of each hand on some boards of a round, shape (boards, hands).
+
+        Entries of hands that share a card with the board are arbitrary.
+        """
         rows: npt.NDArray[np.int32] = self.number[r][self._before(r, low, high), self._buckets(r, low, high)]
         return rows
 
     def _before(self, r: int, low: int, high: int) -> npt.NDArray[np.int32]:
-        """Sequences of the previous round, [board, hand]. Boards with the same parent are contiguous."""
+        """Return the sequence of each hand in the previous round, shape (boards, hands).
+
+        Boards with the same parent are contiguous.
+        """
         if r == 0:
             return np.zeros((high - low, len(self.hands.bits)), dtype=np.int32)
         parent = self.rounds[r].parent[low:high]
@@ -259,7 +274,7 @@ def _batches(number: int) -> list[tuple[int, int]]:
 def _pairs(
     mine: _Player, theirs: _Player, threads: int, tick: Callable[[float], None]
 ) -> tuple[FloatArray, FloatArray]:
-    """Number of pairs of hands on all boards that I win, and that tie, each as [my sequence, their sequence]."""
+    """Count the pairs of hands on all boards that I win and that tie, each as [my sequence, their sequence]."""
     deal, last = mine.cards.identity.deal, len(mine.rounds) - 1
     weights, boards, batches = ways(mine.rounds), mine.boards[last], _batches(len(mine.boards[last]))
     tables = hand_tables(deal.sizes[-1] + deal.hole_cards, deal.deck)

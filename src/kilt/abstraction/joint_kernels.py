@@ -1,4 +1,4 @@
-"""Compiled loops of `joint`: pairs of hands on complete boards, counted by their bucket sequences."""
+"""Compiled loops for `joint`: count pairs of hands on complete boards by their bucket sequences."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def mark_sequences(
     card_bit: IntArray,
     seen: BoolArray,
 ) -> None:
-    """Mark in `seen` [earlier sequence, bucket] all pairs that occur for a possible hand on the boards [board, card].
+    """Mark the pairs of an earlier sequence and a bucket that occur for some possible hand on the given boards.
 
-    `before` and `buckets` are [board, hand].
+    `seen` is [earlier sequence, bucket]; `before` and `buckets` are [board, hand]; `boards` is [board, card].
     """
     for board in range(len(boards)):
         held = np.int64(0)
@@ -36,17 +36,17 @@ def mark_sequences(
 
 
 class Scratch(NamedTuple):
-    """Scratch arrays of `add_pairs`, which renumbers the sequences that occur on a board, for either player."""
+    """Scratch arrays of `add_pairs`, which renumbers the sequences that occur on a board, for each player."""
 
-    local: npt.NDArray[np.int32]  # [player, sequence] its number; −1 between calls
+    local: npt.NDArray[np.int32]  # [player, sequence] number of the sequence on this board; −1 between calls
     present: npt.NDArray[np.uint32]  # [player, number] the sequence
     place: npt.NDArray[np.uint32]  # [player, hand in order of strength] number of its sequence
-    weaker: npt.NDArray[np.int32]  # [number] weaker hands, by their sequence
-    equal: npt.NDArray[np.int32]  # [number] hands of the same strength, by their sequence; 0 between calls
+    weaker: npt.NDArray[np.int32]  # [number] number of weaker hands with the sequence
+    equal: npt.NDArray[np.int32]  # [number] number of hands of the same strength with the sequence; 0 between calls
     distinct: npt.NDArray[np.uint32]  # numbers of the sequences among hands of the same strength
     holding: npt.NDArray[np.uint32]  # [card, …] numbers of the sequences of hands that hold it, weakest first
-    behind: npt.NDArray[np.uint32]  # [card] how many of them are weaker
-    number: npt.NDArray[np.uint32]  # [card] how many there are so far
+    behind: npt.NDArray[np.uint32]  # [card] number of these hands that are weaker
+    number: npt.NDArray[np.uint32]  # [card] number of these hands so far
     wins: npt.NDArray[np.int32]  # [number of own, number of other] wins
     ties: npt.NDArray[np.int32]  # [number of own, number of other] ties
 
@@ -64,11 +64,11 @@ def add_pairs(
     wins: FloatArray,
     ties: FloatArray,
 ) -> None:
-    """Add the pairs of hands on complete boards to `wins` and `ties` [own sequence, other sequence].
+    """Count the wins and ties of all pairs of hands on complete boards by the bucket sequences of the two hands.
 
-    `own` and `other` are [board, hand] sequences; a pair counts with the weight of its board. The loop visits hands
-    from the weakest on: earlier hands lose to the current one, except those that share a card with it. The counts of
-    all boards of a call must stay below 2³¹.
+    Adds to `wins` and `ties` [own sequence, other sequence]. `own` and `other` are [board, hand] sequences; a pair
+    counts with the weight of its board. The loop visits hands from the weakest on: earlier hands lose to the current
+    one, except those that share a card with it. The counts of all boards of a call must stay below 2³¹.
     """
     local, present, place, weaker, equal, distinct, holding, behind, number, won, tied = scratch
     one, many = np.uint32(1), np.zeros(2, dtype=np.uint32)

@@ -1,17 +1,19 @@
-"""Cluster points that have only a matrix of distances, such as public states ([Brown15 §2.3]; [Schmid15]).
+"""Cluster points of which only the distances are known, such as public states ([Brown15 §2.3]; [Schmid15]).
 
-======== ============================================================================================================
-name     a point's distance from a cluster, and how points move ========
-============================================================================================================ sum
-the sum of its distances from the members; one point moves at a time. [Brown15 algorithm 3], made to converge printed
-the sum as well, but all points move at once, by the clusters of the previous pass: algorithm 3 as printed.
-         Small clusters attract every point, empty ones most of all, so all points may end up in the same few clusters
-average  the mean of its distances from the members; a point moves if that lowers Σ over clusters of Σ d / size means
-like average, with squared distances: if the distances are L2, this is k-means medoids  the distance from the member in
-the middle [Schmid15]: FasterPAM [Schubert21] ========
-============================================================================================================
+========  ============================================================================================================
+name      distance of a point from a cluster, and moves of points
+========  ============================================================================================================
+sum       the sum of its distances from the members; one point moves at a time. [Brown15 algorithm 3], made to
+          converge
+printed   the sum as well, but all points move at once, by the clusters of the previous pass: algorithm 3 as printed.
+          Small clusters attract every point, empty ones most of all, so all points may end up in the same few
+          clusters
+average   the mean of its distances from the members; a point moves if that lowers Σ over clusters of Σ d / size
+means     like average, with squared distances: if the distances are L2, this is k-means
+medoids   the distance from the member in the middle [Schmid15]: FasterPAM [Schubert21]
+========  ============================================================================================================
 
-All start from the seeds of k-means++, which need only distances between points.
+All methods start from the seeds of k-means++, which need only distances between points.
 
 >>> line = np.array([0.0, 1.0, 9.0, 10.0, 11.0])
 >>> partition(np.abs(line[:, None] - line), 2).labels.tolist()
@@ -31,22 +33,24 @@ from kilt.abstraction.cluster_kernels import Labels
 from kilt.arrays import Array, FloatArray
 from kilt.errors import AbstractionError
 
-PASSES = 200  # at most: the other methods converge, the printed one may not
+PASSES = 200  # maximum number of passes: the other methods converge, the printed one may not
 
 
 class DistanceClustering(NamedTuple):
-    """The clusters of points, and their error."""
+    """The result of clustering points by their distances: a label for each point, and the error."""
 
     labels: Labels  # [point]; clusters are numbered in the order of their first points
     clusters: int  # number of non-empty clusters
-    error: float  # the minimised quantity, per point; for medoids the mean distance from them
+    error: float  # the minimised quantity, per point; for medoids, the mean distance from the medoids
     passes: int
 
 
 def partition(
     distances: Array, k: int, *, way: str = "sum", restarts: int = 1, seed: int = 0, passes: int = PASSES
 ) -> DistanceClustering:
-    """Sort points into at most `k` clusters, given their distances [point, point]; return the best of several restarts.
+    """Cluster points into at most `k` clusters, given the distances between all points, shape (points, points).
+
+    Returns the best of several restarts.
 
     Raises
     ------
@@ -78,7 +82,7 @@ def check_distances(distances: Array) -> None:
 
 
 def draw_seeds(distances: Array, k: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Draw `k` points, each with probability proportional to its squared distance from the previous ones."""
+    """Draw `k` points as seeds, each with probability proportional to its squared distance from the previous ones."""
     seeds = [int(rng.integers(len(distances)))]
     nearest = distances[seeds[0]].astype(np.float64)
     while len(seeds) < k:
@@ -138,20 +142,20 @@ WAYS: dict[str, Callable[[Array, npt.NDArray[np.int64], int], tuple[Labels, floa
 
 
 def errors(distances: Array, most: int, *, way: str = "medoids", restarts: int = 10, seed: int = 0) -> FloatArray:
-    """Error of the best clustering into 1, 2, … and `most` clusters, shape (most,) [Schmid15 figure 4]."""
+    """Return the error of the best clustering into 1, 2, …, `most` clusters, shape (most,) [Schmid15 figure 4]."""
     found = [partition(distances, k, way=way, restarts=restarts, seed=seed).error for k in range(1, most + 1)]
     return np.array(found)
 
 
 def _nearest(distances: Array, seeds: npt.NDArray[np.int64]) -> Labels:
-    """Index of the nearest seed of each point; a seed belongs to itself."""
+    """Return the index of the seed nearest to each point; a seed is nearest to itself."""
     labels: Labels = np.argmin(distances[:, seeds], axis=1).astype(np.int32)
     labels[seeds] = np.arange(len(seeds), dtype=np.int32)
     return labels
 
 
 def _cluster_distances(distances: Array, labels: Labels, k: int) -> npt.NDArray[Any]:
-    """Sum of the distances of each point from the members of each cluster, [point, cluster]."""
+    """Return the sum of each point's distances from the members of each cluster, shape (points, clusters)."""
     members = np.zeros((len(labels), k), dtype=distances.dtype)
     members[np.arange(len(labels)), labels] = 1
     return distances @ members

@@ -1,4 +1,4 @@
-"""Compiled loops of `partition`."""
+"""Compiled loops for `partition`: move points between clusters, and swap medoids, given a matrix of distances."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def swap_medoids(distances: Singles, passes: int, medoids: IntArray, labels: Lab
     """Minimise the sum of all points' distances from their nearest medoids by FasterPAM; return the number of passes.
 
     Each point in turn replaces the medoid whose replacement lowers the sum most, if any does [Schubert21 algorithm 3].
-    The search ends when every point has been tried since the last replacement, or after `passes`. `medoids` holds the
-    initial medoids and then the final ones; `labels` [point] gets the index of each point's medoid.
+    The search ends when every point has been tried since the last replacement, or after `passes` passes. `medoids`
+    holds the initial medoids and then the final ones; `labels` [point] gets the index of each point's medoid.
     """
     points, clusters = len(distances), len(medoids)
     first, second = np.empty(points, np.int32), np.empty(points, np.int32)  # [point] numbers of the two nearest medoids
@@ -136,10 +136,10 @@ def find_two_nearest(
     near: FloatArray,
     further: FloatArray,
 ) -> None:
-    """Write the indices of the two medoids nearest to point `i`, and its distances from them; a medoid is its own.
+    """Write the indices of the two medoids nearest to point `i`, and the point's distances from them.
 
-    `row` has the distances of the point from all points. If there is only one medoid, `far` stands for the distance
-    from the second.
+    A medoid is nearest to itself. `row` has the distances of the point from all points. If there is only one medoid,
+    `far` stands for the distance from the second.
     """
     first[i], second[i], near[i], further[i] = -1, -1, np.inf, np.inf
     for m in range(len(medoids)):
@@ -155,7 +155,10 @@ def find_two_nearest(
 
 @subkernel
 def sum_removals(first: Labels, near: FloatArray, further: FloatArray, removal: FloatArray) -> None:
-    """Write the growth of the sum of distances if a medoid is removed: its points go to their second nearest medoid."""
+    """Write, for each medoid, how much its removal would increase the sum of distances.
+
+    The points of a removed medoid go to their second nearest medoid.
+    """
     for m in range(len(removal)):
         removal[m] = 0.0
     for i in range(len(first)):

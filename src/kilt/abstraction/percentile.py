@@ -1,4 +1,4 @@
-"""Percentile buckets: hands in order of a value, cut into buckets of equal weight [Johanson16 §5.2].
+"""Percentile buckets: hands are sorted by a value and cut into buckets of equal weight [Johanson16 §5.2].
 
 Hands with equal values share a bucket, so buckets are as equal as the values allow, and none is empty.
 
@@ -19,18 +19,23 @@ from kilt.errors import AbstractionError
 
 
 def percentiles(values: npt.NDArray[Any], weights: npt.NDArray[Any], buckets: int) -> IntArray:
-    """Return the bucket of each point; the points with the lowest values are in bucket 0."""
+    """Divide points, in the order of their values, into buckets of equal weight; return the bucket of each point.
+
+    The points with the lowest values are in bucket 0.
+
+    The points with the lowest values are in bucket 0.
+    """
     _, which = np.unique(values, return_inverse=True)
     cuts = cut_points(np.bincount(which, weights), buckets)
     return np.searchsorted(cuts, which, side="right")
 
 
 def cut_points(mass: npt.NDArray[Any], buckets: int, where: str = "") -> IntArray:
-    """Indices of the distinct values at which buckets 1, 2, … begin, given the weight of each distinct value.
+    """Return the indices of the distinct values at which buckets 1, 2, … begin.
 
-    Each bucket takes the values whose weight is nearest to an equal share of the rest, and leaves at least one value
-    for each later bucket. `where`, such as " in round 3", becomes part of the message of the AbstractionError that is
-    raised if there are too few values.
+    `mass` has the weight of each distinct value, in ascending order of the values. Each bucket takes the values whose
+    weight is nearest to an equal share of the rest, and leaves at least one value for each later bucket. `where`, such
+    as " in round 3", becomes part of the message of the AbstractionError that is raised if there are too few values.
     """
     if not 0 < buckets <= len(mass):
         raise AbstractionError(

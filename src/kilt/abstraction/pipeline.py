@@ -1,6 +1,7 @@
-"""From a plan to an abstraction on disk, round by round: features, steps, table.
+"""Build a card abstraction on disk from a plan, round by round.
 
-Finished rounds are kept: a build that was stopped resumes with the next round.
+A round takes its features, sorts hands step by step, and saves a table. Finished rounds are kept: a build that was
+stopped resumes with the next round.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from kilt.errors import AbstractionError, ArtifactError
 
 
 def check(identity: AbstractionSpec) -> None:
-    """Raise AbstractionError if a plan does not fit the deal."""
+    """Raise AbstractionError if a plan does not fit the cards of the game."""
     plan, deal = identity.plan, identity.deal
     rounds = len(deal.board_cards)
     if len(plan.rounds) != rounds and (plan.rounds or not plan.public):  # a plan may consist of classes of boards alone
@@ -67,14 +68,14 @@ def check(identity: AbstractionSpec) -> None:
 
 
 def require_packages(plan: Plan, out: Path) -> None:
-    """Raise AbstractionError if a build in a folder needs a package that is not installed."""
+    """Raise AbstractionError if a build needs a package that is not installed."""
     for public in plan.public:
         if public.method == "schmid" and not public.boards and not artifact.exists(classes_folder(out, public)):
             transport()
 
 
 def bucket_numbers(plan: Plan, deal: Deal) -> tuple[int, ...]:
-    """Number of buckets that a plan has in each round.
+    """Return the number of buckets that a plan has in each round.
 
     >>> from kilt.abstraction.plan import plan_named
     >>> bucket_numbers(plan_named("PR-PHS-PHS 5-4-3-2", (0, 3, 1, 1)), Deal())
@@ -88,31 +89,37 @@ def bucket_numbers(plan: Plan, deal: Deal) -> tuple[int, ...]:
 
 
 def groups_before(plan: Plan, r: int, before: int) -> int:
-    """Number of groups inside which a round sorts hands: buckets of the previous round, or classes of boards."""
+    """Return the number of groups in which a round sorts hands separately, such as buckets of the previous round.
+
+    These are the buckets of the previous round if they are remembered, else the classes of boards.
+    """
     if plan.rounds[r].recall and r > 0 and not plan.coded(r):
         return before
     return plan.classes_at(r)
 
 
 def looks_ahead(plan: Plan, r: int) -> bool:
-    """Whether a round is sorted by the buckets of the next round."""
+    """Return whether the hands of a round are sorted by their buckets in the next round."""
     return any(FEATURES[step.feature].metric == NEXT for step in plan.rounds[r].steps)
 
 
 def ground_metric(plan: Plan, r: int) -> str:
-    """The metric of the space that contains a round's centroids."""
+    """Return the metric of the space that contains the centroids of a round's buckets."""
     metric = FEATURES[plan.rounds[r].steps[-1].feature].metric
     return ground_metric(plan, r + 1) if metric == NEXT else metric
 
 
 def rests_on(plan: Plan, r: int) -> set[int]:
-    """The rounds that must be built first: the previous round if remembered, the next if used."""
+    """Return the rounds that must be built before round `r`.
+
+    The previous round is one if its buckets are remembered, the next round if its buckets are used.
+    """
     needed = {r - 1} if plan.rounds[r].recall and r > 0 else set()
     return needed | ({r + 1} & set(range(len(plan.rounds))) if looks_ahead(plan, r) else set())
 
 
 def in_order(plan: Plan) -> list[int]:
-    """The rounds in an order of building, each after those that it depends on."""
+    """Return the rounds in the order in which they are built, each after the rounds that it depends on."""
     rounds, found = range(len(plan.rounds)), list[int]()
     while len(found) < len(rounds):
         for r in rounds:
@@ -137,7 +144,7 @@ def build(
     engine: Engine | None = None,
     like: Path | None = None,
 ) -> CardAbstraction:
-    """Build a card abstraction in a folder, round by round; rounds that the folder has are kept.
+    """Build a card abstraction in a folder, round by round; finished rounds in the folder are kept.
 
     Parameters
     ----------
@@ -183,7 +190,7 @@ def build_rounds(
     seconds: float | None = None,
     like: Path | None = None,
 ) -> dict[int, RoundBuckets]:
-    """Build some rounds, and those that they depend on; see `build`."""
+    """Build some rounds of a card abstraction, and the rounds that they depend on; see `build`."""
     plan = identity.plan
     require_packages(plan, out)  # before `check`, which may compile kernels
     check(identity)
@@ -214,7 +221,7 @@ def build_rounds(
 
 @contextmanager
 def _tidy(out: Path) -> Iterator[None]:
-    """If a build fails before the folder holds more than its description, remove the folder."""
+    """Remove the folder if a build fails before the folder holds more than its description."""
     try:
         yield
     except AbstractionError:
@@ -234,12 +241,12 @@ def _base_round(public: PublicPlan, deal: Deal, features: Features, out: Path, r
 
 
 def base_folder(identity: AbstractionSpec, cache: Path) -> Path:
-    """Folder in the cache for a base abstraction that a build makes for itself."""
+    """Return the folder in the cache for a base abstraction that a build makes for itself."""
     return cache / "bases" / identity.fingerprint
 
 
 def base_spec(public: PublicPlan, deal: Deal) -> AbstractionSpec:
-    """Return the specification of the base: the abstraction in a folder, or one that is yet to be built."""
+    """Return the specification of the base abstraction, which is in a folder or is yet to be built."""
     if public.base and (Path(public.base) / DESCRIPTION).is_file():
         there = AbstractionSpec.read(Path(public.base))
         if there.deal != deal:
@@ -270,7 +277,9 @@ def _begin(identity: AbstractionSpec, out: Path) -> None:
 
 
 def sorts_alike(one: AbstractionSpec, other: AbstractionSpec, r: int) -> bool:
-    """Whether the buckets of a round are the same in two abstractions; False if the round depends on other rounds.
+    """Return whether the buckets of a round are the same in two abstractions.
+
+    Returns False if the round depends on other rounds.
 
     >>> from kilt.abstraction.plan import plan_named
     >>> one, other = (plan_named(f"IR-KE-KO 9-{flop}-8-8", (0, 3, 1, 1)) for flop in (7, 6))
@@ -287,7 +296,7 @@ def sorts_alike(one: AbstractionSpec, other: AbstractionSpec, r: int) -> bool:
 
 
 def _take_over(identity: AbstractionSpec, out: Path, r: int, like: Path) -> bool:
-    """Copy the buckets of a round from another abstraction if they are the same; return whether they were."""
+    """Copy the buckets of a round from another abstraction if they are the same; return whether they were copied."""
     there = AbstractionSpec.read(like)
     if not sorts_alike(identity, there, r):
         return False
@@ -365,18 +374,21 @@ def _build_round(
 
 
 def blocks_after(identity: AbstractionSpec, r: int) -> int:
-    """Number of blocks of the next round's buckets such that each hand of a round reaches buckets of one block only.
+    """Return the number of blocks into which the next round's buckets are divided.
 
-    Blocks are classes of boards that both rounds know. If the previous round uses the buckets of this round, and sees
-    more of its buckets at once, blocks are as large as in that round, so that all buckets that are compared have a
-    distance.
+    Each hand of round `r` reaches buckets of one block only. Blocks are classes of boards that both rounds know. If the
+    previous round uses the buckets of round `r`, and sees more of its buckets at once, blocks are as large as in that
+    round, so that all buckets that are compared have a distance.
     """
     blocks = min(identity.plan.classes_at(r), identity.plan.classes_at(r + 1))
     return min(blocks, blocks_after(identity, r - 1)) if looked_at(identity, r) else blocks
 
 
 def looked_at(identity: AbstractionSpec, r: int) -> bool:
-    """Whether the previous round is sorted by the buckets of round `r`; a lossless round is not."""
+    """Return whether the hands of the previous round are sorted by the buckets of round `r`.
+
+    A lossless round does not look at the next.
+    """
     plan, deal, before = identity.plan, identity.deal, r - 1
     if r == 0 or not looks_ahead(plan, before):
         return False

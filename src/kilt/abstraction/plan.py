@@ -1,4 +1,4 @@
-"""Plans of card abstractions: by their names in the papers, or in full as TOML.
+"""Plans of card abstractions: read them by their names in the papers, or in full from TOML.
 
 ``IR-KE-KO 169-9000-9000-9000`` means imperfect recall, k-means on the earth mover's distance in all rounds but the
 last, k-means on OCHS in the last, and these numbers of buckets in the rounds [Johanson16 §5.5]. With perfect recall,
@@ -6,13 +6,15 @@ last, k-means on OCHS in the last, and these numbers of buckets in the rounds [J
 ``lossless`` is short for a plan in which all rounds are, with the cards as dealt. ``IR-KE-KO 169-500-500-500 in 60
 classes`` sorts the first public boards into 60 classes, as [Brown15] does, and numbers are per class.
 
-======  ================================================================================================== name    steps
-======  ================================================================================================== PHS
-``ehs2`` and, inside its buckets, ``ehs``: percentiles; 10 is 5 × 2. In the last round ``ehs`` alone KE
-``histogram``: k-means on the earth mover's distance between histograms of hand strength KO      ``ochs``: k-means on
-opponent cluster hand strength KH      ``history``: k-means on the mean earth mover's distance of this and all earlier
-rounds [Schmid15] PA      ``potential``: k-means on the earth mover's distance between histograms of next-round buckets
-======  ==================================================================================================
+======  ===================================================================================================
+name    steps
+======  ===================================================================================================
+PHS     ``ehs2`` and, inside its buckets, ``ehs``: percentiles; 10 is 5 × 2. In the last round ``ehs`` alone
+KE      ``histogram``: k-means on the earth mover's distance between histograms of hand strength
+KO      ``ochs``: k-means on opponent cluster hand strength
+KH      ``history``: k-means on the mean earth mover's distance of this and all earlier rounds [Schmid15]
+PA      ``potential``: k-means on the earth mover's distance between histograms of next-round buckets
+======  ===================================================================================================
 
 >>> plan = plan_named("PR-PHS-KO 10-10-10-10", (0, 3, 1, 1))
 >>> [[(step.feature, step.buckets) for step in r.steps] for r in plan.rounds][2:]
@@ -39,7 +41,7 @@ LOSSLESS = "lossless"  # name of the plan that distinguishes all hands, up to su
 NESTED = "PHS"  # the one technique of two features:
 STRENGTHS = ("ehs2", "ehs")  # percentiles of the second inside those of the first
 RECALL = {"PR": True, "IR": False}
-# methods to compare boards, each with its clustering
+# methods to compare boards, each with the clustering that its paper uses
 METHODS = {"tartanian7": "sum", "waugh": "means", "schmid": "medoids"}
 GROUNDS = ("history", "histogram")
 CODES = 2000  # default number of codes of hands, for plans with codes
@@ -48,7 +50,7 @@ SHAPE = 2.5  # of 5 × 2 and of 150 × 60, the nested percentiles of [Johanson16
 
 
 class PlanRecord(Record):
-    """Base class of the parts of a plan."""
+    """Base class of the parts of a plan, which TOML files describe."""
 
     COMPLAINT: ClassVar[type[KiltError]] = AbstractionError
     EXAMPLE: ClassVar[str] = "`plan_named(NAME).toml()`"
@@ -56,7 +58,7 @@ class PlanRecord(Record):
 
 @dataclass(frozen=True)
 class BucketStep(PlanRecord):
-    """Sort hands by one feature, inside each bucket of the previous step.
+    """A step of a round's plan: sort hands by one feature, inside each bucket of the previous step.
 
     Parameters
     ----------
@@ -83,7 +85,7 @@ class BucketStep(PlanRecord):
 
 @dataclass(frozen=True)
 class RoundPlan(PlanRecord):
-    """The buckets of a round.
+    """The plan of one round: the steps that sort its hands into buckets.
 
     Parameters
     ----------
@@ -100,13 +102,13 @@ class RoundPlan(PlanRecord):
 
     @property
     def buckets(self) -> int:
-        """Number of buckets inside each bucket of the previous round, or in total; 0 if the round is lossless."""
+        """The number of buckets inside each bucket of the previous round, or in total; 0 if the round is lossless."""
         return prod(step.buckets for step in self.steps)
 
 
 @dataclass(frozen=True)
 class PublicPlan(PlanRecord):
-    """Classes of the boards of a round; later rounds have separate buckets in each class [Brown15 §2.1].
+    """A plan for classes of the boards of one round; later rounds have separate buckets in each class [Brown15 §2.1].
 
     Parameters
     ----------
@@ -160,14 +162,14 @@ class PublicPlan(PlanRecord):
 
 @dataclass(frozen=True)
 class Plan(PlanRecord):
-    """Plan of a card abstraction: the buckets of all rounds, and the settings of k-means.
+    """The plan of a card abstraction: the buckets of all rounds, and the settings of k-means.
 
     Parameters
     ----------
     rounds : tuple of RoundPlan
         One for each round of the game; empty if only boards are sorted.
     public : tuple of PublicPlan
-        Classes of boards, kept in the order of their rounds.
+        Classes of boards, in the order of their rounds.
     bins : int
         Bins of histograms of hand strength.
     opponents : int
@@ -198,21 +200,24 @@ class Plan(PlanRecord):
 
     @property
     def settings(self) -> FeatureSettings:
-        """The settings that features depend on."""
+        """The settings of the plan that features of hands depend on."""
         return FeatureSettings(self.bins, self.opponents)
 
     def public_at(self, r: int) -> PublicPlan | None:
-        """The classes of boards that a round knows: those of the latest round with classes, up to this one."""
+        """Return the plan of the classes of boards that a round knows; None if it knows none.
+
+        These are the classes of the latest round with classes, up to this round.
+        """
         known = (public for public in reversed(self.public) if public.round <= r + 1 <= (public.until or r + 1))
         return next(known, None)
 
     def classes_at(self, r: int) -> int:
-        """Number of classes of boards that a round knows; 1 if it knows none."""
+        """Return the number of classes of boards that a round knows; 1 if it knows none."""
         public = self.public_at(r)
         return prod(one.classes for one in self.public if public and one.round <= public.round)
 
     def coded(self, r: int) -> bool:
-        """Whether the hands of a round have codes, which each class of boards maps to buckets."""
+        """Return whether the hands of a round have codes, which each class of boards maps to buckets."""
         public = self.public_at(r)
         return public is not None and public.codes > 0 and public.round - 1 < r
 
@@ -226,7 +231,10 @@ def load_plan(name: str | Path, board_cards: Sequence[int]) -> Plan:
 
 
 def read_plan(path: Path) -> Plan:
-    """Read a plan from a TOML file; `kilt abstraction plan NAME` prints one."""
+    """Read a plan from a TOML file.
+
+    `kilt abstraction plan NAME` prints such a file.
+    """
     said = read_toml(path, AbstractionError)
     try:
         return plan_of(said)
@@ -288,12 +296,12 @@ def plan_named(name: str, board_cards: Sequence[int]) -> Plan:
 
 
 def _techniques() -> dict[str, str]:
-    """Map the papers' names for buckets by one feature to the features."""
+    """Return the feature that each name of a technique in the papers stands for, such as ``KE``."""
     return {feature.technique: name for name, feature in FEATURES.items() if feature.technique}
 
 
 def _steps(technique: str, nested: tuple[int, ...], *, last: bool) -> tuple[BucketStep, ...]:
-    """The steps of a technique; numbers of buckets are nested if the name says so, or for PHS."""
+    """Return the steps of a technique; numbers of buckets are nested if the name says so, or for PHS."""
     if technique != NESTED:
         return tuple(BucketStep(_techniques()[technique], number) for number in nested)
     if last:  # HS² orders hands as HS does
@@ -310,12 +318,12 @@ def _require_few(buckets: int) -> None:
 
 
 def percentile_steps(buckets: int) -> tuple[BucketStep, ...]:
-    """The steps of `buckets` nested percentiles, for a round before the last."""
+    """Return the steps that cut hands into `buckets` nested percentiles, for a round before the last."""
     return _steps(NESTED, (buckets,), last=False)
 
 
 def _oblong(buckets: int) -> tuple[int, ...]:
-    """Split a number into two factors as near as possible to the proportion 5 : 2.
+    """Split a number into two factors whose ratio is as near as possible to 5 : 2.
 
     >>> _oblong(10), _oblong(9000), _oblong(7)
     ((5, 2), (150, 60), (7,))

@@ -1,9 +1,10 @@
-"""Potential-aware buckets (Ganzfried and Sandholm 2014): hands are similar if their next buckets are.
+"""Potential-aware buckets: hands are similar if they lead to similar buckets in the next round.
 
-A point is a hand's distribution over the buckets of the next round, and the distance is the earth mover's, where moving
-from one of these buckets to another costs the distance between their centroids. To compute this exactly for millions of
-points is too slow; the authors' greedy heuristic approximates it, and the distance between the means of both
-distributions is a lower bound that avoids most computations.
+After Ganzfried and Sandholm (2014). A point is a hand's distribution over the buckets of the next round, and the
+distance of two points is the earth mover's distance, where moving from one of these buckets to another costs the
+distance between their centroids. Computing this exactly for millions of points is too slow. The authors' greedy
+heuristic approximates it, and the distance between the means of both distributions is a lower bound that avoids most
+computations.
 """
 
 from __future__ import annotations
@@ -20,15 +21,16 @@ from kilt.abstraction.potential_kernels import Ground
 from kilt.arrays import FloatArray
 from kilt.jit import in_parts
 
-SAMPLE = 100_000  # points that means are fitted to, at most, per thousand clusters or part of a thousand
-ITERATIONS = 10  # at most
-NEIGHBOURS = 128  # of a cluster, whose distances from it are computed
+SAMPLE = 100_000  # maximum number of points that means are fitted to, per thousand clusters or part of a thousand
+ITERATIONS = 10  # maximum number
+NEIGHBOURS = 128  # number of a cluster's neighbours whose distances from it are computed
 
 
 def ground_of(centroids: Singles, *, absolute: bool, apart: Singles | None = None, blocks: int = 1) -> Ground:
-    """Return the distances between the next round's buckets: those of their centroids, unless `apart` has better ones.
+    """Return the distances between the next round's buckets.
 
-    If there are several blocks (see `Ground`), `apart` has the distances within each.
+    They are the distances of the buckets' centroids, unless `apart` has better ones. If there are several blocks (see
+    `Ground`), `apart` has the distances within each.
     """
     if apart is None:
         apart = _distances(centroids, absolute, blocks)
@@ -54,7 +56,10 @@ def _distances(centroids: Singles, absolute: bool, blocks: int) -> Singles:
 
 
 def centres_of(means: Singles, ground: Ground) -> Singles:
-    """Mean position of each cluster's distribution, [cluster, dimension]; blocks have equally many clusters."""
+    """Return the mean position of each cluster's distribution over next-round buckets, shape (clusters, dimensions).
+
+    All blocks have the same number of clusters.
+    """
     size, dimensions = means.shape[1], ground.centroids.shape[1]
     blocks = ground.centroids.reshape(-1, size, dimensions)
     centres = means.reshape(len(blocks), -1, size) @ blocks
@@ -62,7 +67,7 @@ def centres_of(means: Singles, ground: Ground) -> Singles:
 
 
 def columns_of(means: Singles, ground: Ground) -> Singles:
-    """Mean positions of the clusters as [dimension, cluster], so that a point is compared with many at once."""
+    """Return the mean positions of the clusters, shape (dimensions, clusters), for fast comparisons with a point."""
     return np.ascontiguousarray(centres_of(means, ground).T)
 
 
@@ -73,11 +78,12 @@ def apart_of(
     threads: int = 1,
     tick: Callable[[float], None] = lambda share: None,
 ) -> Singles:
-    """Distances of mean distributions from those of their block, [cluster, position]: the ground of the previous round.
+    """Return the distances between the mean distributions of clusters, shape (clusters, clusters of a block).
 
-    There are as many `blocks` as the ground of these means has, or more. Distances are computed among neighbours only,
-    and each is the larger of the two directions. For clusters farther apart, the distance between their centres stands
-    in, shifted by its typical difference from the earth mover's distance.
+    The previous round uses them as its ground distances. There are as many `blocks` as the ground of these means has,
+    or more. Distances are computed among neighbours only, and each is the larger of the two directions. For clusters
+    farther apart, the distance between their centres stands in, shifted by its typical difference from the earth
+    mover's distance.
     """
     size = len(means) // blocks
     apart = _distances(centres_of(means, ground), ground.absolute, blocks)
@@ -94,7 +100,7 @@ def apart_of(
 
 
 def sample_of(k: int) -> int:
-    """Number of points that means are fitted to, at most."""
+    """Return the maximum number of points that the means of `k` clusters are fitted to."""
     return SAMPLE * -(-k // 1000)
 
 
@@ -109,9 +115,10 @@ def fit(
     tick: Callable[[float], None] = lambda share: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Singles:
-    """Fit the mean distributions of `k` clusters of points, [cluster, next bucket]; a point is a row of next buckets.
+    """Fit the mean distributions of `k` clusters of points, shape (clusters, next-round buckets).
 
-    k-means on the points' centres gives the start. The ground must be one block.
+    A point is a row of next-round buckets. k-means on the points' centres gives the initial means. The ground must be
+    one block.
     """
     centres = np.zeros((len(point), ground.centroids.shape[1]), dtype=np.float32)
     for column in point.T:

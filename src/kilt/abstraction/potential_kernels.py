@@ -1,4 +1,4 @@
-"""Compiled loops of `potential`."""
+"""Compiled loops for `potential`: earth mover's distances between distributions over next-round buckets."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kilt.arrays import ByteArray, FloatArray, IntArray
 from kilt.cards.boards_kernels import locate
 from kilt.jit import kernel
 
-CHECKED = 8  # positions after which to test whether the lower bound suffices
+CHECKED = 8  # number of positions after which to test whether the lower bound suffices
 
 
 class Ground(NamedTuple):
-    """Distances between the buckets of the next round.
+    """Ground distances: the distances between the buckets of the next round.
 
     If boards have classes, no hand reaches buckets of two classes: buckets then form blocks of equal size, one after
     the other, and only distances within a block exist.
@@ -40,9 +40,9 @@ def next_buckets(
     rows: IntArray,
     out: Labels,
 ) -> None:
-    """For some holdings of some boards, write the bucket of the next round after each way to continue the deal.
+    """Write the bucket of each holding in the next round, after each way to continue the deal.
 
-    `rows` has the output row of each holding; −1 leaves the holding out.
+    This is done for some holdings of some boards: `rows` has the output row of each holding; −1 leaves the holding out.
     """
     hands = len(t.bits)
     numbers, filled = np.empty(hands, dtype=np.int32), np.zeros(len(out), dtype=np.int32)
@@ -71,18 +71,18 @@ def next_buckets(
 
 
 class EmdWorkspace(NamedTuple):
-    """Scratch arrays for earth mover's distances."""
+    """Scratch arrays for computing earth mover's distances."""
 
     bucket: Labels  # buckets of the point
-    share: Singles  # its share of each
-    here: Labels  # buckets whose share is not yet moved completely
+    share: Singles  # the point's share of each
+    here: Labels  # buckets whose shares are not yet moved completely
     due: Singles  # the rest of their shares
     left: Singles  # [position in the block] the rest of the mean
 
 
 @kernel
 def make_workspace(buckets: int) -> EmdWorkspace:
-    """Allocate scratch arrays for a next round with `buckets` buckets in a block."""
+    """Allocate the scratch arrays for earth mover's distances, for blocks of `buckets` next-round buckets."""
     bucket, here, shares = np.empty(buckets, np.int32), np.empty(buckets, np.int32), np.empty((3, buckets), np.float32)
     return EmdWorkspace(bucket, shares[0], here, shares[1], shares[2])
 
@@ -129,7 +129,7 @@ def greedy(count: int, means: Singles, m: int, ground: Ground, enough: np.float3
 
 @kernel
 def gather(point: Labels, i: int, often: Labels, room: EmdWorkspace) -> int:
-    """Write the buckets of a point, and its share of each; return their number.
+    """Write the different next-round buckets of a point, and its share of each, to `room`; return their number.
 
     `often` [position in the block] is zero before and after.
     """
@@ -159,7 +159,9 @@ def assign(
     labels: Labels,
     costs: Singles,
 ) -> int:
-    """Write the nearest mean of each point within its group, and its distance; return the number of changed labels.
+    """Assign some points to the nearest means of their groups; return the number of changed labels.
+
+    Writes the labels, and the distances of the points from their means.
 
     Labels are as in `cluster_kernels.assign`. The distance between the centres of two distributions is never more than
     the earth mover's distance between them: means whose centre is too far away are skipped. `columns` are the centres
@@ -215,7 +217,10 @@ def assign(
 
 @kernel
 def between(means: Singles, near: Labels, ground: Ground, found: Singles, start: int, end: int) -> None:
-    """Write the distances of some means from their neighbours in `near`, of the same block."""
+    """Write the earth mover's distances of some means from their neighbours in the same block.
+
+    `near` has the neighbours.
+    """
     far, room = np.float32(np.inf), make_workspace(means.shape[1])
     for a in range(start, end):
         block = a * (len(ground.order) // means.shape[1]) // len(means)
@@ -226,7 +231,7 @@ def between(means: Singles, near: Labels, ground: Ground, found: Singles, start:
 
 @kernel
 def spread_out(means: Singles, m: int, first: int, room: EmdWorkspace) -> int:
-    """Write the buckets of a mean, from the first of its block on, and its share of each; return their number."""
+    """Write the buckets of a mean, counted from the first of its block, and its share of each; return their number."""
     count = 0
     for b in range(means.shape[1]):
         if means[m, b] > 0:
@@ -237,7 +242,7 @@ def spread_out(means: Singles, m: int, first: int, room: EmdWorkspace) -> int:
 
 @kernel
 def add_up(point: Labels, weights: FloatArray, labels: Labels, sums: FloatArray, totals: FloatArray) -> None:
-    """Add the distributions of points to those of their clusters; all points are of the first block."""
+    """Add the distributions of points to the sums of their clusters; all points are of the first block."""
     for i in range(len(point)):
         c = labels[i]
         totals[c] += weights[i]

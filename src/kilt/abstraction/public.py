@@ -1,4 +1,4 @@
-"""Distances between public states, by three published methods.
+"""Compute distances between public states, such as boards, by one of three published methods.
 
 A public state is the information that all players share: in poker a board, up to a renaming of suits. Its description
 is the set of private hands that are possible on it, and the description of a hand is its bucket in a *base
@@ -46,16 +46,16 @@ Share: TypeAlias = Callable[[float], None]
 Counts: TypeAlias = npt.NDArray[np.uint16]
 
 KIND = "distances of boards"
-BOARDS = 256  # boards that are looked up at a time
-BUCKETS, WAUGH_BUCKETS, PROTOTYPES = 5000, 10, 100  # numbers of buckets of the bases that stand for those of the papers
+BOARDS = 256  # number of boards that are looked up at a time
+BUCKETS, WAUGH_BUCKETS, PROTOTYPES = 5000, 10, 100  # buckets of the default bases, like the papers'
 SAVED_EVERY = 30.0  # seconds
-STEPS = 10_000_000  # of the network simplex, at most
-PAIRS = 1024  # pairs that are compared at a time, at most: the hands of their boards are in memory
-SHARES = 256  # parts of a batch for threads or processes, at most
+STEPS = 10_000_000  # maximum number of steps of the network simplex
+PAIRS = 1024  # maximum number of pairs that are compared at a time: the hands of their boards are in memory
+SHARES = 256  # maximum number of parts of a batch, for threads or processes
 
 
 class States(NamedTuple):
-    """Some of the boards of a round."""
+    """Some of the boards of a round, chosen for a comparison."""
 
     deal: Deal
     r: int
@@ -64,16 +64,19 @@ class States(NamedTuple):
 
     @property
     def boards(self) -> IntArray:
-        """The boards as [board, card]."""
+        """The cards of the chosen boards, shape (boards, cards)."""
         return self.holdings.tables.cards[self.chosen]
 
     @property
     def hands(self) -> int:
-        """Number of hands that are possible on each board."""
+        """The number of hands that are possible on each board."""
         return comb(self.deal.deck.size - self.deal.sizes[self.r], self.deal.hole_cards)
 
     def counts(self, base: RoundBuckets) -> Counts:
-        """Number of hands in each bucket of the base, [board, bucket]: the table T of algorithm 2."""
+        """Return the number of hands in each bucket of the base on each board, shape (boards, buckets).
+
+        This is the table T of [Brown15 algorithm 2].
+        """
         counts = np.zeros((len(self.chosen), base.buckets), dtype=np.uint16)
         for start in range(0, len(counts), BOARDS):
             some = self.boards[start : start + BOARDS]
@@ -82,7 +85,7 @@ class States(NamedTuple):
 
 
 class Comparing(NamedTuple):
-    """The input of a comparison of boards, and where slow distances are saved."""
+    """The input of a comparison of boards, and the folder for distances that take long to compute."""
 
     states: States
     public: PublicPlan
@@ -95,7 +98,10 @@ class Comparing(NamedTuple):
 
 
 def base_plan(deal: Deal, public: PublicPlan) -> Plan:
-    """Return the base abstraction of a paper, or a similar one for other decks; only the rounds in use are built."""
+    """Return the base abstraction of a paper, or a similar one for other decks.
+
+    Only the rounds in use are built.
+    """
     hands = [len(deal.holdings((size,))) for size in deal.sizes]
     if public.method == "schmid":
         rounds = [RoundPlan(False, (BucketStep(CANONICAL),)) for _ in hands]
@@ -109,14 +115,17 @@ def base_plan(deal: Deal, public: PublicPlan) -> Plan:
 
 
 def tartanian7(comparing: Comparing) -> Singles:
-    """Distances of boards: the share of hands that two boards do not have in common buckets [Brown15 algorithm 2]."""
+    """Return the distances of boards: the share of hands that two boards do not have in common buckets.
+
+    See [Brown15 algorithm 2].
+    """
     states = comparing.states
     counts = states.counts(comparing.base(states.r))
     return total_variation(counts, states.hands, comparing.features.threads, comparing.tick)
 
 
 def total_variation(counts: Counts, hands: int, threads: int = 1, tick: Share = lambda share: None) -> Singles:
-    """Half the L1 distance of each pair of rows of `counts`, as a share of all hands, shape (rows, rows)."""
+    """Return half the L1 distance of each pair of rows of `counts`, as a share of all hands, shape (rows, rows)."""
     distances = np.zeros((len(counts), len(counts)), dtype=np.float32)
     in_parts(
         lambda first, end: kernels.total_variation(counts, first, end, hands, distances), len(counts), threads, tick
@@ -125,7 +134,7 @@ def total_variation(counts: Counts, hands: int, threads: int = 1, tick: Share = 
 
 
 def waugh(comparing: Comparing) -> Singles:
-    """Distances of boards: L2 between their tables of transitions from the buckets of the previous round."""
+    """Return the distances of boards: L2 between their tables of transitions from buckets of the previous round."""
     from scipy.sparse import csr_array
 
     states, r = comparing.states, comparing.states.r
@@ -147,20 +156,20 @@ def waugh(comparing: Comparing) -> Singles:
 
 
 class Heaps(NamedTuple):
-    """The hands of a board as points with weights."""
+    """The hands of a board as points with weights, for earth mover's distances."""
 
     hands: FloatArray  # [point] share of the board's hands
     places: Singles  # [point, dimension]; the L1 distance of two points is that of their hands
 
 
 class Exactly(NamedTuple):
-    """Earth mover's distances of boards, with a point for each hand."""
+    """Earth mover's distances of boards, in which each hand of a board is a point."""
 
     states: States
-    tables: list[tuple[Holdings, FeatureTable]]  # of this round and, for ground history, of the earlier rounds
+    tables: list[tuple[Holdings, FeatureTable]]  # of this round and, for the ground "history", of the earlier rounds
 
     def heaps(self, board: int) -> Heaps:
-        """A point for each hand of a board."""
+        """Return the hands of a board as points with equal weights."""
         cards, pieces = self.states.boards[board], []
         apart = self.states.holdings.row(cards)[1] >= 0
         for holdings, table in self.tables:
@@ -170,21 +179,21 @@ class Exactly(NamedTuple):
         return Heaps(share, np.concatenate(pieces, axis=1, dtype=np.float32))
 
     def pair(self, i: int, j: int) -> float:
-        """The distance of boards i and j, in units of the points."""
+        """Return the distance of boards i and j, in units of the points."""
         return moved(self.heaps(i), self.heaps(j))
 
 
 class Gathered(NamedTuple):
-    """Earth mover's distances of boards, with a point for the hands of each bucket: their mean."""
+    """Earth mover's distances of boards, in which the hands of each bucket are gathered at one point: their mean."""
 
     of_board: list[Heaps]
 
     def heaps(self, board: int) -> Heaps:
-        """The hands of a board, a point for each bucket of the base."""
+        """Return the hands of a board as points, one for each bucket of the base."""
         return self.of_board[board]
 
     def pair(self, i: int, j: int) -> float:
-        """The distance of boards i and j, in units of the points."""
+        """Return the distance of boards i and j, in units of the points."""
         return moved(self.heaps(i), self.heaps(j))
 
 
@@ -201,7 +210,7 @@ def transport() -> Any:
 
 
 def moved(mine: Heaps, theirs: Heaps) -> float:
-    """Earth mover's distance between the hands of two boards."""
+    """Return the earth mover's distance between the hands of two boards."""
     from scipy.spatial.distance import cdist
 
     costs = cdist(mine.places, theirs.places, "cityblock")
@@ -209,7 +218,7 @@ def moved(mine: Heaps, theirs: Heaps) -> float:
 
 
 def schmid(comparing: Comparing) -> Singles:
-    """Distances of boards: the earth mover's distance of their hands [Schmid15], in bins of the histograms."""
+    """Return the distances of boards: the earth mover's distance of their hands [Schmid15], in bins of histograms."""
     states, public = comparing.states, comparing.public
 
     @cache
@@ -221,13 +230,13 @@ def schmid(comparing: Comparing) -> Singles:
 
 
 def hand_by_hand(states: States, ground: str, features: Features, bins: int) -> Exactly:
-    """Return earth mover's distances with a point for each hand."""
+    """Prepare exact earth mover's distances of boards, in which each hand of a board is a point."""
     deal, tables = features.deal, FEATURES[ground].tables(features, FeatureSettings(bins), states.r)
     return Exactly(states, [(deal.holdings((deal.sizes[r],)), table) for r, table in tables])
 
 
 def gather(exactly: Exactly, base: RoundBuckets) -> Gathered:
-    """Return earth mover's distances with the hands of each bucket of a base gathered at their mean."""
+    """Prepare faster earth mover's distances, in which the hands of each base bucket are gathered at their mean."""
     found = []
     for board, cards in enumerate(exactly.states.boards):
         points, row = exactly.heaps(board).places, base.row(cards)[exactly.states.holdings.row(cards)[1] >= 0]
@@ -247,12 +256,12 @@ class _Pairs(NamedTuple):
 
 
 def _distances(pairs: _Pairs) -> list[float]:
-    """Earth mover's distance of each pair."""
+    """Return the earth mover's distance of each pair of boards."""
     return [moved(pairs.heaps[i], pairs.heaps[j]) for i, j in zip(pairs.first, pairs.second, strict=True)]
 
 
 def all_pairs(heaps: Callable[[int], Heaps], comparing: Comparing) -> Singles:
-    """Earth mover's distances of all pairs of boards, computed by threads or by the processes of an engine.
+    """Compute the earth mover's distances of all pairs of boards, with threads or the processes of an engine.
 
     Known distances are saved from time to time, so that a build that was stopped resumes. The pairs of a lost process
     are computed again.
@@ -267,7 +276,7 @@ def all_pairs(heaps: Callable[[int], Heaps], comparing: Comparing) -> Singles:
 
 
 def _all_known(heaps: Callable[[int], Heaps], comparing: Comparing, first: IntArray, second: IntArray) -> Singles:
-    """Earth mover's distances of pairs of boards; resumes from the distances that an earlier call saved."""
+    """Return the earth mover's distances of pairs of boards; resume from distances that an earlier call saved."""
     known, done = np.zeros(len(first), dtype=np.float32), 0
     inputs = {"boards": comparing.fingerprint}
     if comparing.folder:

@@ -1,4 +1,4 @@
-"""Compiled loops of `public`."""
+"""Compiled loops for `public`: count the hands in each bucket, and compare the counts of two boards."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from kilt.jit import kernel
 
 @kernel
 def count_buckets(t: HoldingTables, boards: IntArray, rows: Labels, counts: npt.NDArray[np.uint16]) -> None:
-    """Add to `counts` [board, bucket] the hands of some boards, whose buckets are `rows`."""
+    """Count the hands of some boards in each bucket: add them to `counts` [board, bucket].
+
+    `rows` has the buckets of the hands.
+    """
     for b in range(len(boards)):
         held = np.int64(0)
         for card in boards[b]:
@@ -25,7 +28,7 @@ def count_buckets(t: HoldingTables, boards: IntArray, rows: Labels, counts: npt.
 
 @kernel
 def total_variation(counts: npt.NDArray[np.uint16], start: int, end: int, hands: int, distances: Singles) -> None:
-    """Write the distances of some boards from all later ones: the share of hands without a common bucket."""
+    """Write the distances of some boards from all later boards: the share of hands without a common bucket."""
     for i in range(start, end):
         mine = counts[i]
         for j in range(i + 1, len(counts)):

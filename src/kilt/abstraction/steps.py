@@ -1,4 +1,4 @@
-"""The steps of an abstraction: each sorts the holdings of a group into buckets, by one feature.
+"""Sort the holdings of a round into buckets, step by step: each step sorts the hands of a group by one feature.
 
 A group is a bucket of the previous step, or of the previous round if that is remembered; otherwise one group has all
 holdings. Bucket b of group g has the number g·k + b. A step is first fitted, to all holdings or to a sample; then it
@@ -33,14 +33,14 @@ from kilt.cards.deck import subsets
 from kilt.errors import AbstractionError
 from kilt.jit import in_parts
 
-MANY = 5_000  # about the minimum number of points that are drawn for each group, if there are several
+MANY = 5_000  # about the minimum number of points that are drawn for each group, if there are several groups
 FEW = 1_000  # a group with fewer drawn points uses all of its points
-LEVELS = 1 << 16  # different values that percentiles distinguish, at most
-PIECE = 1 << 22  # values that are numbered at a time
+LEVELS = 1 << 16  # maximum number of different values that percentiles distinguish
+PIECE = 1 << 22  # number of values that are numbered at a time
 
 N = TypeVar("N", bound=tuple[Any, ...])  # a NamedTuple
 Flags: TypeAlias = npt.NDArray[np.bool_]
-Chosen: TypeAlias = Flags | slice  # holdings of a part
+Chosen: TypeAlias = Flags | slice  # some holdings of a part
 ALL = slice(None)
 Share: TypeAlias = Callable[[float], None]  # called with the share that is done
 Stop: TypeAlias = Callable[[], bool]
@@ -48,7 +48,7 @@ Fit: TypeAlias = Callable[[Array, FloatArray, int, int, Stop, Share], Singles]  
 
 
 class Before(NamedTuple):
-    """The previous round, if its buckets are remembered."""
+    """The buckets of the previous round, if the plan remembers them."""
 
     holdings: Holdings
     table: Array  # [board, hand] buckets
@@ -57,26 +57,29 @@ class Before(NamedTuple):
 
 @dataclass(frozen=True)
 class HoldingBatch:
-    """The holdings of the boards `start` to `end` of a round."""
+    """The holdings of a range of boards of a round."""
 
     holdings: Holdings
-    start: int  # board
-    end: int
+    start: int  # the first board
+    end: int  # the board after the last
 
     @property
     def count(self) -> int:
-        """Number of holdings."""
+        """The number of holdings in the batch."""
         return int(self.holdings.tables.first[self.end] - self.holdings.tables.first[self.start])
 
     @cached_property
     def weights(self) -> IntArray:
-        """Number of deals that each holding stands for."""
+        """The number of deals that each holding stands for."""
         weights = np.empty(self.count, dtype=np.int64)
         holdings_kernels.weigh_holdings(self.holdings.tables, self.start, self.end, self.holdings.ways, weights)
         return weights
 
     def rows(self, other: Holdings) -> IntArray:
-        """Index of each holding among those of `other`, whose boards are sets of the first cards."""
+        """Return the index of each holding among those of an earlier round.
+
+        The boards of `other` are sets of the first cards.
+        """
         first = self.holdings.tables.first
         if other is self.holdings:
             return np.arange(first[self.start], first[self.end])
@@ -85,7 +88,7 @@ class HoldingBatch:
         return rows
 
     def groups(self, before: Before | None) -> Labels:
-        """Bucket of each holding in the previous round, or 0 if `before` is None."""
+        """Return the bucket of each holding in the previous round, or 0 if `before` is None."""
         buckets = np.zeros(self.count, dtype=np.int32)
         if before:
             holdings_kernels.find_buckets(
@@ -94,7 +97,10 @@ class HoldingBatch:
         return buckets
 
     def next_buckets(self, after: After, chosen: Chosen) -> Labels:
-        """Buckets of the next round, [chosen holding, way to continue the deal]."""
+        """Return the next-round bucket of each chosen holding after each way to continue the deal.
+
+        The shape is (holdings, ways).
+        """
         deck, hole, size = self.holdings.deck, self.holdings.hole_cards, self.holdings.boards.shape[1]
         added = after.holdings.boards.shape[1] - size
         rows = np.full(self.count, -1, dtype=np.int64)
@@ -111,30 +117,30 @@ Points: TypeAlias = Callable[[HoldingBatch, Chosen], Array]
 
 
 class Fitted(Protocol):
-    """A step that has been fitted."""
+    """A step of sorting hands that has been fitted, so that it can assign buckets to any holdings."""
 
     @property
     def buckets(self) -> int:
-        """Number of buckets, over all groups."""
+        """The number of buckets, over all groups."""
 
     def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """Return the buckets of some holdings and, if it is defined, the cost of each holding in its bucket."""
+        """Return the buckets of some holdings and, if it is defined, the distance of each holding from its centroid."""
 
 
 class EachHand(NamedTuple):
-    """Lossless: each holding is a bucket."""
+    """A lossless step, in which each holding is a bucket."""
 
     buckets: int
 
     def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """Return the bucket of each holding, which is its own; there are no costs."""
+        """Return the bucket of each holding, which is the holding's number; there are no costs."""
         return part.rows(part.holdings).astype(np.int32), None
 
 
 class Percentiles(NamedTuple):
-    """Buckets of equal weight in the order of a value."""
+    """A fitted step whose buckets are percentiles: ranges of a value that have equal weight."""
 
-    holdings: Holdings  # the holdings that have values: boards are taken as sets
+    holdings: Holdings  # the holdings that have values; their boards are sets
     codes: npt.NDArray[np.integer[Any]]  # [holding] the rank of its value
     bucket: Labels  # [group, code]
     buckets: int
@@ -145,7 +151,7 @@ class Percentiles(NamedTuple):
 
 
 class Means(NamedTuple):
-    """Buckets around centroids."""
+    """A fitted step of k-means, whose buckets are clusters around centroids."""
 
     points: Points
     clusters: Clusters
@@ -161,7 +167,7 @@ class Means(NamedTuple):
 
 
 class After(NamedTuple):
-    """The next round, for steps that look ahead."""
+    """The buckets of the next round, for steps that look ahead."""
 
     holdings: Holdings
     table: Array  # [board, hand] buckets
@@ -169,16 +175,16 @@ class After(NamedTuple):
 
 
 class Potentials(NamedTuple):
-    """Buckets around mean distributions over the buckets of the next round."""
+    """A fitted potential-aware step: its buckets are clusters around mean distributions over next-round buckets."""
 
     after: After
     means: Singles  # [bucket, next bucket of its block]
-    columns: Singles  # [dimension, bucket] their centres
+    columns: Singles  # [dimension, bucket] centres of the means
     group: int  # number of buckets per group
 
     @property
     def buckets(self) -> int:
-        """Number of buckets, over all groups."""
+        """The number of buckets, over all groups."""
         return len(self.means)
 
     def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
@@ -190,7 +196,7 @@ class Potentials(NamedTuple):
 
 
 class Fitting(NamedTuple):
-    """The input that steps are fitted to: a round's holdings, and the rounds that they depend on."""
+    """The input to which the steps of a round are fitted: the round's holdings, and the rounds they depend on."""
 
     plan: Plan
     features: Features
@@ -202,7 +208,7 @@ class Fitting(NamedTuple):
     tick: Share
 
     def fit(self, steps: tuple[BucketStep, ...]) -> list[Fitted]:
-        """Fit the steps of a round, one inside the other."""
+        """Fit the steps of a round, each inside the buckets of the step before."""
         fitted: list[Fitted] = []
         for step in steps:
             groups = fitted[-1].buckets if fitted else self.before.buckets if self.before else 1
@@ -241,7 +247,7 @@ class Fitting(NamedTuple):
 
     @property
     def last(self) -> bool:
-        """Whether the board is complete."""
+        """Whether the board of the round is complete."""
         return self.features.is_last(self.r)
 
     def points(self, feature: str) -> Points:
@@ -313,7 +319,7 @@ class Fitting(NamedTuple):
             rng = np.random.default_rng([self.plan.seed, self.r, part.start])
             chosen = rng.random(part.count) < share
             group, _ = self.sort(part, fitted)
-            if few is not None:  # the rest of small groups
+            if few is not None:  # the remaining points of small groups
                 chosen = few[group] & ~chosen
             return points(part, chosen), part.weights[chosen].astype(np.float64), group[chosen]
 
@@ -322,7 +328,7 @@ class Fitting(NamedTuple):
         if share < 1 and often.min() < FEW:
             drawn += self.parts(partial(draw, few=often < FEW))
         data, weights, group = (np.concatenate(pieces) for pieces in zip(*drawn, strict=True))
-        # by wall-clock time, which all machines share
+        # wall-clock time, which all machines share
         stop = partial(_past, inf if self.seconds is None else time() + self.seconds)
         if groups == 1:
             return fit(data, weights, self.plan.seed, self.features.threads, stop, self._tick_fit)
@@ -339,7 +345,7 @@ class Fitting(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """The points of one group, which are fitted independently of the others."""
+    """The points of one group, which are fitted independently of other groups."""
 
     data: Array
     weights: FloatArray
@@ -351,7 +357,7 @@ def _fit_group(fit: Fit, stop: Stop, group: _Group) -> Singles:
 
 
 def _writable(arrays: N) -> N:
-    """Make read-only arrays, as an engine sends them, writable: kernels would be compiled again for their type."""
+    """Make arrays that an engine sends as read-only writable, so that kernels are not compiled again for their type."""
     return type(arrays)(*(np.require(it, None, "W") if isinstance(it, np.ndarray) else it for it in arrays))
 
 
@@ -366,7 +372,7 @@ def _fit_means(
     stop: Stop,
     tick: Share,
 ) -> Singles:
-    """Fit centroids, and order them by strength, the weakest first."""
+    """Fit centroids and sort them by strength, the weakest first."""
     found = kmeans(
         data,
         buckets,
@@ -394,7 +400,7 @@ def _fit_potentials(
     stop: Stop,
     tick: Share,
 ) -> Singles:
-    """Fit mean distributions, and order them by strength, the weakest first; all points are of one block."""
+    """Fit mean distributions and sort them by strength, the weakest first; all points are of one block."""
     block, first = block_of(_writable(ground), int(data[0, 0]))
     ground, data = block, data - np.int32(first)
     means = potential.fit(data, weights, buckets, ground, seed=seed, threads=threads, tick=tick, stop=stop)
@@ -407,7 +413,10 @@ def _past(moment: float) -> bool:
 
 
 def _codes(values: Array, weights: Callable[[], IntArray]) -> tuple[npt.NDArray[np.integer[Any]], int]:
-    """Rank of each holding's value, and the number of ranks: at most LEVELS, then of equal weight."""
+    """Return the rank of each holding's value, and the number of ranks.
+
+    There are at most LEVELS ranks; if there are more values, ranks have equal weight.
+    """
     most = int(values.max())
     if most < LEVELS:  # without sorting, which takes two words per holding
         there = np.zeros(most + 1, dtype=np.bool_)

@@ -1,10 +1,10 @@
 """Classes of boards in stud: players know their own cards, but only the class of the up-cards.
 
-A board here is a pair of sets of up-cards as a player sees it, the player's own first, up to a renaming of suits. It is
-described by the hands that the player may hold, and a hand by its possible final strengths [Schmid15]: the distance of
-two boards is the earth mover's distance between their hands, and the distance of two hands is that of their histograms
-of hand strength, in this round and in the previous one (`ground = "history"` in hold'em). There are no bins: strengths
-are listed and sorted, so that the earth mover's distance of two lists is their L1 distance.
+A board of stud is a pair of sets of up-cards as a player sees it, the player's own first, up to a renaming of suits. It
+is described by the hands that the player may hold, and a hand by its possible final strengths [Schmid15]: the distance
+of two boards is the earth mover's distance between their hands, and the distance of two hands is that of their
+histograms of hand strength, in this round and in the previous one (`ground = "history"` in hold'em). There are no bins:
+strengths are listed and sorted, so that the earth mover's distance of two lists is their L1 distance.
 
 Players remember the cards that they saw. So the abstract game is the original one with information sets merged, and has
 perfect recall.
@@ -32,14 +32,14 @@ from kilt.tree.flat import FlatTree, MergedTree, merge
 
 Cards: TypeAlias = tuple[int, ...]
 UpCards: TypeAlias = tuple[Cards, Cards]  # a board as a player sees it: the player's up-cards, the opponent's
-# The information of a player, given the player's up-cards, the opponent's, the hole cards, and the cards that each
-# round has dealt face down. Two hands with the same information must have had the same in the previous round.
+# What a player is told, given the player's up-cards, the opponent's, the hole cards, and the cards that each round has
+# dealt face down. If two hands are told the same, they were told the same in the previous round.
 Telling: TypeAlias = Callable[..., str]
 
 
 @dataclass(frozen=True)
 class StudBoards:
-    """The boards of a game in which one round deals up-cards, and earlier rounds deal hole cards only.
+    """The boards of a stud game in which one round deals up-cards, and earlier rounds deal hole cards only.
 
     Raises
     ------
@@ -60,17 +60,17 @@ class StudBoards:
 
     @cached_property
     def boards(self) -> list[UpCards]:
-        """All boards up to suits, in order."""
+        """The boards of the game up to suits, sorted."""
         up, cards = sum(self.game.rules.up_cards), range(self.game.deck.size)
         pairs = ((mine, theirs) for mine in _left(cards, up) for theirs in _left(cards, up, mine))
         return sorted({(mine, theirs) for mine, theirs in (self.seen(*pair) for pair in pairs)})
 
     def hands(self, board: UpCards) -> list[Cards]:
-        """The hole cards that a player may hold on a board."""
+        """Return the hole cards that a player may hold on a board."""
         return list(_left(range(self.game.deck.size), self.game.rules.hole_cards, *board))
 
     def seen(self, *cards: Cards) -> tuple[Cards, ...]:
-        """Rename suits so that equivalent cards get one name: the lowest, group after group."""
+        """Rename the suits of groups of cards so that isomorphic groups get the same, lowest cards."""
         return min(tuple(tuple(sorted(names[card] for card in group)) for group in cards) for names in self._renamed)
 
     @cached_property
@@ -80,7 +80,10 @@ class StudBoards:
 
     @cached_property
     def _strengths(self) -> dict[tuple[UpCards, Cards], FloatArray]:
-        """For each board and hand, the sorted strengths at showdown (ties count half) over the player's last cards."""
+        """The possible strengths at showdown of each hand on each board, sorted.
+
+        There is one for each way to deal the player's last cards; ties count half.
+        """
         deck, last = self.game.deck, sum(self.game.rules.down_cards)
         value = cache(lambda cards: strength(cards, deck))
         found = {}
@@ -99,7 +102,7 @@ class StudBoards:
 
     @cached_property
     def _before(self) -> dict[tuple[Cards, ...], FloatArray]:
-        """For each hand up to suits, the sorted strengths at showdown over the cards to come."""
+        """The possible strengths at showdown of each hand up to suits, sorted, over all cards to come."""
         found: dict[tuple[Cards, ...], FloatArray] = {}
         up, cards = sum(self.game.rules.up_cards), range(self.game.deck.size)
         for (hand,) in {self.seen(hand) for hand in _left(cards, self.game.rules.hole_cards)}:
@@ -110,7 +113,9 @@ class StudBoards:
         return found
 
     def places(self, board: UpCards, *, history: bool = True) -> FloatArray:
-        """Points of the hands of a board, [hand, dimension]; the L1 distance of two points is that of their histograms.
+        """Return the hands of a board as points, shape (hands, dimensions).
+
+        The L1 distance of two points is the distance of their histograms.
 
         With `history`, distances are means over this round and the previous one.
         """
@@ -121,7 +126,10 @@ class StudBoards:
         return np.array(rows)
 
     def distances(self) -> FloatArray:
-        """Earth mover's distances of the hands of each pair of boards, shape (boards, boards) [Schmid15]."""
+        """Return the earth mover's distances between the hands of each pair of boards [Schmid15].
+
+        The shape is (boards, boards).
+        """
         every = [self.places(board) for board in self.boards]
         heaps = [Heaps(np.full(len(rows), 1 / len(rows)), rows.astype(np.float32)) for rows in every]
         found = np.zeros((len(heaps), len(heaps)))
@@ -130,7 +138,10 @@ class StudBoards:
         return found
 
     def public(self, labels: Sequence[int]) -> Telling:
-        """Return a function that tells players the class of the board, given a label per board, and their own cards."""
+        """Return a function that tells players their own cards, and the class of the up-cards.
+
+        `labels` has the class of each board.
+        """
         label = dict(zip(self.boards, labels, strict=True))
 
         def tell(mine: Cards, theirs: Cards, hand: Cards, *last: Cards) -> str:
@@ -140,7 +151,7 @@ class StudBoards:
         return tell
 
     def by_strength(self, k: int, seed: int = 0) -> Telling:
-        """Return a function that tells players their own cards, and in `k` steps how strong their hand is."""
+        """Return a function that tells players their own cards, and the strength of their hand in `k` steps."""
         label = dict[tuple[UpCards, Cards], int]()
         for hand in {hand for board in self.boards for hand in self.hands(board)}:
             there = [board for board in self.boards if hand in self.hands(board)]
@@ -156,11 +167,11 @@ class StudBoards:
         return tell
 
     def altogether(self, mine: Cards, theirs: Cards, hand: Cards, *last: Cards) -> str:
-        """Tell players all cards that they see, but not which of their own cards are up."""
+        """Return the cards that a player sees as text, without telling which of the player's own cards are up."""
         return self._names(self.seen(theirs, (*mine, *hand), *last))
 
     def told(self, tell: Telling) -> int:
-        """Number of different things that players may be told when all cards are dealt."""
+        """Return the number of different things that players may be told when all cards are dealt."""
         cards, last = range(self.game.deck.size), sum(self.game.rules.down_cards)
         held = ((*board, hand) for board in self.boards for hand in self.hands(board))
         return len({tell(*own, more) for own in held for more in _left(cards, last, *own)})
@@ -169,7 +180,7 @@ class StudBoards:
         return "/".join(map(self.game.deck.name, groups))
 
     def merged(self, tree: FlatTree, tell: Telling, *, hole: bool = True) -> MergedTree:
-        """Return the game in which players learn about the up-cards only what `tell` says.
+        """Return the game in which players learn about the up-cards only what the function `tell` tells them.
 
         Before the up-cards, players see their hole cards without suits, or nothing if `hole` is false.
         """
@@ -192,6 +203,6 @@ class StudBoards:
 
 
 def _left(cards: range, count: int, *gone: Cards) -> Iterator[Cards]:
-    """All sets of `count` cards that are not in `gone`."""
+    """Return all sets of `count` cards that are not in `gone`."""
     out = {card for group in gone for card in group}
     return combinations([card for card in cards if card not in out], count)
