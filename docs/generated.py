@@ -21,7 +21,7 @@ import typer
 from kilt.cli import app
 from kilt.config import SECTIONS, Config
 from kilt.games import ready_made_games
-from kilt.records import Record
+from kilt.records import Record, described
 from kilt.spots.spot import Spot
 
 SOURCE = Path(inspect.getfile(Config)).parent
@@ -66,12 +66,11 @@ def reference_of_commands() -> str:
 
 def keys(kind: type[Record]) -> dict[str, tuple[str, str]]:
     """Return the default and the description of each key of a record, from its fields and its docstring."""
-    _, _, text = (inspect.getdoc(kind) or "").partition("Parameters\n----------\n")
-    described = dict(re.findall(r"^(\w+) : .*\n((?:    .*\n?)*)", text.partition("\n\n")[0] + "\n", re.MULTILINE))
+    words = described(kind)
     found = {}
     for field in dataclasses.fields(kind):
         plain = field.default is not dataclasses.MISSING
-        found[field.name] = (_shown(field.default) if plain else "", " ".join(described.get(field.name, "").split()))
+        found[field.name] = (_shown(field.default) if plain else "", words[field.name])
     return found
 
 

@@ -93,7 +93,7 @@ def test_the_example_can_be_read(tmp_path):
     assert (tmp_path / "example.toml").read_text() == EXAMPLES[""]
     assert read_config(tmp_path / "example.toml").agent.post == "none"
     assert kilt("plan", "--example", "tartanian7").stdout == EXAMPLES["tartanian7"]
-    assert "use --example alone, or with one of tartanian7" in refused("plan", "--example", "tartanian8")
+    assert "use tartanian7, or leave the name out" in refused("plan", "--example", "tartanian8")
 
 
 def test_the_ready_made_agent_fits_into_16_gb(tmp_path):

@@ -1,7 +1,9 @@
 """Runs and plans as data: what they say in TOML is what is read back, and what is wrong with them is said."""
 
 import json
-from dataclasses import asdict
+import re
+import tomllib
+from dataclasses import asdict, fields
 
 import pytest
 from hypothesis import given, settings
@@ -10,10 +12,24 @@ from hypothesis import strategies as st
 from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Deal
 from kilt.abstraction.plan import Plan, PublicPlan, plan_named, read_plan
-from kilt.config import AgentConfig, Config, EngineConfig, ResolveConfig, SolverConfig, config_of, read_config
+from kilt.config import (
+    SECTIONS,
+    AgentConfig,
+    Config,
+    EngineConfig,
+    ResolveConfig,
+    SolverConfig,
+    config_of,
+    parse_config,
+    read_config,
+)
 from kilt.errors import AbstractionError, EngineError, RunError
+from kilt.play.slumbot import ClientConfig
+from kilt.records import described, replaced
+from kilt.runs.examples import EXAMPLES
 from kilt.runs.folder import CONFIG
 from kilt.runs.plan import resolve
+from kilt.spots.spot import Spot
 
 PATHS = ["cards 📁/river 🃏", 'a "quoted" \\ path', "tab\there, line\nthere", "bell \a and delete \x7f", "Größe"]
 
@@ -65,7 +81,7 @@ def test_runs_from_python_are_said_shortly(tmp_path):
         (lambda: ResolveConfig(method="gadgt"), "`method` in [resolve] is 'gadgt': use one of unsafe, gadget, max-m"),
         (lambda: EngineConfig("raye"), "unknown engine 'raye': use one of local, ray"),
         (lambda: Config(7, "lossless"), "`game` in the run is 7: it takes a text"),
-        (lambda: Config("leduc", ()), "`cards` is (): give a text such as"),
+        (lambda: Config("leduc", ["a", "b", "c"]), "`cards` is ['a', 'b', 'c']: give a text such as"),
         (lambda: Config("leduc", "lossless", solver={"sede": 1}), "[solver] says sede, which means nothing: use algor"),
         (lambda: Config("leduc", "lossless", solver=3), "[solver] is 3: it has lines such as `algorithm = …`"),
         (lambda: config_of({"cards": "lossless"}), "game must be given in the run: `game = "),
@@ -128,3 +144,22 @@ def test_keys_that_a_run_would_not_read_are_refused(tmp_path, said, words):
 def test_keys_of_external_sampling_are_read():
     for solver in ({"prune": 5.0, "linear": False}, {"average": False, "equities": True}):
         assert resolve(config_of(LEDUC | {"solver": solver})).options
+
+
+@pytest.mark.parametrize("kind", [Config, *SECTIONS.values(), PublicPlan, Spot, ClientConfig])
+def test_every_key_is_described(kind):
+    """`kilt new` and the reference print these texts."""
+    found = described(kind)
+    assert [name for name, words in found.items() if not words and name not in SECTIONS] == []
+
+
+def test_the_example_says_what_every_key_means():
+    text, config = EXAMPLES[""], parse_config(EXAMPLES[""])
+    data = tomllib.loads(text)
+    assert config.solver.minutes == 10 and config.resolve == ResolveConfig(seconds=2)
+    for name, kind in {"": Config, **SECTIONS}.items():
+        keys = {one.name for one in fields(kind)} - set(SECTIONS)
+        assert name == "counter" or keys <= set(data.get(name, data)), name
+    assert len(re.findall("^# ", text, re.MULTILINE)) >= len(re.findall(" = ", text))
+    with pytest.raises(RunError, match=r"`minutes` in \[solver\] is -1: give 0 or more"):
+        replaced(config, {"solver.minutes": -1})

@@ -1,45 +1,5 @@
 """A run as data: which game, seen through which cards and bets, solved how, played how. It is read from TOML.
 
-::
-
-    game = "holdem.nolimit.2p"              # a ready-made game, or a file in ACPC format
-    cards = "IR-KE-KO 169-200-200-200"      # the name of an abstraction, its folder, or its plan as a .toml file
-    actions = "50%, 1x, a; 1x, a; a"        # the language of bet sizes
-    tilt = [7, 0, 0, 7]                     # percent more for winning a showdown, losing, folding, being folded to
-
-    [solver]
-    algorithm = "external"
-    minutes = 10                            # or iterations
-    seed = 0
-    threads = 2
-    average = true                          # otherwise the current strategy is the result
-    linear = true                           # weigh an iteration by its number
-    prune = 0                               # most walks leave out actions that lose more than this many chips a deal
-    device = "cpu"                          # or gpu
-    equities = false                        # an all-in before the last round is worth its mean over all boards
-    compact = false                         # with --device gpu: regrets after the first round have two bytes
-
-    [engine]
-    name = "ray"                            # or local; left out: no blades
-    blades = 4                              # that share the classes of boards
-    below = []                              # blades below each of these, and so on
-    address = ""                            # of a cluster that is there already
-    batch = 0                               # deals in a message; 0: as latency asks for
-    boards = 0                              # for each deal; 0: one for each thread of all blades, or of each class
-    samples = 0                             # boards of each class for each deal, not `boards`: 1 is [Brown15]'s
-
-    [agent]
-    post = "none"                           # post-processing
-    translation = "pseudo-harmonic"         # of bets that are not in the abstraction
-
-    [resolve]
-    rounds = ["turn", "river"]              # whose subgames are solved while it plays; left out: none
-    method = "gadget"                       # or unsafe, max-margin
-    trust = 0.85                            # in the opponent's range, 0 to 1, with the gadget
-    neglect = 0.001                         # hands of the opponent that are left out, by their share
-    bets = "50%, 1x, a; 1x, a; a / 1x; a"    # of that round / of those after it
-    seconds = 2                             # of a decision; or iterations
-
 Everything but `game` may be left out; without `cards` the game is solved as it is. A list of two for `cards` or
 `actions` gives each player their own.
 
@@ -79,26 +39,25 @@ class SolverConfig(Record):
     algorithm : str
         A name that `kilt solve --algorithms` lists.
     minutes : float
-        Budget of time; 0 leaves it to whoever runs it.
+        Minutes after which the run stops; 0: no limit here.
     iterations : int
-        Budget of iterations; 0 for none.
+        Number of iterations after which the run stops; 0: no limit here.
     seed : int
-        Of the random numbers.
+        Random seed.
     threads : int
-        That share the work.
+        Number of threads that share the work.
     average : bool
-        Whether the average strategy is the result, or the current one.
+        Whether the result is the average strategy, or the current one, which takes half the memory.
     linear : bool
         Whether iteration t counts t times in regrets and average (linear weighting).
     prune : float
-        Chips: most walks leave out actions whose regret per deal is below −`prune`. 0 leaves out none.
+        Most walks skip actions whose mean regret is below minus this number of chips; 0 skips none.
     equities : bool
-        Whether a showdown after an all-in before the last round is worth its mean over all boards, in place of the one
-        that is dealt.
+        Whether an all-in before the last round is worth its mean over all boards, not the value on the sampled board.
     compact : bool
         Whether a GPU keeps regrets after the first round in two bytes (bfloat16).
     device : str
-        ``"cpu"`` or ``"gpu"``: where algorithms walk that can run on a graphics card.
+        ``"cpu"`` or ``"gpu"``: where the solver runs.
     """
 
     COMPLAINT: ClassVar[type[KiltError]] = RunError
@@ -124,20 +83,20 @@ class EngineConfig(Record):
     Parameters
     ----------
     name : str
-        ``"local"`` or ``"ray"``; empty for no blades.
+        ``"local"`` (threads of this process) or ``"ray"`` (processes, also on other machines); empty: no engine.
     blades : int
         Number of workers that share the classes of boards [Brown15 algorithm 4], or the subgames of ``cfr+disk``.
     below : sequence of int
-        Number of workers below each of them, which share the classes of the next board; then of those below each of
-        these, and so on. A number stands for one level; none, or 0: no level.
+        Number of workers below each worker, which share the classes of the next board, then of those below each of
+        these, and so on, such as [3, 2]. Empty: none.
     address : str
-        HOST:PORT of a Ray cluster that is there already; empty starts one here.
+        HOST:PORT of a Ray cluster that is there already; empty: start one on this machine.
     batch : int
-        Deals in a message to a blade; 0: as many as latency asks for.
+        Number of deals in a message to a worker; 0: measured, so that messages take at most 5% of the time.
     boards : int
-        Boards for each deal; 0: one for each thread, or, where there are as many threads as classes, `samples`.
+        Number of boards for each deal; 0: one for each thread, or as many as `samples` gives.
     samples : int
-        Boards of each class for each deal; 0: one, or enough for all threads of a blade.
+        Number of boards of each class for each deal; 0: one, or enough for all threads of a worker.
     """
 
     COMPLAINT: ClassVar[type[KiltError]] = RunError
@@ -190,7 +149,7 @@ class AgentConfig(Record):
     Parameters
     ----------
     post : str
-        The rule of post-processing, such as ``"purification"`` or ``"new-0.2"``.
+        The post-processing rule, such as ``"purification"`` or ``"new-0.2"``.
     translation : str
         How bets that are not in the abstraction are mapped to ones that are.
     """
@@ -209,35 +168,32 @@ class ResolveConfig(Record):
     Parameters
     ----------
     rounds : sequence of str
-        Names of the rounds at whose start a subgame is solved, such as ``"turn"`` and ``"river"``. None: the agent
-        follows its blueprint to the end.
+        Rounds at whose start the agent solves the subgame, such as ["turn", "river"]. Empty: it follows its blueprint.
     method : str
         ``"unsafe"``, ``"gadget"`` or ``"max-margin"``: see `kilt.solve.resolve`.
     trust : float
-        Probability that the opponent has the range that follows from the blueprint, in place of any hand, with the
-        method ``"gadget"``. 0 is that of CFR-D: see `kilt.solve.resolve`.
+        With the method ``"gadget"``, the probability that the opponent has the range that follows from the blueprint,
+        not any hand. 0, with `neglect` 0, is safe against every opponent.
     neglect : float
-        Hands with less than this share of the largest weight in the opponent's range are left out, with the methods
-        ``"gadget"`` and ``"max-margin"``. 0: none is, which takes longer.
+        Opponent hands with less than this share of the largest weight are left out. 0: no hand is, which takes longer.
     bets : str
-        Bet sizes of both players in the round that is re-solved; after a ``/`` those of the rounds after it.
+        Bet sizes of both players in the round that is re-solved, and after a / in the rounds after it.
     near : float
         A raise becomes all-in if the chips that the player has put in, over the whole hand, are at least this share of
         the stack with which the hand began.
     seconds : float
-        Of a decision. 0: no limit, or 2 where there are no `iterations` either.
+        Time limit of a decision in seconds; 0: no limit, or 2 if `iterations` has no limit either.
     iterations : int
-        Of each subgame. Without `seconds`, what is found depends on the state alone. 0: no limit.
+        Iterations of each subgame; 0: no limit. Without `seconds`, the result depends on the state alone.
     threads : int
-        That share the boards to come.
+        Number of threads that share the boards to come.
     limited : sequence of str
-        Those of the `rounds` whose subgames end with the round, where the blueprint's values stand for the rest: the
-        flop, say, whose subgames are large otherwise. See `kilt.search.continuations`.
+        Rounds among `rounds` whose subgames end with the round, such as ["flop"]: blueprint values stand for the rest.
     continuations : int
-        Number of strategies that the opponent chooses from where a subgame ends so: the blueprint, and it biased
-        towards folding, calling and raising.
+        Number of strategies, 1 to 4, that the opponent chooses from where a limited subgame ends: the blueprint, and it
+        biased towards folding, calling and raising.
     boards : int
-        Number of boards to come that such values are means over; 0: all.
+        Number of boards to come over which values of limited subgames are means; 0: all.
     """
 
     COMPLAINT: ClassVar[type[KiltError]] = RunError
@@ -313,22 +269,24 @@ class CounterConfig(Record):
 class Config(Record):
     """A run as data: which game, seen through which cards and bets, solved how, played how.
 
+    Texts and lists for both players are kept as tuples, of one element if both players have the same.
+
     Parameters
     ----------
     game : str
-        A ready-made game, or a file in ACPC format.
+        A ready-made game by name, or a file in ACPC format.
     cards : str or sequence of str
-        The card abstraction of both players, or one for each: a name such as ``"IR-KE-KO 169-200-200-200"``,
-        ``"lossless"``, the folder of an abstraction, or a plan as a .toml file. Kept as a tuple, of one where both are
-        equal. None at all: the game is solved as it is.
+        The card abstraction of both players, or a list of one for each: a name such as ``"IR-KE-KO 169-200-200-200"``,
+        ``"lossless"``, the folder of an abstraction, or a plan as a .toml file. Empty: the game is solved as it is.
     actions : str or sequence of str
-        Bet sizes (see `kilt.abstraction.actions`), for both players or for each; kept as a tuple. None at all: every
-        legal raise.
+        Bet sizes of both players, or a list of one text for each: / separates rounds, and ; the raises of a round (see
+        `kilt.abstraction.actions`). Empty: every legal raise.
     near : float
         A raise becomes all-in if the chips that the player has put in, over the whole hand, are at least this share of
         the stack with which the hand began.
     tilt : sequence of float
-        Percentages by which payoffs differ while it is solved: see `kilt.games.tilt`. None at all: not tilted.
+        Percentages by which payoffs differ while the game is solved, for winning a showdown, losing one, folding, and
+        the opponent's folding, such as [7, 0, 0, 7]. Empty: none.
     solver : SolverConfig or Mapping
     engine : EngineConfig or Mapping
     agent : AgentConfig or Mapping

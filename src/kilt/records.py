@@ -17,9 +17,12 @@ kilt.errors.KiltError: `degrees` in the oven is 7: give 20 or more
 
 from __future__ import annotations
 
+import re
+import textwrap
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from inspect import getdoc
 from math import inf
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
@@ -121,6 +124,45 @@ def replaced(record: T, values: Mapping[str, object]) -> T:
             raise record.COMPLAINT(f"`{name}` in {record.PLACE} has no keys of its own: set {name} itself")
         own[name] = replaced(section, some)
     return replace(record, **own)
+
+
+def described(kind: type[Record]) -> dict[str, str]:
+    """What each key of a record means: the `Parameters` of its docstring.
+
+    >>> from kilt.config import EngineConfig
+    >>> described(EngineConfig)["address"]
+    'HOST:PORT of a Ray cluster that is there already; empty: start one on this machine.'
+    """
+    _, _, text = (getdoc(kind) or "").partition("Parameters\n----------\n")
+    told = re.findall(r"^(\w+(?:, \w+)*) : .*\n((?:    .*\n?)*)", text.partition("\n\n")[0] + "\n", re.MULTILINE)
+    found = {name: " ".join(words.split()) for names, words in told for name in names.split(", ")}
+    return {one.name: found.get(one.name, "") for one in fields(kind)}
+
+
+def commented(kind: type[Record], said: Mapping[str, Any]) -> str:
+    """A TOML file of a record with all its keys, each below a comment that says what it means.
+
+    Parameters
+    ----------
+    kind : type
+        The class of the record.
+    said : Mapping
+        Values that differ from the defaults. A record inside that has none here is left out.
+    """
+    import tomli_w
+
+    plain, sections = [], []
+    words = described(kind)
+    for one in fields(kind):
+        hint, several = _hint(kind, one.name)
+        if issubclass(hint, Record) and not several:
+            if one.name in said:
+                sections.append(f"\n[{one.name}]\n{commented(hint, said[one.name])}")
+            continue
+        comment = textwrap.fill(words[one.name].replace("``", ""), 100, initial_indent="# ", subsequent_indent="# ")
+        value = said.get(one.name, one.default)
+        plain.append(f"{comment}\n{tomli_w.dumps({one.name: value})}")
+    return "".join([*plain, *sections])
 
 
 def read_toml(path: Path, complaint: type[KiltError]) -> dict[str, Any]:

@@ -58,6 +58,7 @@ def estimate(
     iterations: Annotated[int | None, options.ITERATIONS] = None,
     target: Annotated[str | None, options.TARGET] = None,
     device: Annotated[str | None, options.DEVICE] = None,
+    keys: Annotated[list[str] | None, options.SET] = None,
     as_json: AsJson = False,
 ) -> None:
     """Print what memory, disk and time a game, a configuration, a run or a spot takes, before anything is built.
@@ -81,7 +82,7 @@ def estimate(
         )
         return
     with waiting("counting …"):
-        plan = spec_for(what, algorithm=algorithm, device=device)
+        plan = spec_for(_changed(what, keys) if keys else what, algorithm=algorithm, device=device)
     if not isinstance(plan, RunPlan):
         _print_cost(what, plan, as_json=as_json)
         return
@@ -144,6 +145,17 @@ def estimate(
     if simulated:
         simulated.show()
     _end(fits=fits or bool(shares))
+
+
+def _changed(what: str, keys: list[str]) -> Config:
+    """A configuration with the keys that --set changes."""
+    from kilt.config import read_config
+    from kilt.errors import RunError
+    from kilt.records import replaced
+
+    if not what.endswith(".toml"):
+        raise RunError(f"--set changes a configuration, and {what} is none: give a .toml file")
+    return replaced(read_config(what), options.settings(keys))
 
 
 def new(

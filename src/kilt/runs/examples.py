@@ -8,53 +8,23 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 from kilt.abstraction.plan import PublicPlan
 from kilt.config import Config, config_of
 from kilt.errors import RunError
+from kilt.records import commented
 
-_FIRST = """\
-game = "holdem.nolimit.2p"              # a ready-made game (`kilt game list`), or a file in ACPC format
-cards = "IR-KE-KO 169-200-200-200"      # a name, a folder that `kilt abstraction build` made, or a plan as a .toml file
-actions = "1x, a / 50%, 1x, a; 1x, a; a"  # bet sizes: rounds are split by /, the raises of a round by ;
-tilt = []                               # [7, 0, 0, 7]: percent more for winning a showdown, losing, folding, a fold
-
-[solver]
-algorithm = "external"                  # or cfr+, pcs, cfr-br:1, … where all boards and hands can be walked
-minutes = 10                            # or iterations
-seed = 0
-threads = 2
-average = true                          # false: the current strategy is the result, in half the memory
-linear = true                           # weigh an iteration by its number
-prune = 0                               # most walks leave out actions that lose more chips a deal than this
-equities = false                        # an all-in before the last round is worth its mean over all boards
-compact = false                         # with --device gpu: regrets after the first round have two bytes
-
-[engine]
-name = ""                               # local or ray: blades share classes of boards, workers subgames of cfr+disk
-blades = 2                              # each has the threads that [solver] says
-below = []                              # blades below each, which share the classes of the next board, and so on
-address = ""                            # HOST:PORT of a Ray cluster; left out: one of its own, on this machine
-batch = 0                               # deals in a message; 0: as many as latency asks for
-boards = 0                              # for each deal; 0: one for each thread of all blades, or of each class
-samples = 0                             # boards of each class for each deal, not `boards`: 1 is [Brown15]'s
-
-[agent]
-post = "none"                           # or purification, threshold-T, new-T, bets-F-A-I [Brown15 §4]
-translation = "pseudo-harmonic"         # of bets that are not among the actions
-
-[resolve]
-rounds = []                             # such as ["turn", "river"]: whose subgames are solved while it plays
-method = "gadget"                       # or unsafe, max-margin
-trust = 0.85                            # in the opponent's range, from 0 to 1, with the gadget
-neglect = 0.001                         # hands of the opponent with less than this share are left out
-bets = "50%, 1x, a; 1x, a; a / 1x; a"    # of the round that is re-solved / of those after it
-seconds = 2                             # of a decision; or iterations, of each subgame
-threads = 1
-limited = []                            # such as ["flop"]: subgames that end with the round, with blueprint values
-continuations = 4                       # of the opponent's there
-boards = 24                             # to come, which such values are means over; 0: all
-"""
+# The configuration to begin with: what differs from the defaults. `kilt.config` says what each key means.
+_FIRST: dict[str, Any] = {
+    "game": "holdem.nolimit.2p",
+    "cards": "IR-KE-KO 169-200-200-200",
+    "actions": "1x, a / 50%, 1x, a; 1x, a; a",
+    "solver": {"minutes": 10, "threads": 2},
+    "engine": {},
+    "agent": {},
+    "resolve": {"seconds": 2},
+}
 
 _TARTANIAN7 = """\
 # The agent of [Brown15], as large as 16 GB of memory can hold. The paper used 500 buckets per class of flops, and a
@@ -108,7 +78,7 @@ def demo_config(cards: str = DEMO_CARDS, minutes: float = 2.0, threads: int = 1)
     return config_of(tomllib.loads(DEMO.format(cards=cards, minutes=minutes, threads=threads)))
 
 
-EXAMPLES = {"": _FIRST, "tartanian7": _TARTANIAN7}
+EXAMPLES = {"": commented(Config, _FIRST), "tartanian7": _TARTANIAN7}
 
 
 def example_named(name: str) -> str:
