@@ -65,6 +65,7 @@ def estimate(
 
     A game takes what -a says; without -a, it is solved from disk by CFR+, on one machine and on N. Abstract games are
     counted round by round. With blades, each of them is listed; --simulate predicts a run on more than there are here.
+    --set reaches every key of a configuration.
     """
     from kilt import machine
     from kilt.api import chips_of
