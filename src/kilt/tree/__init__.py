@@ -1,1 +1,1 @@
-"""Trees: the rules of a game as flat arrays, with parents before children, for walks in kernels."""
+"""Trees: the rules of a game as flat arrays, in which compiled code visits parents before children."""

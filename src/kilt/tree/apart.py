@@ -1,4 +1,4 @@
-"""Tables whose columns on last boards are the distinct hands in order of strength.
+"""Put the columns of a solver's tables in order of hand strength on the boards of the last round.
 
 Two hands that are equal up to suits that the board treats the same have the same strategy. On a flop, 733 of 1,326
 hands are distinct on average, without those that hold a card of the flop. In a layout with `TableLayout.apart`, the
@@ -20,7 +20,7 @@ from kilt.tree.vector_arrays import DECISION, Table
 
 
 def arrange(game: VectorGame, table: Table, *, apart: bool) -> None:
-    """Reorder the columns of a table in place, on boards of the last round.
+    """Reorder the columns of a table in place on the boards of the last round: by hand strength or by hand number.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def arrange(game: VectorGame, table: Table, *, apart: bool) -> None:
 
 
 def rows_of_players(game: VectorGame) -> tuple[IntArray, IntArray]:
-    """Return the rows of each player's decisions within a board of the last round."""
+    """Return, for each player, the table rows of that player's decisions on one board of the last round."""
     tree, nodes = game.tree, game.tree.nodes
     rows: tuple[list[int], list[int]] = [], []
     for entry in range(tree.entry_start[-2], tree.entry_start[-1]):
@@ -70,7 +70,7 @@ def rows_of_players(game: VectorGame) -> tuple[IntArray, IntArray]:
 
 
 class ArrangedTables:
-    """Tables of a solver: in order of strength while it iterates, by hand when they are read.
+    """The tables of a solver, ordered by hand strength during iterations and by hand number for readers.
 
     Parameters
     ----------
@@ -88,23 +88,23 @@ class ArrangedTables:
 
     @staticmethod
     def possible(game: VectorGame) -> bool:
-        """Whether hands of a game can be ordered by strength on last boards, and tables have rows for each board."""
+        """Return whether tables of a game can be ordered by hand strength on the boards of the last round."""
         tree = game.tree
         return tree.poker and bool(tree.rows[-1] > 0) and not len(tree.pair_values)
 
     def has_apart(self, table: Table) -> bool:
-        """Whether a table is currently in order of strength."""
+        """Return whether the columns of a table are currently ordered by hand strength."""
         return id(table) in self._apart
 
     def by_hand(self, table: Table) -> Table:
-        """Return a table ordered by hand, until `apart` is called."""
+        """Return a table with its columns ordered by hand number. It stays in this order until `apart` is called."""
         if id(table) in self._apart:
             arrange(self.game, table, apart=False)
             self._by_hand[id(table)] = self._apart.pop(id(table))
         return table
 
     def apart(self) -> None:
-        """Put all tables in order of strength."""
+        """Order the columns of all tables by hand strength."""
         for table in list(self._by_hand.values()):
             arrange(self.game, table, apart=True)
             self._apart[id(table)] = self._by_hand.pop(id(table))

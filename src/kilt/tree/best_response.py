@@ -1,4 +1,4 @@
-"""Best responses on flat trees, and exploitability.
+"""Best responses and exploitability in games that are small enough to store every deal and every action as a tree node.
 
 A strategy profile is a table over slots: a probability for each action of each information set. Against the opponent's
 part of it, a best response takes the action with the highest counterfactual value at every information set: the walk
@@ -27,20 +27,20 @@ from kilt.tree.judged import excess
 
 
 class Response(NamedTuple):
-    """A best response of one player."""
+    """A best response of one player: its value, and the action that it takes at each information set."""
 
     value: float  # value of the response, in chips per game
     strategy: FloatArray  # [slot] the given profile, with the player's part replaced by the response
 
 
 def uniform(tree: FlatTree) -> FloatArray:
-    """Return the uniform strategy profile, [slot]."""
+    """Return the strategy profile that takes every legal action with the same probability."""
     sizes = np.diff(tree.nodes.infoset_start)
     return np.repeat(1.0 / sizes, sizes)
 
 
 def expected_value(tree: FlatTree, strategy: FloatArray) -> float:
-    """Expected winnings of player 0 when both players follow `strategy`, in chips per game."""
+    """Return the expected winnings of player 0 when both players follow `strategy`, in chips per game."""
     return float(_values(tree, strategy, 0, best=False)[0][0])
 
 
@@ -56,19 +56,19 @@ def best_response(tree: FlatTree, strategy: FloatArray, player: int) -> Response
 
 
 def response_values(tree: FlatTree, strategy: FloatArray) -> tuple[float, float]:
-    """Values of best responses in both seats, in chips per game."""
+    """Return the value of a best response in each seat, in chips per game."""
     first, second = (_values(tree, strategy, player, best=True)[0][0] for player in (0, 1))
     return float(first), float(second)
 
 
 def exploitability(tree: FlatTree, strategy: FloatArray) -> float:
-    """Mean over both seats of a best response's gain over the strategy, in chips per game."""
+    """Return how much a best response gains over the strategy, as a mean over both seats, in chips per game."""
     followed = [float(_values(tree, strategy, player, best=False)[0][0]) for player in (0, 1) if tree.uneven]
     return excess(response_values(tree, strategy), followed)
 
 
 def _values(tree: FlatTree, strategy: FloatArray, player: int, *, best: bool) -> tuple[FloatArray, kernels.Choice]:
-    """Return counterfactual values of `player` by node, and the choices of a best response if `best` is set."""
+    """Return the counterfactual value of each node for `player`, and the best responses if `best` is set."""
     nodes = tree.nodes
     slots = int(nodes.infoset_start[-1])
     if len(strategy) != slots:

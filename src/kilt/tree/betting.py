@@ -1,4 +1,4 @@
-"""The tree of public actions in poker: one node for each position of the betting, independent of the cards.
+"""Build the tree of public actions in poker: one node for each position of the betting, independent of the cards.
 
 In no-limit games, a *menu* selects the legal raises that the tree contains; without a menu it contains all of them. If
 the menu can be expressed as arrays (`SizedMenu`), compiled code builds the tree, at millions of nodes per second.
@@ -41,17 +41,20 @@ Menu: TypeAlias = Callable[[Betting], Iterable[int]]  # returns the legal levels
 
 @runtime_checkable
 class SizedMenu(Protocol):
-    """A menu of raises as fractions of the pot that depend only on the player, the round and the raises so far."""
+    """A menu of raises as fractions of the pot.
+
+    They depend only on the player, the round and the number of earlier raises.
+    """
 
     def __call__(self, position: Betting, /) -> Iterable[int]:
-        """Return the levels to which the actor may raise."""
+        """Return the bet levels to which the player to act may raise."""
 
     def sizes(self, rounds: int) -> BetSizes:
-        """Return the bet sizes of the menu as arrays for a number of rounds, in the form that kernels use."""
+        """Return the bet sizes of the menu for a game with a given number of rounds, as arrays for compiled code."""
 
 
 class BettingNodes(NamedTuple):
-    """Nodes in blocks: a block has the nodes from the opening of a round to its end, breadth first.
+    """The nodes of a betting tree as arrays, grouped into blocks of betting within one round.
 
     Parents come before children, and siblings are adjacent. The only child of a chance node is the root of another
     block.
@@ -68,7 +71,7 @@ class BettingNodes(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BettingTree:
-    """The betting of a game as arrays.
+    """The betting of a game as a tree in flat arrays.
 
     Attributes
     ----------
@@ -92,21 +95,24 @@ class BettingTree:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """Action that leads to each node in ACPC notation, [node]: for small trees, since each is a separate string."""
+        """The action that leads to each node, in ACPC notation.
+
+        Use it for small trees only: each label is a separate string.
+        """
         return tuple(map(self._label, range(len(self.level))))
 
     @cached_property
     def leaves(self) -> tuple[Betting, ...]:
-        """Positions at the leaves, [leaf]: for small trees."""
+        """The betting positions at the leaves of the tree. Use it for small trees only."""
         return tuple(self.game.replay(self.history(node)) for node in np.flatnonzero(self.nodes.leaf >= 0).tolist())
 
     def same_bets(self, other: BettingTree) -> bool:
-        """Whether another tree has the same nodes and actions."""
+        """Return whether another tree has the same nodes and actions."""
         mine, theirs = (self.nodes.parent, self.level), (other.nodes.parent, other.level)
         return all(map(np.array_equal, mine, theirs))
 
     def history(self, node: int) -> str:
-        """Return the actions from the root to a node."""
+        """Return the actions that lead from the root to a node, as one string."""
         labels = []
         while node > 0:
             labels.append(self._label(node))
@@ -122,7 +128,7 @@ class BettingTree:
 
 
 def payoffs_of(game: Holdem, stake: npt.NDArray[np.int32], folded: npt.NDArray[np.int8]) -> FloatArray:
-    """Payoffs at the ends of hands, as defined by a game, which may be tilted.
+    """Return the players' payoffs at each end of a hand, including tilted payoffs if the game has them.
 
     Parameters
     ----------
@@ -162,14 +168,14 @@ def level_of(label: str) -> int:
 
 
 def label_of(level: int, *, limit: bool) -> str:
-    """Inverse of `level_of`: return the label of an action; with `limit`, raises have no number."""
+    """Return the label of an action that is given as a number. With `limit`, the label of a raise has no number."""
     if level == FOLDS:
         return FOLD
     return CALL if level == CALLS else RAISE if limit else f"{RAISE}{level}"
 
 
 def call_place(nodes: BettingNodes, level: npt.NDArray[np.int32], node: Any) -> Any:
-    """Index of the call among a decision's actions: 1 (True) if the first action is a fold, otherwise 0 (False).
+    """Return the index of the call among the actions of a decision: 1 if the first action is a fold, otherwise 0.
 
     `level` is that of `BettingTree`; `node` is one decision or an array of decisions. At 1, the player faces a bet.
 
@@ -182,7 +188,7 @@ def call_place(nodes: BettingNodes, level: npt.NDArray[np.int32], node: Any) -> 
 
 
 def call_places(nodes: BettingNodes, level: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """`call_place` of all decisions, [node]; 0 at other nodes."""
+    """Return, for each node, the index of the call among its actions, and 0 for nodes at which no player acts."""
     acts = np.flatnonzero(nodes.actor >= 0)
     places = np.zeros(len(nodes.actor), dtype=np.int64)
     places[acts] = call_place(nodes, level, acts)
@@ -190,7 +196,7 @@ def call_places(nodes: BettingNodes, level: npt.NDArray[np.int32]) -> npt.NDArra
 
 
 def acted_before(nodes: BettingNodes) -> BoolArray:
-    """Whether the player who acts at each node has acted before in the hand, [node]."""
+    """Return, for each node, whether the player to act has acted earlier in the hand."""
     acted, above = np.zeros(len(nodes.actor), dtype=np.bool_), nodes.parent
     while (above >= 0).any():
         acted |= (above >= 0) & (nodes.actor[above] == nodes.actor)
@@ -199,7 +205,7 @@ def acted_before(nodes: BettingNodes) -> BoolArray:
 
 
 def after_chance(nodes: BettingNodes) -> npt.NDArray[np.int64]:
-    """For each node, [node], the node itself, or the first decision or end after a chance node."""
+    """Return, for each chance node, the first later node that is not one; for any other node, the node itself."""
     place = np.arange(len(nodes.actor))
     for r in range(int(nodes.round.max()), -1, -1):
         chance = np.flatnonzero((nodes.actor == CHANCE) & (nodes.round == r))
@@ -262,7 +268,7 @@ def betting_tree(game: Holdem, menu: Menu | None = None, most_nodes: int = MOST_
 
 
 class BettingSize(NamedTuple):
-    """The size of a betting tree."""
+    """The number of nodes of a betting tree, and of each player's decisions and actions in each round."""
 
     nodes: int
     decisions: tuple[tuple[int, ...], ...]  # [player][round]
@@ -271,7 +277,7 @@ class BettingSize(NamedTuple):
 
 @lru_cache(maxsize=16)
 def betting_size(game: Holdem, menu: Menu | None = None, most_nodes: int = MOST_NODES) -> BettingSize:
-    """Return the size of `betting_tree` without storing the tree. Raises GameError if it has too many nodes.
+    """Count the nodes of a betting tree without storing it. Raises GameError if the tree would have too many nodes.
 
     >>> from kilt.games import load_game
     >>> betting_size(load_game("holdem.limit.2p"))[:2]
@@ -285,7 +291,7 @@ def betting_size(game: Holdem, menu: Menu | None = None, most_nodes: int = MOST_
 
 
 def _by_positions(game: Holdem, menu: Menu | None, most_nodes: int) -> PublicTree | None:
-    """Build the tree position by position if it is small or its menu is no `SizedMenu`; None if kernels are needed."""
+    """Build a tree position by position, or return None if the tree is so large that compiled code must build it."""
     if menu is not None and not isinstance(menu, SizedMenu):
         return public_tree(game, menu, most_nodes)
     with suppress(_TooManyError):
@@ -294,7 +300,7 @@ def _by_positions(game: Holdem, menu: Menu | None, most_nodes: int) -> PublicTre
 
 
 def _counted(game: Holdem, nodes: BettingNodes) -> BettingSize:
-    """Return the size of an existing tree."""
+    """Return the size of a tree that has been built."""
     acts = nodes.actor >= 0
     where = nodes.actor[acts].astype(np.int64) * game.rules.rounds + nodes.round[acts]
     decisions, actions = (
@@ -305,7 +311,7 @@ def _counted(game: Holdem, nodes: BettingNodes) -> BettingSize:
 
 
 def _room(game: Holdem, nodes: int = 0, leaves: int = 0, blocks: int = 0) -> BettingTree:
-    """Allocate a tree; without nodes, one that is only counted."""
+    """Allocate the arrays of a tree. With no nodes, the arrays are empty, and the tree can only be counted."""
 
     def wide(size: int) -> npt.NDArray[np.int32]:
         return np.empty(size, dtype=np.int32)
@@ -320,7 +326,7 @@ def _room(game: Holdem, nodes: int = 0, leaves: int = 0, blocks: int = 0) -> Bet
 def _write(
     game: Holdem, menu: Menu | None, most_nodes: int, tree: BettingTree
 ) -> tuple[int, int, int, npt.NDArray[np.int64]]:
-    """Build a tree, or count it: numbers of nodes, leaves and blocks, and [what, player, round] of decisions."""
+    """Write a tree to its arrays, or only count it. Return its numbers of nodes, leaves, blocks and decisions."""
     rules = game.rules
     limit = rules.betting == "limit"
     none = BetSizes(np.empty(0), np.empty((2, rules.rounds, 0), dtype=np.int64), 1.0, False)
@@ -341,7 +347,7 @@ def _write(
 
 
 class _TooManyError(GameError):
-    """A tree would have too many nodes."""
+    """Raised if a betting tree would have too many nodes."""
 
     def __init__(self, game: Game, most_nodes: int) -> None:
         super().__init__(
@@ -354,7 +360,7 @@ class _TooManyError(GameError):
 
 @dataclass(frozen=True)
 class PublicTree:
-    """The public actions of any game as arrays, with their labels and the positions at its leaves."""
+    """The tree of public actions of any game, with the label of each action and the position at each leaf."""
 
     nodes: BettingNodes
     labels: tuple[str, ...]  # [node] the action that leads to it
@@ -362,7 +368,7 @@ class PublicTree:
 
 
 def public_tree(game: Game, menu: Menu | None = None, most_nodes: int = MOST_NODES) -> PublicTree:
-    """Build the tree of public actions position by position, in the order of `betting_tree`: slow, for any rules.
+    """Build the tree of public actions position by position. This is slow, but works for any rules.
 
     In no-limit games, the tree contains the raises that the `menu` returns. Raises GameError if there would be more
     than `most_nodes` nodes.
@@ -412,7 +418,7 @@ def public_tree(game: Game, menu: Menu | None = None, most_nodes: int = MOST_NOD
 
 
 def _of_positions(game: Holdem, tree: PublicTree) -> BettingTree:
-    """Convert a tree of positions to arrays."""
+    """Convert a tree of positions to a betting tree of numbers."""
     leaves = [leaf for leaf in tree.leaves if isinstance(leaf, Betting)]
     level = np.array([level_of(label) for label in tree.labels], dtype=np.int32)
     stake = np.array([leaf.stake for leaf in leaves], dtype=np.int32)
@@ -421,7 +427,7 @@ def _of_positions(game: Holdem, tree: PublicTree) -> BettingTree:
 
 
 def on_menu(position: Position, menu: Menu | None) -> tuple[str, ...]:
-    """Return the legal actions, with raises restricted to the menu if there is one."""
+    """Return the legal actions at a position, with raises restricted to those on the menu, if there is one."""
     if menu is None or not isinstance(position, Betting) or position.rules.betting == "limit" or position.actor < 0:
         return position.actions()
     return (*position.passive_actions(), *(f"r{to}" for to in sorted(menu(position))))

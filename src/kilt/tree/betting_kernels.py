@@ -1,4 +1,4 @@
-"""Compiled loops of `betting`: the rules of betting as arithmetic on rows of integers, and the building of trees.
+"""Build betting trees in compiled code, which represents each betting position as a row of integers.
 
 `games.holdem.Betting` implements the same rules for single positions; tests compare the two.
 """
@@ -22,7 +22,7 @@ ROUNDING = 1e-6  # chips: tolerance for rounding errors in products of a share a
 
 
 class BettingRules(NamedTuple):
-    """The rules that betting depends on."""
+    """The rules that betting depends on, as arrays for compiled code."""
 
     stacks: npt.NDArray[np.int64]  # [player]
     blinds: npt.NDArray[np.int64]  # [player]
@@ -33,9 +33,9 @@ class BettingRules(NamedTuple):
 
 
 class BetSizes(NamedTuple):
-    """The raises of a menu at each decision, as multiples of the pot; 0 is the smallest legal raise, infinity all-in.
+    """The raises of a menu at each decision, as multiples of the pot.
 
-    If `first` is empty, all legal raises are included.
+    0 is the smallest legal raise, infinity is all-in. If `first` is empty, all legal raises are included.
     """
 
     size: npt.NDArray[np.float64]
@@ -47,7 +47,10 @@ class BetSizes(NamedTuple):
 
 @subkernel
 def turn_to(rules: BettingRules, r: int, position: Any, player: int) -> None:
-    """Give the turn to a player, or to the other one, or end the round: see `Betting._turn_to`."""
+    """Give the turn to a player, or to the opponent if that player cannot act, or end the betting round.
+
+    See `Betting._turn_to`.
+    """
     all_in = (position[SPENT] == rules.stacks[0]) | (position[SPENT + 1] == rules.stacks[1])
     if r == 0 or position[TO_ACT] < 2 or not all_in:
         for turn in range(position[TO_ACT]):
@@ -60,7 +63,7 @@ def turn_to(rules: BettingRules, r: int, position: Any, player: int) -> None:
 
 @subkernel
 def open_round(rules: BettingRules, r: int, spent_0: int, spent_1: int, position: Any) -> None:
-    """Write the position at the beginning of a round."""
+    """Write the betting position at the beginning of a round."""
     position[SPENT], position[SPENT + 1] = spent_0, spent_1
     position[LAST_RAISE], position[RAISES], position[TO_ACT] = max(rules.blinds[0], rules.blinds[1]), 0, 2
     position[FOLDED] = -1
@@ -69,7 +72,7 @@ def open_round(rules: BettingRules, r: int, spent_0: int, spent_1: int, position
 
 @subkernel
 def raises_at(rules: BettingRules, sizes: BetSizes, r: int, position: Any, levels: Any) -> tuple[int, int]:
-    """Return the number of raises of a decision, and the smallest legal one. `levels` gets the raises of a menu."""
+    """Write the raises of a menu to `levels`. Return the number of raises and the smallest legal raise."""
     me = position[ACTOR]
     level, stack, raises = max(position[SPENT], position[SPENT + 1]), rules.stacks[me], position[RAISES]
     acted = raises + (raises + (me != rules.first_player[r])) % 2
@@ -106,7 +109,7 @@ def raises_at(rules: BettingRules, sizes: BetSizes, r: int, position: Any, level
 
 @subkernel
 def act(rules: BettingRules, r: int, before: Any, level: int, after: Any) -> None:
-    """Write the position after an action, which is FOLDS, CALLS or the level of a raise."""
+    """Write the betting position after an action, which is FOLDS, CALLS or the level of a raise."""
     me = before[ACTOR]
     for column in range(WIDTH):
         after[column] = before[column]
@@ -127,7 +130,7 @@ def act(rules: BettingRules, r: int, before: Any, level: int, after: Any) -> Non
 
 @subkernel
 def copied(old: Any, new: Any) -> None:
-    """Copy the rows of a table to the beginning of a larger one."""
+    """Copy the rows of a table to the beginning of a larger table."""
     for row in range(old.shape[0]):
         for column in range(old.shape[1]):
             new[row, column] = old[row, column]
@@ -144,7 +147,7 @@ def write_tree(
     folded: npt.NDArray[np.int8],
     counts: npt.NDArray[np.int64],
 ) -> tuple[int, int, int]:
-    """Build a betting tree, or only count it if `level` is empty.
+    """Write the nodes of a betting tree to arrays, or only count them if `level` is empty.
 
     Writes `tree`, which is a `betting.BettingNodes`, `level` [node], `stake` and `folded` [leaf] as in
     `betting.BettingTree`, and `counts` [0 or 1, player, round]: the numbers of decisions and of their actions. Returns

@@ -1,4 +1,4 @@
-"""Best responses to an opponent whose actions do not depend on cards: equivalent betting is walked once per board.
+"""Compute best responses to an opponent who ignores the cards. Equivalent betting is evaluated once per board.
 
 Such an opponent plays the same with all hands, so a number replaces the vector of reach: values per unit of reach do
 not depend on earlier actions. Blocks of betting with equal stakes, probabilities and continuations have equal values,
@@ -19,7 +19,7 @@ from kilt.tree.vector_arrays import DECISION, REVEAL, Table, VectorTree
 
 
 class CardlessWalk(NamedTuple):
-    """The walk of a best response in one seat to an opponent whose actions do not depend on cards."""
+    """A best-response computation for one player against an opponent whose actions do not depend on cards."""
 
     player: int
     classes: Classes
@@ -28,7 +28,7 @@ class CardlessWalk(NamedTuple):
 
     @classmethod
     def of(cls, game: VectorGame, player: int, table: Table) -> CardlessWalk:
-        """Return the walk of a player against a strategy.
+        """Prepare the best response of a player to a strategy that ignores the cards.
 
         Parameters
         ----------
@@ -75,9 +75,10 @@ class CardlessWalk(NamedTuple):
         return cls(player, classes, of_entry[first], reach[opens])
 
     def flop_values(self, game: VectorGame, part: VectorTree) -> FloatArray:
-        """Values for the player of the boards of a part of the tree, [chance node of the first round, hand].
+        """Return the best-response value of each hand over the boards of some flops, for each betting sequence.
 
-        Equal to `VectorGame.flop_values` up to rounding. `part` is a result of `flop_tree`.
+        The shape is (chance nodes of the first round, hands). Equal to `VectorGame.flop_values` up to rounding. `part`
+        is a result of `flop_tree`.
         """
         hands, classes = game.shape[1], self.classes
         value = np.zeros((int(np.diff(classes.begin).max()), hands))
@@ -90,12 +91,12 @@ class CardlessWalk(NamedTuple):
 
 
 def looks_at_cards(table: Table) -> bool:
-    """Whether the entries of a table over row × hand differ between hands."""
+    """Return whether a strategy table gives different hands different probabilities."""
     return bool((table != table[:, :1]).any())
 
 
 def _block(tree: VectorTree, player: int, table: Table, r: int, entry: int, of_entry: IntArray) -> dict[str, Any]:
-    """Return the nodes of the block of an entry, with children numbered from 0, as columns of `Classes`."""
+    """Return the nodes of one betting round after a given chance node, as columns of `Classes`."""
     nodes = tree.nodes
     begin, end = nodes.block[tree.entry_block[entry] :][:2].tolist()
     part = slice(begin, end)

@@ -1,4 +1,4 @@
-"""The compiled walk over the boards of one flop against an opponent whose actions do not depend on cards."""
+"""Compute best responses on the boards of one flop against an opponent who ignores the cards, in compiled code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from kilt.tree.vector_kernels import average_over_suits, copy_value, raise_value
 
 
 class Classes(NamedTuple):
-    """Blocks of betting after the first round, one for each set of equivalent ones; the last round comes first."""
+    """The betting after the first round, with each group of equivalent betting rounds stored once.
+
+    The last round comes first.
+    """
 
     kind: npt.NDArray[np.int32]  # [node]
     own: npt.NDArray[np.int32]  # [node] whether the responding player acts
@@ -34,7 +37,7 @@ class Classes(NamedTuple):
 
 @subkernel
 def scaled(vector: FloatArray, which: int, factor: float, start: Hand, end: Hand, value: FloatArray, here: int) -> None:
-    """Write a vector times a number."""
+    """Write a multiple of a vector over hands to a row of another array."""
     for hand in range(start, end):
         value[here, hand] = factor * vector[which, hand]
 
@@ -43,7 +46,7 @@ def scaled(vector: FloatArray, which: int, factor: float, start: Hand, end: Hand
 def add_scaled(
     value: FloatArray, child: int, factor: float, start: Hand, end: Hand, target: FloatArray, here: int
 ) -> None:
-    """Add a vector times a number."""
+    """Add a multiple of a vector over hands to a row of another array."""
     for hand in range(start, end):
         target[here, hand] += factor * value[child, hand]
 
@@ -52,7 +55,7 @@ def add_scaled(
 def pull_class(
     classes: Classes, which: int, leaf: FloatArray, total: FloatArray, start: Hand, end: Hand, value: FloatArray
 ) -> None:
-    """Write the values of a class's nodes, from `leaf` (met, wins minus losses) and, at chance nodes, `total`."""
+    """Write the best-response value of each node of a betting round, from the last node back to the first."""
     begin = classes.begin[which]
     for node in range(classes.begin[which + 1] - 1, begin - 1, -1):
         here, kind = node - begin, classes.kind[node]
@@ -88,7 +91,7 @@ def values(
     value: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Write the values of the classes of the second round on the boards of one flop to `total` [class, hand].
+    """Write the best-response values after one flop to `total`, for each class of equivalent betting and each hand.
 
     Values are those of `player`, per unit of the opponent's reach. A board is left after all later boards; then its
     leaves are summed once for all of its betting. `leaf` [2, hand] and `value` [node of a class, hand] are scratch.

@@ -1,4 +1,4 @@
-"""Sampling of the boards and hands that a walk covers [Johanson16 algorithm 1]."""
+"""Sample the boards and hands that one iteration of Monte Carlo CFR covers [Johanson16 algorithm 1]."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kilt.tree.vector_arrays import Scope, VectorTree
 
 @subkernel
 def added_up(prior: FloatArray, player: int, hands: int) -> float:
-    """Total reach of all hands of a player."""
+    """Return the total reach probability of all hands of a player."""
     whole = 0.0
     for hand in range(hands):
         whole += prior[player, hand]
@@ -23,7 +23,7 @@ def added_up(prior: FloatArray, player: int, hands: int) -> float:
 def draw_scope(
     tree: VectorTree, player: int, my: bool, their: bool, rounds: int, seed: np.uint64, walk: np.uint64, scope: Scope
 ) -> None:
-    """Write to `scope` one board for each round after the first, up to `rounds` of them, and all hands of both players.
+    """Sample one board for each of the first `rounds` rounds after the opening round, and write them to `scope`.
 
     If `my` or `their` is set, one hand of the player or of the opponent is sampled. Samples depend only on the seed and
     the number of the walk.

@@ -1,4 +1,4 @@
-"""The flat extensive form of any small game: every deal, every action, every chance event is a node.
+"""Write any small game as a flat extensive form, in which every deal, chance event and action leads to a separate node.
 
 >>> from kilt.games import load_game
 >>> flat = flat_tree(load_game("kuhn"))
@@ -30,7 +30,7 @@ State = TypeVar("State")
 
 
 class FlatNodes(NamedTuple):
-    """Nodes in breadth-first order: parents come before children, and siblings are adjacent.
+    """The nodes of a game tree in breadth-first order: parents come before children, and siblings are adjacent.
 
     Tables over (information set, action) have one *slot* for each action of each information set, in order.
     """
@@ -55,7 +55,7 @@ class FlatNodes(NamedTuple):
 
 @dataclass(frozen=True)
 class FlatTree:
-    """A whole game as arrays, with names of information sets and actions."""
+    """A whole game as arrays, with the names of its information sets and actions."""
 
     name: str  # of the game
     nodes: FlatNodes
@@ -64,24 +64,27 @@ class FlatTree:
 
     @cached_property
     def uneven(self) -> bool:
-        """Whether the players' winnings do not sum to 0, because of tilted payoffs."""
+        """Whether the players' winnings do not sum to 0, because the payoffs are tilted."""
         return bool(self.nodes.surplus.size)
 
 
 class MergedTree(NamedTuple):
-    """A game whose players distinguish fewer states than the rules allow: an abstraction with perfect recall."""
+    """A game with merged information sets, in which players distinguish fewer states than the rules allow.
+
+    Players have perfect recall.
+    """
 
     tree: FlatTree
     slot: npt.NDArray[np.int64]  # [slot of the whole game] slot of the merged information set
 
     def lifted(self, strategy: FloatArray) -> FloatArray:
-        """Convert a strategy of the merged game to one of the whole game, [slot of the whole game]."""
+        """Convert a strategy of the merged game to a strategy of the original game."""
         played: FloatArray = strategy[self.slot]
         return played
 
 
 class Expansion(NamedTuple):
-    """Successors of a state: who acts, and the next states, each with its probability (1 if a player acts)."""
+    """What follows a state: the player to act, and the possible next states, each with its chance probability."""
 
     actor: int
     branches: Sequence[tuple[float, object]] = ()
@@ -156,7 +159,7 @@ def flat_tree(game: Game, most_nodes: int = MOST_NODES) -> FlatTree:
 
 
 def write_out(name: str, root: State, expand: Callable[[State], Expansion], most_nodes: int = MOST_NODES) -> FlatTree:
-    """Build the flat tree of any game from the successors of its states. Raises GameError above `most_nodes` nodes."""
+    """Build the flat tree of a game from a function that returns the successors of a state."""
     parent: list[int] = []
     actor: list[int] = []
     first_child: list[int] = []
@@ -232,7 +235,7 @@ def write_out(name: str, root: State, expand: Callable[[State], Expansion], most
 
 
 def merge(tree: FlatTree, names: Sequence[str]) -> MergedTree:
-    """Merge information sets that get the same name.
+    """Merge information sets that have the same name.
 
     Parameters
     ----------
@@ -286,7 +289,7 @@ def merge(tree: FlatTree, names: Sequence[str]) -> MergedTree:
 
 
 def _groups(player: int, nodes: FlatNodes) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Return a player's row of `FlatNodes.order` and of `FlatNodes.group`.
+    """Return the order in which a pass over the tree visits a player's information sets, and the start of each group.
 
     A node belongs to the group of the player's information set at the node or last before it, and to group 0 if there
     is none. With perfect recall, play never returns to a group: later information sets have higher numbers.

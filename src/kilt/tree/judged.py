@@ -1,4 +1,4 @@
-"""Evaluation of strategies from the values of following them and of best responses [Johanson16 §2.4]."""
+"""Evaluate strategies: compute expected winnings, best-response values and exploitability [Johanson16 §2.4]."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kilt.tree.vector_arrays import FOLLOW, RESPOND
 
 
 def excess(responses: Iterable[float], followed: Iterable[float] = ()) -> float:
-    """Exploitability: mean over both seats of a best response's gain over the strategy; at least 0.
+    """Return the exploitability of a strategy, given its best-response values and its expected winnings.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ def excess(responses: Iterable[float], followed: Iterable[float] = ()) -> float:
 
 
 class Judged(ABC):
-    """A game whose walks evaluate strategies. Strategies are tables of the game; values are in chips per game."""
+    """Base class of games that can evaluate strategies. All values are in chips per game."""
 
     @property
     def uneven(self) -> bool:
@@ -32,23 +32,26 @@ class Judged(ABC):
 
     @abstractmethod
     def worth(self, player: int, task: int, strategy: Any) -> float:
-        """Winnings against a strategy of a player who follows it too (FOLLOW), or responds to it (RESPOND)."""
+        """Return the winnings of a player who follows the opponent's strategy too, or best-responds to it.
+
+        `task` is FOLLOW or RESPOND.
+        """
 
     def expected_value(self, strategy: Any) -> float:
-        """Expected winnings of player 0 when both players follow a strategy."""
+        """Return the expected winnings of player 0 when both players follow a strategy."""
         return self.worth(0, FOLLOW, strategy)
 
     def expected_values(self, strategy: Any) -> tuple[float, float]:
-        """Expected winnings of players 0 and 1 when both follow a strategy."""
+        """Return the expected winnings of players 0 and 1 when both follow a strategy."""
         return self.worth(0, FOLLOW, strategy), self.worth(1, FOLLOW, strategy)
 
     def response_values(self, strategy: Any) -> tuple[float, float]:
-        """Values of a best response to a strategy in seats 0 and 1."""
+        """Return the value of a best response to a strategy in seat 0 and in seat 1."""
         return self.worth(0, RESPOND, strategy), self.worth(1, RESPOND, strategy)
 
     def exploitability(self, strategy: Any) -> float:
-        """Mean over both seats of a best response's gain over the strategy, in chips per game; at least 0.
+        """Return how much a best response gains over a strategy, as a mean over both seats, in chips per game.
 
-        Multiply by 1000 and divide by the big blind for thousandths of a big blind per game.
+        The result is at least 0. Multiply by 1000 and divide by the big blind for thousandths of a big blind per game.
         """
         return excess(self.response_values(strategy), self.expected_values(strategy) if self.uneven else ())

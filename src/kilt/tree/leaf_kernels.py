@@ -1,4 +1,4 @@
-"""Compiled values of hands at the leaves of a public tree, against the opponent's reach [Johanson16 §§2.4, 3.3]."""
+"""Compute the value of each hand at the leaves of a tree against the opponent's range [Johanson16 §§2.4, 3.3]."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ from kilt.tree.vector_arrays import (
 
 @subkernel
 def fill(value: FloatArray, here: int, start: Hand, end: Hand) -> None:
-    """Write a value of 0 for all hands."""
+    """Set the values of a range of hands to 0."""
     for hand in range(start, end):
         value[here, hand] = 0
 
 
 @spliced
 def in_order(visit: Visit) -> bool:
-    """Whether vectors contain only distinct hands, weakest first: on last boards, if the walk uses that order."""
+    """Return whether vectors on the current board hold only distinct hands, in order of strength."""
     return visit.apart and visit.arriving and visit.leaving
 
 
 @spliced
 def on_board(visit: Visit, hands: IntArray, live: int) -> tuple[Hand, Hand]:
-    """Return the range of a vector that is used on a visit's board, for a player with these `hands`.
+    """Return the first and the end index of the hands that one player can hold on the current board.
 
     There are `live` of them if they are in order of strength.
     """
@@ -60,13 +60,13 @@ def on_board(visit: Visit, hands: IntArray, live: int) -> tuple[Hand, Hand]:
 
 @subkernel
 def after_rake(won: float, rake: float) -> float:
-    """Winnings at a leaf after rake, which only the winner pays."""
+    """Return the winnings at a leaf after rake, which only the winner pays."""
     return won - rake if won > 0 else won
 
 
 @spliced
 def one_hand(scope: Scope) -> bool:
-    """Whether one of the players has a single hand, which was sampled."""
+    """Return whether one of the players has only a single hand, because it was sampled."""
     mine, theirs = scope.mine, scope.theirs
     found: bool = mine[0, 1] - mine[0, 0] == 1 or theirs[0, 1] - theirs[0, 0] == 1
     return found
@@ -76,7 +76,7 @@ def one_hand(scope: Scope) -> bool:
 def values_of_leaves(
     tree: VectorTree, block: int, player: int, scope: Scope, visit: Visit, work: Workspace, reach: FloatArray
 ) -> None:
-    """Write the values of the player's hands at the leaves of a block against the opponent's `reach`."""
+    """Write the values of the player's hands at the leaves of a betting round, given the opponent's reach."""
     if not tree.poker:
         sums = work.ranking.by_card
         bluff_values(tree.nodes, tree.dice, block, player, scope, visit.depth, sums, work.vectors, reach)
@@ -104,7 +104,7 @@ def bluff_values(
     vectors: Vectors,
     reach: FloatArray,
 ) -> None:
-    """Write the values of hands after a called bid, which depend only on the matching dice [Johanson16 §3.3]."""
+    """Write the value of each hand after a called bid in Bluff, given by the matching dice [Johanson16 §3.3]."""
     source, alive, value = vectors.source, vectors.alive, vectors.value
     matching, called = dice.matching, dice.called
     mine, mine_end = np.uint64(scope.mine[depth, 0]), np.uint64(scope.mine[depth, 1])
@@ -137,7 +137,7 @@ def pairwise_values(
     vectors: Vectors,
     reach: FloatArray,
 ) -> None:
-    """Write the values of hands at the leaves of a block when one player has a single hand: compare all pairs."""
+    """Write the values of hands at leaves if one player has a single hand, by comparing all pairs of hands."""
     source, alive, value = vectors.source, vectors.alive, vectors.value
     mine, mine_end = scope.mine[visit.depth, 0], scope.mine[visit.depth, 1]
     theirs, theirs_end = scope.theirs[visit.depth, 0], scope.theirs[visit.depth, 1]
@@ -171,7 +171,7 @@ def fold_values(
     vectors: Vectors,
     reach: FloatArray,
 ) -> None:
-    """Write the values of a block's leaves before the last board: a player has folded, and there is no showdown."""
+    """Write the values of hands at the leaves of a round before the last, which can only be folds."""
     value = vectors.value
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     for node in range(nodes.block[block], nodes.block[block + 1]):
@@ -192,7 +192,7 @@ def continued_values(
     vectors: Vectors,
     reach: FloatArray,
 ) -> None:
-    """Write the values of a block's leaves at which the game continues, from a table over pairs of hands.
+    """Write the values of hands at leaves that stand for the rest of the game, from known values of each pair of hands.
 
     Impossible pairs have the value 0. The matrices are read row by row for both players, four rows at a time, so that
     sums do not wait for each other.
@@ -241,7 +241,7 @@ def take_lanes(
     sorted_already: bool,
     reach: FloatArray,
 ) -> None:
-    """Write the `wanted` reaches next to each other, weakest hand first, followed by a 0; other lanes are undefined."""
+    """Write the reach vectors of several leaves interleaved, weakest hand first, to process them together."""
     lanes = np.uint64(LANES)
     for end in range(lanes * live, lanes * live + lanes):
         reach[end] = 0
@@ -270,7 +270,7 @@ def write_fold(
     value: FloatArray,
     here: int,
 ) -> None:
-    """Write each hand's winnings from the reach it meets, after a fold on a last board."""
+    """Write the winnings of each hand after a fold in the last round."""
     lanes, share = np.uint64(LANES), value.dtype.type(won)
     if sorted_already:
         for i in range(np.uint64(0), live):
@@ -293,7 +293,7 @@ def write_showdown(
     value: FloatArray,
     here: int,
 ) -> None:
-    """Write each hand's winnings at a showdown.
+    """Write the winnings of each hand at a showdown.
 
     In `result`, hands that are beaten count twice and ties once; so does the rake that winners pay.
     """
@@ -312,7 +312,7 @@ def write_showdown(
 def showdown_values(
     nodes: Nodes, block: int, player: int, visit: Visit, work: Workspace, node_reach: FloatArray
 ) -> None:
-    """Write the values of a block's leaves on a last board, for `LANES` different reaches at a time.
+    """Write the values of hands at the leaves of the last round, for `LANES` different reach vectors at a time.
 
     Results on this board for the reach of earlier rounds are reused in other blocks.
     """
@@ -382,7 +382,7 @@ def strengths_of_few(
     depth: int,
     strength: npt.NDArray[np.int16],
 ) -> None:
-    """Write the strength of hands on a last board when one player has a single hand."""
+    """Write the strength of hands on a complete board when one player has a single hand."""
     mine, theirs = scope.mine[depth, 0], scope.theirs[depth, 0]
     if scope.mine[depth, 1] - mine > 1 or scope.theirs[depth, 1] - theirs > 1:
         board_strengths(cards, deck, tables, strength)

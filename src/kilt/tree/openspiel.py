@@ -1,4 +1,4 @@
-"""Games of open_spiel as flat trees, so that solvers for flat trees can be tried on them.
+"""Convert games of open_spiel to flat trees, so that kilt's solvers for small games can run on them.
 
 >>> tree = openspiel_tree("kuhn_poker")
 >>> len(tree.nodes.parent), len(tree.infosets)
@@ -27,7 +27,7 @@ TWINS = {"kuhn": "kuhn_poker", "leduc": "leduc_poker", "bluff-1-1": "liars_dice"
 
 
 def openspiel_game(name: str) -> Any:
-    """Load the `pyspiel.Game` of that name, with players moving in turn.
+    """Load a `pyspiel.Game` by name. In games with simultaneous moves, players move in turn.
 
     Raises GameError unless it can be converted.
     """
@@ -85,7 +85,7 @@ def openspiel_tree(name: str, most_nodes: int = MOST_NODES) -> FlatTree:
 
 
 def openspiel_twin(tree: FlatTree) -> FlatTree:
-    """Return open_spiel's tree of a game that kilt also has. The nodes are the same, so strategies fit both trees.
+    """Return open_spiel's tree of a game that kilt also has. Strategies fit both trees, because the nodes are the same.
 
     >>> from kilt.games import load_game
     >>> from kilt.tree.flat import flat_tree
@@ -106,7 +106,7 @@ def openspiel_twin(tree: FlatTree) -> FlatTree:
 
 
 def action_numbers(tree: FlatTree) -> list[int]:
-    """Number of each action in open_spiel, [slot]."""
+    """Return open_spiel's number of each action, in the order of a strategy's entries."""
     try:
         return [int(label.partition(":")[0]) for labels in tree.actions for label in labels]
     except ValueError:

@@ -1,4 +1,4 @@
-"""Parts of a public tree: the subtree of some boards, of some betting, or of sampled boards.
+"""Select parts of a public tree: the subtree of some boards, of some betting, or of sampled boards.
 
 A walk in parts has a *trunk*, the first rounds, and parts that follow it. The walk of a part computes values at the
 chance nodes that end the trunk; the walk of the trunk starts from the sum of the values of all parts: see
@@ -18,7 +18,7 @@ from kilt.tree.vector_arrays import TableLayout, VectorTree
 
 
 def flop_tree(tree: VectorTree, flop: int, end: int | None = None) -> VectorTree:
-    """Return the part of a public tree below a board of the second round, whose walks cover few boards.
+    """Return the part of a public tree that follows one flop, or a range of flops.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def flop_tree(tree: VectorTree, flop: int, end: int | None = None) -> VectorTree
 
 
 def flops_tree(tree: VectorTree, flops: IntArray) -> VectorTree:
-    """Return the part of a public tree below some boards of the second round, given by ascending numbers.
+    """Return the part of a public tree that follows some flops, given by ascending numbers.
 
     See `flop_tree`, which takes one board or a range.
     """
@@ -47,7 +47,7 @@ def flops_tree(tree: VectorTree, flops: IntArray) -> VectorTree:
 
 
 def drawn_tree(tree: VectorTree, boards: Sequence[int]) -> VectorTree:
-    """Return the part of a public tree below sampled boards, each of which represents all boards of its round.
+    """Return the part of a public tree that follows sampled boards, each of which represents all boards of its round.
 
     In expectation over the samples, a walk over it gives the values of the whole tree [Johanson16 §4.3]. Suits that the
     previous board treats the same need not be sampled: walks average over them.
@@ -73,7 +73,7 @@ def drawn_tree(tree: VectorTree, boards: Sequence[int]) -> VectorTree:
 
 
 def _part(tree: VectorTree, boards: list[IntArray]) -> VectorTree:
-    """Return the tree of some boards of some rounds after the first, in ascending order, and all later boards."""
+    """Return the part of a public tree with some boards of the first rounds, and all boards that follow them."""
     boards = [np.zeros(1, np.int64), *boards]
     while len(boards) < len(tree.rows):
         first, end = tree.first_board[boards[-1]], tree.first_board[boards[-1] + 1]
@@ -95,7 +95,7 @@ def _part(tree: VectorTree, boards: list[IntArray]) -> VectorTree:
 
 
 def rows_of_flop(tree: VectorTree, flop: int) -> IntArray:
-    """Rows of the part below a board of the second round in tables over (board, row), [round, 2].
+    """Return the first and the end row, in each round, that tables by board use for one flop.
 
     The first round has all of its rows. A table of the part consists of these rows in this order.
     """
@@ -107,7 +107,7 @@ def rows_of_flop(tree: VectorTree, flop: int) -> IntArray:
 
 
 def layout_of_flop(layout: TableLayout, rows: IntArray) -> TableLayout:
-    """Return the layout of a part's table from `rows_of_flop` and the layout of the whole tree; both are by board."""
+    """Return the layout of the tables of one flop, given the layout of the tables of the whole tree."""
     given = layout.given
     if len(given):
         given = np.concatenate([given[begin:end] for begin, end in rows.tolist()])
@@ -116,7 +116,7 @@ def layout_of_flop(layout: TableLayout, rows: IntArray) -> TableLayout:
 
 
 def entries_through(tree: VectorTree, round_: int, begin: int, end: int) -> list[IntArray]:
-    """Entries on the paths through the entries `begin` to `end` of a round, [round], by their numbers in the tree.
+    """Return, for each round, the chance nodes on all paths through some chance nodes of one round.
 
     Those of later rounds are contiguous, and so are their rows of the tables: entries are ordered by the entry before.
     """
@@ -131,7 +131,10 @@ def entries_through(tree: VectorTree, round_: int, begin: int, end: int) -> list
 
 
 def entries_tree(tree: VectorTree, kept: Sequence[IntArray]) -> VectorTree:
-    """Return the part of a public tree with some entries of each round; rows of its tables keep their numbers."""
+    """Return the part of a public tree with only some chance nodes of each round.
+
+    The numbers of table rows do not change.
+    """
     entries = np.concatenate(kept).astype(np.int32)
     return tree._replace(
         entry_start=np.cumsum([0, *map(len, kept)], dtype=np.int32),
@@ -150,7 +153,7 @@ class BettingPart(NamedTuple):
 
     @classmethod
     def of(cls, tree: VectorTree, round_: int, begin: int, end: int) -> BettingPart:
-        """Return the betting through some entries of a round after the first, given by numbers within the round."""
+        """Return the betting through a range of chance nodes of one round after the first."""
         first = int(tree.entry_start[round_])
         entries = entries_through(tree, round_, first + begin, first + end)
         ends = np.append(tree.entry_row[1:], 0)  # [entry] end of its rows
@@ -161,7 +164,7 @@ class BettingPart(NamedTuple):
         return cls(round_, entries, rows)
 
     def within(self, tree: VectorTree) -> VectorTree:
-        """Return a public tree, or a part of its boards, with only this betting: tables have no other rows."""
+        """Return a public tree restricted to this betting, whose tables have rows for this betting only."""
         part = entries_tree(tree, self.entries)
         offset = np.repeat(self.rows[:, 0], np.diff(part.entry_start))
         rows = np.diff(self.rows, axis=1)[:, 0].astype(tree.rows.dtype)

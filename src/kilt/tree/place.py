@@ -1,4 +1,4 @@
-"""Positions in a public tree: where actions and cards lead, and how the tree's hands correspond to the actual ones.
+"""Navigate a public tree: follow actions and cards, and translate between the tree's suits and the actual ones.
 
 Boards that differ only in suits are one board in the tree. A position therefore maps the cards and hands of the tree's
 board to the actual ones.
@@ -23,7 +23,7 @@ from kilt.tree.vector_arrays import TableRows
 
 @dataclass(frozen=True, eq=False)
 class TreePlace:
-    """A node of the public tree, with the actual board that the tree's canonical board stands for."""
+    """A position in the public tree, with the actual board, of which the tree stores a version with renamed suits."""
 
     position: Betting
     node: int
@@ -34,25 +34,25 @@ class TreePlace:
 
 
 class PlacedTree(NamedTuple):
-    """The public tree of a game of the hold'em family, with functions to navigate it."""
+    """The public tree of a game of the hold'em family, with methods to navigate it."""
 
     game: VectorGame
 
     @property
     def holdem(self) -> Holdem:
-        """The game itself."""
+        """The hold'em game whose tree this is."""
         assert isinstance(self.game.game, Holdem)
         return self.game.game
 
     @property
     def start(self) -> TreePlace:
-        """Return the beginning of the game."""
+        """The position at the beginning of the game."""
         game = self.holdem
         cards, hands = np.arange(game.deck.size), np.arange(len(game.numbers))
         return TreePlace(game.start(), 0, ((0, 0),), game.known_board, cards, hands)
 
     def actions(self, place: TreePlace) -> tuple[str, ...]:
-        """Return the actions of a decision in the tree."""
+        """Return the actions that the tree contains at a decision."""
         return on_menu(place.position, self.game.menu)
 
     def act(self, place: TreePlace, action: str) -> TreePlace:
@@ -61,7 +61,7 @@ class PlacedTree(NamedTuple):
         return replace(place, position=place.position.after(action), node=node)
 
     def next(self, place: TreePlace) -> dict[str, int]:
-        """Cards that may be dealt next, up to equivalent suits, with the number of boards that each represents."""
+        """Return the cards that may be dealt next, up to equivalent suits, and the number of boards each stands for."""
         tree, board = self.game.tree, place.path[-1][1]
         known, size = tree.board_size[len(place.path) - 1 : len(place.path) + 1]
         return {
@@ -70,7 +70,7 @@ class PlacedTree(NamedTuple):
         }
 
     def deal(self, place: TreePlace, cards: tuple[int, ...]) -> TreePlace:
-        """Deal the cards of the next round: find the board that represents them, and map hands accordingly."""
+        """Return the position after the cards of the next round have been dealt."""
         tree, deck = self.game.tree, self.holdem.deck
         depth, board = len(place.path), place.path[-1][1]
         entry = int(np.flatnonzero(tree.entry_node == place.node)[0])
@@ -94,29 +94,32 @@ class PlacedTree(NamedTuple):
         )
 
     def row(self, place: TreePlace) -> int:
-        """First row of a decision in tables of the tree."""
+        """Return the first row of a decision in the strategy tables of the tree."""
         tree, depth = self.game.tree, len(place.path) - 1
         entry, board = place.path[-1]
         first = tree.table_start[depth] + (board - tree.board_start[depth]) * tree.rows[depth]
         return int(first + tree.entry_row[entry] + tree.nodes.row[place.node])
 
     def live(self, place: TreePlace) -> BoolArray:
-        """Whether each hand of the game shares no card with the board of a position, [hand]."""
+        """Return, for each hand of the game, whether it shares no card with the board of a position."""
         return np.asarray(~np.isin(self.holdem.holes, place.board).any(axis=1))
 
     def strategy(self, table: TableRows, place: TreePlace) -> FloatArray:
-        """Probabilities at a decision, [action, hand], by hands of the game; uniform if the table has no strategy."""
+        """Return the probability of each action for each hand at a decision.
+
+        It is uniform if the table has no strategy there.
+        """
         row, count = self.row(place), len(self.actions(place))
         weights = np.maximum(table[row : row + count].astype(np.float64), 0.0)
         total = weights.sum(axis=0)
         return _by_hand(place, np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / count))
 
     def reach(self, look: Look, place: TreePlace) -> FloatArray:
-        """Reach of the opponent at a position, [hand], by hands of the game; `look` is the player's, at its path."""
+        """Return the probability with which the opponent reaches a position, for each of the opponent's hands."""
         return _by_hand(place, look.reach[self._in_block(place.node, place)]) * self.live(place)
 
     def hand_values(self, look: Look, place: TreePlace, action: int | None = None) -> FloatArray:
-        """Winnings of a player in the whole game with each hand at a position, or after one of its actions: [hand].
+        """Return the winnings of a player with each hand at a position, or after an action there, in chips.
 
         In chips, by hands of the game: a mean over the opponent's hands, weighted by their reach; nan for hands that
         meet none. `look` is the player's, at the position's path.
@@ -128,13 +131,13 @@ class PlacedTree(NamedTuple):
         return found
 
     def _in_block(self, node: int, place: TreePlace) -> int:
-        """Number of a node within the block of betting of a position."""
+        """Return the number of a node, counted from the first node of the current betting round."""
         tree = self.game.tree
         return node - int(tree.nodes.block[tree.entry_block[place.path[-1][0]]])
 
 
 def _by_hand(place: TreePlace, values: FloatArray) -> FloatArray:
-    """Convert values by hands on the tree's board to values by hands of the game, […, hand]."""
+    """Convert values over hands with the tree's suits to values over hands with the actual suits."""
     found = np.empty_like(values)
     found[..., place.hands] = values
     return found

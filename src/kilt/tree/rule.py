@@ -1,4 +1,4 @@
-"""The learning rule: regret matching, the update of regrets, and the update of the average strategy.
+"""The learning rule of CFR: regret matching, the update of regrets, and the update of the average strategy.
 
 All representations of a game use these few lines: flat trees, hands, buckets and pairs of buckets. `rule.cuh` is the
 same rule in CUDA. A row of `solve.variants` defines the discounts of each iteration.
@@ -22,7 +22,7 @@ TINY = 1e-37  # smaller sums of positive regrets count as 0: their inverse may o
 
 
 class Discount(NamedTuple):
-    """Discounts of one iteration: new values are weighted, and then the sums are multiplied."""
+    """The weights and discount factors of one CFR iteration: it weights new values, then discounts the sums."""
 
     above: float  # d for regrets above zero
     below: float  # d for regrets below zero
@@ -34,7 +34,7 @@ class Discount(NamedTuple):
 
 @inlined
 def learnt(regret: Any, gained: Any, least: Any, weight: Any, above: Any, below: Any) -> Any:
-    """Update a sum of regrets by `gained`, which counts as 0 up to the rounding error `least`.
+    """Return a regret sum after adding `gained`. Values of `gained` up to the rounding error `least` count as 0.
 
     With `above` and `below` of 1, and a `weight` times the predicted share, the result is the sum that a predictive
     player expects after the next iteration.
@@ -45,14 +45,14 @@ def learnt(regret: Any, gained: Any, least: Any, weight: Any, above: Any, below:
 
 @inlined
 def learnt_plus(regret: Any, gained: Any, least: Any, weight: Any, above: Any, zero: Any) -> Any:
-    """`learnt` for `below` = 0, as a maximum; `zero` is a 0 of the type of the numbers."""
+    """Return a regret sum after adding `gained`, with negative sums set to 0 as in CFR+."""
     total = regret + weight * gained if abs(gained) > least else regret
     return max(total, zero) * above
 
 
 @inlined
 def averaged(total: Any, more: Any, weight: Any, kept: Any) -> Any:
-    """Update a sum of strategies by one more strategy."""
+    """Return a sum of strategies after adding the strategy of one more iteration."""
     return (total + weight * more) * kept
 
 
@@ -65,7 +65,7 @@ def match_columns(
     end: np.uint64,
     scale: FloatArray,
 ) -> None:
-    """Regret matching for some columns of a table: the actions of a decision are its rows from `first` on.
+    """Write the factors that turn the regrets of a decision into probabilities by regret matching, for each column.
 
     The probability of an action is max(entry, 0) · scale[0] + scale[1]: this function writes both factors for each
     column, and the probability is computed where it is needed. Two and three actions, the most frequent numbers, take a

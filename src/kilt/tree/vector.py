@@ -1,4 +1,4 @@
-"""Games for walks with vectors of hands, and the evaluation of strategies by such walks.
+"""Evaluate strategies by passing vectors over all private hands through the public tree of a game.
 
 A strategy is a table of nonnegative numbers over (board, row) × hand: a row for each action of each decision of a
 round. Normalised, the entries of a decision are its probabilities; walks therefore accept regrets and sums of
@@ -69,7 +69,7 @@ SHARES, LARGE = 4, 16_000_000
 
 
 class Scheme(NamedTuple):
-    """What a walk samples: boards and, with them, the hand of the player who learns or of the opponent."""
+    """What one pass over the tree samples: boards and, if set, the hand of the learning player or of the opponent."""
 
     boards: bool
     mine: bool = False
@@ -81,7 +81,7 @@ FULL_WIDTH = Scheme(boards=False)
 
 
 class Walk(NamedTuple):
-    """A walk that computes the winnings of a player who follows a strategy, or responds to the opponent's.
+    """A request to compute the winnings of a player who follows a strategy or responds to the opponent's strategy.
 
     Tables are over (board, row) × hand, unless a layout says otherwise.
     """
@@ -95,7 +95,7 @@ class Walk(NamedTuple):
 
 
 class VectorGame(Judged):
-    """A game whose walks treat all hands at once.
+    """A game whose evaluation treats all private hands at once, as vectors over hands.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class VectorGame(Judged):
 
     @contextmanager
     def workspace(self, dtype: npt.DTypeLike = np.float64) -> Iterator[Workspace]:
-        """Provide scratch memory for a walk, with vectors of type `dtype`: one for each thread, reused."""
+        """Lend scratch memory to one pass over the tree. Each thread has one workspace, which later passes reuse."""
         kind = data_type(dtype).name
         with self._lock:
             if kind not in self._workspaces:
@@ -185,18 +185,18 @@ class VectorGame(Judged):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Shape of a table over (board, row) × hand."""
+        """The shape of a strategy table: one row for each action on each board, one column for each hand."""
         return int(self.tree.table_start[-1]), self.tree.prior.shape[1]
 
     def table(self, dtype: npt.DTypeLike = np.float64) -> Table:
-        """Return a table of zeros, which means the uniform strategy, except for fixed strategies."""
+        """Return a table of zeros. It means the uniform strategy, except at decisions with a fixed strategy."""
         table = np.zeros(self.shape, dtype=dtype)
         for row, strategy in self.given.items():
             table[row : row + len(strategy)] = strategy
         return table
 
     def give(self, strategies: Mapping[int, FloatArray]) -> None:
-        """Fix the strategies of some decisions on boards: solvers keep them, and best responses follow them.
+        """Fix the strategies of some decisions on boards. Solvers do not change them, and best responses follow them.
 
         Parameters
         ----------
@@ -211,11 +211,11 @@ class VectorGame(Judged):
         self.layouts = identity, identity
 
     def on_host(self, table: Table) -> Table:
-        """Return a table as a NumPy array, which it already is."""
+        """Return a table as a NumPy array. On a CPU it already is one."""
         return table
 
     def decisions(self) -> Iterator[tuple[int, int, Position]]:
-        """Yield every decision: its round, the first of its rows within a board, and the position."""
+        """Yield, for every decision, its round, the first of its rows on one board, and its position."""
         tree, nodes = self.tree, self.tree.nodes
         entry_of = {node: entry for entry, node in enumerate(tree.entry_node.tolist())}
         below = [(0, 0, 0, self.game.start())]
@@ -232,7 +232,7 @@ class VectorGame(Judged):
                 below += [(child + a, entry, r, position.after(act)) for a, act in enumerate(actions)]
 
     def symmetrise(self, table: Table) -> Table:
-        """Return a table in which each hand has the mean over hands that are equal up to equivalent suits."""
+        """Return a table in which hands that differ only by equivalent suits share the mean of their entries."""
         self._check(table)
         even = np.empty_like(table)
         for rows, alike in self._alike():
@@ -240,7 +240,7 @@ class VectorGame(Judged):
         return even
 
     def pooled(self, counts: FloatArray) -> FloatArray:
-        """Return counts in which each hand has the sum over hands that are equal up to equivalent suits."""
+        """Return counts in which each hand has the total of all hands that differ from it only by equivalent suits."""
         self._check(counts)
         whole = np.empty_like(counts)
         for rows, alike in self._alike():
@@ -250,7 +250,7 @@ class VectorGame(Judged):
         return whole
 
     def _alike(self) -> Iterator[tuple[slice, npt.NDArray[np.int32]]]:
-        """Yield for each board its rows in tables, and the hand that each hand becomes, [permutation, hand]."""
+        """Yield, for each board, its rows in tables and the hands that each hand becomes under suit permutations."""
         tree = self.tree
         for r, rows in enumerate(tree.rows):
             for board in range(tree.board_start[r], tree.board_start[r + 1]):
@@ -264,7 +264,7 @@ class VectorGame(Judged):
                 raise GameError(f"the table has shape {table.shape}; {self.game.name} needs {self.shape}: see `table`")
 
     def scope(self, player: int, part: int = 0, parts: int = 1, trunk: int = 1) -> Scope:
-        """Scope of a walk without sampling: all hands and boards, or one of several parts of the boards."""
+        """Return the boards and hands that a pass without sampling covers: all of them, or one of several parts."""
         rounds = len(self.tree.rows)
         mine, theirs = (np.tile(np.array([0, self.tree.hands[who]]), (rounds, 1)) for who in (player, 1 - player))
         drawn = np.full(rounds, -1), np.zeros(rounds, np.int64)
@@ -281,7 +281,9 @@ class VectorGame(Judged):
         result: FloatArray | None = None,
         parts: int | None = None,
     ) -> float:
-        """Run a compiled walk; without sampling, in parts on all threads.
+        """Run a compiled pass over the tree and return the player's winnings.
+
+        Without sampling, all threads share the boards.
 
         Parameters
         ----------
@@ -318,17 +320,17 @@ class VectorGame(Judged):
         return self._worth(player, walk, self.scope(player, 0, 0), result, dtype, np.sum(list(values), axis=0))
 
     def rounds_drawn(self, scheme: Scheme) -> int:
-        """Number of rounds after the first with sampled boards. Raises GameError if hands cannot be sampled."""
+        """Return how many rounds after the first have sampled boards. Raises GameError if hands cannot be sampled."""
         if scheme.mine and scheme.theirs and isnan(self.tree.rivals):
             raise GameError(f"{self.game.name} has ranges, so both hands cannot be sampled: sample boards, or one hand")
         return len(self.tree.rows) - 1 if scheme.rounds is None else scheme.rounds
 
     def spread(self, work: Callable[[int], None], numbers: Sequence[int]) -> None:
-        """Call `work` for each of some numbers on all threads; the calls must be independent."""
+        """Call `work` with each of some numbers, on all threads. The calls must be independent."""
         list(self._pool.map(work, numbers))
 
     def both_seats(self, work: Callable[[int], None], scheme: Scheme) -> None:
-        """Call `work` for each seat: in parallel, unless walks use all threads."""
+        """Call `work` for each seat, in parallel unless each call uses all threads."""
         if self.threads > 1 and scheme.boards:
             self.spread(work, (0, 1))
         else:
@@ -336,11 +338,14 @@ class VectorGame(Judged):
             work(1)
 
     def walk(self, walk: Walk, scheme: Scheme = FULL_WIDTH, seed: int = 0, number: int = 0) -> float:
-        """Winnings of a walk's player in chips per game. Samples depend on the seed and the walk's number."""
+        """Return the winnings of the player of a `Walk`, in chips per game.
+
+        The seed and the number determine all samples.
+        """
         return self.run(walk.player, self._judging(walk), scheme, seed, number)
 
     def hand_values(self, player: int, task: int, strategy: Table) -> FloatArray:
-        """Winnings of each hand of a player at the beginning of the game, against the hands the opponent may hold.
+        """Return the winnings of each hand of a player at the beginning of the game, in chips.
 
         Parameters
         ----------
@@ -360,7 +365,7 @@ class VectorGame(Judged):
         return self.walk_values(Walk(player, (task,), strategy, strategy))
 
     def walk_values(self, walk: Walk) -> FloatArray:
-        """Winnings of each hand of a walk's player at the beginning of the game, [hand]: see `hand_values`."""
+        """Return the winnings of each hand at the beginning of the game, for the player of a `Walk`."""
         assert isinstance(self.game, Holdem)
         result, tree = np.zeros(self.shape[1]), self.tree
         self.run(walk.player, self._judging(walk), result=result)
@@ -368,16 +373,17 @@ class VectorGame(Judged):
         return np.divide(result, met, out=np.zeros_like(result), where=met > 0)
 
     def part(self, walk: Walk, number: int, of: int) -> FloatArray:
-        """Values of one of at least 2 parts of a walk, [chance node of the first round, hand], to be summed over parts.
+        """Compute one of several parts of a `Walk`. Return its values by chance node of the first round and by hand.
 
         Parts may run in parallel: as many at a time as the game has threads.
         """
         return self._values(self._judging(walk), self.scope(walk.player, number, of))
 
     def flop_values(self, walk: Walk, part: VectorTree, trunk: int = 1) -> FloatArray:
-        """Values for the player of the boards of a part of the tree, [chance node at the end of the trunk, hand].
+        """Return the value of each hand over the boards of one part of the tree, for each betting sequence before it.
 
-        `conclude` takes the sum over all flops. Parts may run in parallel, one in each thread.
+        The shape is (chance nodes at the end of the trunk, hands). `conclude` takes the sum over all flops. Parts may
+        run in parallel, one in each thread.
 
         Parameters
         ----------
@@ -393,14 +399,14 @@ class VectorGame(Judged):
     def part_values(
         self, player: int, walk: CompiledWalk, part: VectorTree, dtype: npt.DTypeLike = np.float64, trunk: int = 1
     ) -> FloatArray:
-        """`flop_values` of any compiled walk of a player over a part of the tree, on one thread."""
+        """Run a compiled pass over one part of the tree on one thread, and return its values as `flop_values` does."""
         opened, boards = np.diff(part.entry_start)[trunk], np.diff(part.board_start)[trunk]
         halves = (self.scope(player, half, 2, trunk) for half in range(min(boards, 2)))
         first, *second = (self._values(walk, half, dtype) for half in halves)
         return sum(second, start=first)[:opened]
 
     def conclude(self, walk: Walk, values: FloatArray, trunk: int = 1) -> float:
-        """Finish a walk in parts from the sum of their values; return the player's winnings in chips per game.
+        """Return a player's winnings in chips per game, from the sum of the values of all parts of the tree.
 
         Values are those of the chance nodes at the end of the trunk, for each board of its last round in turn.
         """
@@ -409,11 +415,11 @@ class VectorGame(Judged):
     def conclude_walk(
         self, player: int, walk: CompiledWalk, values: FloatArray, dtype: npt.DTypeLike = np.float64, trunk: int = 1
     ) -> float:
-        """`conclude` for any compiled walk of a player."""
+        """Return the winnings of the player of any compiled pass, from the sum of the values of all parts."""
         return self._worth(player, walk, self.scope(player, 0, 0, trunk), np.zeros(self.shape[1]), dtype, values)
 
     def _judging(self, walk: Walk, part: VectorTree | None = None) -> CompiledWalk:
-        """Return the compiled walk of a player who follows a strategy or responds to one, in double precision."""
+        """Return the compiled pass for a player who follows a strategy or responds to one, in double precision."""
         own, theirs = self._policy(walk.own, walk.own_layout), self._policy(walk.theirs, walk.their_layout)
         tasks = np.array(walk.tasks if len(walk.tasks) > 1 else walk.tasks * len(self.tree.rows))
         return partial(kernels.walk, part or self.tree, walk.player, tasks, own, theirs)
@@ -424,7 +430,7 @@ class VectorGame(Judged):
         return Policy(layout or self.layouts[0], table)
 
     def _values(self, walk: CompiledWalk, scope: Scope, dtype: npt.DTypeLike = np.float64) -> FloatArray:
-        """Values of a part of a walk, [chance node of the first round, hand]."""
+        """Run one part of a pass, and return its values by chance node of the first round and by hand."""
         values = np.zeros((len(self.tree.entry_node), self.shape[1]))
         with self.workspace(dtype) as work:
             walk(scope, work, values, np.zeros(self.shape[1]))
@@ -439,13 +445,13 @@ class VectorGame(Judged):
         dtype: npt.DTypeLike = np.float64,
         values: FloatArray | None = None,
     ) -> float:
-        """Winnings of a player in chips per game, by a whole walk or its end; each hand's share goes to `result`."""
+        """Run a pass, or its end, and return the player's winnings. Each hand's contribution is written to `result`."""
         with self.workspace(dtype) as work:
             walk(scope, work, np.zeros((1, 1)) if values is None else values, result)
         return float(self.tree.norm * (self.tree.prior[player] @ result))
 
     def worth(self, player: int, task: int, strategy: Table, layout: TableLayout | None = None) -> float:
-        """Winnings of a player who follows a strategy or responds to it, in chips per game.
+        """Return the winnings of a player who follows a strategy or best-responds to it, in chips per game.
 
         Parameters
         ----------
@@ -459,7 +465,7 @@ class VectorGame(Judged):
         return self.walk(Walk(player, (task,), strategy, strategy, layout, layout))
 
     def responses(self, strategy: Table) -> Table:
-        """Return a strategy that takes a best response in each seat: 1 for the best action, 0 for the others."""
+        """Return a table with a best response in each seat: 1 for the best action of a hand, 0 for the others."""
         response = strategy.copy()
         for player in (0, 1):
             self.walk(Walk(player, (ANSWER,), response, strategy))
@@ -473,7 +479,7 @@ class VectorGame(Judged):
     def look(
         self, strategy: Table, path: Sequence[tuple[int, int]], tasks: tuple[int, int] = (FOLLOW, FOLLOW)
     ) -> tuple[Look, Look]:
-        """Reach and values of both players in the block of betting at the end of a path.
+        """Return the opponent's reach and the values of each player in one betting round on given boards.
 
         Parameters
         ----------
@@ -511,22 +517,25 @@ class VectorGame(Judged):
 
 
 class Look(NamedTuple):
-    """Results of one player's walk in a block of betting on one board: arrays [node of the block, hand]."""
+    """One player's results in a betting round on one board: the opponent's reach and the player's values.
+
+    The arrays have the shape (nodes of the betting round, hands).
+    """
 
     reach: FloatArray  # of the opponent; includes hands that hold a card of the board
     value: FloatArray  # of the player in chips, weighted by the opponent's reach; 0 if the reach is 0
 
 
 class Walks(NamedTuple):
-    """The walks that evaluate one strategy, which can be run in parts, in this process or elsewhere."""
+    """The computations that evaluate one strategy. They can be split into parts, which may run in other processes."""
 
     game: VectorGame
     of: Callable[[int, int], Walk]  # maps a player and a task to a walk
 
     def part(self, player: int, task: int, number: int, of: int) -> FloatArray:
-        """Values of one of several parts, [chance node of the first round, hand]: see `VectorGame.part`."""
+        """Return the values of one of several parts of an evaluation, by chance node of the first round and by hand."""
         return self.game.part(self.of(player, task), number, of)
 
     def conclude(self, player: int, task: int, parts: Sequence[FloatArray]) -> float:
-        """Winnings of the player in chips per game, from the values of all parts."""
+        """Return the winnings of the player in chips per game, from the values of all parts."""
         return self.game.conclude(self.of(player, task), np.sum(parts, axis=0))

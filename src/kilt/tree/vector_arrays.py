@@ -1,4 +1,4 @@
-"""Arrays of walks over a public tree with vectors of hands: the tree, tables of strategies, and scratch memory."""
+"""Define the arrays for passes over a public tree: the tree, strategy tables, and scratch vectors over hands."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FOLLOW, RESPOND, ANSWER = 0, 1, 2  # tasks of a walk's player; ANSWER is RESPOND
 
 
 class TableLayout(NamedTuple):
-    """Layout of a table.
+    """How the rows and columns of a strategy table correspond to boards, actions and hands or buckets.
 
     The identity layout is over (board, row) × hand, with a row for each action of each decision. A player with a card
     abstraction has a table over row × bucket: boards share their rows, and hands of a bucket share a column.
@@ -36,21 +36,24 @@ class TableLayout(NamedTuple):
 
 
 class TableRows(Protocol):
-    """Rows of a table over (board, row) × hand: an array, in memory or mapped, or an object that reads a file."""
+    """Anything that returns rows of a strategy table: an array, in memory or mapped, or an object that reads a file."""
 
     def __getitem__(self, rows: slice, /) -> Table:
         """Return the rows of one decision on one board."""
 
 
 class Policy(NamedTuple):
-    """A player's strategy: probabilities of each decision up to a factor; negative entries count as 0."""
+    """A player's strategy as a table of weights.
+
+    Normalised per decision, they are probabilities; negative weights count as 0.
+    """
 
     layout: TableLayout
     table: Table
 
 
 class Nodes(NamedTuple):
-    """Public actions in blocks: a block has the nodes from the opening of a round to its end."""
+    """The public actions as arrays of nodes. Nodes of one betting round, from its opening to its end, form a block."""
 
     kind: ByteArray  # [node]
     actor: ByteArray  # [node]
@@ -68,14 +71,14 @@ class Nodes(NamedTuple):
 
 
 class Dice(NamedTuple):
-    """Payoffs of Bluff's leaves."""
+    """The payoffs at the leaves of Bluff, and how many dice of each hand match a bid."""
 
     matching: ByteArray  # [player, face, hand] dice that match
     called: FloatArray  # [player, node of CALL_BLUFF by its row, own matches, opponent's matches] payoff
 
 
 class VectorTree(NamedTuple):
-    """A public tree as arrays for kernels.
+    """A public tree as arrays for compiled code.
 
     A chance node is an entry of the next round: it opens a block, and this block has rows of the tables for the entry.
     Boards are numbered over all rounds.
@@ -114,7 +117,7 @@ class VectorTree(NamedTuple):
 
 
 class Scope(NamedTuple):
-    """The boards and hands that a walk covers in each round: all, or sampled ones; and its part of the boards.
+    """The boards and hands that a pass over the tree covers in each round: all, sampled ones, or one part.
 
     A walk in several parts divides the boards that follow the rounds of the trunk. With 0 parts, a walk takes no boards
     after the trunk: it starts from the values that the parts have computed.
@@ -132,7 +135,7 @@ class Scope(NamedTuple):
 
 
 class Visit(NamedTuple):
-    """A walk's visit to a board: before its later boards, or after them; both at once on a last board."""
+    """A pass's visit to a board: on the way to later boards, on the way back, or both at once in the last round."""
 
     depth: int  # the round; −1 at the end of the walk
     board: int
@@ -148,7 +151,10 @@ class Visit(NamedTuple):
 
 
 class Vectors(NamedTuple):
-    """Vectors over hands at each public node during a walk. A node shares its parent's reach if both are equal."""
+    """Scratch memory with a vector over hands for each public node.
+
+    A node shares its parent's reach if both are equal.
+    """
 
     reach: FloatArray  # [place, hand] reach of the opponent
     source: IntArray  # [place] index of its reach
@@ -162,7 +168,7 @@ class Vectors(NamedTuple):
 
 
 class ShowdownLanes(NamedTuple):
-    """Scratch for `LANES` showdowns at a time: vectors over hands next to each other."""
+    """Scratch memory for evaluating `LANES` showdowns at a time, with their vectors interleaved."""
 
     source: IntArray  # [lane] index of its reach
     wanted: IntArray  # [lane] index of the reach of the next leaves
@@ -175,7 +181,7 @@ class ShowdownLanes(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """Scratch memory of one walk."""
+    """The scratch memory of one pass over a public tree."""
 
     vectors: Vectors
     board: IntArray  # [round] current board

@@ -1,4 +1,4 @@
-"""The compiled walk over a public tree with vectors of hands: reach goes down, values come up [Johanson16 §§2.4, 3.3].
+"""Pass vectors over hands through a public tree: reach probabilities down, values up [Johanson16 §§2.4, 3.3].
 
 A walk visits the boards, round after round, and on each board all betting that leads there, so that a board's hands are
 ranked only once. `next_visit` finds the next board; `reached`, `push_reach`, `leaf_values`, `pull_values` and `pass_up`
@@ -46,7 +46,7 @@ def expand(
     end: Hand,
     expanded: FloatArray,
 ) -> None:
-    """Expand rows of a table over buckets to the hands of a board."""
+    """Copy a strategy's rows over buckets to rows over hands: each hand gets the entry of its bucket on a board."""
     for a in range(actions):
         for hand in range(start, end):
             expanded[a, hand] = table[first + a, bucket[board, hand]]
@@ -56,7 +56,7 @@ def expand(
 def push_action(
     reach: FloatArray, here: int, table: Table, row: int, scale: FloatArray, start: Hand, end: Hand, child: int
 ) -> None:
-    """Write the opponent's reach after an action."""
+    """Write the opponent's reach probability of each hand after an action."""
     zero = scale.dtype.type(0)
     for hand in range(start, end):
         reach[child, hand] = reach[here, hand] * (max(table[row, hand], zero) * scale[0, hand] + scale[1, hand])
@@ -74,7 +74,7 @@ def mix_actions(
     end: Hand,
     here: int,
 ) -> None:
-    """Write the values of the player's actions, weighted by their probabilities; two at a time, in order."""
+    """Write the value of each hand at a decision of the player: the mean over actions, by probability."""
     zero = scale.dtype.type(0)
     if actions == 1:
         fill(value, here, start, end)
@@ -91,14 +91,14 @@ def mix_actions(
 
 @subkernel
 def copy_value(value: FloatArray, child: int, start: Hand, end: Hand, here: int) -> None:
-    """Write the value of the first action."""
+    """Set the value of each hand at a decision to its value after the first action."""
     for hand in range(start, end):
         value[here, hand] = value[child, hand]
 
 
 @subkernel
 def sum_actions(value: FloatArray, child: int, actions: int, start: Hand, end: Hand, here: int) -> None:
-    """Write the sum of the values of the opponent's actions, which the reach already weights."""
+    """Write the sum of the values of the opponent's actions. The reach probabilities already weight them."""
     if actions == 1:
         copy_value(value, child, start, end, here)
     else:
@@ -111,14 +111,14 @@ def sum_actions(value: FloatArray, child: int, actions: int, start: Hand, end: H
 
 @subkernel
 def raise_value(value: FloatArray, child: int, start: Hand, end: Hand, here: int) -> None:
-    """Replace each hand's value by that of another action if it is higher."""
+    """Replace the value of each hand at a decision by its value after an action, if that is higher."""
     for hand in range(start, end):
         value[here, hand] = max(value[here, hand], value[child, hand])
 
 
 @subkernel
 def any_reach(reach: FloatArray, child: int, start: Hand, end: Hand) -> bool:
-    """Whether the opponent reaches a node with any hand."""
+    """Return whether the opponent reaches a node with any hand."""
     for hand in range(start, end):  # noqa: SIM110, no generators in kernels
         if reach[child, hand] > 0:
             return True
@@ -127,7 +127,7 @@ def any_reach(reach: FloatArray, child: int, start: Hand, end: Hand) -> bool:
 
 @subkernel
 def certain(table: Table, first: int, actions: int, start: Hand, end: Hand) -> int:
-    """Return the action that is taken with every hand; −1 if there is none."""
+    """Return the action that a strategy always takes, whatever the hand, or −1 if there is none."""
     found = -1
     for a in range(actions):
         if table[first + a, start] > 0:
@@ -150,7 +150,10 @@ def certain(table: Table, first: int, actions: int, start: Hand, end: Hand) -> i
 def write_best(
     value: FloatArray, child: int, here: int, actions: int, start: Hand, end: Hand, noise: float, table: Table, row: int
 ) -> None:
-    """Write 1 for the first best action of each hand, up to noise, and 0 for the others."""
+    """Write 1 for the best action of each hand and 0 for the others.
+
+    Of actions equal up to `noise`, the first is best.
+    """
     for hand in range(start, end):
         found = False
         for a in range(actions):
@@ -163,7 +166,7 @@ def write_best(
 def average_over_suits(
     moves: npt.NDArray[np.int32], symmetry: int, hands: int, scratch: FloatArray, value: FloatArray, here: int
 ) -> None:
-    """Give each hand the mean value over the permutations of equivalent suits.
+    """Replace each hand's value by its mean over the permutations of equivalent suits.
 
     Each canonical board was weighted by the number of boards it represents. These are its images under the permutations
     that map the previous board to itself; a hand's value is therefore averaged over the images of the hand.
@@ -185,7 +188,7 @@ def average_over_suits(
 
 @subkernel
 def arrive(tree: VectorTree, player: int, scope: Scope, depth: int, work: Workspace, apart: bool) -> Visit:
-    """Visit the board `work.board[depth]`: rank its hands, or list those compatible with it.
+    """Start the visit of a board: rank the hands on it, or list the hands that share no card with it.
 
     With `apart`, only distinct hands are ranked, up to suits that the board treats the same, and each player gets only
     the hands that the player may hold. The opponent always gets only those.
@@ -219,7 +222,7 @@ def arrive(tree: VectorTree, player: int, scope: Scope, depth: int, work: Worksp
 
 @subkernel
 def next_visit(tree: VectorTree, player: int, scope: Scope, work: Workspace, sums: FloatArray, visit: Visit) -> Visit:
-    """Move to the first later board, or back to the previous round after all later boards.
+    """Move to the next board, or back to the board of the previous round after the last board that follows it.
 
     If boards are divided into parts, `sums` receives the values of the chance nodes at the end of the trunk on this
     part's boards, and the walk ends; a walk of 0 parts reads the values there, for each board of the trunk's last
@@ -271,7 +274,7 @@ def next_visit(tree: VectorTree, player: int, scope: Scope, work: Workspace, sum
 
 @spliced
 def first_row(tree: VectorTree, layout: TableLayout, visit: Visit, entry: int) -> int:
-    """First row of a block in a table, on the board of a visit."""
+    """Return the first row of a betting round in a strategy table, on the board of a visit."""
     board = visit.board - tree.board_start[visit.depth]
     row: int = layout.start[visit.depth] + board * layout.rows[visit.depth] + tree.entry_row[entry]
     return row
@@ -291,7 +294,7 @@ def reached(
     vectors: Vectors,
     reach: FloatArray,
 ) -> bool:
-    """Whether the opponent reaches a block; on arrival, copy the `reach` there from the chance node before it.
+    """Return whether the opponent reaches a betting round. On arrival, copy the reach from the chance node before it.
 
     If hands are apart on a last board, the opponent's hands are in order of strength, as in `sides`.
     """
@@ -342,7 +345,7 @@ def push_reach(
     vectors: Vectors,
     reach: FloatArray,
 ) -> None:
-    """Push the opponent's `reach` down a block whose rows begin at `row`: at each action, times its probability.
+    """Compute the opponent's reach at each node of a betting round: at each action, multiply by its probability.
 
     Chance nodes and unreached leaves get a value of 0. With `prune`, nodes that the opponent reaches with no hand are
     skipped.
@@ -397,7 +400,7 @@ def follow(
     end: Hand,
     vectors: Vectors,
 ) -> None:
-    """Write the values of a decision for a player who follows the strategy of a table whose rows begin at `first`."""
+    """Write the values of a decision for a player who follows the strategy in a table."""
     value, scale, expanded = vectors.value, vectors.scale, vectors.expanded
     if len(bucket) > 0:
         expand(table, bucket, board, first, actions, begin, end, expanded)
@@ -421,7 +424,7 @@ def pull_values(
     policy: Policy,
     vectors: Vectors,
 ) -> None:
-    """Pull the values of a block up from its leaves and chance nodes, for the player who performs the `task`.
+    """Compute the value of each hand at the nodes of a betting round, from the leaves back to the first node.
 
     At a decision with a fixed strategy, the player follows it whatever the task.
     """
@@ -457,7 +460,7 @@ def pass_up(
     value: FloatArray,
     result: FloatArray,
 ) -> None:
-    """Add the value of a block to the chance node before it; at the beginning of the game, write it to `result`.
+    """Add the value of a betting round to the chance node before it. In the first round, write it to `result`.
 
     After a sampled board, hands are numbered differently than before it. If hands are apart, each contributes for all
     hands that it represents: the chance node divides the value among equivalent hands.
@@ -505,7 +508,7 @@ def walk(
     sums: FloatArray,
     result: FloatArray,
 ) -> None:
-    """Write the values of the hands of `player`, weighted by the opponent's reach, to `result`.
+    """Write the value of each hand of `player`, weighted by the opponent's reach probability, to `result`.
 
     In each round, the player follows the strategy `own` or responds, as set by `tasks`; the opponent follows `theirs`.
     """

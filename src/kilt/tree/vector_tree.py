@@ -1,4 +1,4 @@
-"""Public trees as arrays for walks with vectors of hands.
+"""Build public trees as arrays for computations with vectors over all private hands.
 
 In poker, a block of betting follows every chance node. Bluff has no public chance events, and its bids form a tree of
 millions of nodes. There, a block begins after the first of the higher bids: the possible continuations depend only on
@@ -44,7 +44,7 @@ LOWER_BLOCK = 12  # number of bids in each block of Bluff after the first
 
 
 class ActionBlocks(NamedTuple):
-    """Public actions in blocks, ordered by round. Parents come before children, and siblings are adjacent."""
+    """Public actions as arrays, grouped by betting round. Parents come before children, and siblings are adjacent."""
 
     actor: npt.NDArray[np.int8]  # [node] 0, 1, CHANCE where another block opens, or TERMINAL
     round: npt.NDArray[np.int8]  # [node]
@@ -62,7 +62,7 @@ class ActionBlocks(NamedTuple):
 
 
 def vector_tree(game: Game, menu: Menu | None = None, *, by_board: bool = True) -> VectorTree:
-    """Build the public tree of a game; `menu` selects the raises of a no-limit game.
+    """Build the public tree of a game. In no-limit games, `menu` selects the raises.
 
     If `by_board` is False, tables have one set of rows for all boards of a round.
 
@@ -154,7 +154,7 @@ def vector_tree(game: Game, menu: Menu | None = None, *, by_board: bool = True) 
 
 
 class Dealing(NamedTuple):
-    """The chance events of a game: fields as in `VectorTree`."""
+    """The chance events of a game: its boards, the hands, and their probabilities."""
 
     boards: Sequence[Boards]
     hands: tuple[int, ...]
@@ -167,12 +167,12 @@ class Dealing(NamedTuple):
 
 
 def _seen(game: Holdem) -> int:
-    """Number of cards that a player sees at a showdown."""
+    """Return the number of cards that a player sees at a showdown."""
     return game.rules.hole_cards + sum(game.rules.board_cards)
 
 
 def _deal_cards(game: Holdem) -> Dealing:
-    """Return the cards of a game, from its known board on."""
+    """Return the chance events of a poker game, starting from the board that is already known."""
     rules, deck, prior, known = game.rules, game.deck, game.weights, game.known_board
     layout = rules.board_cards[game.start().round + 1 :]
     chance, odds = np.ones(len(layout) + 1), np.ones((len(layout) + 1, 3))
@@ -193,7 +193,7 @@ def _deal_cards(game: Holdem) -> Dealing:
 
 
 def _renamed(game: Holdem) -> tuple[npt.NDArray[np.int32], int]:
-    """Hand that each hand becomes under each suit permutation, [permutation, hand], and the set of valid permutations.
+    """Return the hand that each hand becomes under each suit permutation, and the set of valid permutations.
 
     Valid permutations, a bit each, change neither the board nor the weights and marks of hands. Rows of others are
     undefined.
@@ -213,7 +213,7 @@ def _renamed(game: Holdem) -> tuple[npt.NDArray[np.int32], int]:
 
 
 def _roll_dice(game: Bluff) -> Dealing:
-    """Return the dice of Bluff: no boards, and bids in two rounds."""
+    """Return the chance events of Bluff: dice instead of hands, no boards, and bids in two rounds."""
     dealt = game.deals()
     prior = np.zeros((2, max(dealt.shape)))
     prior[0, : dealt.shape[0]], prior[1, : dealt.shape[1]] = dealt.sum(axis=1), dealt.sum(axis=0)
@@ -222,7 +222,7 @@ def _roll_dice(game: Bluff) -> Dealing:
 
 
 def _bets(game: Holdem, menu: Menu | None) -> ActionBlocks:
-    """Return the betting of a poker game."""
+    """Return the betting of a poker game as arrays."""
     tree = betting_tree(game, menu)
     nodes = tree.nodes
     count = len(nodes.actor)
@@ -248,12 +248,12 @@ def _bets(game: Holdem, menu: Menu | None) -> ActionBlocks:
 
 
 def _continued(game: Game) -> Continuations | None:
-    """Values of showdowns for a game that ends early; None for other games."""
+    """Return the values that replace showdowns if a game ends early, or None for other games."""
     return game.continued if isinstance(game, Subgame) else None
 
 
 def _continuing(blocks: ActionBlocks, tree: BettingTree, known: Continuations) -> ActionBlocks:
-    """Add the choice of a continuation, as one more decision, to the showdowns of a one-round game that ends early."""
+    """Add a decision to each showdown of a game that ends early: the choice of how the game continues."""
     shown = np.flatnonzero(blocks.kind == kinds.SHOWDOWN)
     first, ways = np.array([known.places[tree.history(node)] for node in shown.tolist()]).reshape(-1, 2).T
     kind, stake, called = blocks.kind.copy(), blocks.stake.copy(), blocks.called.copy()
@@ -286,7 +286,7 @@ def _continuing(blocks: ActionBlocks, tree: BettingTree, known: Continuations) -
 
 
 class _Bid(NamedTuple):
-    """A state of Bluff: the last bid (−1 before the first), the player to act, whether the bid was called."""
+    """A state of Bluff: the last bid (−1 before the first), the player to act, and whether the bid was called."""
 
     bid: int
     actor: int
@@ -348,7 +348,7 @@ def _bids(game: Bluff) -> ActionBlocks:
 
 
 def _matching(game: Holdem | Bluff) -> npt.NDArray[np.int8]:
-    """Number of dice that show the face or a star, [player, face, hand]."""
+    """Return, for each player, face and hand, how many dice show the face or a star."""
     most = max(len(game.hands(0)), len(game.hands(1))) if isinstance(game, Bluff) else 0
     matching = np.zeros((2, len(FACES), most), dtype=np.int8)
     if isinstance(game, Bluff):
@@ -360,7 +360,7 @@ def _matching(game: Holdem | Bluff) -> npt.NDArray[np.int8]:
 
 
 def _called(game: Bluff, bid: int, bidder: int) -> FloatArray:
-    """Winnings of player 0 when a bid is called, [matches of player 0, matches of player 1]."""
+    """Return the winnings of player 0 when a bid is called, by each player's number of matching dice."""
     table = np.zeros((max(game.dice) + 1,) * 2)
     for mine in range(game.dice[0] + 1):
         for theirs in range(game.dice[1] + 1):

@@ -1,4 +1,4 @@
-"""Compiled walks over flat trees: push reach down, pull values up."""
+"""Pass reach probabilities down and values up a game tree that is stored as flat arrays, in compiled code."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def pull_values(
     slot_value: FloatArray,
     choice: Choice,
 ) -> None:
-    """Write the counterfactual values of `player`: to `value` by node, to `slot_value` summed over information sets.
+    """Write the counterfactual values of `player` for each node, and their sums for each action.
 
     Both are weighted by `reach`. The player follows `strategy` or, with `best`, takes the best action of the
     information set: a best response. The action is written to `choice`, otherwise −1. Nodes after an information set
@@ -97,7 +97,7 @@ def pull_values(
 
 @kernel
 def own_reach(nodes: FlatNodes, strategy: FloatArray, player: int, reach: FloatArray) -> None:
-    """Write to `reach`, by slot, the probability of the actions of `player` that lead there, including the last one."""
+    """Write, for each action of an information set, the probability that `player` takes all actions up to it."""
     for where in range(len(nodes.infoset_player)):
         if nodes.infoset_player[where] == player:
             after = nodes.infoset_after[where]

@@ -1,1 +1,1 @@
-"""Walks over public trees on a GPU, in three memory layouts: all boards, two bytes per entry, flop by flop."""
+"""Evaluate public game trees on a GPU, in three memory layouts: all boards, two bytes per number, and flop by flop."""

@@ -1,4 +1,4 @@
-"""The public tree of a poker game on a GPU, with tables of two bytes per entry in the last round.
+"""Store a poker game's tree on a GPU so that each number of a last-round table takes two bytes.
 
 Nearly all of a game's tables, and of the work, is in its last round. Tables of this round have entries only for the
 hands that are compatible with a board, in order of strength, and in fixed point: two bytes per entry, and a power of
@@ -34,7 +34,7 @@ FIXED = np.dtype(np.uint16)  # entries of two bytes
 
 
 class CompactTable(NamedTuple):
-    """Regrets, or sums of strategies, of both players on the device."""
+    """The regrets, or the sums of strategies, of both players in GPU memory."""
 
     early: Any  # [(board, row), hand] of the rounds before the last
     last: Any  # [board, row, place] of the last round
@@ -42,7 +42,7 @@ class CompactTable(NamedTuple):
 
 
 class CompactGame(Judged, DeviceTree):
-    """The public tree of a poker game on the device, with compact tables in the last round.
+    """The public tree of a poker game on a GPU, with tables of two bytes per number in the last round.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class CompactGame(Judged, DeviceTree):
         self._rank_of = self._put((ranks * 2 * self.dtype.itemsize).astype(np.uint32 if wide else np.uint16))
 
     def table(self) -> CompactTable:
-        """Return a table of zeros."""
+        """Return a table of zeros in GPU memory."""
         zeros, early = self.cupy.zeros, int(self.tree.table_start[self._last])
         return CompactTable(
             zeros((early, self.hands), self.dtype),
@@ -121,7 +121,10 @@ class CompactGame(Judged, DeviceTree):
         )
 
     def on_host(self, table: CompactTable, to: Table | None = None) -> Table:
-        """Convert a table to one over (board, row) × hand: a new one, or `to`, which is 0 for incompatible hands."""
+        """Return a GPU table as a NumPy array with a row for each board and action and a column for each hand.
+
+        If `to` is given, it is filled instead of a new array. It must be 0 for hands that share a card with the board.
+        """
         found = np.zeros(self.game.shape, self.dtype) if to is None else to
         start = int(self.tree.table_start[self._last])
         found[:start] = self.cupy.asnumpy(table.early)
@@ -145,7 +148,7 @@ class CompactGame(Judged, DeviceTree):
         average: CompactTable | None = None,
         seed: int = 0,
     ) -> Any:
-        """Walk the whole tree for one player.
+        """Compute values in the whole tree for one player, and update that player's regrets if asked to.
 
         Parameters
         ----------
@@ -185,20 +188,20 @@ class CompactGame(Judged, DeviceTree):
         return self.rounds[0].value[0, 0]
 
     def worth(self, player: int, task: int, strategy: CompactTable) -> float:
-        """Winnings of a player who follows a strategy, or responds to it, in chips per game."""
+        """Return the winnings of a player who follows a strategy, or best-responds to it, in chips per game."""
         values: FloatArray = self.cupy.asnumpy(self.sweep(player, task, strategy)).astype(np.float64)
         return float(self.tree.norm * (self.tree.prior[player] @ values))
 
     def _scratch(self) -> int:
-        """Bytes of shared memory of a warp: see `SCRATCH` in the CUDA file."""
+        """Return the bytes of shared GPU memory that a warp uses."""
         return (self._whole() + self._lists + 1) * 2 * self.dtype.itemsize
 
     def _whole(self) -> int:
-        """Offset of the sums of whole lists in `SCRATCH`, in pairs of numbers."""
+        """Return where the sums of whole lists begin in shared memory, in pairs of numbers."""
         return LANES * self._each + 1 + (self._lists + 1) * (self._length + 1)
 
     def _blocks(self) -> Array:
-        """Blocks of the last round as `NODE`, [entry, node], with children and rows numbered from 0 in each."""
+        """Return the nodes of each betting sequence's last round as `NODE` records, numbered from 0 in each."""
         begin = self.cupy.asnumpy(self.walks[-1][0].begin).astype(np.int64)
         size = int(begin[1])
         if (np.diff(begin) != size).any():
@@ -213,7 +216,7 @@ class CompactGame(Judged, DeviceTree):
         return blocks
 
     def _ranks(self) -> tuple[Any, Array, Any]:
-        """Hands of last boards by strength: their order [board, place], offsets in `SCRATCH`, their number [board]."""
+        """Return the hands on each board of the last round in order of strength, memory offsets and hand counts."""
         tree, game = self.tree, self.game.game
         assert isinstance(game, Holdem)
         width, lists, whole = LANES * self._each, LANES * self._each + 1, self._whole()
@@ -238,7 +241,7 @@ class CompactGame(Judged, DeviceTree):
         return self._put(hand_at), places, self._put(live)
 
     def moved(self) -> int:
-        """Minimum size in bytes of the last-round tables that an iteration reads and writes.
+        """Return the minimum number of bytes of last-round tables that an iteration reads and writes.
 
         Regrets are read in the opponent's walk, and read and written in the player's own; averages are read and
         written.
@@ -247,7 +250,7 @@ class CompactGame(Judged, DeviceTree):
         return (3 + 2 * self.averaged) * entries * self.stored.itemsize
 
     def wanted(self) -> int:
-        """Bytes of device memory for the vectors and tables of a solver."""
+        """Return how many bytes of GPU memory the vectors and tables of a solver need."""
         counts = np.diff(self.tree.board_start).tolist()
         early = sum(sum(self._places[r]) * counts[r] for r in range(self._last))
         tables = 1 + self.averaged
@@ -257,7 +260,7 @@ class CompactGame(Judged, DeviceTree):
 
 
 class _Betting:
-    """The betting of the last round, which is the same in all blocks up to stakes, generated as CUDA code."""
+    """Generates CUDA code for the betting of the last round, which has the same shape after all earlier betting."""
 
     def __init__(self, blocks: Array) -> None:
         shape = ["kind", "actor", "child", "count", "row"]
@@ -276,14 +279,14 @@ class _Betting:
         self.player, self.does, self.lines = 0, "", list[str]()
 
     def stakes(self, player: int) -> FloatArray:
-        """Winnings of a player at showdowns or after folds, [entry, leaf]."""
+        """Return the winnings at showdowns and after folds, for each betting sequence and leaf."""
         leaves = self.blocks[:, self.nodes["kind"] != DECISION]
         negative = player & (leaves["kind"] == FOLD)
         found: FloatArray = np.where(negative, -leaves["stake"], leaves["stake"])
         return found
 
     def code(self) -> str:
-        """Return the walks of both players: `learn_0`, `learn_1`, `follow_0`, `follow_1`, `respond_0`, `respond_1`."""
+        """Return CUDA code for both players: functions that learn, follow a strategy, and respond to one."""
         parts = []
         for name in ("learn", "follow", "respond"):
             for player in (0, 1):
@@ -302,7 +305,7 @@ class _Betting:
         return list(range(int(here["child"]), int(here["child"] + here["count"])))
 
     def _value(self, node: int, reach: str, sums: str) -> tuple[str, str]:
-        """Generate code for the value of a node against a reach.
+        """Generate code that computes the value of a node from the opponent's reach probabilities.
 
         Parameters
         ----------
@@ -324,7 +327,7 @@ class _Betting:
         return self._opponents(node, reach, sums) if here["actor"] != self.player else self._own(node, reach, sums)
 
     def _opponents(self, node: int, reach: str, sums: str) -> tuple[str, str]:
-        """Generate a decision of the opponent: the sum over actions. Sums of a fold are the rest of all sums."""
+        """Generate code for a decision of the opponent: the sum of the values of its actions."""
         write, children, count = self.lines.append, self._children(node), int(self.nodes[node]["count"])
         learns = "true" if self.does == "learn" else "false"
         reaches = [f"reach_{node}[{a}]" for a in range(count)]
@@ -350,7 +353,7 @@ class _Betting:
         return f"value_{node}", sums
 
     def _own(self, node: int, reach: str, sums: str) -> tuple[str, str]:
-        """Generate a decision of the player: the mean over actions by regrets, which may be updated; or the best."""
+        """Generate code for a decision of the player: the mean value under regret matching, or the highest value."""
         write, children, count = self.lines.append, self._children(node), int(self.nodes[node]["count"])
         write(f"Vector action_{node}[{count}];")
         # Leaves first: sums that they compute are reused.
@@ -368,15 +371,18 @@ class _Betting:
         return f"value_{node}", sums
 
     def _place(self, node: int) -> str:
-        """First row and number of a decision, as arguments in the generated code."""
+        """Return the first row and the number of a decision, as arguments in the generated code."""
         return f"{self.nodes[node]['row']}, {self.number[node]}"
 
     def _folds(self, node: int) -> bool:
-        """Whether a fold is among the children of a node."""
+        """Return whether a fold is among the children of a node."""
         return any(self.nodes[child]["kind"] == FOLD for child in self._children(node))
 
     def _sums(self, reaches: list[str], node: int) -> list[str]:
-        """Generate the sums of some reaches, two at a time; return the names of their variables."""
+        """Generate code that sums reach probabilities, two vectors at a time.
+
+        Return the names of the variables with the sums.
+        """
         names = [f"sum_{node}_{''.join(c for c in reach if c.isalnum())}" for reach in reaches]
         for n in range(0, len(names), 2):
             one, two = (*reaches[n : n + 2], reaches[n])[:2]

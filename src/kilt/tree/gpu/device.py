@@ -1,4 +1,4 @@
-"""Walks over a public tree on a GPU: all boards of a round at once, round after round.
+"""Evaluate a public tree on a GPU: the betting rounds one after the other, and all boards of a round in parallel.
 
 `DeviceGame` holds the tree of a `VectorGame` in device memory. A sweep is a walk of one player over the whole tree: it
 pushes reach down round by round, sums it at leaves, and pulls values up. Updates of regrets and averages go to tables
@@ -44,7 +44,7 @@ TABLES = 3  # largest number of tables of a solver
 
 
 class DeviceTree:
-    """Data on the device that all walks over the public tree of a poker game need.
+    """The arrays in GPU memory that every computation on a poker game's public tree needs.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class DeviceTree:
         self.walks = walks
 
     def _require_possible(self, game: VectorGame) -> None:
-        """Raise GameError if the kernels do not support a game; called before anything is built."""
+        """Raise GameError if the GPU code does not support a game. It is called before anything is built."""
         name, tree = game.game.name, game.tree
         if not tree.poker:
             raise GameError(f"walks on a GPU need a game with cards, which {name} is not: use the CPU")
@@ -88,7 +88,7 @@ class DeviceTree:
             raise GameError(f"{name} has locked strategies, which these walks on a GPU do not support: use the CPU")
 
     def _put(self, array: Array) -> Any:
-        """Copy an array to the device, in the row order that kernels expect."""
+        """Copy an array to the GPU in row-major order, which the GPU code expects."""
         return self.cupy.asarray(np.ascontiguousarray(array))
 
     def down(
@@ -101,7 +101,7 @@ class DeviceTree:
         prior: Any | None = None,
         scope: Scope | None = None,
     ) -> None:
-        """Push the reach of a player's opponent down some rounds, from the first on, and sum it at leaves.
+        """Compute the opponent's reach probabilities from the first to the last of some rounds, and sum them at leaves.
 
         Parameters
         ----------
@@ -139,7 +139,7 @@ class DeviceTree:
         below: tuple[Any, DeviceRound] | None = None,
         scope: Scope | None = None,
     ) -> None:
-        """Pull the values of some rounds up from their leaves, from the last on, after `down`.
+        """Compute the player's values from the last to the first of some rounds. Call `down` before.
 
         Parameters
         ----------
@@ -172,12 +172,12 @@ class DeviceTree:
                 below = walk.begin, here
 
     def _where(self, here: DeviceRound, player: int, task: int, before: int = 0) -> Array:
-        """Return a round as an argument of kernels, by value."""
+        """Return the numbers that describe a round, as an argument of GPU code that is passed by value."""
         sizes = here.first_row, here.rows, here.boards, before, self.hands, player, task
         return by_value(np.array(sizes, ROUND))
 
     def _sum_leaves(self, here: DeviceRound, walk: RoundWalk) -> None:
-        """Sum the reach at all leaves of a round."""
+        """Sum the opponent's reach probabilities at all leaves of a round."""
         i, leaves, (_, lists, length) = np.int32, len(walk.slots), here.listed.shape
         segments = max(SCAN // lists, 1)
         sums = 2 * self.hands + 1 + lists * (length + 1) + SCAN // 32 + lists * segments
@@ -191,7 +191,7 @@ class DeviceTree:
         )
 
     def _add_boards(self, before: DeviceRound, begin: Any, here: DeviceRound) -> None:
-        """Sum the values of the next round's boards at each chance node; `begin` has the roots of its blocks."""
+        """Add up the values of the next round's boards at each chance node."""
         sizes = np.int32(here.boards), np.int32(before.boards), np.int32(self.hands)
         self.kernel("add_boards")(
             (-(-self.hands // 32), before.boards, here.entries),
@@ -201,7 +201,7 @@ class DeviceTree:
         )
 
     def _average_over_suits(self, here: DeviceRound) -> None:
-        """Write the values of chance nodes: the mean over equivalent suits of the values of the next boards."""
+        """Write the values of chance nodes, averaged over permutations of equivalent suits."""
         i = np.int32
         arguments = self._moved, i(len(self._moved)), here.symmetry, i(here.boards), i(self.hands)
         grid = self._grid(here.boards, len(here.total))
@@ -211,11 +211,11 @@ class DeviceTree:
         return -(-self.hands // BLOCK), boards, entries
 
     def _openings(self) -> list[int]:
-        """Number of next-round blocks opened by the chance nodes of each round, [round]."""
+        """Return, for each round, how many betting sequences of the next round its chance nodes open."""
         return [*np.diff(self.tree.entry_start)[1:].tolist(), 0]
 
     def _round(self, r: int, tree: VectorTree, *, ranked: bool = True) -> DeviceRound:
-        """Copy a round of the tree, or of a part of it, to the device; its vectors are added later.
+        """Copy the arrays of one round of the tree to the GPU. Memory for vectors over hands is added later.
 
         Unless it is `ranked`, the order of its hands is omitted.
         """
@@ -242,13 +242,13 @@ class DeviceTree:
         )
 
     def _with_vectors(self, r: int) -> DeviceRound:
-        """Return a round with memory for its vectors."""
+        """Return a round with GPU memory for its vectors over hands."""
         here = self._round(r, self.tree)
         room = [self.cupy.zeros((places, here.boards, self.hands), self.dtype) for places in self._places[r]]
         return here._replace(**dict(zip(VECTORS, room, strict=True)))
 
     def _card_lists(self) -> CardLists:
-        """Dimensions of the lists of last-round hands by card."""
+        """Return the dimensions of the lists that hold, for each card, the hands of the last round that contain it."""
         game = self.game.game
         assert isinstance(game, Holdem)
         board = sum(game.rules.board_cards)
@@ -258,24 +258,24 @@ class DeviceTree:
         return CardLists(cards, cards - board, length, live)
 
     def _ranked(self, r: int, tree: VectorTree) -> dict[str, Any]:
-        """Return the hands of a round's boards in order of strength, on the device."""
+        """Return the hands on a round's boards in order of strength, in GPU memory."""
         found = ranks_of(tree, r, self._holders)
         plain = found._replace(ranks=found.ranks.view(np.uint8))
         return {name: self._put(array) for name, array in plain._asdict().items()}
 
     @cached_property
     def _holders(self) -> npt.NDArray[np.int16]:
-        """Hands that hold each card, [card, place]."""
+        """The hands that contain each card, as an array over card and position in the card's list."""
         return holders_of(self.tree.deck)
 
     @cached_property
     def _back(self) -> Any:
-        """Hand that is mapped to each hand by a permutation, [permutation, hand]: the inverse of `_moved`."""
+        """The hand that each suit permutation maps to each hand: the inverse of `_moved`."""
         return self._put(np.argsort(self.tree.moved, axis=1).astype(np.int32))
 
     @cached_property
     def _places(self) -> list[list[int]]:
-        """Number of entries of each of `VECTORS`, [round]; at least 1, since kernels do not accept empty arrays."""
+        """The number of rows of each vector array in each round; at least 1, because GPU code rejects empty arrays."""
         found = []
         for walks, openings in zip(self.walks, self._openings(), strict=True):
             slots, leaves = max(walk.slot.max() for walk in walks) + 1, max(len(walk.slots) for walk in walks)
@@ -284,7 +284,7 @@ class DeviceTree:
         return found
 
     def _walk(self, r: int, player: int, before: Sequence[tuple[RoundWalk, RoundWalk]]) -> RoundWalk:
-        """Return the nodes of a round for the walk of a player: reach changes where the opponent acts."""
+        """Return the nodes of a round as seen by one player: reach changes only where the opponent acts."""
         tree, every, put = self.tree, self.tree.nodes, self._put
         entries = np.arange(*tree.entry_start[r : r + 2])
         blocks = tree.entry_block[entries]
@@ -320,7 +320,7 @@ class DeviceTree:
 
 
 class DeviceGame(Judged, DeviceTree):
-    """The public tree of a poker game on the device, with all of its boards.
+    """The public tree of a poker game on a GPU, with all of its boards.
 
     Parameters
     ----------
@@ -341,14 +341,17 @@ class DeviceGame(Judged, DeviceTree):
         self.rounds = [self._with_vectors(r) for r in range(len(self.walks))]
 
     def table(self) -> Any:
-        """Return a table of zeros on the device, which means the uniform strategy, except for fixed strategies."""
+        """Return a table of zeros in GPU memory.
+
+        It means the uniform strategy, except at decisions with a fixed strategy.
+        """
         table = self.cupy.zeros(self.game.shape, self.dtype)
         for row, strategy in self.game.given.items():
             table[row : row + len(strategy)] = self.cupy.asarray(strategy.astype(self.dtype))
         return table
 
     def on_host(self, table: Any) -> Table:
-        """Return a table as a NumPy array."""
+        """Copy a table from GPU memory to a NumPy array."""
         found: Table = self.cupy.asnumpy(table)
         return found
 
@@ -364,7 +367,7 @@ class DeviceGame(Judged, DeviceTree):
         scope: Scope | None = None,
         prior: Any | None = None,
     ) -> Any:
-        """Walk the tree for one player.
+        """Compute values in the whole tree for one player, and update that player's regrets if asked to.
 
         Parameters
         ----------
@@ -398,7 +401,7 @@ class DeviceGame(Judged, DeviceTree):
         return rounds[0].value[0, 0]
 
     def _drawn(self, scope: Scope) -> list[DeviceRound]:
-        """Return the rounds with one sampled board each, and separate vectors."""
+        """Return the rounds of the tree restricted to one sampled board each, with separate memory for vectors."""
         found = []
         for r, (here, room) in enumerate(zip(self.rounds, self._room_for_one, strict=True)):
             board = max(int(scope.board[r] - self.tree.board_start[r]), 0)
@@ -409,7 +412,7 @@ class DeviceGame(Judged, DeviceTree):
 
     @cached_property
     def _room_for_one(self) -> list[dict[str, Any]]:
-        """Allocate memory for the vectors of one board, [round]."""
+        """Allocate GPU memory for the vectors of one board in each round."""
         return [
             {
                 name: self.cupy.zeros((n, 1, self.hands), self.dtype)
@@ -424,19 +427,19 @@ class DeviceGame(Judged, DeviceTree):
         return self.game.uneven
 
     def worth(self, player: int, task: int, strategy: Any) -> float:
-        """Winnings of a player who follows a strategy, or responds to it, in chips per game."""
+        """Return the winnings of a player who follows a strategy, or best-responds to it, in chips per game."""
         table = self.cupy.asarray(strategy, self.dtype)
         values: FloatArray = self.cupy.asnumpy(self.sweep(player, task, table, table)).astype(np.float64)
         return float(self.tree.norm * (self.tree.prior[player] @ values))
 
     def wanted(self) -> int:
-        """Bytes of device memory for the vectors and tables of a solver."""
+        """Return how many bytes of GPU memory the vectors and tables of a solver need."""
         boards = np.diff(self.tree.board_start).tolist()
         vectors = sum(sum(self._places[r]) * count * self.hands for r, count in enumerate(boards))
         return int((vectors + self._tables * prod(self.game.shape)) * self.dtype.itemsize)
 
     def cost(self) -> Cost:
-        """Device memory for the vectors and tables of a solver."""
+        """Return the GPU memory that the vectors and tables of a solver need, as a `Cost`."""
         remedy = "use a smaller game, or cfr+:compact, which takes about half the memory"
         if isinstance(self.game.game, Subgame):
             remedy = "use fewer bets, or start on a later round"

@@ -1,4 +1,4 @@
-"""Records that walks on a GPU share with their CUDA files, and a round of the tree in device memory."""
+"""Records that Python and CUDA code share, and the arrays of one betting round in GPU memory."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def learning_of(
     averages: bool = False,
     restricted: bool = False,
 ) -> Array:
-    """Return a `LEARNING`: the discounts of an iteration, and the tables that a walk updates.
+    """Return a record for the GPU with the discounts of an iteration and the tables to update.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def learning_of(
 
 
 class RoundWalk(NamedTuple):
-    """The betting of a round, for the walk of one player."""
+    """The betting of one round as arrays in GPU memory, for computing the values of one player."""
 
     nodes: Any  # [node] of `NODE`, numbered from 0 in each round
     begin: Any  # [entry + 1] first node of its block
@@ -74,7 +74,7 @@ class RoundWalk(NamedTuple):
 
 
 class DeviceRound(NamedTuple):
-    """A round of the tree on the device, with memory for its vectors [place, board, hand]."""
+    """One betting round of a public tree in GPU memory, with its boards and its vectors over hands."""
 
     walks: tuple[RoundWalk, RoundWalk]  # of players 0 and 1
     entries: int
@@ -98,7 +98,7 @@ class DeviceRound(NamedTuple):
 
 
 class CardLists(NamedTuple):
-    """Dimensions of the lists, by card, of the hands that are compatible with a complete board."""
+    """The dimensions of lists that hold, for each card, the hands with this card that a complete board allows."""
 
     cards: int  # number of cards, including blanks, which complete hands of one card
     lists: int  # number of lists: one for each card not on the board
@@ -107,7 +107,7 @@ class CardLists(NamedTuple):
 
 
 class Pull(NamedTuple):
-    """What the player of a walk does in a round, and what is learnt there."""
+    """What one player does in a round (follow, respond or learn), and the arrays in which the results are stored."""
 
     task: int  # FOLLOW, RESPOND or ANSWER
     own: Any  # the player's strategy; ANSWER writes the response to it

@@ -1,4 +1,4 @@
-"""Strength of hands on the boards of a public tree, in the arrays that the kernels of `device` use."""
+"""Rank all hands on the boards of a public tree by strength, as arrays for GPU code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ RANK = np.dtype(
 
 
 class Ranks(NamedTuple):
-    """The hands on the boards of a round in order of strength; before the last round all are equally strong."""
+    """The hands on each board of a round in order of strength.
+
+    Before the last round, all hands count as equally strong.
+    """
 
     order: npt.NDArray[np.int16]  # [board, place] hands, weakest first; incompatible hands come last
     live: npt.NDArray[np.int32]  # [board] number of compatible hands
@@ -27,7 +30,7 @@ class Ranks(NamedTuple):
 
 
 def holders_of(deck: HandList) -> npt.NDArray[np.int16]:
-    """Hands that hold each card, [card, place]; −1 after the last."""
+    """Return the hands that contain each card, in one row per card. Unused entries at the end of a row are −1."""
     cards = np.stack(deck.cards, axis=1)
     each = [np.flatnonzero((cards == card).any(axis=1)) for card in range(int(cards.max()) + 1)]
     found = np.full((len(each), max(map(len, each))), -1, dtype=np.int16)
@@ -37,7 +40,7 @@ def holders_of(deck: HandList) -> npt.NDArray[np.int16]:
 
 
 def ranks_of(tree: VectorTree, r: int, holders: npt.NDArray[np.int16]) -> Ranks:
-    """Return the ranks of hands on the boards of round `r`; `holders` is that of the tree's deck."""
+    """Return the strength ranks of all hands on the boards of one round."""
     deck = tree.deck
     start, stop = tree.board_start[r : r + 2].tolist()
     boards = tree.board[start:stop, : tree.board_size[r]].astype(np.int64)
@@ -67,7 +70,7 @@ def ranks_of(tree: VectorTree, r: int, holders: npt.NDArray[np.int16]) -> Ranks:
 
 
 def _alike(blocked: npt.NDArray[np.bool_], deck: HandList, holders: npt.NDArray[np.int16]) -> Ranks:
-    """Return ranks in which all compatible hands are equally strong; `blocked` [board, hand] are the others."""
+    """Return ranks in which all hands that are possible on a board are equally strong."""
     ranks = np.zeros(blocked.shape, RANK)
     ranks["upper"] = np.count_nonzero(~blocked, axis=1)[:, None]
     ranks["lower"][blocked] = -1
@@ -84,7 +87,7 @@ def _ranks(blocked: npt.NDArray[np.bool_], order: IntArray, ranks: Array, listed
 
 
 def _groups(strength: npt.NDArray[np.int16]) -> tuple[IntArray, IntArray, IntArray]:
-    """Hands by strength, [board, place], and the beginning and end of each hand's group of equals, [board, hand]."""
+    """Return the hands in order of strength, and the begin and end of each hand's group of equally strong hands."""
     order = np.argsort(strength, axis=1, kind="stable")
     ordered, places = np.take_along_axis(strength, order, axis=1), np.arange(strength.shape[1])
     new = np.ones(strength.shape, dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""Best responses on a GPU, one flop at a time, to strategies over buckets of hands [Johanson16 §2.4].
+"""Compute best responses on a GPU, one flop at a time, to strategies over buckets of hands [Johanson16 §2.4].
 
 The kernels of `device` walk the rounds before the last, which have few boards. The last round, with nearly all of the
 work, has a separate kernel in `flops.cu`, in which all data of a block of betting stays on the chip. The block's nodes
@@ -46,7 +46,7 @@ FOLDS = 2  # the lane of sums for folds only
 
 
 class FlopOnDevice(NamedTuple):
-    """Arrays of the boards that follow one flop, as walks need them."""
+    """Arrays in GPU memory of the boards that follow one flop."""
 
     rounds: list[DeviceRound]  # before the last, without vectors
     last: DeviceRound  # without ranks and vectors
@@ -56,7 +56,7 @@ class FlopOnDevice(NamedTuple):
 
 
 class LastRound(NamedTuple):
-    """The betting of the last round, for the walk of one player."""
+    """The betting of the last round as steps for the GPU, for computing the values of one player."""
 
     steps: Any  # array of `STEP`
     begin: Any  # [entry + 1]
@@ -66,7 +66,7 @@ class LastRound(NamedTuple):
 
 
 class DeviceFlops(DeviceTree):
-    """The public tree of a poker game on the device, for walks over the boards of one flop at a time.
+    """The public tree of a poker game on a GPU, which evaluates the boards of one flop at a time.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class DeviceFlops(DeviceTree):
         self._flops = self._compiled("respond")
 
     def _compiled(self, mode: str) -> Any:
-        """Return the kernels of the last round, for walks in a mode."""
+        """Return the compiled GPU functions of the last round in one mode: respond, answer or learn."""
         threads = self._threads
         return kernels(
             SOURCE,
@@ -124,17 +124,17 @@ class DeviceFlops(DeviceTree):
         )
 
     def _nodes(self, r: int) -> Array:
-        """Nodes of a round as `NODE`, [node of the round], for the walk of player 0."""
+        """Return the nodes of a round as `NODE` records, for computing the values of player 0."""
         return np.frombuffer(self.cupy.asnumpy(self.walks[r][0].nodes).tobytes(), NODE)
 
     def _decisions_of(self, r: int, start: int) -> Array:
-        """First row of each decision in a table and in the round, and number of actions, [decision, 3]."""
+        """Return, for each decision of a round, its first row in a table and in the round, and its action count."""
         nodes = self._nodes(r)
         decides = nodes[nodes["kind"] == DECISION]
         return np.stack([start + decides["row"], decides["row"], decides["count"]], axis=1).astype(np.int32)
 
     def _packed(self, table: Table) -> Array:
-        """Probabilities, [decision, column, action]; actions are padded to what can be read at once."""
+        """Return the probabilities of a table by decision, column and action, padded to a fixed number of actions."""
         every = np.concatenate(self._decisions)
         packed = np.zeros((len(every), table.shape[1], self._actions), self.dtype)
         for decision, (first, _, count) in enumerate(every.tolist()):
@@ -145,7 +145,7 @@ class DeviceFlops(DeviceTree):
         return packed
 
     def _programs(self, player: int) -> LastRound:
-        """Return the blocks of the last round as programs of steps."""
+        """Return the betting of the last round as steps for the GPU."""
         nodes = self._nodes(self._last)
         before = sum(len(own) for own in self._decisions[:-1])
         writer = _Writer(nodes, before + np.cumsum(nodes["kind"] == DECISION) - 1, player)
@@ -159,7 +159,7 @@ class DeviceFlops(DeviceTree):
         return LastRound(put(steps.view(np.uint8)), put(np.array(begin, np.int32)), *need)
 
     def prepare(self, part: VectorTree, layouts: tuple[TableLayout, TableLayout]) -> FlopOnDevice:
-        """Copy the arrays of a flop that walks need to the device; safe to call from several threads.
+        """Copy the arrays of one flop to the GPU. Several threads may call this method at the same time.
 
         Parameters
         ----------
@@ -176,7 +176,7 @@ class DeviceFlops(DeviceTree):
         return self._prepared(part, layouts, *self._ordered(part))
 
     def _ordered(self, part: VectorTree) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.int32]]:
-        """Hands of the last boards in order of strength, [board, place, column], and their number, [board]."""
+        """Return the hands on each board of the last round in order of strength, and their number."""
         start, stop = part.board_start[self._last : self._last + 2].tolist()
         places = np.zeros((stop - start, self.hands, COLUMNS), np.uint16)
         live = np.zeros(stop - start, np.int32)
@@ -201,12 +201,12 @@ class DeviceFlops(DeviceTree):
         return FlopOnDevice(rounds, last, self._put(places), self._put(live), buckets)
 
     def _by_round(self, part: VectorTree, bucket: npt.NDArray[np.int32]) -> list[Any]:
-        """Buckets on the device, [round][board, hand]."""
+        """Copy the bucket of each hand on each board to the GPU, as one array per round."""
         there, start = self._put(bucket), part.board_start.tolist()
         return [there[first:last] for first, last in pairwise(start)]
 
     def _ranking(self) -> Any:
-        """Scratch memory of this thread for ranking hands."""
+        """Return this thread's scratch memory for ranking hands."""
         if not hasattr(self._own, "ranking"):
             game = self.game.game
             assert isinstance(game, Holdem)
@@ -215,7 +215,10 @@ class DeviceFlops(DeviceTree):
         return self._own.ranking
 
     def values(self, flop: FlopOnDevice, player: int) -> FloatArray:
-        """Values of a flop's boards for a player who responds, [chance node of the first round, hand]."""
+        """Return the best-response value of each hand over a flop's boards, for each betting sequence of round one.
+
+        The shape is (chance nodes of the first round, hands).
+        """
         with self._lock:
             return self._walk_flop(flop, player)
 
@@ -232,7 +235,7 @@ class DeviceFlops(DeviceTree):
         return found
 
     def _with_room(self, r: int, empty: DeviceRound) -> DeviceRound:
-        """Return a round before the last with memory for its vectors, which all flops share."""
+        """Return a round before the last with GPU memory for its vectors. All flops share this memory."""
         places = self._places[r]
         return empty._replace(
             first_row=0,
@@ -241,7 +244,7 @@ class DeviceFlops(DeviceTree):
         )
 
     def _vector(self, r: int, name: str, places: int, boards: int) -> Any:
-        """Return memory for [place, board, hand]; it is reused, and enlarged if a flop has more boards."""
+        """Return GPU memory for vectors over hands. It is reused, and enlarged if a flop has more boards."""
         key, size = (r, name, places, boards), places * boards * self.hands
         if key not in self._vectors:
             if (r, name) not in self._room or self._room[r, name].size < size:
@@ -252,11 +255,11 @@ class DeviceFlops(DeviceTree):
         return self._vectors[key]
 
     def _strategies(self, rounds: Sequence[DeviceRound], bucket: Sequence[Any]) -> list[Any]:
-        """A player's strategy in the rounds before the last, [round][(board, row), hand], from buckets [round]."""
+        """Return a player's strategy in each round before the last, with a column per hand instead of per bucket."""
         return [self._expanded(r, here, bucket[r]) for r, here in enumerate(rounds)]
 
     def _expanded(self, r: int, here: DeviceRound, bucket: Any) -> Any:
-        """The opponent's strategy on the boards of a round before the last, [(board, row), hand]."""
+        """Return the opponent's strategy in a round before the last, with a column per hand instead of per bucket."""
         i, given = np.int32, self._expanding[r]
         table = self._vector(r, "strategy", here.rows, here.boards)
         sizes = i(self.columns), i(here.boards), i(self.hands), np.int64(0), i(here.rows)
@@ -266,7 +269,7 @@ class DeviceFlops(DeviceTree):
 
     @cached_property
     def _expanding(self) -> list[list[Any]]:
-        """Numbers of each round's decisions, their first rows in the round, and their numbers of actions, [round]."""
+        """The decisions of each round with their first rows and numbers of actions, in GPU memory."""
         found, first = [], 0
         for own in self._decisions:
             numbers = np.arange(first, first + len(own), dtype=np.int32)
@@ -286,7 +289,7 @@ class DeviceFlops(DeviceTree):
         choices: Any,
         found: Any,
     ) -> None:
-        """Write the values of blocks of the last round, and the other outputs of the kernel's mode.
+        """Write the values of the last round's betting, and the other outputs of the GPU code's mode.
 
         The opponent's reach comes from the round `above`. `choices` belongs to the decisions from the first number of
         `first` on, and `found` to the decisions, or rows, from the second number on.
@@ -316,7 +319,7 @@ class DeviceFlops(DeviceTree):
         )
 
     def _most_boards(self, drawn: int = 1) -> list[int]:
-        """Largest number of boards of each round after one board of the round `drawn`, [round]; 1 up to there."""
+        """Return, for each round, the largest number of boards that can follow one board of the round `drawn`."""
         tree = self.tree
         edges = np.arange(tree.board_start[drawn], tree.board_start[drawn + 1] + 1)
         boards = [1] * (drawn + 1)
@@ -326,7 +329,7 @@ class DeviceFlops(DeviceTree):
         return boards
 
     def _require_memory(self, columns: int) -> None:
-        """Raise RunError if the strategy and the vectors of a flop do not fit into the device's memory."""
+        """Raise RunError if the strategy and the vectors of a flop do not fit into GPU memory."""
         boards, entries = self._most_boards(), int(np.diff(self.tree.entry_start)[-1])
         vectors = entries * boards[-1]
         for r, number in enumerate(boards[:-1]):
@@ -338,7 +341,7 @@ class DeviceFlops(DeviceTree):
 
 
 class _Writer:
-    """Converts blocks of betting to steps, depth first.
+    """Converts the betting of a round to steps for the GPU, depth first.
 
     After a decision of the opponent, the reach after its actions is summed, for a few actions at a time. These sums are
     not stored: leaves that use them, before the opponent's next decision, come first.
@@ -350,21 +353,21 @@ class _Writer:
         self.slots, self.levels = 1, 1  # numbers in use
 
     def block(self, root: int) -> None:
-        """Write the block that begins with a node, which has the reach of slot 0."""
+        """Write the GPU steps of a betting round, given its first node."""
         if self.nodes[root]["actor"] == self.player:
             self._after([root], 0, 1, 0)
         else:
             self._opponent(root, 0, 1, 0)
 
     def _opponent(self, node: int, slot: int, free: int, level: int) -> None:
-        """Write a decision of the opponent with the reach of a slot; slots from `free` on and levels are unused."""
+        """Write the steps of a decision of the opponent, whose reach before it is in a given slot of memory."""
         children = self._children(node)
         self._write(DECIDE, (slot, free, 0), int(self.number[node]), len(children))
         self.slots = max(self.slots, free + len(children))
         self._after(children, free, free + len(children), level)
 
     def _after(self, children: list[int], slot: int, free: int, level: int) -> None:
-        """Write the sum of the values of some nodes, whose reaches are in slots from `slot` on."""
+        """Write the steps that sum the values of some nodes, whose reaches are in adjacent slots of memory."""
         count, added, later, next_level = len(children), 0, [], level + 1
         leaves = [[node for node in (child, *self._children(child)) if self._ends(node)] for child in children]
         for lanes in self._together(leaves):
@@ -394,7 +397,7 @@ class _Writer:
             added = self._combine(ADD, level, added, count)
 
     def _together(self, leaves: list[list[int]]) -> Iterator[dict[int, int]]:
-        """Group actions whose reach is summed together, by lane: two that lead to showdowns, and one only to folds."""
+        """Yield groups of actions whose reach is summed in one step: two that lead to showdowns, one only to folds."""
         shown = [own for own, nodes in enumerate(leaves) if any(self.nodes[node]["kind"] != FOLD for node in nodes)]
         folds = [own for own, nodes in enumerate(leaves) if nodes and own not in shown]
         for n in range(max(-(-len(shown) // FOLDS), len(folds))):
@@ -412,14 +415,14 @@ class _Writer:
         return bool(self.nodes[node]["kind"] != DECISION)
 
     def _leaf(self, node: int, lane: int) -> None:
-        """Write the value of a leaf against the reach of a lane."""
+        """Write the step that computes the value of a leaf from one of the current sums of reach."""
         here = self.nodes[node]
         fold = here["kind"] == FOLD
         stake = -here["stake"] if fold and self.player else here["stake"]
         self._write(FOLDED if fold else SHOWN, (lane, 0, 0), stake=float(stake))
 
     def _choose(self, decision: int, node: int, level: int, before: int) -> int:
-        """Write that an action of the player leads to a node; return the number of the decision's actions so far."""
+        """Write the step for an action of the player. Return how many actions of the decision have been written."""
         here, count = self.nodes[decision], len(self._children(decision))
         what = node - int(here["child"]), int(here["row"]), int(self.number[decision])
         return self._combine(BEST, level, before, count, *what)
@@ -427,7 +430,10 @@ class _Writer:
     def _combine(
         self, how: int, level: int, before: int, count: int, action: int = 0, row: int = 0, decision: int = 0
     ) -> int:
-        """Write that a value is added to earlier ones, or replaces them if it is better; return the number so far."""
+        """Write the step that adds a value to earlier ones, or keeps the higher one.
+
+        Return how many have been combined.
+        """
         if count > 1:
             turn = FIRST if before == 0 else LAST if before == count - 1 else MIDDLE
             self._write(how, (level, action, row), decision, turn)

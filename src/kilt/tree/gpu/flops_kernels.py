@@ -1,4 +1,4 @@
-"""The CPU kernel of `flops`: ranks hands by strength, board by board, in the layout of the GPU kernels."""
+"""Rank hands by strength on the CPU, board by board, and store the order in the memory layout of the GPU."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def rank_places(
     places: npt.NDArray[np.uint16],
     live: npt.NDArray[np.int32],
 ) -> None:
-    """Write the hands of complete boards by strength to `places` [board, place, column], and their number to `live`.
+    """Write the hands of complete boards in order of strength to `places`, and their numbers to `live`.
 
     Incompatible hands come last, and have no other columns. Each card not on a board has a list of `length` hands,
     preceded by one entry. `counts` is scratch for two entries per card.
