@@ -45,7 +45,7 @@ StateFunction: TypeAlias = Callable[[Betting, tuple[int, ...], int, tuple[int, .
 
 @dataclass(frozen=True)
 class EnumeratedValues:
-    """State values from any function, for small games: means over chance come from dealing all cards.
+    """State values that a given function defines, for games small enough to deal all possible cards.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class EnumeratedValues:
     function: StateFunction
 
     def classed(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> HandValues:
-        """Return the function's value of a state for each private hand of a player.
+        """Return the value of a state for each private hand of a player, from the given function.
 
         Each hand is a class of its own.
         """

@@ -79,7 +79,7 @@ def crosstable(
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Crosstable:
-    """Play a match between every pair of players, each on the same deals.
+    """Play a match between every pair of players, all on the same deals.
 
     Parameters
     ----------

@@ -90,7 +90,7 @@ class OptionValue(NamedTuple):
 
 
 class JudgedDecision(NamedTuple):
-    """A decision that a player made, with the probability and the value of each action by a strategy for comparison."""
+    """A decision that a player made, compared with a strategy: the probability and the value of each action."""
 
     position: Betting
     taken: str  # the action that was taken

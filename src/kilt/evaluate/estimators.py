@@ -86,7 +86,7 @@ ESTIMATORS: dict[str, Estimator] = {
 
 
 def estimator_named(name: str) -> Estimator:
-    """Return an estimator by its name, such as ``all-cards+aivat``; the parts may have any order.
+    """Return an estimator by its name, such as ``all-cards+aivat``, whose parts may be in any order.
 
     Raises PlayError if the name is unknown.
     """
@@ -102,7 +102,7 @@ def estimator_named(name: str) -> Estimator:
 
 
 class Outcome(NamedTuple):
-    """An ending that observed hands stand for, with the probability of reaching it with every private hand.
+    """An ending at which observed hands are evaluated, with the probability of reaching it with each private hand.
 
     `played` is the probability up to the state from which all hands stand for this ending: the end itself, or the
     decision before the final action. Rows are those of `SeenHands`.

@@ -85,7 +85,7 @@ class FlopWalks:
         return self.game.flop_values(self._walk(seat, RESPOND, layouts), tree)
 
     def prepared(self, flop: int) -> Any:
-        """Return the data that the walks of both seats need for a flop.
+        """Return the data that best-response walks of both seats need for a flop, from a cache if possible.
 
         A few flops are cached, so that the second seat finds the data of the first.
         """

@@ -72,7 +72,7 @@ def fixed_strategy(game: SlotLayout, agent: str) -> AbstractStrategy:
 
 
 def blueprint_strategy(agent: BlueprintAgent) -> AbstractStrategy | None:
-    """Return the strategy that an agent plays by its blueprint, after post-processing, in the blueprint's betting tree.
+    """Return the strategy that a blueprint's agent plays: its blueprint after post-processing.
 
     Returns None if the post-processing rule has user-defined classes.
     """
@@ -87,7 +87,7 @@ def blueprint_strategy(agent: BlueprintAgent) -> AbstractStrategy | None:
 
 
 def post_processed(strategy: AbstractStrategy, rule: Rule) -> AbstractStrategy:
-    """Return the strategy that results from applying a post-processing rule to another one.
+    """Return a copy of a strategy to which a post-processing rule has been applied.
 
     Raises PlayError if the rule has user-defined classes of actions.
     """
@@ -168,9 +168,10 @@ class HeadToHead:
         self.cards = self._yours.cards = self._mine.cards
 
     def meet(self, won: FloatArray) -> None:
-        """Compute the expected chips of strategy `one` in each seat, over the actions of both players.
+        """Compute the expected winnings of strategy `one` in each seat, in chips for each deal.
 
-        They are written to `won` [deal, seat], for the first deals of `cards`.
+        They are written to `won` [deal, seat], for the first deals of `cards`. The expectation is over the actions of
+        both players.
         """
         bucket, _ = self._mine.settle(len(won), self.one.abstract)
         seats = (

@@ -86,7 +86,7 @@ class Judge(ABC, Generic[P]):
         """Return the strategy that plays a best response to the given strategy in each seat, as a table."""
 
     def walks(self, strategy: Array) -> Walks:
-        """Return the walks that evaluate a strategy in parts, so that workers can share them.
+        """Return tree walks that evaluate a strategy in parts, so that several workers can share the work.
 
         Raises RunError if the game has no parts.
         """
@@ -187,7 +187,7 @@ class VectorJudge(Judge[VectorProblem]):
         return self.problem.game.responses(strategy)
 
     def walks(self, strategy: Array) -> Walks:
-        """Return the walks that evaluate a strategy in parts, so that workers can share them.
+        """Return tree walks that evaluate a strategy in parts, so that several workers can share the work.
 
         Raises RunError if the game has one round.
         """
@@ -270,7 +270,7 @@ class AbstractJudge(Judge[AbstractProblem]):
         raise RunError("best responses to an abstract strategy see all cards: they are not abstract strategies")
 
     def walks(self, strategy: Array) -> Walks:
-        """Return the walks that evaluate a strategy in parts, so that workers can share them.
+        """Return tree walks that evaluate a strategy in parts, so that several workers can share the work.
 
         Raises RunError if the game has one round, or is too large to be walked.
         """
@@ -322,7 +322,7 @@ class AbstractJudge(Judge[AbstractProblem]):
 
 
 def judge_of(problem: Problem, patience: float = PATIENCE) -> Judge[Any]:
-    """Return the judge that can evaluate strategies of a problem.
+    """Return the object that evaluates strategies for a problem: a game in one of its representations.
 
     Parameters
     ----------

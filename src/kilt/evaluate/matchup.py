@@ -56,7 +56,7 @@ def meet(
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Match:
-    """Evaluate two players against each other, with a given method or with the best that they allow.
+    """Evaluate two players against each other, by a given method or by the one with the lowest variance.
 
     Parameters
     ----------

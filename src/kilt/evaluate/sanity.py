@@ -194,7 +194,7 @@ def report(
 
 
 def bluffs(rows: Sequence[Defence]) -> Iterator[Finding]:
-    """Check how much an opponent wins by betting any two cards in a last round that was checked down to.
+    """Check how much an opponent wins by betting any two cards in the last round, after earlier rounds were checked.
 
     There is a figure for each line of play: the maximum over bet sizes.
     """
@@ -215,7 +215,7 @@ def bluffs(rows: Sequence[Defence]) -> Iterator[Finding]:
 
 
 def first_raises(agent: BlueprintAgent, rows: Sequence[Defence]) -> Iterator[Finding]:
-    """Check how an agent responds to raises in the first round of up to a pot.
+    """Check how an agent responds to first-round raises of at most a pot.
 
     One check compares each raise with its translation, the other asks if the agent responds alike with all hands.
     """

@@ -59,7 +59,7 @@ def first_round(blueprint: Blueprint, rule: Rule = AS_SOLVED) -> Iterator[FirstR
 
 
 def apart(game: Holdem, hands: IntArray) -> BoolArray:
-    """Return whether some hands have no card in common with each hand of the deck.
+    """Return, for each of some hands and each hand of the deck, whether they have no card in common.
 
     `hands` are indices of hands; the result is [row, hand].
     """

@@ -30,7 +30,7 @@ class SlumbotRates(NamedTuple):
     baseline : Estimate or None
         Mean of the winnings minus those of Slumbot's own strategy with the same cards, as reported by Slumbot: much of
         the luck of the cards cancels. It is comparable if both seats have the same number of hands. None if Slumbot did
-        not report the winnings for some hands.
+        not report its own strategy's winnings for all hands.
     aivat : Estimate or None
         An estimate of the same win rate by AIVAT [Burch18] for the cards and the actions of the player. None if
         the player has no blueprint, if it plays by the clock, or if AIVAT was not requested.

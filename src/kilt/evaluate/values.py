@@ -95,7 +95,7 @@ class StateValues(Protocol):
 
 
 class SeenHands:
-    """Hands of a log that are evaluated together: they have the same betting and the same seat of the evaluated player.
+    """Logged hands that are evaluated together, because they have the same betting and the same evaluated seat.
 
     Arrays over all private hands of the player have a row for each hand of the log, or a single row if all are equal:
     [1 or row, hand].
@@ -175,7 +175,7 @@ class SeenHands:
         return [agent.policy(position, board) for board in boards]
 
     def held(self, by_hand: FloatArray) -> FloatArray:
-        """Return the entries of an array over all private hands that belong to the hands that the player held.
+        """Return the entries for the hands that the player actually held, from an array over all private hands.
 
         The array is [1 or row, hand], the result [row].
         """
@@ -199,7 +199,7 @@ class SeenHands:
         return weights
 
     def weight(self, judged: FloatArray, played: FloatArray, r: int, *, all_cards: bool) -> FloatArray:
-        """Return the sum of `weights` over all private hands, for each observed hand.
+        """Return the importance weight of each observed hand: the sum of `weights` over all private hands.
 
         It is 1 if the strategy that played is the evaluated one.
         """

@@ -1,9 +1,9 @@
-"""Play by a blueprint in the first rounds of a hand, and re-solve the current subgame with all hands in later rounds.
+"""Define an agent that plays by a blueprint in the first rounds, and re-solves the current subgame in later rounds.
 
-At the start of each round that it re-solves, the agent builds the remaining subgame: the board, the pot, and both
-players' *ranges*. Bayes' rule updates the ranges hand by hand after each action of either player: by the blueprint in
-earlier rounds, with its translation, and by the solved subgames since. A bet of the opponent that the blueprint lacks
-counts as the bets nearest to it in size.
+At the start of each round that it re-solves, the agent builds the remaining subgame, with all private hands: the board,
+the pot, and both players' *ranges*. Bayes' rule updates the ranges hand by hand after each action of either player: by
+the blueprint in earlier rounds, with its translation, and by the solved subgames since. A bet of the opponent that the
+blueprint lacks counts as the bets nearest to it in size.
 
 The values of the opponent's hands against the blueprint make re-solving safe (see `solve.resolve`). A walk of the
 blueprint's tree after the position computes them, with all hands on all boards.
@@ -123,7 +123,7 @@ class ResolvingAgent:
 
     @cached_property
     def raw(self) -> BlueprintAgent:
-        """The agent of the same blueprint that applies no post-processing."""
+        """An agent that plays the same blueprint without post-processing."""
         played = self.blueprint
         return played if played.rule.idle else BlueprintAgent(played.name, played.blueprint, mapping=played.mapping)
 
@@ -149,7 +149,7 @@ class ResolvingAgent:
         return [self.game.rules.round_names.index(name) for name in self.settings.limited]
 
     def prepare(self) -> None:
-        """Compile the kernels that decisions need, so that compilation does not use up the time limit of the first one.
+        """Compile all kernels before the first hand, so that compilation does not use up the time limit of a decision.
 
         The first possible subgame is solved briefly, and the result is discarded.
         """
@@ -316,12 +316,12 @@ class ResolvingAgent:
         return at
 
     def ranges(self, player: BlueprintAgent, position: Betting, board: tuple[int, ...]) -> FloatArray:
-        """Return, for each seat and hand, the probability of that seat's actions so far if `player` plays both seats.
+        """Return both players' ranges at a position: the probability of each seat's actions so far with each hand.
 
         Parameters
         ----------
         player : BlueprintAgent
-            The agent's blueprint, with or without post-processing.
+            The agent that plays in both seats: the agent's blueprint, with or without post-processing.
         position : Betting
             At most the start of the first re-solved round.
         board : tuple of int

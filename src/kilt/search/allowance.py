@@ -12,7 +12,7 @@ from kilt.games.holdem import RAISE, Betting
 
 
 class DroppedError(PlayError):
-    """An error that ends the computation of an answer that is no longer needed."""
+    """Raised to stop the computation of an answer that is no longer needed."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,12 @@ class Allowance:
         return self if self.left is None else replace(self, until=monotonic() + share * self.left)
 
     def before(self, rest: Sequence[tuple[Betting, str, Betting]], me: int, *, half: bool) -> Allowance:
-        """Return the allowance for solving a subgame of an earlier position, after which the actions `rest` were taken.
+        """Return the time allowance for an earlier subgame, which must be solved before the current one.
 
-        The agent sits in seat `me`. With a time limit, a subgame in which the agent has already acted gets no time: it
-        was solved in time, or is not solved any more. Raises since the start of the subgame may need subgames of their
-        own: if `half` is true, half of the time is kept for them.
+        `rest` are the actions since the start of the earlier subgame, and the agent sits in seat `me`. With a time
+        limit, a subgame in which the agent has already acted gets no time: it was solved in time, or is not solved any
+        more. Raises since the start may need subgames of their own: if `half` is true, half of the time is kept for
+        them.
         """
         if self.until is not None and any(at.actor == me for at, _, _ in rest):
             return replace(self, over=True)

@@ -105,7 +105,7 @@ class BlueprintContinuations:
         return self._known(rest, {end.history: self.ways for end in ends})
 
     def followed(self, menu: Menu | None) -> LeafValues:
-        """Return a function that computes the values if both players follow the blueprint after the limit.
+        """Return a function that computes the values at the limit if both players follow the blueprint after it.
 
         A call of that function also computes the ends that `menu` leads to, because a call for these comes next.
         """
@@ -118,7 +118,7 @@ class BlueprintContinuations:
         return told
 
     def prepare(self, rest: Subgame, menu: Menu | None, own: Menu) -> None:
-        """Build in advance the sequence forms of the game after the ends of a subgame; they do not depend on the board.
+        """Build in advance what later calls need for the ends of a subgame on any board: the sequence forms after them.
 
         The ends are those that `menu` leads to, and those that the blueprint's menu `own` leads to, which `followed`
         needs.

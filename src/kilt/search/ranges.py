@@ -46,9 +46,9 @@ def follow(reach: FloatArray, before: Betting, share: FloatArray) -> float:
 
 
 def translated(policy: PublicPolicy, position: Betting, action: str, mapping: Mapping = pseudo_harmonic) -> FloatArray:
-    """Return the probability of an action with each hand; a raise that is never made counts as those nearest in size.
+    """Return the probability of an action with each hand; a raise that the policy never makes is translated first.
 
-    A check or call counts as a raise of no chips.
+    It counts as the raises nearest to it in size. A check or call counts as a raise of no chips.
     """
     if policy.ever(action) or not action.startswith(RAISE) or action == RAISE:
         return policy.share(action)

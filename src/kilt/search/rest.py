@@ -158,7 +158,7 @@ class _Maker:
     seen: dict[int, Betting] = field(default_factory=dict)
 
     def decide(self, at: Betting, strategy: PublicStrategy, board: IntArray, before: int) -> list[tuple[str, int]]:
-        """Return the actions with positive probability after the sequence `before`, each with its new sequence."""
+        """Add a sequence for each action of positive probability at a decision, and return actions and sequences."""
         known = strategy.table(at)
         if known is None:
             cards = tuple(board[: at.rules.board_size(at.round)].tolist())
@@ -181,7 +181,7 @@ class _Maker:
         return len(self.parent) - 1
 
     def player(self, hands: int) -> RestPlayer:
-        """Return the collected sequences, for a game in which a player has `hands` private hands."""
+        """Return the collected sequences as arrays, for a game in which a player has `hands` private hands."""
         offset, length = np.array(self.offset), self.length
         for _, first, actions in self.depending:
             offset[first : first + actions] = length + hands * np.arange(actions)

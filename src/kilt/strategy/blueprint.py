@@ -176,9 +176,9 @@ class Blueprint:
         return row if row is not None else self.hand_buckets_on(player, r, [board])[0]
 
     def hand_buckets_on(self, player: int, r: int, boards: Sequence[tuple[int, ...]]) -> list[IntArray]:
-        """Return what `hand_buckets` returns for each of several boards of round `r`.
+        """Return the bucket numbers of all possible hands of a player, for each of several boards of round `r`.
 
-        Boards that are not cached are looked up together.
+        See `hand_buckets`. Boards that are not cached are looked up together.
         """
         viewer = self._viewer(player)
         rows = [self._rows.get((viewer, board)) for board in boards]

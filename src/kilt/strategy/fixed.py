@@ -71,9 +71,9 @@ def flat_table(tree: FlatTree, agent: str) -> FloatArray:
 
 
 def public_table(game: VectorGame, agent: str, dtype: npt.DTypeLike = np.float64) -> Table:
-    """Return a named agent's strategy for a public tree, as a table in the layout of `VectorGame.table`.
+    """Return a named agent's strategy for a public tree: a probability for each action with each hand on each board.
 
-    The shape is (board, row) × hand.
+    The table has the layout of `VectorGame.table`: (board, row) × hand.
     """
     if not isinstance(game.game.start(), Betting):
         raise GameError(f"{agent} plays poker, but {game.game.name} has no bets")

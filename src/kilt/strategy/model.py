@@ -93,7 +93,7 @@ class DecisionLayout(NamedTuple):
 
 
 class RoundSeen(NamedTuple):
-    """Counts of the information sets of one betting round, and of those that a model has observed, for both seats."""
+    """How much of one betting round an opponent model covers: counts of all and of observed information sets."""
 
     infosets: int
     seen: int  # information sets with at least one observation
@@ -170,7 +170,7 @@ class OpponentModel:
         return observed
 
     def spread(self, values: Array) -> Array:
-        """Repeat one value per information set for each of its actions, so that the result fits a strategy table."""
+        """Expand one value per information set to one value per action, so that the result fits a strategy table."""
         return np.repeat(values, self.layout.actions, axis=0)
 
     def policy(self) -> FloatArray:
@@ -189,7 +189,7 @@ class OpponentModel:
         return shares + self.spread((alike * never.T).T)
 
     def rounds(self) -> list[RoundSeen]:
-        """Return the number of observed information sets and the number of observations of each betting round."""
+        """Return, for each betting round, how many information sets and how many decisions were observed."""
         seen, found = self.seen, []
         for r in range(int(self.layout.round.max(initial=-1)) + 1):
             there = seen[self.layout.round == r]

@@ -1,4 +1,4 @@
-"""Name the strategies of a run, so that every figure in commands and pages states which strategy it is about.
+"""Give names to the strategies of a run, so that each reported number says which strategy it measures.
 
 A run has up to two strategies: the one that its solver found, and the one that its agent plays, after post-processing.
 A best response can win several times as much from one as from the other.

@@ -94,7 +94,7 @@ class Rule:
 
     @property
     def numbers(self) -> RuleNumbers | None:
-        """The rule in the form that kernels take; None if its classes of actions are user-defined."""
+        """The rule as plain numbers, for compiled code; None if its classes of actions are user-defined."""
         if self.classes not in (itself, kind):
             return None
         return RuleNumbers(float(self.fold), float(self.among), float(self.inside), self.classes is kind)

@@ -14,7 +14,7 @@ CLASSES = 3  # fold, call and bet: scratch entries that `post_process` needs aft
 
 
 class RuleNumbers(NamedTuple):
-    """A post-processing rule in the form that kernels take."""
+    """A post-processing rule as plain numbers, for compiled code."""
 
     fold: float  # fold with certainty if folding is more likely than this
     among: float  # the threshold among classes of actions
@@ -24,7 +24,7 @@ class RuleNumbers(NamedTuple):
 
 @subkernel
 def keep(row: FloatArray, begin: int, end: int, threshold: float) -> None:
-    """Set the entries of a part of a row that are below a threshold to 0, and scale the others to add up to 1.
+    """Set entries below a threshold to 0 in a part of a row, and scale the others to add up to 1.
 
     The most likely entries stay, even if they are below the threshold.
     """

@@ -185,7 +185,7 @@ def process_slots(tree: FlatTree, game: Holdem, rule: Rule, table: FloatArray) -
 
 
 def require_same(made_for: tuple[str, str], this: tuple[str, str]) -> None:
-    """Raise GameError if a strategy was made for another game than the given one.
+    """Raise GameError if a strategy was made for a different game.
 
     `made_for` and `this` are the names and fingerprints of the two games; the fingerprints must be equal.
     """

@@ -26,7 +26,7 @@ Mapping: TypeAlias = Callable[[float, float, float], float]  # A, B and x, A ≤
 
 
 def pseudo_harmonic(a: float, b: float, x: float) -> float:
-    """Return the probability of translating a bet of x pots to size A by the pseudo-harmonic mapping.
+    """Return the probability that a bet of x pots is translated to the smaller size A, by the pseudo-harmonic mapping.
 
     A player who calls bets of A and B pots with frequencies 1/(1+A) and 1/(1+B) then calls a bet of x pots with
     frequency 1/(1+x), as a player should (GS13, section 6: Rand-psHar).
@@ -38,18 +38,18 @@ def pseudo_harmonic(a: float, b: float, x: float) -> float:
 
 
 def arithmetic(a: float, b: float, x: float) -> float:
-    """Return the probability of translating a bet of x pots to size A, which falls linearly from 1 at A to 0 at B.
+    """Return the probability that a bet of x pots is translated to the smaller size A, by linear interpolation.
 
-    GS13, section 5.2: Rand-Arith.
+    It is ½ at the midpoint of A and B (GS13, section 5.2: Rand-Arith).
     """
     return (b - x) / (b - a)
 
 
 def geometric(a: float, b: float, x: float) -> float:
-    """Return the probability of translating a bet of x pots to size A by the geometric mapping, which is ½ at √(AB).
+    """Return the probability that a bet of x pots is translated to the smaller size A, by the geometric mapping.
 
-    GS13, section 5.5: Rand-Geo-2, which Tartanian4 used. If A = 0, a check, every bet is translated to B, as ratios
-    imply; another mapping is better then.
+    It is ½ at √(AB) (GS13, section 5.5: Rand-Geo-2, which Tartanian4 used). If A = 0, a check, every bet is translated
+    to B, as ratios imply; another mapping is better then.
 
     >>> round(geometric(1, 4, 2), 12), geometric(0, 1, 0.001)
     (0.5, 0.0)
@@ -58,9 +58,10 @@ def geometric(a: float, b: float, x: float) -> float:
 
 
 def geometric_1(a: float, b: float, x: float) -> float:
-    """Return the probability of translating a bet of x pots to size A by the earlier geometric mapping, ½ at √(AB).
+    """Return the probability that a bet of x pots is translated to the smaller size A, by an earlier geometric mapping.
 
-    GS13, section 5.4: Rand-Geo-1, which Sartre and Hyperborean used. It is a little steeper at √(AB) than `geometric`.
+    It is ½ at √(AB) too, and a little steeper there than `geometric` (GS13, section 5.4: Rand-Geo-1, which Sartre and
+    Hyperborean used).
     """
     return 1.0 if x <= a else a * (b - x) / (a * (b - x) + x * (x - a))
 
