@@ -361,7 +361,7 @@ class FlopResponses:
                 work += self.work[first : first + 2].sum()
                 if (seconds := perf_counter() - began) > LOOK:
                     break
-        # At most two parts were walked at a time, or one by the worker that had both.
+        # In the measurement, at most two parts ran at a time, or one if a worker had both.
         idle = 1 / self.crew.size if self.crew else min(self.walks.abreast, 2) / self.walks.abreast
         return float(idle * seconds / work * (self.before[-1] - self.before[self.done]))
 

@@ -280,7 +280,7 @@ def expected_match(
 
 
 class FixedOpponents:
-    """Measures how much strategies of an abstract game win from simple opponents, on the same deals each time.
+    """Measures how much strategies of an abstract game win against simple opponents, on the same deals each time.
 
     The opponents are `OPPONENTS`. A call with a strategy ([slot] weights) returns win rates in mbb/h by opponent, means
     over both seats.

@@ -63,10 +63,10 @@ def meet(
     game, players, hands, seed, duplicate, load, engine, sink, tick, stop
         As in `kilt.play.match.play_match`. With a `sink`, hands are always played.
     way : str
-        One of `WAYS`. ``best`` is the first of the others that the players allow and that pays. AIVAT does not pay if
-        more hands are cheaper: against baselines, and between blueprints, which are compiled; nor in matches of less
-        than `WORTH_LEARNING` hands, unless values were learnt before. If AIVAT's results vary more than the raw
-        winnings, ``best`` uses the latter.
+        One of `WAYS`. ``best`` chooses the first of the other methods that the players allow and that pays. AIVAT does
+        not pay if it is cheaper to play more hands: against baselines, and between blueprints, whose play is compiled.
+        Nor does it pay in matches of less than `WORTH_LEARNING` hands, unless values were learnt before. If AIVAT's
+        results vary more than the raw winnings, ``best`` uses the raw winnings.
     also_play : bool
         Play all hands, whatever the method. Otherwise a sample is played, to measure the variance of raw winnings.
     processes : int

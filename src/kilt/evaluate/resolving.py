@@ -1,4 +1,4 @@
-"""Measure with low variance how much an agent wins from its own blueprint by re-solving.
+"""Measure with low variance how much an agent gains over its own blueprint by re-solving.
 
 An agent that re-solves and its blueprint play the same strategy up to the first re-solved round, so neither gains
 anything there on average. Hands of the blueprint against itself are followed up to that round. After that, only
@@ -96,7 +96,7 @@ def resolving_match(
 
 
 def pair_value(agent: ResolvingAgent, hand: Hand, key: tuple[int, int] = (0, 0)) -> float:
-    """Return the chips per hand that an agent wins from its blueprint after a line of play, averaged over both seats.
+    """Return an agent's winnings against its blueprint after a line of play, in chips per hand, averaged over seats.
 
     The line is that of `hand`. The result is 0 if the hand ended before the first re-solved round, or if no player
     could bet any more.

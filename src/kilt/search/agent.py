@@ -493,7 +493,7 @@ class ResolvingAgent:
         return np.asarray(~np.isin(self.game.holes, board).any(axis=1), dtype=np.float64)
 
     def _values(self, at: Standing, me: int) -> FloatArray:
-        """Return the chips that each hand of the opponent wins from the current state of a subgame."""
+        """Return the chips that each hand of the opponent wins after the current state of a subgame."""
         values = np.zeros(len(self.game.holes))
         look = at.solved.game.look(at.solved.table, at.place.path)[1 - me]
         values[at.tree.holdem.numbers] = np.nan_to_num(at.tree.hand_values(look, at.place))

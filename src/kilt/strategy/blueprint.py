@@ -1,4 +1,4 @@
-"""Load, save and query blueprints: strategies of abstract games, stored with all that an agent needs to play them.
+"""Load, save and query blueprints: strategies of abstract games, with the data that an agent needs to play them.
 
 A probability is stored as an integer of one or two bytes, for each action of each information set of the abstract
 game. The table is mapped from its file: a strategy of many gigabytes opens at once, and only the entries that are used
