@@ -46,10 +46,9 @@ class AbstractSize(NamedTuple):
 
 
 class SlotLayout(ABC):
-    """Base class of abstract games, which determines the address of each slot in a table.
+    """Base class of abstract games: it maps each action of each information set to a slot of flat tables.
 
-    A slot is an action of an information set. The addresses follow from the betting and from the number of buckets in
-    each round.
+    The slots follow from the betting and from the number of buckets in each round.
     """
 
     game: Holdem
@@ -204,7 +203,7 @@ class AbstractPart(SlotLayout):
         buckets -= np.array([offset[r] for offset in self.offset], dtype=np.uint32)
 
     def require_own(self, buckets: npt.NDArray[np.uint32], walked: npt.NDArray[np.bool_]) -> None:
-        """Raise AbstractionError if a deal that the solver walks has a bucket of another part.
+        """Raise AbstractionError if a deal that the solver walks has a bucket outside of this part.
 
         `buckets` is [deal, round, player]; `walked` marks the deals.
         """
@@ -216,7 +215,7 @@ class AbstractPart(SlotLayout):
                         cards.rounds[r].require_below(number, seen[:, r, player].max())
 
     def pieces(self, into: SlotLayout, acts: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return each decision's first slot in this part, its first slot in the table of `into`, and its slot count."""
+        """Return where the slots of each decision lie in this part and in the table of `into`, and their number."""
         nodes = self.betting.nodes
         theirs = np.array(into.offset if isinstance(into, AbstractPart) else np.zeros_like(self.offset))
         ahead = (np.array(self.offset) - theirs)[nodes.actor[acts], nodes.round[acts]]

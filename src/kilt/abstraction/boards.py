@@ -26,7 +26,7 @@ MOST = 30_000  # maximum number of boards that are compared with each other: the
 
 
 class Base(NamedTuple):
-    """The base abstraction of a comparison of boards: two boards are similar if their hands share buckets of it."""
+    """The base abstraction of a comparison: two boards are similar if their hands fall into the same buckets."""
 
     fingerprint: str  # empty if boards are compared without a base
     rounds: Callable[[int], RoundBuckets]  # returns the buckets of a round, and builds them if necessary

@@ -107,7 +107,7 @@ class RoundBuckets(NamedTuple):
 
     @property
     def entries(self) -> int:
-        """The number of different values that the table may contain: the number of buckets, or of codes."""
+        """The number of different entries that the table may have: buckets, or codes if boards have classes."""
         return self.coded.bucket.shape[1] if self.coded else self.buckets
 
     def require_below(self, number: int, most: int | np.integer[Any]) -> None:
@@ -145,7 +145,7 @@ class RoundBuckets(NamedTuple):
         return found
 
     def members(self, bucket: int) -> tuple[IntArray, IntArray]:
-        """Return all hands of a bucket on canonical boards.
+        """Return all pairs of a canonical board and a hand that belong to a bucket.
 
         Returns the boards as dealt, shape (members, cards), and the hands, shape (members,).
         """
@@ -213,7 +213,10 @@ class AbstractionSpec:
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> AbstractionSpec:
-        """Rebuild a specification from `data`; raise ValueError, LookupError or KiltError if the data are invalid."""
+        """Rebuild a specification from the dict that `data` returned.
+
+        Raises ValueError, LookupError or KiltError if the data are invalid.
+        """
         deal = said["deal"]
         cards = Deck(deal["ranks"], deal["suits"]), deal["hole_cards"], tuple(deal["board_cards"])
         found = cls(said["name"], Deal(*cards), plan_of(tomllib.loads(said["plan"])))
@@ -451,7 +454,7 @@ def load_abstractions(folders: Sequence[Path], *, check: bool = False) -> Player
 
 
 def layout(plan: Plan, deal: Deal, r: int) -> tuple[int, ...]:
-    """Return the numbers of cards in which the boards of a round are dealt, as far as the plan distinguishes them.
+    """Return how the board cards of a round are grouped for look-ups: the number of cards in each group.
 
     Boards are kept as dealt, round by round, if the plan remembers earlier rounds or looks at their boards; otherwise
     their cards form one set.
@@ -474,7 +477,7 @@ def layout(plan: Plan, deal: Deal, r: int) -> tuple[int, ...]:
 
 
 def public_layout(plan: Plan, deal: Deal, public: PublicPlan) -> tuple[int, ...]:
-    """Return the numbers of cards in which boards that have classes are dealt.
+    """Return how the cards of boards that have classes are grouped: the number of cards in each group.
 
     The cards up to the first round with classes form one set, those up to the next such round another, and so on.
 

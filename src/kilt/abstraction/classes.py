@@ -31,7 +31,7 @@ class BoardClasses(NamedTuple):
     figures: Mapping[str, Any] = {}  # figures that the build reported
 
     def of(self, boards: IntArray) -> Labels:
-        """Return the class of each of some boards, which may be boards of later rounds."""
+        """Return the class of each board; the boards may be from the round of the classes or from later rounds."""
         found = np.empty((len(boards), 1), dtype=np.int32)
         size = self.holdings.boards.shape[1]
         kernels.find_classes(self.holdings.index, self.labels, boards, np.arange(size)[None], found)
@@ -52,7 +52,7 @@ class BoardClasses(NamedTuple):
         return ways, found
 
     def weigh(self, holdings: Holdings, codes: Labels | IntArray, count: int) -> FloatArray:
-        """Return the number of deals of each code in each class, shape (classes, codes).
+        """Return the number of deals of each code (group of similar hands) in each class, shape (classes, codes).
 
         A code stands for similar hands, whatever their class of boards.
 
@@ -83,7 +83,7 @@ def high_cards_last(labels: Labels, boards: IntArray, deck: Deck) -> Labels:
 
 
 def describe(boards: IntArray, weights: IntArray, deck: Deck) -> str:
-    """Describe in one line what most of some boards have in common.
+    """Describe in one line what most of the given boards have in common.
 
     >>> from kilt.cards.deck import FULL
     >>> describe(np.array([FULL.cards("AsKsQs"), FULL.cards("AdKdJd")]), np.array([4, 4]), FULL)

@@ -16,7 +16,7 @@ from kilt.jit import kernel, kernel_of_slices
 
 @kernel
 def find_classes(public: HoldingIndex, labels: Labels, boards: IntArray, ways: IntArray, found: Labels) -> None:
-    """Write to `found` the class of the cards at some positions of each board, for each choice of positions.
+    """Find the class of the board that some cards of each board form, for each choice of cards.
 
     `ways` is [way, position], `found` [board, way].
     """
@@ -31,7 +31,9 @@ def find_classes(public: HoldingIndex, labels: Labels, boards: IntArray, ways: I
 
 @kernel
 def weigh_codes(t: HoldingTables, deals: IntArray, codes: npt.NDArray[Any], found: Labels, weights: FloatArray) -> None:
-    """Add the number of deals of each code in each class of boards to `weights` [class, code].
+    """Count the deals of each code (a group of similar hands) in each class of boards, and add them to `weights`.
+
+    `weights` is [class, code].
 
     `found` has the classes of each board.
     """
@@ -61,7 +63,7 @@ def cost_of_codes(
     centroids: Singles,
     absolute: bool,
 ) -> float:
-    """Return the total distance of holdings from the centroids of their buckets, weighted by deals.
+    """Return the total distance of hands from the centroids of their buckets, weighted by deals.
 
     Each holding has a code, and a bucket in each class that `found` has for its board, all equally likely. The holdings
     of board b are `first[b]` to `first[b + 1]`.

@@ -142,7 +142,7 @@ def nearest(
     absolute: bool,
     two: bool,
 ) -> tuple[Index, np.float32, np.float32]:
-    """Find the centroid nearest to a point within the group of `hint`; return the centroid and the point's cost.
+    """Find the centroid nearest to a point within a group of centroids; return it and the point's distance from it.
 
     `hint` is a centroid, at which the point has cost `cost`.
 

@@ -117,7 +117,7 @@ def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1)
 
 
 def estimate_in_codes(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1) -> Cost | None:
-    """Estimate a build that sorts a fixed number of codes, in place of single hands, in each class of boards.
+    """Estimate a build that sorts codes (groups of similar hands), not single hands, in each class of boards.
 
     Returns None if the plan has no round to which this applies, or if its rounds cannot have codes because other rounds
     remember or use their buckets. The number of codes is `CODES`.

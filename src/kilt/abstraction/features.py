@@ -83,11 +83,11 @@ class Deal:
         return 2 * comb(self.deck.size - self.sizes[-1] - self.hole_cards, self.hole_cards)
 
     def holdings(self, dealt: tuple[int, ...]) -> Holdings:
-        """Return the holdings on boards that were dealt in these numbers of cards."""
+        """Return the holdings (hands with boards) for boards that were dealt in these numbers of cards."""
         return holdings(dealt, self.deck, self.hole_cards)
 
     def roll_outs(self, size: int) -> int:
-        """Return the number of ways, for one hand, to complete a board of this size round by round."""
+        """Return the number of ways to deal the rest of a board of `size` cards, round by round, given a hand."""
         steps = [size, *(later for later in self.sizes if later > size)]
         left = self.deck.size - self.hole_cards
         return prod(comb(left - now, then - now) for now, then in pairwise(steps))
@@ -178,7 +178,7 @@ class Features:
         return int(np.count_nonzero(np.bincount(self.strengths())))
 
     def moments(self, r: int) -> FeatureTable:
-        """Return HS and HS², hand strength and its square, of the holdings of a round, as sums over roll-outs."""
+        """Return the sums of HS and HS² (hand strength and its square) over roll-outs, for the holdings of a round."""
         hs = np.arange(self.deal.top + 1, dtype=np.int64)
         return self.means("moments", r, np.stack([hs, hs**2], axis=1))
 
@@ -237,7 +237,9 @@ class Features:
         return FeatureTable(values, np.sqrt(sizes / sizes.sum()) / (WHOLE * self.deal.roll_outs(size)))
 
     def opponents(self, clusters: int = OPPONENTS) -> FloatArray:
-        """Return the clusters of the opponent's hands for OCHS, the weakest first, shape (clusters, hands).
+        """Return the clusters of opponent hands for OCHS (opponent cluster hand strength), the weakest cluster first.
+
+        The shape is (clusters, hands).
 
         Entries are 1 if a private hand belongs to a cluster, else 0. Hands without a board are clustered by k-means on
         the earth mover's distance of their histograms.
@@ -268,7 +270,7 @@ class Features:
         return r == len(self.deal.sizes) - 1
 
     def bins_of(self, r: int, bins: int) -> FeatureTable:
-        """Return the histograms of hand strength of a round, or the strength itself if the board is complete.
+        """Return the histograms of hand strength of a round or, on complete boards, the strength itself.
 
         On a complete board, the difference of two strengths equals the earth mover's distance of the histograms. The
         strength is negated: the lower a cumulative histogram, the stronger the hand.
@@ -278,12 +280,12 @@ class Features:
         return self.histograms(r, bins)
 
     def needs(self, feature: str, r: int, settings: FeatureSettings) -> TableCosts:
-        """Return the costs of the tables that a feature is computed from and that the folder does not have yet."""
+        """Return the cost of each table that a feature is computed from and that the folder does not have yet."""
         tables = self.rests_on(feature, r, settings)
         return {name: cost for name, cost in tables.items() if not (self._folder and self._usable(self._folder / name))}
 
     def rests_on(self, feature: str, r: int, settings: FeatureSettings) -> TableCosts:
-        """Return the costs of all tables that a feature is computed from, whether the folder has them or not."""
+        """Return the cost of each table that a feature is computed from, whether the folder has it or not."""
         last = self._holdings(self.deal.sizes[-1])
         tables = {STRENGTHS: Cost(cache=2 * len(last), seconds=pace("features", "strength_board") * len(last.boards))}
         return tables | FEATURES[feature].costs(self, settings, r)
@@ -304,7 +306,7 @@ class Features:
         return costs
 
     def ochs_costs(self, opponents: int, r: int) -> TableCosts:
-        """Return the costs of the tables of OCHS, and of the tables that they are computed from."""
+        """Return the costs of opponent cluster hand strength (OCHS): of its tables, and of those they depend on."""
         name, last = f"ochs-{opponents}", self._holdings(self.deal.sizes[-1])
         each = pace("features", "strength_board") + pace("features", "opponent_board") * opponents
         seconds = each * len(last.boards)

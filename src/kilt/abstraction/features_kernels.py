@@ -88,7 +88,7 @@ def find_later(
     codes: npt.NDArray[np.int16],
     rows: npt.NDArray[np.int32],
 ) -> int:
-    """Write the row of each holding's value after each way to deal further cards to a board.
+    """Find where the value of each hand on a board is stored after each way to deal the next cards.
 
     `rows` is [pick, holding], with −1 if the holding is impossible. The row is that of the later holding or, if values
     are `coded`, of its code. `picks` are sets of indices into the cards that the board leaves.

@@ -35,7 +35,10 @@ class InClasses(NamedTuple):
 
 
 def code_steps(fitting: Fitting) -> tuple[BucketStep, ...]:
-    """Return the steps that sort hands into codes: those of the round, with more buckets, the same for all classes."""
+    """Return the steps that sort hands into codes: groups of similar hands that all classes of boards share.
+
+    They are the steps of the round, with more buckets.
+    """
     public, steps = fitting.plan.public_at(fitting.r), fitting.plan.rounds[fitting.r].steps
     codes = public.codes if public else 0
     by_strength = {step.feature for step in steps} <= {*STRENGTHS}
@@ -49,9 +52,9 @@ def code_steps(fitting: Fitting) -> tuple[BucketStep, ...]:
 def sort_codes(
     fitting: Fitting, steps: tuple[BucketStep, ...], classes: BoardClasses, codes: Array, count: int
 ) -> InClasses:
-    """Sort the codes of a round into the buckets of each class of boards.
+    """Sort the codes of a round (groups of similar hands) into buckets, separately in each class of boards.
 
-    `codes` is [board, hand]: a code stands for similar hands, whatever their class of boards.
+    `codes` is [board, hand].
 
     Raises
     ------

@@ -78,7 +78,7 @@ class Holdings:
 
     @cached_property
     def weights(self) -> IntArray:
-        """The number of deals that each holding stands for."""
+        """The number of deals that each holding (hand and board, up to suits) stands for."""
         weights = np.zeros(len(self), dtype=np.int64)
         kernels.weigh_holdings(self.tables, 0, len(self.boards), self.ways, weights)
         return weights
@@ -98,7 +98,7 @@ class Holdings:
 
 @lru_cache(maxsize=16)
 def holdings(dealt: tuple[int, ...], deck: Deck = FULL, hole_cards: int = 2) -> Holdings:
-    """Return the holdings of a round, given the numbers of cards in which its board was dealt.
+    """Return all holdings (hands with boards) of a round, given the numbers of cards in which its board is dealt.
 
     A single number makes the board a set.
     """

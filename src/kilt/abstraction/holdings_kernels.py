@@ -20,7 +20,7 @@ class HoldingIndex(NamedTuple):
 
 
 class HoldingTables(NamedTuple):
-    """The holdings of a round as arrays for compiled code."""
+    """The holdings of a round (hands with boards, up to suits) as arrays for compiled code."""
 
     boards: BoardIndex
     moved: npt.NDArray[np.int32]  # [permutation, hand]
@@ -33,9 +33,9 @@ class HoldingTables(NamedTuple):
 
 @kernel
 def number_board(t: HoldingTables, board: int, numbers: npt.NDArray[np.int32]) -> int:
-    """Number the holdings of a canonical board from 0, and write the number of each hand's holding to `numbers`.
+    """Number the holdings of a canonical board, which are its hands up to suits, from 0; return how many there are.
 
-    Hands that share a card with the board get −1. Returns the number of holdings.
+    Writes the number of each hand's holding to `numbers`; −1 if the hand shares a card with the board.
     """
     held = np.int64(0)
     for card in t.cards[board]:
@@ -46,7 +46,7 @@ def number_board(t: HoldingTables, board: int, numbers: npt.NDArray[np.int32]) -
 
 @kernel
 def open_board(t: HoldingTables, board: int, numbers: npt.NDArray[np.int32], held_by: IntArray, rest: IntArray) -> int:
-    """Number the holdings of a board; find one hand of each holding, and the cards that remain in the deck.
+    """Number the holdings of a board (its hands up to suits); list one hand of each, and the remaining cards.
 
     Writes the hands to `held_by` and the cards to `rest`. Returns the number of holdings.
     """

@@ -76,7 +76,7 @@ class JointTables:
 
     @cached_property
     def together(self) -> tuple[FloatArray, ...]:
-        """The probability of each pair of bucket sequences, with one array for each round.
+        """The probability of each pair of the players' bucket sequences, in each round.
 
         The shape of each is (sequences of player 0, sequences of player 1).
         """
@@ -109,7 +109,7 @@ class JointTables:
 
     @classmethod
     def load(cls, path: Path, cards: str) -> JointTables:
-        """Read the tables that `save` wrote for the same card abstraction; raise ValueError if they are for another."""
+        """Read tables that `save` wrote; raise ValueError if they belong to another card abstraction."""
         found = artifact.read(path, KIND, remedy=REMEDY)
         with artifact.understood(path, REMEDY):
             if found.inputs["cards"] != cards:
@@ -223,11 +223,11 @@ class _Player:
 
     @property
     def found(self) -> tuple[Sequences, ...]:
-        """The sequences of each round that were found so far."""
+        """The bucket sequences that were found so far, by round."""
         return tuple(self.sequences)
 
     def find(self, r: int, tick: Callable[[float], None]) -> None:
-        """Find the sequences up to round `r`, given those up to the previous round."""
+        """Find the bucket sequences up to round `r`, given those up to the previous round."""
         seen = np.zeros((len(self.sequences[-1].bucket) if r else 1, self.cards.numbers[r]), dtype=np.bool_)
         for low, high in _batches(len(self.boards[r])):
             before, buckets = self._before(r, low, high), self._buckets(r, low, high)
@@ -245,7 +245,7 @@ class _Player:
         self.sequences.append(Sequences(parent.astype(np.int32), bucket.astype(np.int32)))
 
     def rows(self, r: int, low: int, high: int) -> npt.NDArray[np.int32]:
-        """Return the sequence of each hand on some boards of a round, shape (boards, hands).
+        """Return the bucket sequence of each hand on some boards of a round, shape (boards, hands).
 
         Entries of hands that share a card with the board are arbitrary.
         """
@@ -253,7 +253,7 @@ class _Player:
         return rows
 
     def _before(self, r: int, low: int, high: int) -> npt.NDArray[np.int32]:
-        """Return the sequence of each hand in the previous round, shape (boards, hands).
+        """Return the bucket sequence of each hand in the previous round, shape (boards, hands).
 
         Boards with the same parent are contiguous.
         """
@@ -274,7 +274,10 @@ def _batches(number: int) -> list[tuple[int, int]]:
 def _pairs(
     mine: _Player, theirs: _Player, threads: int, tick: Callable[[float], None]
 ) -> tuple[FloatArray, FloatArray]:
-    """Count the pairs of hands on all boards that I win and that tie, each as [my sequence, their sequence]."""
+    """Count the pairs of hands that the first player wins and that tie, by the bucket sequences of both players.
+
+    Both arrays have the shape (sequences of the first player, sequences of the second).
+    """
     deal, last = mine.cards.identity.deal, len(mine.rounds) - 1
     weights, boards, batches = ways(mine.rounds), mine.boards[last], _batches(len(mine.boards[last]))
     tables = hand_tables(deal.sizes[-1] + deal.hole_cards, deal.deck)

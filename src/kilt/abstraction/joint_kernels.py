@@ -22,7 +22,7 @@ def mark_sequences(
     card_bit: IntArray,
     seen: BoolArray,
 ) -> None:
-    """Mark the pairs of an earlier sequence and a bucket that occur for some possible hand on the given boards.
+    """Mark each pair of an earlier sequence and a bucket that some hand can have on the given boards.
 
     `seen` is [earlier sequence, bucket]; `before` and `buckets` are [board, hand]; `boards` is [board, card].
     """

@@ -48,7 +48,7 @@ class DistanceClustering(NamedTuple):
 def partition(
     distances: Array, k: int, *, way: str = "sum", restarts: int = 1, seed: int = 0, passes: int = PASSES
 ) -> DistanceClustering:
-    """Cluster points into at most `k` clusters, given the distances between all points, shape (points, points).
+    """Cluster points into at most `k` clusters, given a matrix of the distances between all points.
 
     Returns the best of several restarts.
 

@@ -108,7 +108,7 @@ class RoundPlan(PlanRecord):
 
 @dataclass(frozen=True)
 class PublicPlan(PlanRecord):
-    """A plan for classes of the boards of one round; later rounds have separate buckets in each class [Brown15 §2.1].
+    """The plan of one round's classes of boards; later rounds have separate buckets in each class [Brown15 §2.1].
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ NEIGHBOURS = 128  # number of a cluster's neighbours whose distances from it are
 
 
 def ground_of(centroids: Singles, *, absolute: bool, apart: Singles | None = None, blocks: int = 1) -> Ground:
-    """Return the distances between the next round's buckets.
+    """Return the distances between the buckets of the next round, for earth mover's distances.
 
     They are the distances of the buckets' centroids, unless `apart` has better ones. If there are several blocks (see
     `Ground`), `apart` has the distances within each.
@@ -39,7 +39,7 @@ def ground_of(centroids: Singles, *, absolute: bool, apart: Singles | None = Non
 
 
 def block_of(ground: Ground, bucket: int) -> tuple[Ground, int]:
-    """Return the block that contains a bucket of the next round, as a `Ground` of its own, and its first bucket."""
+    """Return the block of next-round buckets that contains a bucket, as a `Ground`, and the block's first bucket."""
     size = ground.order.shape[1]
     first = bucket - bucket % size
     mine = slice(first, first + size)
@@ -78,7 +78,9 @@ def apart_of(
     threads: int = 1,
     tick: Callable[[float], None] = lambda share: None,
 ) -> Singles:
-    """Return the distances between the mean distributions of clusters, shape (clusters, clusters of a block).
+    """Return the distances between the mean distributions of clusters, within each block of clusters.
+
+    The shape is (clusters, clusters of a block).
 
     The previous round uses them as its ground distances. There are as many `blocks` as the ground of these means has,
     or more. Distances are computed among neighbours only, and each is the larger of the two directions. For clusters
@@ -115,10 +117,10 @@ def fit(
     tick: Callable[[float], None] = lambda share: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Singles:
-    """Fit the mean distributions of `k` clusters of points, shape (clusters, next-round buckets).
+    """Cluster distributions over next-round buckets into `k` clusters, and return the mean distribution of each.
 
-    A point is a row of next-round buckets. k-means on the points' centres gives the initial means. The ground must be
-    one block.
+    The shape is (clusters, next-round buckets). A point is a row of next-round buckets. k-means on the points' centres
+    gives the initial means. The ground must be one block.
     """
     centres = np.zeros((len(point), ground.centroids.shape[1]), dtype=np.float32)
     for column in point.T:

@@ -17,7 +17,7 @@ CHECKED = 8  # number of positions after which to test whether the lower bound s
 
 
 class Ground(NamedTuple):
-    """Ground distances: the distances between the buckets of the next round.
+    """The distances between the buckets of the next round, from which earth mover's distances are computed.
 
     If boards have classes, no hand reaches buckets of two classes: buckets then form blocks of equal size, one after
     the other, and only distances within a block exist.
@@ -40,7 +40,7 @@ def next_buckets(
     rows: IntArray,
     out: Labels,
 ) -> None:
-    """Write the bucket of each holding in the next round, after each way to continue the deal.
+    """Write each hand's bucket in the next round, for every way to deal the cards of that round.
 
     This is done for some holdings of some boards: `rows` has the output row of each holding; −1 leaves the holding out.
     """
@@ -89,7 +89,9 @@ def make_workspace(buckets: int) -> EmdWorkspace:
 
 @kernel
 def greedy(count: int, means: Singles, m: int, ground: Ground, enough: np.float32, room: EmdWorkspace) -> np.float32:
-    """Approximate the earth mover's distance of a mean from a point (Ganzfried and Sandholm 2014, algorithm 2).
+    """Approximate the earth mover's distance between a point and a cluster's mean by a greedy heuristic.
+
+    See algorithm 2 of Ganzfried and Sandholm (2014).
 
     The point has `count` buckets, which `room` holds. In turns, each takes its share from the mean's nearest bucket
     that has something left. If the distance is going to be `enough` or more, returns a lower bound.
@@ -159,7 +161,7 @@ def assign(
     labels: Labels,
     costs: Singles,
 ) -> int:
-    """Assign some points to the nearest means of their groups; return the number of changed labels.
+    """Assign points, which are distributions over buckets, to the nearest means; return the number of changed labels.
 
     Writes the labels, and the distances of the points from their means.
 
@@ -231,7 +233,10 @@ def between(means: Singles, near: Labels, ground: Ground, found: Singles, start:
 
 @kernel
 def spread_out(means: Singles, m: int, first: int, room: EmdWorkspace) -> int:
-    """Write the buckets of a mean, counted from the first of its block, and its share of each; return their number."""
+    """Write the next-round buckets that a cluster's mean contains, and its share of each; return their number.
+
+    Buckets are counted from the first of the block.
+    """
     count = 0
     for b in range(means.shape[1]):
         if means[m, b] > 0:

@@ -73,7 +73,7 @@ class States(NamedTuple):
         return comb(self.deal.deck.size - self.deal.sizes[self.r], self.deal.hole_cards)
 
     def counts(self, base: RoundBuckets) -> Counts:
-        """Return the number of hands in each bucket of the base on each board, shape (boards, buckets).
+        """Return the number of each board's hands in each bucket of the base abstraction, shape (boards, buckets).
 
         This is the table T of [Brown15 algorithm 2].
         """
@@ -98,7 +98,7 @@ class Comparing(NamedTuple):
 
 
 def base_plan(deal: Deal, public: PublicPlan) -> Plan:
-    """Return the base abstraction of a paper, or a similar one for other decks.
+    """Return the plan of the base abstraction by which a paper compares boards, or a similar one for other decks.
 
     Only the rounds in use are built.
     """
@@ -115,7 +115,7 @@ def base_plan(deal: Deal, public: PublicPlan) -> Plan:
 
 
 def tartanian7(comparing: Comparing) -> Singles:
-    """Return the distances of boards: the share of hands that two boards do not have in common buckets.
+    """Return the distances of boards: the share of hands that have no counterpart in the same bucket.
 
     See [Brown15 algorithm 2].
     """
@@ -125,7 +125,10 @@ def tartanian7(comparing: Comparing) -> Singles:
 
 
 def total_variation(counts: Counts, hands: int, threads: int = 1, tick: Share = lambda share: None) -> Singles:
-    """Return half the L1 distance of each pair of rows of `counts`, as a share of all hands, shape (rows, rows)."""
+    """Return half the L1 distance between each pair of rows of `counts`, as a share of all hands.
+
+    The shape is (rows, rows).
+    """
     distances = np.zeros((len(counts), len(counts)), dtype=np.float32)
     in_parts(
         lambda first, end: kernels.total_variation(counts, first, end, hands, distances), len(counts), threads, tick
@@ -134,7 +137,7 @@ def total_variation(counts: Counts, hands: int, threads: int = 1, tick: Share = 
 
 
 def waugh(comparing: Comparing) -> Singles:
-    """Return the distances of boards: L2 between their tables of transitions from buckets of the previous round."""
+    """Return the distances of boards: L2 between their tables of transitions from the previous round's buckets."""
     from scipy.sparse import csr_array
 
     states, r = comparing.states, comparing.states.r
@@ -169,7 +172,7 @@ class Exactly(NamedTuple):
     tables: list[tuple[Holdings, FeatureTable]]  # of this round and, for the ground "history", of the earlier rounds
 
     def heaps(self, board: int) -> Heaps:
-        """Return the hands of a board as points with equal weights."""
+        """Return the hands of a board as points with equal weights, for earth mover's distances."""
         cards, pieces = self.states.boards[board], []
         apart = self.states.holdings.row(cards)[1] >= 0
         for holdings, table in self.tables:
@@ -179,7 +182,7 @@ class Exactly(NamedTuple):
         return Heaps(share, np.concatenate(pieces, axis=1, dtype=np.float32))
 
     def pair(self, i: int, j: int) -> float:
-        """Return the distance of boards i and j, in units of the points."""
+        """Return the earth mover's distance between the hands of boards i and j."""
         return moved(self.heaps(i), self.heaps(j))
 
 
@@ -193,7 +196,7 @@ class Gathered(NamedTuple):
         return self.of_board[board]
 
     def pair(self, i: int, j: int) -> float:
-        """Return the distance of boards i and j, in units of the points."""
+        """Return the earth mover's distance between the hands of boards i and j."""
         return moved(self.heaps(i), self.heaps(j))
 
 
@@ -218,7 +221,10 @@ def moved(mine: Heaps, theirs: Heaps) -> float:
 
 
 def schmid(comparing: Comparing) -> Singles:
-    """Return the distances of boards: the earth mover's distance of their hands [Schmid15], in bins of histograms."""
+    """Return the distances of boards: the earth mover's distance between their hands [Schmid15].
+
+    The unit is a bin of the histograms.
+    """
     states, public = comparing.states, comparing.public
 
     @cache

@@ -28,7 +28,10 @@ def count_buckets(t: HoldingTables, boards: IntArray, rows: Labels, counts: npt.
 
 @kernel
 def total_variation(counts: npt.NDArray[np.uint16], start: int, end: int, hands: int, distances: Singles) -> None:
-    """Write the distances of some boards from all later boards: the share of hands without a common bucket."""
+    """Write the distances of boards: the share of hands that have no counterpart in the same bucket.
+
+    These are the distances of boards `start` to `end` from all later boards.
+    """
     for i in range(start, end):
         mine = counts[i]
         for j in range(i + 1, len(counts)):

@@ -70,13 +70,13 @@ class HoldingBatch:
 
     @cached_property
     def weights(self) -> IntArray:
-        """The number of deals that each holding stands for."""
+        """The number of deals that each holding (hand and board, up to suits) stands for."""
         weights = np.empty(self.count, dtype=np.int64)
         holdings_kernels.weigh_holdings(self.holdings.tables, self.start, self.end, self.holdings.ways, weights)
         return weights
 
     def rows(self, other: Holdings) -> IntArray:
-        """Return the index of each holding among those of an earlier round.
+        """Return the index of each holding of the batch among the holdings of an earlier round.
 
         The boards of `other` are sets of the first cards.
         """
@@ -121,7 +121,7 @@ class Fitted(Protocol):
 
     @property
     def buckets(self) -> int:
-        """The number of buckets, over all groups."""
+        """The number of buckets of the step, over all groups of hands."""
 
     def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
         """Return the buckets of some holdings and, if it is defined, the distance of each holding from its centroid."""
@@ -175,7 +175,7 @@ class After(NamedTuple):
 
 
 class Potentials(NamedTuple):
-    """A fitted potential-aware step: its buckets are clusters around mean distributions over next-round buckets."""
+    """A fitted potential-aware step: its buckets are clusters of distributions over next-round buckets."""
 
     after: After
     means: Singles  # [bucket, next bucket of its block]
@@ -184,7 +184,7 @@ class Potentials(NamedTuple):
 
     @property
     def buckets(self) -> int:
-        """The number of buckets, over all groups."""
+        """The number of buckets of the step, over all groups of hands."""
         return len(self.means)
 
     def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
@@ -357,7 +357,7 @@ def _fit_group(fit: Fit, stop: Stop, group: _Group) -> Singles:
 
 
 def _writable(arrays: N) -> N:
-    """Make arrays that an engine sends as read-only writable, so that kernels are not compiled again for their type."""
+    """Make read-only arrays from an engine writable, so that kernels are not compiled again for read-only arrays."""
     return type(arrays)(*(np.require(it, None, "W") if isinstance(it, np.ndarray) else it for it in arrays))
 
 

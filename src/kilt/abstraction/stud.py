@@ -167,7 +167,7 @@ class StudBoards:
         return tell
 
     def altogether(self, mine: Cards, theirs: Cards, hand: Cards, *last: Cards) -> str:
-        """Return the cards that a player sees as text, without telling which of the player's own cards are up."""
+        """Describe all cards that a player sees, without saying which of the player's own cards are face up."""
         return self._names(self.seen(theirs, (*mine, *hand), *last))
 
     def told(self, tell: Telling) -> int:
@@ -180,7 +180,7 @@ class StudBoards:
         return "/".join(map(self.game.deck.name, groups))
 
     def merged(self, tree: FlatTree, tell: Telling, *, hole: bool = True) -> MergedTree:
-        """Return the game in which players learn about the up-cards only what the function `tell` tells them.
+        """Return the game in which players learn about the up-cards only what the function `tell` says.
 
         Before the up-cards, players see their hole cards without suits, or nothing if `hole` is false.
         """

@@ -68,7 +68,7 @@ def known_board(cards: Sequence[int], deck: Deck = FULL, symmetry: int | None = 
 
 
 def extend(before: Boards, count: int, deck: Deck = FULL) -> Boards:
-    """Add `count` cards to each board in every way, and keep one board of each class of suit isomorphism."""
+    """Add `count` cards to each board in every way; keep one of all boards that differ only by a renaming of suits."""
     parents, known = before.cards.shape
     picks = subsets(deck.size - known, count)
     most = parents * len(picks)

@@ -38,7 +38,7 @@ def extend_boards(
     symmetry: npt.NDArray[np.int32],
     first_child: npt.NDArray[np.int32],
 ) -> int:
-    """Add new cards to each board in every way, keep one of each class of isomorphic boards; return their number.
+    """Add new cards to each board in every way, keep one of all isomorphic boards, and return the number kept.
 
     Only suit permutations that map the old board to itself (`before_symmetry`, one bit each) may identify two
     extensions. A set of cards is a bit set, and the extension with the least bit set of its class is kept. `picks` are

@@ -33,7 +33,7 @@ SUITS = "cdhs"
 
 @dataclass(frozen=True)
 class Deck:
-    """A deck of cards, possibly smaller than 52: the highest `ranks` ranks in each of the last `suits` suits.
+    """A deck of cards, possibly smaller than 52: the highest `ranks` ranks of the last `suits` suits.
 
     Parameters
     ----------

@@ -122,7 +122,7 @@ def add_pairs(
     sums: Strengths,
     won: IntArray,
 ) -> None:
-    """Add the wins minus losses of each hand against each later hand, weighted by board, to `won`.
+    """Add the wins minus losses of every pair of hands on complete boards, weighted by board, to `won`.
 
     Only entries of `won` [hand, other] with hand < other are meaningful.
 

@@ -95,7 +95,7 @@ def _columns(holes: ByteArray, deck: Deck) -> Columns:
 
 
 def room_to_rank(deck: Deck, hole_cards: int, board_size: int, hands: int | None = None) -> Ranking:
-    """Allocate the arrays of a `Ranking`, which the kernel `rank_board` fills.
+    """Allocate the arrays in which the kernel `rank_board` ranks all hands on a board.
 
     They have room for `hands` hands; by default, for all hands of the deck.
     """
@@ -209,7 +209,7 @@ def distribution(
 
 
 def board_rows(boards: IntArray, deck: Deck = FULL, hole_cards: int = 2) -> npt.NDArray[np.int16]:
-    """Return 2·wins + ties of every hand against a uniformly random opponent, on each of many complete boards.
+    """Return the strength of every hand on each complete board, as 2·wins + ties against a random opponent's hand.
 
     The shape is (boards, hands), with −1 for hands that share a card with the board.
 
@@ -236,7 +236,7 @@ def mean_strength(counts: IntArray, power: int = 1) -> FloatArray:
 
 
 def histogram(counts: IntArray, bins: int) -> FloatArray:
-    """Return each hand's histogram of hand strength from a `distribution`, as probabilities of `bins` equal bins.
+    """Return the histogram of each hand's strength, from the counts of `distribution`, in `bins` bins of equal width.
 
     The shape is (hands, bins). A strength HS falls into bin ⌊HS·bins⌋, and HS = 1 into the last.
     """

@@ -191,7 +191,7 @@ def keep_apart(ranking: Ranking, groups: int, symmetry: int, moved: Moved, renam
 
 @kernel
 def compatible(live: Order, cards: Columns, reach: FloatArray, by_card: FloatArray, value: FloatArray) -> None:
-    """For each hand in `live`, write to `value` the opponent's total reach with hands that share no card with it.
+    """Write, for each hand in `live`, the total weight of the opponent's hands that share no card with it.
 
     Hands that are not `live` get 0. By inclusion and exclusion: from the total, subtract the hands with each of my
     cards; my own hand has then been subtracted twice, and is added back. `by_card` is scratch for one entry per card.
@@ -210,9 +210,10 @@ def compatible(live: Order, cards: Columns, reach: FloatArray, by_card: FloatArr
 
 @kernel
 def showdown(ranking: Ranking, groups: int, reach: FloatArray, value: FloatArray) -> None:
-    """Write to `value` the opponent's reach that each hand beats minus the reach that beats it [Johanson16 §2.4].
+    """Write each hand's showdown value: the weight of the hands that it beats minus that of the hands that beat it.
 
-    Only the opponent's hands that share no card with the hand count.
+    `reach` has the weights of the opponent's hands; those that share a card with the hand do not count [Johanson16
+    §2.4].
 
     One walk over the hands in order of strength: O(n) for a sum that looks like O(n²). Before a group enters the sums,
     they hold the reach that it beats; afterwards, the reach that it beats or ties; at the end, all reach. The reach
@@ -247,11 +248,11 @@ def showdown(ranking: Ranking, groups: int, reach: FloatArray, value: FloatArray
 
 @kernel
 def showdowns(ranking: Ranking, groups: int, reach: Floats, by_card: Floats, result: Floats, whole: Floats) -> None:
-    """Compute `showdown` and `compatible` for `LANES` vectors of reach at once, in the order of `ranking`.
+    """Compute `showdown` and `compatible` for `LANES` sets of weights of the opponent's hands at once.
 
-    The lanes of a hand are adjacent. `whole` receives the opponent's reach that shares no card with each hand, and
-    `result` the reach that the hand beats plus the reach that it beats or ties: the value of a showdown is `result` −
-    `whole`. `by_card` is scratch for as many lanes as there are cards.
+    Arrays are in the order of `ranking`, and the lanes of a hand are adjacent. `whole` receives the opponent's reach
+    that shares no card with each hand, and `result` the reach that the hand beats plus the reach that it beats or ties:
+    the value of a showdown is `result` − `whole`. `by_card` is scratch for as many lanes as there are cards.
     """
     ends, times, weighted, lanes = ranking.ends, ranking.times, ranking.weighted[0], np.uint64(LANES)
     first, second = ranking.cards
@@ -357,7 +358,7 @@ def showdowns_between(
 
 @kernel
 def ties_between(sides: Sides, groups: int, weighted: bool, reach: Floats, by_card: Floats, tied: Floats) -> None:
-    """Write to `tied` the opponent's reach that each hand ties with, for `LANES` vectors of reach at once.
+    """Write the weight of the opponent's hands that each hand ties with, for `LANES` sets of weights at once.
 
     The arrays are those of `showdowns_between`.
     """
@@ -394,7 +395,7 @@ def ties_between(sides: Sides, groups: int, weighted: bool, reach: Floats, by_ca
 def board_rows(
     boards: IntArray, hands: HandList, tables: HandTables, ranking: Ranking, opponents: int, rows: Strengths
 ) -> None:
-    """Write 2·wins + ties of every hand against a uniformly random opponent, one row for each complete board.
+    """Write the strength of every hand, as 2·wins + ties against a random opponent's hand, one row per complete board.
 
     `opponents` is the number of hands that the other player can hold. Hands that share a card with the board get −1.
     """
@@ -409,7 +410,7 @@ def board_rows(
 
 @kernel
 def count_rows(rows: Strengths, weights: IntArray, classes: IntArray, counts: IntArray) -> None:
-    """Add the weight of each board to the count of each hand's value, by class of hands.
+    """Count how often each class of hands has each value, weighted by the boards.
 
     This is ``counts[classes[hand], row[hand]] += weight`` for each row.
     """
@@ -431,7 +432,7 @@ def roll_out(
     won: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Sum the showdown values of each class of hands over complete boards, and the opponent's weight that it meets.
+    """Sum each class's showdown values, and the weight of the opponent's compatible hands, over complete boards.
 
     Adds the values to `won` [class] and the weight of the opponent's hands that share no card with the hand to `total`
     [class].

@@ -100,7 +100,10 @@ class Isomorphism:
     @overload
     def index(self, cards: Numbers | Sequence[Sequence[int]]) -> IntArray: ...
     def index(self, cards: Numbers | Sequence[int] | Sequence[Sequence[int]]) -> IntArray | int:
-        """Return the index of each hand in [..., cards]; the order of cards within a round does not matter."""
+        """Return the index of one hand, or of each hand in an array of shape (..., cards).
+
+        The order of cards within a round does not matter.
+        """
         hands = np.asarray(cards)
         length = hands.shape[-1] if hands.ndim else 1
         if length != self.cards:
@@ -129,7 +132,7 @@ class Isomorphism:
     @overload
     def orbit(self, index: Numbers | Sequence[int]) -> IntArray: ...
     def orbit(self, index: Numbers | Sequence[int] | int) -> IntArray | int:
-        """Number of hands that share each index: the weight of its canonical hand."""
+        """Return the number of hands that share each index, which is the weight of its canonical hand."""
         indices = _checked("index", np.asarray(index), self.size).astype(np.int64)
         out = np.empty(indices.size, dtype=np.int64)
         orbit_many(indices.reshape(-1), out, self.tables)
