@@ -32,7 +32,7 @@ from kilt.games.holdem import Holdem
 from kilt.tree.betting import BettingTree, betting_size, betting_tree
 
 Buckets: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # [player][round] number of buckets
-WINDOW = 1 << 24  # slots of a table that are copied at a time
+WINDOW = 1 << 24  # number of slots of a table that are copied at a time
 
 
 class AbstractSize(NamedTuple):
@@ -91,7 +91,7 @@ class SlotLayout(ABC):
     def size(self) -> AbstractSize:
         """The numbers of nodes, information sets and slots, counted without allocating any table."""
         betting = betting_size(self.game, self.actions)
-        each = np.array(self.buckets, dtype=object)  # whole numbers of any size
+        each = np.array(self.buckets, dtype=object)  # integers of any length
         decisions, actions = (np.array(counted, dtype=object) for counted in (betting.decisions, betting.actions))
         counts = (tuple(counted.sum(axis=0).tolist()) for counted in (decisions, decisions * each, actions * each))
         of_rounds, infosets, slots = counts

@@ -38,7 +38,7 @@ from kilt.games.holdem import Betting
 from kilt.tree.betting_kernels import ROUNDING, BetSizes
 
 NEAR = 0.8  # share of the chips at which a raise becomes all-in
-LARGEST = 1000.0  # pots: a larger size is taken for a typing error
+LARGEST = 1000.0  # pots: a larger size is probably a typing error and is refused
 
 Sizes: TypeAlias = tuple[float, ...]  # in pots; 0 is the minimum raise, inf is all-in
 Rounds: TypeAlias = tuple[tuple[Sizes, ...], ...]  # [round][raises so far]
@@ -66,7 +66,7 @@ class ActionAbstraction:
     """
 
     SPELLED: ClassVar[str] = "Actions"
-    OF_CHIPS_LEFT: ClassVar[bool] = False  # what `near` is a share of
+    OF_CHIPS_LEFT: ClassVar[bool] = False  # whether `near` is a share of the chips left, or of all chips of the hand
 
     text: tuple[str, ...]
     near: float = NEAR

@@ -32,7 +32,7 @@ NEIGHBOURS = 96
 AROUND = 32  # number of a centroid's neighbours whose moves are tracked
 PARTS = 16  # number of parts in which points are assigned
 NO_BOUNDS: Singles = np.empty(0, dtype=np.float32)  # in place of bounds, if points are assigned only once
-SEEDS_FROM = 40  # points per cluster are enough to draw its seed from
+SEEDS_FROM = 40  # number of points per cluster from which seeds are drawn
 
 
 class Clusters(NamedTuple):
@@ -178,7 +178,7 @@ class _Problem(NamedTuple):
         """Run Lloyd's algorithm: move each centroid to the mean of its points until the distortion settles."""
         labels, before, done = np.full(len(self.data), -1, dtype=np.int32), np.inf, 0
         others, old = np.empty(len(self.data), dtype=np.float32), centroids
-        # means need not lower a sum of absolute differences, so the best iteration is kept
+        # moving to means need not lower a sum of absolute differences, so the best iteration is kept
         best: Clustering | None = None
         while True:
             changed, costs = self.assign(centroids, labels, others, old)

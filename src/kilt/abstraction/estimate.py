@@ -184,7 +184,7 @@ def _step_cost(spec: AbstractionSpec, plan: Plan, r: int, step: BucketStep, grou
     elif feature.metric == VALUE:
         last = r + 1 == len(plan.rounds)
         sets = len(deal.holdings((deal.sizes[r],)))
-        room = 12 * groups * (deal.top + 1 if last else LEVELS) + sets * (2 if last else 34)  # their values in order
-    looked_through = 0 if feature.metric == NONE else 2 if groups > 1 and iterations else 1  # to fit it
+        room = 12 * groups * (deal.top + 1 if last else LEVELS) + sets * (2 if last else 34)  # sorted values
+    looked_through = 0 if feature.metric == NONE else 2 if groups > 1 and iterations else 1  # passes to fit it
     seconds += hands * (_of("hand") + _of("look") * looked_through + sorted_in) + drawn * iterations * fitted_in
     return Cost(room, seconds=seconds)

@@ -96,8 +96,8 @@ class Deal:
 class FeatureSettings(NamedTuple):
     """The settings of a plan that features of hands depend on."""
 
-    bins: int = BINS  # of histograms
-    opponents: int = OPPONENTS  # clusters of the opponent's hands, for OCHS
+    bins: int = BINS  # number of bins of histograms
+    opponents: int = OPPONENTS  # number of clusters of the opponent's hands, for OCHS
 
 
 class FeatureTable(NamedTuple):
@@ -113,7 +113,7 @@ RoundTables: TypeAlias = list[tuple[int, FeatureTable]]  # each table with its r
 STRENGTHS = "strengths"  # table of hands on complete boards, from which all others are computed
 
 
-TableCosts: TypeAlias = dict[str, Cost]  # of tables in the cache, by their names: bytes there, and seconds of one core
+TableCosts: TypeAlias = dict[str, Cost]  # cost of each table by its name: bytes in the cache, and seconds of one core
 
 
 class Features:
@@ -256,7 +256,7 @@ class Features:
             found = kmeans(
                 points, clusters, weights=start.weights, metric="emd", restarts=OPPONENT_RESTARTS, tolerance=0.0
             )
-            # the lower the cumulative histogram, the stronger
+            # a lower cumulative histogram means a stronger hand
             place = np.argsort(np.argsort(-found.centroids.sum(axis=1)))
             return place[found.labels].astype(np.uint8)
 
@@ -346,7 +346,7 @@ class Features:
             out = np.zeros((len(here), worth.shape[1]), dtype=np.min_scalar_type(most))
             found = NO_CODES
             if coded and codes:
-                # a small table, in the type of the result: fewer kernels to compile
+                # convert the small table to the type of the result, so that fewer kernels are compiled
                 found, after = codes(), worth.astype(out.dtype)
             picks = subsets(self.deal.deck.size - size, then - size)
 

@@ -128,7 +128,7 @@ def add_pairs(
                     row[holding[a, k]] -= weight
                 for k in range(behind[b], number[b]):
                     row[holding[b, k]] -= weight
-                row[place[1, i]] += weight  # the hand itself was subtracted twice
+                row[place[1, i]] += weight  # add the hand itself back, which was subtracted twice
             for i in range(start, end):
                 behind[first[i]], behind[second[i]] = number[first[i]], number[second[i]]
             for k in range(kinds):

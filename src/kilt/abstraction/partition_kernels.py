@@ -82,7 +82,7 @@ def swap_medoids(distances: Singles, passes: int, medoids: IntArray, labels: Lab
         find_two_nearest(distances[i], medoids, i, far, first, second, near, further)
         total += near[i]
     sum_removals(first, near, further, removal)
-    done, left = 0, points  # points to be tried before the search ends
+    done, left = 0, points  # passes done, and points to try before the search ends
     while done < passes and left > 0:
         done += 1
         for x in range(points):

@@ -46,7 +46,7 @@ def check(identity: AbstractionSpec) -> None:
     """Raise AbstractionError if a plan does not fit the cards of the game."""
     plan, deal = identity.plan, identity.deal
     rounds = len(deal.board_cards)
-    if len(plan.rounds) != rounds and (plan.rounds or not plan.public):  # a plan may consist of classes of boards alone
+    if len(plan.rounds) != rounds and (plan.rounds or not plan.public):  # a plan may have classes of boards only
         raise AbstractionError(f"the plan has {len(plan.rounds)} rounds; the game has {rounds}")
     for place, public in enumerate(plan.public):
         check_public(identity, place)

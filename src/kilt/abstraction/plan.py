@@ -38,15 +38,15 @@ from kilt.errors import AbstractionError, KiltError, quoted
 from kilt.records import Record, bounded, chosen, read_toml, record_of
 
 LOSSLESS = "lossless"  # name of the plan that distinguishes all hands, up to suits
-NESTED = "PHS"  # the one technique of two features:
+NESTED = "PHS"  # the only technique with two features:
 STRENGTHS = ("ehs2", "ehs")  # percentiles of the second inside those of the first
 RECALL = {"PR": True, "IR": False}
 # methods to compare boards, each with the clustering that its paper uses
 METHODS = {"tartanian7": "sum", "waugh": "means", "schmid": "medoids"}
 GROUNDS = ("history", "histogram")
 CODES = 2000  # default number of codes of hands, for plans with codes
-MOST_BUCKETS = 2**31 - 1  # of a step: there are 2.4 billion hands on rivers of hold'em up to suits
-SHAPE = 2.5  # of 5 × 2 and of 150 × 60, the nested percentiles of [Johanson16]
+MOST_BUCKETS = 2**31 - 1  # limit for one step: hold'em has 2.4 billion river hands up to suits
+SHAPE = 2.5  # ratio of the factors in 5 × 2 and in 150 × 60, the nested percentiles of [Johanson16]
 
 
 class PlanRecord(Record):
@@ -72,7 +72,7 @@ class BucketStep(PlanRecord):
     SPELLED: ClassVar[str] = "Step"
 
     feature: str
-    buckets: int = bounded(0, -inf)  # the feature decides what is too few
+    buckets: int = bounded(0, -inf)  # the feature determines the minimum
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -245,7 +245,7 @@ def read_plan(path: Path) -> Plan:
 def plan_of(said: Mapping[str, Any]) -> Plan:
     """Build a plan from plain data, such as the content of a TOML or JSON file."""
     if isinstance(said, Mapping) and "public" in said:
-        said = {"rounds": [], **said}  # classes of boards may stand alone
+        said = {"rounds": [], **said}  # a plan may have classes of boards only
     return record_of(Plan, said)
 
 

@@ -22,7 +22,7 @@ from kilt.arrays import FloatArray
 from kilt.jit import in_parts
 
 SAMPLE = 100_000  # maximum number of points that means are fitted to, per thousand clusters or part of a thousand
-ITERATIONS = 10  # maximum number
+ITERATIONS = 10  # maximum number of iterations
 NEIGHBOURS = 128  # number of a cluster's neighbours whose distances from it are computed
 
 

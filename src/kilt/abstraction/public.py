@@ -47,7 +47,7 @@ Counts: TypeAlias = npt.NDArray[np.uint16]
 
 KIND = "distances of boards"
 BOARDS = 256  # number of boards that are looked up at a time
-BUCKETS, WAUGH_BUCKETS, PROTOTYPES = 5000, 10, 100  # buckets of the default bases, like the papers'
+BUCKETS, WAUGH_BUCKETS, PROTOTYPES = 5000, 10, 100  # numbers of buckets of the default bases
 SAVED_EVERY = 30.0  # seconds
 STEPS = 10_000_000  # maximum number of steps of the network simplex
 PAIRS = 1024  # maximum number of pairs that are compared at a time: the hands of their boards are in memory
@@ -60,7 +60,7 @@ class States(NamedTuple):
     deal: Deal
     r: int
     holdings: Holdings  # all boards of the round
-    chosen: IntArray  # indices of the boards in question
+    chosen: IntArray  # indices of the chosen boards
 
     @property
     def boards(self) -> IntArray:
@@ -92,7 +92,7 @@ class Comparing(NamedTuple):
     base: Callable[[int], RoundBuckets]  # the buckets of a round of the base
     features: Features
     bins: int
-    folder: Path | None  # folder for the distances that are known so far
+    folder: Path | None  # folder for the distances that have been computed so far
     fingerprint: str  # hash of everything that determines the distances
     tick: Share
 
@@ -162,7 +162,7 @@ class Heaps(NamedTuple):
     """The hands of a board as points with weights, for earth mover's distances."""
 
     hands: FloatArray  # [point] share of the board's hands
-    places: Singles  # [point, dimension]; the L1 distance of two points is that of their hands
+    places: Singles  # [point, dimension]; the L1 distance of two points is the distance of their hands
 
 
 class Exactly(NamedTuple):

@@ -42,7 +42,7 @@ N = TypeVar("N", bound=tuple[Any, ...])  # a NamedTuple
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Chosen: TypeAlias = Flags | slice  # some holdings of a part
 ALL = slice(None)
-Share: TypeAlias = Callable[[float], None]  # called with the share that is done
+Share: TypeAlias = Callable[[float], None]  # called with the share of the work that is done
 Stop: TypeAlias = Callable[[], bool]
 Fit: TypeAlias = Callable[[Array, FloatArray, int, int, Stop, Share], Singles]  # points, weights, seed, threads, …
 
@@ -236,7 +236,7 @@ class Fitting(NamedTuple):
 
     def parts(self, work: Callable[[HoldingBatch], Any], tick: Share = lambda share: None) -> list[Any]:
         """Call `work` on all holdings, part by part, and return the results."""
-        count = max(64, len(self.holdings) // 500_000)  # so that a part is small
+        count = max(64, len(self.holdings) // 500_000)  # many parts, so that each is small
         return in_parts(
             lambda start, end: work(HoldingBatch(self.holdings, start, end)),
             len(self.holdings.boards),
@@ -279,7 +279,7 @@ class Fitting(NamedTuple):
         def weigh(part: HoldingBatch) -> None:
             group, _ = self.sort(part, fitted)
             where = group * np.int64(levels) + codes[part.rows(sets)]
-            with alone:  # summed at once, because thousands of large parts cannot be kept
+            with alone:  # add each part immediately, because thousands of large parts do not fit in memory
                 holdings_kernels.add_at(where, part.weights, mass)
 
         self.parts(weigh, self.tick)
@@ -418,7 +418,7 @@ def _codes(values: Array, weights: Callable[[], IntArray]) -> tuple[npt.NDArray[
     There are at most LEVELS ranks; if there are more values, ranks have equal weight.
     """
     most = int(values.max())
-    if most < LEVELS:  # without sorting, which takes two words per holding
+    if most < LEVELS:  # no need to sort, which takes two words per holding
         there = np.zeros(most + 1, dtype=np.bool_)
         starts = range(0, len(values), PIECE)
         for start in starts:

@@ -217,7 +217,7 @@ class Deck:
         40.0
         """
         weights = np.zeros(comb(self.size, count))
-        named: dict[int, str] = {}  # by hand: the part that gave its weight
+        named: dict[int, str] = {}  # the part of the text that gave each hand its weight
         parts = [part for part in re.split(r"[\s,;]+", text.strip()) if part]
         if not parts:
             raise CardError("the range is empty: write hands like 'QQ+,AKs,A5s-A2s,KQs:0.5' or 'random'")
@@ -269,7 +269,7 @@ class Deck:
         if low.endswith("+") and not dash:
             if first[0] == first[1]:  # QQ+: all higher pairs
                 shapes = [(r, r, "") for r in range(first[0], self.ranks)]
-            else:  # ATs+: the kicker climbs up to the rank below the high card
+            else:  # ATs+: all kickers from this one to the rank below the high card
                 shapes = [(first[0], r, first[2]) for r in range(first[1], first[0])]
         elif dash:
             second = self._shape(high, part)

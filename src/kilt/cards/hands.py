@@ -36,7 +36,7 @@ from kilt.errors import CardError
 
 MAX_CARDS = 7
 
-# Worst first. The position in its tuple is what a category is worth.
+# Worst first: the position in its tuple is the rank of a category.
 FIVE_CARD_CATEGORIES = (
     "high card",
     "pair",
@@ -52,7 +52,7 @@ THREE_CARD_CATEGORIES = ("high card", "pair", "flush", "straight", "three of a k
 GROUP_CATEGORIES = ("high card", "pair", "two pair", "three of a kind", "four of a kind")
 
 _RANK_WORDS = ["deuce", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "jack", "queen", "king", "ace"]
-_LOW, _HIGH = 7, 6  # how many ranks are counted in the lower and upper half of a key
+_LOW, _HIGH = 7, 6  # number of ranks that the lower and the upper half of a key count
 
 
 @lru_cache

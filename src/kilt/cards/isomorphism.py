@@ -161,7 +161,7 @@ def build_tables(layout: tuple[int, ...], deck: Deck) -> IndexTables:
     weights = [prod(cards + 1 for cards in layout[r + 1 :]) for r in range(len(layout))]
     digits = [[comb(max(deck.ranks - sum(shape[:r]), 0), n) for r, n in enumerate(shape)] for shape in shapes]
     holdings = [prod(row) for row in digits]
-    # Codes fall as shapes rise: suits without cards come last in order, and so do those that the deck lacks.
+    # Codes decrease as shapes increase, so that suits without cards come last, and so do suits that the deck lacks.
     base = list(accumulate(holdings[:0:-1], initial=0))[::-1]
 
     width = (len(shapes) - 1).bit_length()

@@ -25,7 +25,7 @@ class IndexTables(NamedTuple):
     `isomorphism` computes them once; its docstring explains the terms.
     """
 
-    suits: int  # in the deck
+    suits: int  # number of suits in the deck
     place: IntArray  # [card] LANE · suit + rank, the card's bit
     start: IntArray  # [round + 1] position of the round's first card in a hand
     step: IntArray  # [position in the hand, card] what the card adds to the word of four shapes
@@ -60,7 +60,7 @@ def index_one(cards: ByteArray, t: IndexTables) -> int:
     seen = 0  # the cards of earlier rounds
     for r in range(len(t.start) - 1):
         new = 0
-        squeezed = 0  # the same cards, ranked among those of their suit that did not come earlier
+        squeezed = 0  # the same cards, ranked among those of their suit that were not dealt earlier
         for i in range(t.start[r], t.start[r + 1]):
             place = t.place[cards[i]]
             lower = (seen & ((1 << place) - 1)) >> (place & -LANE)
@@ -101,7 +101,7 @@ def take(rest: int, k: int, place: int, t: IndexTables) -> tuple[int, int]:
     most = rest // t.worth[k, place]
     if turn == 0:
         top = most
-    else:  # the highest C(top, turn + 1) that fits: 11 bits, for two suits of 3 cards have 13·12·11 holdings
+    else:  # the highest C(top, turn + 1) that fits; 11 bits suffice: two suits of 3 cards have 13·12·11 holdings
         top = 0
         for bit in range(10, -1, -1):
             if choose(top + (1 << bit), turn + 1) <= most:

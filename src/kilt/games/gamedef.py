@@ -46,8 +46,8 @@ from typing import Any, Literal, NamedTuple
 from kilt.cards.deck import RANKS, SUITS, Deck
 from kilt.errors import GameError
 
-UNLIMITED = 2**31 - 1  # chips of a player when a limit game does not say
-UNLIMITED_RAISES = 255  # raises per round when the file does not say
+UNLIMITED = 2**31 - 1  # chips of a player if a limit game does not give stacks
+UNLIMITED_RAISES = 255  # raises per round if the file does not limit them
 TEXAS_BOARD = (0, 3, 1, 1)  # new public cards of each round of Texas hold'em
 MOST_SEEN = 7  # hole and board cards that a hand's strength is computed from
 

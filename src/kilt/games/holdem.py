@@ -35,8 +35,8 @@ from kilt.games.gamedef import UNLIMITED_RAISES, GameDef
 
 FOLD, CALL, RAISE = "f", "c", "r"
 MOST_ACTIONS = 64  # per round, as in the ACPC's server: a raise is legal only if a call can follow
-KEPT = 1 << 16  # positions of a game that are cached: some 30 MB
-KEPT_WAYS = 1 << 14  # positions whose path is cached: some 15 MB
+KEPT = 1 << 16  # number of positions of a game that are cached: about 30 MB
+KEPT_WAYS = 1 << 14  # number of positions whose path is cached: about 15 MB
 
 _ACTION = re.compile(r"[fc/]|r(?:[1-9][0-9]{0,9})?")
 
@@ -55,7 +55,7 @@ class Betting:
     spent: tuple[int, int]  # chips that each player has put into the pot
     # chips of each player in the pot when the round began: antes, but not blinds, which are bets of the round
     opened_at: int
-    raises: int  # in this round
+    raises: int  # number of raises in this round
     last_raise: int  # minimum increase of the next raise in no-limit games
     to_act: int  # number of players who must still act before the round ends
     folded: int | None = None

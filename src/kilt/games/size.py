@@ -74,8 +74,8 @@ class GameSize:
 
     decisions: Counts  # betting sequences that end with a decision
     actions: Counts  # sum of the legal actions at these decisions
-    states: Counts  # decisions × all cards dealt
-    information_sets: Counts  # decisions × cards that the player sees
+    states: Counts  # decisions × ways to deal all cards
+    information_sets: Counts  # decisions × ways to deal the cards that the player sees
     canonical_information_sets: Counts  # the same, up to a renaming of suits
     infoset_actions: Counts  # sum of the legal actions at all information sets: the entries of a strategy
 
@@ -217,7 +217,7 @@ def _partitions(game: GameDef) -> tuple[Counts, Counts]:
         levels = parts.copy()
         for k in range(1, most + 1):
             del parts[behind - k * blind :]
-            for m in range(k, len(parts), k):  # k at a time, from the row of k − 1
+            for m in range(k, len(parts), k):  # k entries at a time, computed from the row of k − 1
                 parts[m : m + k] = map(add, parts[m : m + k], parts[m - k : m])
             levels[k * blind :] = map(add, levels[k * blind :], parts)
         return levels
@@ -229,7 +229,7 @@ def _partitions(game: GameDef) -> tuple[Counts, Counts]:
     decisions, actions = [], []
     ways = [1] + [0] * (behind - 1)  # number of ways to begin the round, by the chips bet in earlier rounds
     for r, most in enumerate(rounds):
-        raised = reached(min(most, (behind - 1) // blind))  # the last raise that the rules allow may have to be all-in
+        raised = reached(min(most, (behind - 1) // blind))  # the last legal raise may have to be all-in
         can_raise = reached(most - 1) if most else [0] * behind
         ruled_out = less(most - 1) if most and deeper else [0] * behind
         # After s chips in earlier rounds, every level t < behind − s is two decisions. From each, one player goes
@@ -351,7 +351,7 @@ def _walk(game: GameDef) -> tuple[Counts, Counts]:
         actions[r] += number * (high - low + 1)
         for to in range(low, min(high + 1, shortest)):
             reach(_State(r, to, True, other, theirs, max(raise_by, to - level), left), number)
-        # All other raises put a player all-in, whatever their size: fold or call follows, and no more betting.
+        # All other raises put a player all-in, whatever their size: a fold or a call follows, and no more betting.
         final = number * max(high + 1 - max(low, shortest), 0)
         decisions[r] += final
         actions[r] += 2 * final
