@@ -1,4 +1,4 @@
-"""[Brown15 algorithm 4]: how boards are sampled, as printed and as it is done here."""
+"""[Brown15 algorithm 4]: sampling of boards, as printed and as in kilt."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from kilt_lab.experiment import Experiment, Lab
 from kilt_lab.pieces.ranked_leduc import DEALS, BoardSampling, RankedLeduc
 
 SOURCE = "[Brown15 algorithm 4]"
-RANKS = (3, 6, 12)  # of the deck, and so classes of boards
-BIAS = 1.0  # mbb/g that may be put down to chance
-LEVELS = (1, 2, 3)  # of blades, in a game with as many boards as the last of these
-ALIKE = 20.0  # mbb/g that runs of several levels may be apart
+RANKS = (3, 6, 12)  # of the deck; also the number of classes of boards
+BIAS = 1.0  # mbb/g that may be due to chance
+LEVELS = (1, 2, 3)  # of workers, in a game with as many boards as the last of these
+ALIKE = 20.0  # mbb/g by which runs of different levels may differ
 PRINTED, WEIGHTED, MORE, ONE = "as printed", "a board of each class", "4 boards of each class", "1 board a deal"
 
 WAYS = {
@@ -35,7 +35,7 @@ def _level(depth: int) -> str:
 
 
 def _games() -> Iterator[tuple[int, int, int, dict[str, BoardSampling]]]:
-    """Ranks, suits and boards of each game, and how it is solved in each row."""
+    """Yield ranks, suits and boards of each game, and how each of its rows samples boards."""
     for ranks in RANKS:
         yield ranks, 2, 1, {_row(ranks, way): how for way, how in WAYS.items() if how.boards < ranks}
     yield 5, 1, LEVELS[-1], {_level(depth): BoardSampling(boards=1, depth=depth) for depth in LEVELS}
@@ -46,23 +46,24 @@ GAMES = {row: (ranks, suits, boards, how) for ranks, suits, boards, ways in _gam
 
 @dataclass(frozen=True)
 class BoardsSampled(Experiment):
-    """Boards, weights and levels by exact exploitability, on small games.
+    """Sampling of boards, weights and levels of workers, compared by exact exploitability on small games.
 
-    The games are Leduc hold'em with more ranks. Nothing is abstracted, and each rank of the board is a class of its
-    own, so that exploitability goes to 0 where sampling is unbiased. All ways visit as many nodes, trunk and leaves
-    included: that is the time of any number of threads that are always at work.
+    The games are Leduc hold'em with more ranks. Nothing is abstracted, and each rank of the board is a class, so
+    exploitability converges to 0 if sampling is unbiased. All rows visit the same number of nodes, including trunk and
+    leaves. For threads that are never idle, equal nodes mean equal time.
 
-    As printed, each deal has a board of each class, and what a class adds to its own tables has no weight, though a
-    class leaves other hands with other numbers of boards. With weights that is unbiased; and with fewer boards than
-    classes, one for each thread, the trunk learns from more deals (see `solve.distributed.blades`).
+    As printed, each deal has a board of each class, and a class adds to its tables without weights, although a class
+    leaves different numbers of boards for different hands. Weights make this unbiased. With fewer boards than classes,
+    one for each thread, the trunk learns from more deals (see `solve.distributed.blades`).
 
-    Blades below blades [Brown15 §3] are unbiased too: the experiment compares the exploitability of runs of one, two
-    and three levels after as many deals, in a game of three boards. Messages are short there: a blade with others below
-    it learns from a batch when these have answered, and the strategies of a long one would be older on more levels.
+    Workers below workers [Brown15 §3] are unbiased too. Runs of one, two and three levels are compared by
+    exploitability after the same number of deals, in a game of three boards. That game uses short messages: a worker
+    with others below it learns from a batch only after they have answered, so with long batches the strategies would be
+    older on more levels.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
-        """Solve one of the games in one of the ways."""
+        """Solve one of the games with the sampling of a row."""
         ranks, suits, boards, how = GAMES[case]
 
         def made() -> RankedLeduc:
@@ -77,25 +78,26 @@ ROWS = tuple(GAMES)
 ALGORITHM_4 = BoardsSampled(
     "tartanian7-algorithm-4",
     SOURCE,
-    "boards, weights and levels as printed and as here, by exact exploitability, in a small game",
+    "Sampling of boards, weights and levels of workers, as printed and as in kilt, on small games",
     rows=rows(ROWS, "mbb/g"),
     claims=tuple(
         claim
         for classes in RANKS
         for claim in (
             Claim(
-                f"tables of classes need no weights: with {classes} classes that costs {BIAS:g} mbb/g at most, a "
-                "margin that is ours",
+                f"tables of classes need no weights: with {classes} classes, omitting them costs at most {BIAS:g} "
+                "mbb/g (kilt's margin)",
                 SOURCE,
                 contrast({_row(classes, WEIGHTED): 1.0, _row(classes, PRINTED): -1.0}, -BIAS),
             ),
             Claim(
-                f"a board of each of {classes} classes is better than one board for each deal, for as many nodes",
+                f"sampling a board of each of {classes} classes is less exploitable than sampling one board per deal, "
+                "after the same number of nodes",
                 SOURCE,
                 lower(_row(classes, WEIGHTED), _row(classes, ONE)),
             ),
             Claim(
-                f"more boards of each of {classes} classes converge slower, for as many nodes",
+                f"sampling more boards of each of {classes} classes converges more slowly, by the number of nodes",
                 "[Brown15 §3]",
                 lower(_row(classes, WEIGHTED), _row(classes, MORE)),
             ),
@@ -103,8 +105,8 @@ ALGORITHM_4 = BoardsSampled(
     )
     + tuple(
         Claim(
-            f"blades on {after} levels learn what those on {before} do: they are at most {ALIKE:g} mbb/g apart, a "
-            "margin that is ours",
+            f"workers on {after} levels reach the same exploitability as on {before}, within {ALIKE:g} mbb/g (kilt's "
+            "margin)",
             "[Brown15 §3]",
             every(
                 contrast({_level(after): 1.0, _level(before): -1.0}, -ALIKE),
@@ -113,8 +115,8 @@ ALGORITHM_4 = BoardsSampled(
         )
         for before, after in pairwise(LEVELS)
     ),
-    hint=f"Leduc hold'em with {', '.join(map(str, RANKS))} ranks; rows about levels are of {DEALS:,} deals",
-    time="some seconds for each run of each row",
+    hint=f"Leduc hold'em with {', '.join(map(str, RANKS))} ranks; rows about levels use {DEALS:,} deals",
+    time="a few seconds for each run of each row",
     defaults=Setting(budget=CellBudget(NODES, 4_000_000), runs=8),
     quick=changes(jobs=0, only=ROWS[:4], runs=3),
     clocks=(NODES,),

@@ -1,4 +1,4 @@
-"""[Brown15 figure 1]: a larger hierarchical abstraction, solved distributed, against a smaller flat one."""
+"""[Brown15 figure 1]: a larger hierarchical abstraction, solved by distributed workers, against a smaller flat one."""
 
 from __future__ import annotations
 
@@ -28,42 +28,62 @@ from kilt_lab.papers.brown15.post_processing import PURE
 from kilt_lab.pieces.agents import checkpoints, game_in_buckets, won_by
 
 SOURCE, ACTIONS = "[Brown15 figure 1]", "50%, 1x, a; 1x, a; a"
-LARGE, SMALL = "IR-KE-KO {}-15-15-15", "IR-KE-KO {}-25-25-25"  # with ten classes 150 buckets of a round, and a sixth
+LARGE, SMALL = (
+    "IR-KE-KO {}-15-15-15",
+    "IR-KE-KO {}-25-25-25",
+)  # 150 buckets per round in ten classes, and a sixth of that
 CLASSES = PublicPlan(2, 10, codes=0)
-OPPONENTS = {"A": "IR-KE-KO {}-100-100-100", "B": "IR-PHS-PHS {}-50-50-50"}  # for the two strongest agents of 2013
+OPPONENTS = {
+    "A": "IR-KE-KO {}-100-100-100",
+    "B": "IR-PHS-PHS {}-50-50-50",
+}  # they replace the two strongest agents of 2013
 DIRECT = "the smaller one"
-NODES, TIMES = (250_000, 1_000_000, 4_000_000), (1, 15)  # visited by a core; cores for each of the smaller one's
-LONGER = (16_000_000, 64_000_000, 256_000_000)  # with as many cores, besides: does the larger one catch up?
-LEARNT, APART = 10_000_000, 1000  # nodes that opponents have visited, and how far their seeds are from the others
+NODES, TIMES = (
+    (250_000, 1_000_000, 4_000_000),
+    (1, 15),
+)  # visited by each core; cores per core of the smaller abstraction
+LONGER = (
+    16_000_000,
+    64_000_000,
+    256_000_000,
+)  # further checkpoints with the same number of cores: does the larger abstraction catch up?
+LEARNT, APART = 10_000_000, 1000  # nodes visited by opponents, and offset of their seeds
 BLADES, BATCH, DEALS = 2, 256, 5_000
 NONE = "none"  # no post-processing
 LINEAR = SamplingOptions(linear=True)
 
 
 class Checkpoint(NamedTuple):
-    """A row: where the two abstractions are compared, and against whom."""
+    """A row: where and against which opponent the two abstractions are compared."""
 
     nodes: int  # visited by a core
-    times: int  # as many cores as the smaller abstraction has
+    times: int  # cores per core of the smaller abstraction
     opponent: str
     rule: str = NONE  # of post-processing
 
     @property
     def cores(self) -> str:
-        """How many, in words."""
+        """The number of cores, in words."""
         return f"{self.times} times as many cores" if self.times > 1 else "as many cores"
 
     @property
     def reached(self) -> int:
-        """Nodes that the larger abstraction has visited by then."""
+        """Nodes that the larger abstraction has visited at the checkpoint."""
         return self.nodes * self.times
 
     def __str__(self) -> str:
         return f"{self.nodes / 1e6:g}M nodes, {self.against}"
 
     @property
+    def setup(self) -> str:
+        """The cores and the opponent, in the words of a claim."""
+        cores = f"{self.times} times as many cores" if self.times > 1 else "the same number of cores"
+        purified = "" if self.rule == NONE else ", with both purified"
+        return f"with {cores}, against {self.opponent}{purified}"
+
+    @property
     def against(self) -> str:
-        """All but the nodes: a line of the picture."""
+        """The cores and the opponent, in the name of the row and the legend of the figure."""
         purified = "" if self.rule == NONE else ", purified"
         return f"{self.cores}, against {self.opponent}{purified}"
 
@@ -78,23 +98,23 @@ ROWS = {str(row): row for row in CHECKPOINTS}
 
 @dataclass(frozen=True)
 class OverTime(Experiment):
-    """Win rate of a larger abstraction minus that of a smaller one, over time, in a small game.
+    """Winnings of a larger abstraction less those of a smaller one, over time, on a small game.
 
-    The paper solved 60 classes × 500 buckets on 961 cores, and 5,000 buckets on 64 cores with shared memory, with equal
-    bets, and let both play against the two strongest agents of 2013 as time went on. Here the game has 20 cards, the
-    larger abstraction six times as many buckets, too, and two agents of ours stand in for the others. A checkpoint is a
-    number of nodes that each core has visited; the larger abstraction has as many cores as the smaller one, or 15 times
-    as many, as in the paper. What blades find does not depend on how many there are, so that one machine can stand for
-    all of them.
+    The paper solves 60 classes × 500 buckets on 961 cores, and 5,000 buckets on 64 cores with shared memory, with the
+    same bets. Both then play against the two strongest agents of 2013 as time passes. Here the game has 20 cards. The
+    larger abstraction also has six times as many buckets as the smaller one, and two agents of kilt replace the
+    opponents. A checkpoint is a number of nodes visited by each core. The larger abstraction has the same number of
+    cores as the smaller one, or 15 times as many, as in the paper. The result of distributed workers does not depend on
+    their number, so one machine can simulate all of them.
 
-    All bet by one tree, and all bets are averaged over. A row is the win rate of the larger abstraction minus that of
-    the smaller one, on equal deals: against an opponent, or against each other; without post-processing, or both
-    purified except for the first action of a hand, as in the paper [Brown15 footnote 5]. Each run clusters, solves and
-    deals with different seeds.
+    All agents use one betting tree, and matches average over all bets. A row is the winnings of the larger abstraction
+    less those of the smaller one on the same deals, against an opponent or against each other. Strategies are either
+    unchanged, or purified except for the first action of a hand, as in the paper [Brown15 footnote 5]. Each run
+    clusters, solves and deals with its own seeds.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
-        """Compare the two at a checkpoint."""
+        """Compare both abstractions at a checkpoint."""
         at = ROWS[case]
         larger, smaller = (at.rule, at.reached, True), (at.rule, at.nodes, False)
         if at.opponent == DIRECT:
@@ -104,7 +124,7 @@ class OverTime(Experiment):
         return Cell({case: won})
 
     def won(self, name: str, rule: str, nodes: int, large: bool, seed: int, lab: Lab) -> float:
-        """Return what one of the two wins from an opponent, in mbb/h."""
+        """Return the winnings of one abstraction against an opponent, in mbb/h."""
 
         def met() -> float:
             theirs = lab.shared(name, lambda: self.solved(OPPONENTS[name], seed + APART, [LEARNT], lab)[LEARNT])
@@ -113,18 +133,18 @@ class OverTime(Experiment):
         return lab.shared(f"{name}, {rule}, {nodes}, {large}", met)
 
     def played(self, rule: str, nodes: int, large: bool, seed: int, lab: Lab) -> AbstractStrategy:
-        """Return what one of the two plays by a rule, once it has visited some nodes."""
+        """Return the post-processed strategy of one abstraction after some nodes."""
         found = lab.shared(f"{large}", partial(self.larger if large else self.smaller, seed, lab))
         return lab.shared(f"{rule}, {nodes}, {large}", lambda: post_processed(found[nodes], rule_named(rule)))
 
     def points(self, lab: Lab, *, large: bool) -> tuple[list[int], set[int]]:
-        """Return the checkpoints to pass, and those that rows ask for: the others are passed for equal digits."""
+        """Return all checkpoints up to the last requested one, and the requested ones; skipping any changes digits."""
         all_of = {row: at.reached if large else at.nodes for row, at in ROWS.items()}
         wanted = {all_of[spec.name] for spec in self.chosen(lab.setting)}
         return sorted(point for point in {*all_of.values()} if point <= max(wanted)), wanted
 
     def larger(self, seed: int, lab: Lab) -> dict[int, AbstractStrategy]:
-        """Solve the larger abstraction, by blades."""
+        """Solve the larger abstraction with distributed workers."""
         game, folder = self.rules(lab), lab.scratch() / "large"
         large = game_in_buckets(game, ACTIONS, LARGE, folder, seed, CLASSES)
         shared = SharedGame(game, (folder,), large.actions, large.fingerprint, LINEAR, seed, BATCH, boards=BLADES)
@@ -153,7 +173,7 @@ class OverTime(Experiment):
         return lab.shared("game", lambda: load_holdem(lab.game), per="experiment")
 
     def draw(self, found: Found, path: Path) -> None:
-        """Draw what is won by nodes; purified, as in the paper, where that was asked for."""
+        """Draw winnings over nodes: of purified strategies, as in the paper, if they were requested."""
         points = [(ROWS[row.name], row) for row in found.rows]
         shown = PURE if any(at.rule == PURE for at, _ in points) else NONE
         lines: dict[str, list[tuple[float, ...]]] = {}
@@ -166,7 +186,7 @@ class OverTime(Experiment):
 
 
 def _kept(found: Iterable[tuple[int, AbstractStrategy]], wanted: set[int], lab: Lab) -> dict[int, AbstractStrategy]:
-    """Return the strategies of some checkpoints."""
+    """Return the strategies of the requested checkpoints."""
     kept = {}
     for nodes, strategy in found:
         lab.check()
@@ -179,12 +199,12 @@ def _kept(found: Iterable[tuple[int, AbstractStrategy]], wanted: set[int], lab: 
 FIGURE_1 = OverTime(
     "tartanian7-figure-1",
     SOURCE,
-    "in a small game: win rate of a larger abstraction minus that of a smaller one, over time",
+    "Winnings of a larger abstraction less those of a smaller one, over time, on a small game",
     rows=rows(ROWS, "mbb/h"),
     claims=tuple(
         Claim(
-            f"the larger abstraction, solved distributed, wins more than the smaller one at all checkpoints: "
-            f"{rows[0].against}",
+            "the larger abstraction, solved by distributed workers, wins more than the smaller one at all checkpoints, "
+            f"{rows[0].setup}",
             SOURCE,
             every(*(positive(str(row)) for row in rows)),
         )
@@ -193,7 +213,7 @@ FIGURE_1 = OverTime(
             for wanted in product(reversed(TIMES), (*OPPONENTS, DIRECT), (PURE, NONE))
         ]
     ),
-    hint="no-limit hold'em with 20 cards; each of --runs clusters, solves and deals with seeds of its own",
+    hint="no-limit hold'em with 20 cards; each of --runs clusters, solves and deals with its own seeds",
     time="two or three minutes of CPU time for each run",
     defaults=Setting("short.nolimit.2p", runs=5),
     quick=changes(jobs=0, only=tuple(str(Checkpoint(NODES[0], times, DIRECT)) for times in TIMES), runs=3),

@@ -1,4 +1,4 @@
-"""[Brown15 §4]: what post-processing is worth: in matches, in play with fine bets, and by exact exploitability."""
+"""[Brown15 §4]: the effect of post-processing in matches, in play with many bet sizes, and on exact exploitability."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from kilt_lab.pieces.resolving import NO_LIMIT
 HANDS = 40_000
 AGENT = "IR-KE-KO 169-20-20-20", "1x, a / 50%, 1x, a; 1x, a; a"
 CLASSES = PublicPlan(2, 10, base="IR-KE-KO 169-500-500-500", codes=500)
-OPPONENTS = {  # in the places of Hyperborean and Slumbot
+OPPONENTS = {  # they replace Hyperborean and Slumbot
     "A": ("IR-KE-KO 169-200-200-200", "75%, a / 75%, a; 75%, a; a"),
     "B": ("IR-PHS-PHS 169-100-100-100", "2x, a / 33%, 1x, 2x, a; 1x, a; a"),
 }
@@ -56,23 +56,35 @@ SOURCE, NEW, PURE = "[Brown15 table 2]", "new-0.2", "purification-after-first"
 
 
 def above(rule: str, other: str) -> Slack:
-    """A rule wins more than another one, in the mean over opponents."""
+    """Return the claim that a rule wins more than another one, averaged over opponents."""
     signs = (rule, 1 / len(OPPONENTS)), (other, -1 / len(OPPONENTS))
     return contrast({f"{one} against {name}": sign for one, sign in signs for name in OPPONENTS})
 
 
 CLAIMS = (
-    Claim("the new family, at 0.2, wins more than purification, in the mean", SOURCE, above(NEW, PURE)),
-    Claim("… and more than thresholding at 0.15", SOURCE, above(NEW, "threshold-0.15")),
-    Claim("… and at 0.2 more than at 0.1", "[Brown15 footnote 7]", above(NEW, "new-0.1")),
-    Claim("purification wins more than no post-processing, in the mean", SOURCE, above(PURE, "none")),
-    Claim("thresholding at 0.15 wins more than no post-processing", SOURCE, above("threshold-0.15", "none")),
-    Claim("the new family wins more than no post-processing", SOURCE, above(NEW, "none")),
+    Claim("the new family at 0.2 wins more than purification, averaged over opponents", SOURCE, above(NEW, PURE)),
+    Claim(
+        "the new family at 0.2 wins more than thresholding at 0.15, averaged over opponents",
+        SOURCE,
+        above(NEW, "threshold-0.15"),
+    ),
+    Claim(
+        "the new family wins more at 0.2 than at 0.1, averaged over opponents",
+        "[Brown15 footnote 7]",
+        above(NEW, "new-0.1"),
+    ),
+    Claim("purification wins more than no post-processing, averaged over opponents", SOURCE, above(PURE, "none")),
+    Claim(
+        "thresholding at 0.15 wins more than no post-processing, averaged over opponents",
+        SOURCE,
+        above("threshold-0.15", "none"),
+    ),
+    Claim("the new family wins more than no post-processing, averaged over opponents", SOURCE, above(NEW, "none")),
 )
 
 
 def _configs(game: str, folder: Path, solver: SolverConfig) -> dict[str, Config]:
-    """The agent whose strategy is post-processed, and its opponents."""
+    """Return the configurations of the agent whose strategy is post-processed, and of its opponents."""
     deal, cards = Deal.of(load_holdem(game)), folder / f"agent{_run(solver.seed)}.toml"
     hands, seed = f" {len(deal.holdings((0,)))}-", solver.seed
 
@@ -93,21 +105,21 @@ def _configs(game: str, folder: Path, solver: SolverConfig) -> dict[str, Config]
 
 
 def _run(seed: int) -> str:
-    """What the files of a run end with."""
+    """Return the suffix of the files of a run."""
     return f"-run-{seed}" if seed else ""
 
 
 @dataclass(frozen=True)
 class PostProcessedMatches(Experiment):
-    """What post-processing is worth, in duplicate matches against agents of other abstractions.
+    """Winnings of post-processed strategies in duplicate matches against agents with other abstractions.
 
-    The paper's opponents were the two strongest of 2013, which are not public. Ours are two agents with other buckets
-    and other bets than those of the agent whose strategy is post-processed; so bets must be translated, as in the
-    paper.
+    The paper's opponents were the two strongest agents of 2013, which are not available. Here the opponents are two
+    agents whose buckets and bets differ from those of the agent whose strategy is post-processed. Bets must therefore
+    be translated, as in the paper.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
-        """Play a match, between agents that are solved first."""
+        """Play a match. Agents are solved first if necessary."""
         players = lab.shared("players", lambda: self.players(seed, lab))
         rule, _, name = case.partition(" against ")
         hands = 2 * max(1, round(HANDS / 2 * max(0.1, share_of(lab))))
@@ -127,22 +139,22 @@ class PostProcessedMatches(Experiment):
         }
 
     def more(self, spec: RowSpec, cells: Sequence[Cell], measured: Measured) -> dict[str, Any]:
-        """Return the intervals of the hands of each run."""
+        """Return the number of hands, and the interval over hands of each run."""
         return {"hands": cells[0].more["hands"], "hands_ci95": [cell.more["hands_ci95"][0] for cell in cells]}
 
 
 TABLE_2 = PostProcessedMatches(
     "tartanian7-table-2",
     SOURCE,
-    "post-processing, in duplicate matches against two agents of other abstractions",
+    "Post-processing in duplicate matches against two agents with other abstractions",
     rows=tuple(
         RowSpec(f"{rule} against {name}", "mbb/h", paper)
         for rule, numbers in PAPER.items()
         for name, paper in zip(OPPONENTS, numbers, strict=True)
     ),
     claims=CLAIMS,
-    hint="the paper's opponents were others; each of --runs clusters and solves with seeds of its own",
-    time="for each of 3 agents, some for their cards, and a minute for each of 10 matches",
+    hint="the paper had other opponents; each of --runs clusters and solves with its own seeds",
+    time="for each of 3 agents, a few for their cards, and a minute for each of 10 matches",
     defaults=Setting("holdem.nolimit.2p.50bb", CellBudget.of(minutes=4), 3, threads=2),
     quick=changes(game="short.nolimit.2p", budget=CellBudget.of(seconds=6), runs=3),
     shares=True,
@@ -152,7 +164,11 @@ ACTIONS = "50%, 75%, 1x, 1.5x, 2x, 5x, a; 1x, a; a"
 FINE_AGENT = "IR-KE-KO {}-50-50-50"
 FINE_OPPONENTS = {"A": "IR-KE-KO {}-100-100-100", "B": "IR-PHS-PHS {}-60-60-60"}
 PUBLISHED = ("none", "purification", PURE, "threshold-0.15", "new-0.1", "new-0.2")
-GRID = (0.1, 0.2, 0.5, 1.0), (0.0, 0.15, 1.0), (0.0, 0.15, 1.0)  # of folding (1: never for sure), among, inside
+GRID = (
+    (0.1, 0.2, 0.5, 1.0),
+    (0.0, 0.15, 1.0),
+    (0.0, 0.15, 1.0),
+)  # thresholds for folding (1: never certain), among fold, call and bet, and among bets
 FAMILY = tuple(f"bets-{fold:g}-{among:g}-{inside:g}" for fold, among, inside in product(*GRID))
 SEARCH, NOTHING = "best of the family", "bets-1-0-0"
 
@@ -162,7 +178,7 @@ DEALS = 10_000
 
 
 def searched(found: Mapping[str, Sequence[float]]) -> tuple[str, list[float]]:
-    """The rule with the lowest mean in the first half of its runs, and the other half of them.
+    """Return the rule with the lowest mean in the first half of its runs, and its values in the other half.
 
     >>> searched({"one": [1.0, 1.0, 5.0, 5.0], "other": [2.0, 2.0, 0.0, 1.0]})
     ('one', [5.0, 5.0])
@@ -174,20 +190,21 @@ def searched(found: Mapping[str, Sequence[float]]) -> tuple[str, list[float]]:
 
 @dataclass(frozen=True)
 class FineBets(Experiment):
-    """What post-processing is worth in play, in small, with bets that are fine enough for its idea.
+    """Winnings of post-processed strategies in play on a small game, with many bet sizes.
 
-    The new family gathers bets before it chooses among fold, call and bet, so that bets which are cut finely are not
-    put at a disadvantage. It has nothing to gather where a decision has one bet. Here all bets of the paper's example
-    are there: 0.5, 0.75, 1, 1.5, 2 and 5 pots and all-in. The opponents have other cards and the same bets, so no bet
-    has to be translated and win rates can be averaged over all bets: only the luck of the cards is left, the same for
-    all rules. Each run clusters, solves and deals with seeds of its own. Rows named ``bets-F-A-I`` are the whole
-    family: the threshold of folding, that among fold, call and bet, and that among bets (see `strategy.postprocess`).
-    The row `SEARCH` is what a search over them comes to: the rule that wins most in the first half of the runs, in the
-    mean over opponents, less what purification wins, in the other half.
+    The new family adds up the probabilities of all bets before it chooses among fold, call and bet, so that several
+    similar bet sizes are not at a disadvantage. It has nothing to add up if a decision has a single bet size. Here the
+    tree has all bets of the paper's example: 0.5, 0.75, 1, 1.5, 2 and 5 pots and all-in. The opponents have different
+    cards and the same bets, so no bet needs translation, and winnings can be averaged over all bets. Only the cards are
+    random, and all rules meet the same cards. Each run clusters, solves and deals with its own seeds. Rows named
+    ``bets-F-A-I`` are the whole family: the thresholds for folding, for the choice among fold, call and bet, and for
+    the choice among bets (see `strategy.postprocess`). The row `SEARCH` shows the result of a search over the family.
+    It takes the rule that wins most in the first half of the runs, averaged over opponents. Its value is what that rule
+    wins in the other half, less what purification wins.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
-        """Let the agent with a rule meet an opponent."""
+        """Play a match of the agent with a rule against an opponent."""
         rule, _, name = case.partition(" against ")
         ours = lab.shared("agent", lambda: self.agent(FINE_AGENT, "agent", seed, lab))
         theirs = lab.shared(name, lambda: self.agent(FINE_OPPONENTS[name], name, seed, lab))
@@ -204,7 +221,7 @@ class FineBets(Experiment):
         return sampled_agent(game, ACTIONS, plan, lab.scratch() / name, visits, seed)
 
     def derive(self, found: Mapping[str, Row], measured: Measured) -> Iterable[Row]:
-        """Yield what a search over the family comes to."""
+        """Yield the result of a search over the family."""
         ours = {rule: _mean(found, rule) for rule in (PURE, *VARIATIONS)}
         runs = min(len(values) for values in ours.values())
         if runs > 1:
@@ -214,7 +231,7 @@ class FineBets(Experiment):
 
 
 def _mean(found: Mapping[str, Row], rule: str) -> list[float]:
-    """[run] what a rule wins in the mean over opponents; nothing where a row is missing."""
+    """[run] winnings of a rule averaged over opponents; empty if a row is missing."""
     rows_of = [found[f"{rule} against {name}"].runs for name in FINE_OPPONENTS if f"{rule} against {name}" in found]
     if len(rows_of) < len(FINE_OPPONENTS):
         return []
@@ -228,7 +245,7 @@ def _against(rule: str) -> tuple[str, ...]:
 FINE_BETS = FineBets(
     "tartanian7-bets",
     SOURCE,
-    "with the bets of section 4: post-processing in play, on no-limit hold'em with 20 cards",
+    "Post-processing in play with the bets of section 4, on no-limit hold'em with 20 cards",
     rows=(
         *rows((row for rule in (*PUBLISHED, *VARIATIONS) for row in _against(rule)), "mbb/h"),
         RowSpec(SEARCH, "mbb/h", cases=tuple(row for rule in (PURE, *VARIATIONS) for row in _against(rule))),
@@ -236,19 +253,19 @@ FINE_BETS = FineBets(
     claims=(
         *CLAIMS,
         Claim(
-            "purification that spares the first action is the best of the prior techniques: it wins more than one that "
-            "spares none, than thresholding at 0.15 and than no post-processing",
+            "purification that spares the first action is the best of the prior techniques: it wins more than "
+            "purification of all actions, thresholding at 0.15 and no post-processing",
             "[Brown15 footnote 5]",
             every(*(above(PURE, rule) for rule in ("purification", "threshold-0.15", "none"))),
         ),
         Claim(
-            "the best rule of the family, found by a search, wins more than purification, in the mean",
+            "the best rule of the family, found by a search, wins more than purification, averaged over opponents",
             "[Brown15 §4]",
             positive(SEARCH),
         ),
     ),
-    hint="each of --runs has seeds of its own for all that is drawn; with --minutes each agent learns that long",
-    time="some 20 s for each run, half of that for the rules of the paper",
+    hint="each of --runs has its own seeds; with --minutes, each agent learns for that time",
+    time="about 20 s for each run, or half of that for the rules of the paper",
     defaults=Setting("short.nolimit.2p", CellBudget(NODES, 4_000_000), 10),
     quick=changes(jobs=0, only=tuple(row for rule in PUBLISHED for row in _against(rule)), runs=3),
     clocks=(NODES, SECONDS),
@@ -261,7 +278,7 @@ SMALL_RULES = ("purification", "threshold-0.15", "new-0.1", "new-0.2")
 
 
 def post_processed(game: VectorGame, table: Table, rule: Rule) -> Table:
-    """A strategy of a public tree, with a rule applied to every decision of every hand."""
+    """Return a strategy of a public tree with a rule applied to every decision of every hand."""
     after, tree = table.copy(), game.tree
     for r, row, position in game.decisions():
         labels = on_menu(position, game.menu)
@@ -275,18 +292,18 @@ def post_processed(game: VectorGame, table: Table, rule: Rule) -> Table:
 
 @dataclass(frozen=True)
 class ExactRules(Experiment):
-    """What post-processing does to exploitability, exactly, on a game that is small enough for that.
+    """Effect of post-processing on exact exploitability, in a small game.
 
-    The game is no-limit, of two rounds and eight cards, with four bets besides all-in, so that there is something for
-    the new family to gather. Its strategies are those of public chance sampling without abstraction, stopped early or
-    late. A rule is applied to every decision, and a row is the exploitability after it less that before, over runs with
-    seeds of their own. Rows named ``bets-F-A-I`` are the whole family. The rows `SEARCH` are what a search over the
-    family comes to: the rule that is best in the first half of the runs, judged by the other half. ``bets-1-0-0``
-    changes nothing, and is no candidate.
+    The game is no-limit, with two rounds, eight cards, and four bets in addition to all-in, so that the new family has
+    bets to add up. The strategies come from public chance sampling without abstraction, stopped early (rough) or late
+    (solved). A rule is applied to every decision. A row is the exploitability after the rule less that before, over
+    runs with their own seeds. Rows named ``bets-F-A-I`` are the whole family. The rows `SEARCH` are the result of a
+    search over the family: the rule that is best in the first half of the runs, evaluated on the other half.
+    ``bets-1-0-0`` changes nothing and is not a candidate.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
-        """Apply a rule to a strategy."""
+        """Apply a rule to a strategy. The cell has the change of exploitability, in mbb/g."""
         rule, _, stage = case.partition(", ")
         game = lab.shared("game", lambda: _small_game(), per="experiment")
         average, before = lab.shared(stage, partial(_solved, game, stage, seed))
@@ -294,7 +311,7 @@ class ExactRules(Experiment):
         return Cell({case: 1000 * game.exploitability(after) - before}, more={"before": before})
 
     def derive(self, found: Mapping[str, Row], measured: Measured) -> Iterable[Row]:
-        """Yield what searches over the family come to."""
+        """Yield the results of searches over the family."""
         for stage in ITERATIONS:
             runs = {rule: found[f"{rule}, {stage}"].runs for rule in FAMILY if f"{rule}, {stage}" in found}
             if len(runs) == len(FAMILY) and min(map(len, runs.values())) > 1:
@@ -307,7 +324,7 @@ def _small_game() -> VectorGame:
 
 
 def _solved(game: VectorGame, stage: str, seed: int) -> tuple[Table, float]:
-    """A strategy, and its exploitability in mbb/g."""
+    """Return a strategy, and its exploitability in mbb/g."""
     solver = Cfr(TreeTables(game, scheme="pcs", seed=seed), "cfr")
     solver.step(ITERATIONS[stage])
     average = solver.average()
@@ -317,7 +334,7 @@ def _solved(game: VectorGame, stage: str, seed: int) -> tuple[Table, float]:
 EXACT_RULES = ExactRules(
     "tartanian7-post",
     "[Brown15 footnote 4]",
-    "exploitability after post-processing less that before, exactly, in a small game",
+    "Change of exact exploitability by post-processing, in a small game",
     rows=(
         *rows((f"{rule}, {stage}" for stage in ITERATIONS for rule in (*SMALL_RULES, *FAMILY)), "mbb/g"),
         *(
@@ -335,7 +352,8 @@ EXACT_RULES = ExactRules(
     )
     + tuple(
         Claim(
-            f"rounding mends: the best rule of the family, found by a search, makes a {case} strategy less exploitable",
+            f"rounding repairs strategies: the best rule of the family, found by a search, makes a {case} strategy "
+            "less exploitable",
             "[Brown15 §1]",
             negative(f"{SEARCH}, {case}"),
         )

@@ -1,4 +1,4 @@
-"""[Brown15 §§3, 5]: external sampling and pure CFR, sizes of the games, and what latency costs."""
+"""[Brown15 §§3, 5]: external sampling and pure CFR, sizes of the games, and the cost of latency."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def _loaded(game: str) -> tuple[Problem, Judge[Any]]:
 
 @dataclass(frozen=True)
 class PureCfr(Experiment):
-    """Exploitability by external sampling and by pure CFR, on small games.
+    """Exploitability of external sampling and of pure CFR, on small games.
 
-    Both walk over the same nodes and differ in what they add. All runs of a game have as much time of one core, and the
-    two take turns, run by run: what else the machine does slows both down alike.
+    Both algorithms walk the same nodes and differ in what they add. All runs of a game get the same time on one core.
+    The two algorithms alternate run by run, so other load on the machine slows both equally.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
-        """Run a solver."""
+        """Run a solver. The cell has the exploitability of its average strategy."""
         algorithm, _, game = case.partition(" on ")
         problem, judge = lab.shared(game, partial(_loaded, game), per="experiment")
         unit, scale = unit_of(problem)
@@ -53,11 +53,11 @@ class PureCfr(Experiment):
 PURE_CFR = PureCfr(
     "tartanian7-pure",
     "[Brown15 §3]",
-    "exploitability by external sampling and by pure CFR, on small games",
+    "Exploitability of external sampling and of pure CFR, on small games",
     rows=rows((_row(algorithm, game) for game in GAMES for algorithm in RACERS), "mbb/g"),
     claims=tuple(
         Claim(
-            f"external sampling converges faster than pure CFR, on {game}",
+            f"external sampling converges faster than pure CFR on {game}",
             "[Brown15 §3]",
             lower(_row("external", game), _row("pure", game)),
         )
@@ -70,7 +70,7 @@ PURE_CFR = PureCfr(
 NODES, LARGE, SMALL = 6_104_546, 30_000, 5_000  # of the betting tree; buckets of a round, distributed and shared memory
 BLADES, LATENCY, ITERATION = 60, 30e-6, 15e-3  # seconds
 SOURCE = "[Brown15 §5]"
-PAPER_5 = {  # counted, as printed, what is not told apart by rounding
+PAPER_5 = {  # counted, as printed, tolerance from rounding
     "nodes": (NODES * LARGE**2, 5.49e15, 5e12),
     "infoset-actions": ((NODES - 1) * LARGE, 1.8e11, 5e9),
     "nodes, shared memory": (NODES * SMALL**2, 1.5e14, 5e12),
@@ -81,7 +81,7 @@ LATE = "latency's share of an iteration, less 1%"
 
 
 def latency_share(latency: float = LATENCY, blades: int = BLADES) -> float:
-    """The share of a simulated iteration, one deal a batch, that goes into waiting for messages."""
+    """Return the share of a simulated iteration, with one deal per batch, that is spent waiting for messages."""
     nothing = LinearCost(0.0, 0.0)
     costs = BladeCosts(np.full((1, blades), ITERATION), fixed=0.0, down=nothing, up=nothing, visits=1.0)
     slow, quick = (forecast(costs, (blades,), latency=one, batch=1, samples=1) for one in (latency, 0.0))
@@ -90,15 +90,16 @@ def latency_share(latency: float = LATENCY, blades: int = BLADES) -> float:
 
 @dataclass(frozen=True)
 class Sizes(Experiment):
-    """Sizes of the games by counting, and what latency costs, by the simulator of clusters.
+    """Sizes of the games, counted, and the cost of latency, simulated.
 
-    The paper gives the nodes of its betting tree, 6,104,546 with leaves, but not its bets. What it says of the whole
-    game can be checked all the same: a node for each pair of the players' buckets, and an entry for each bucket and
-    each action. All nodes but the root are counted as actions, and all as if they were after the flop, where buckets
-    are many; those after chance are no actions, so that infoset-actions are counted a little too high.
+    The paper gives the number of nodes of its betting tree, 6,104,546 with leaves, but not its bets. Its statements
+    about the whole game can still be checked: the game has a node for each pair of the players' buckets, and an entry
+    for each bucket and action. The count treats all nodes except the root as actions, and all nodes as if they followed
+    the flop, where buckets are many. Nodes after chance are not actions, so the count of infoset-actions is slightly
+    too high.
 
-    A message takes 30 µs, twice in an iteration of 15 ms: 0.4%. `runs.cluster` says what that adds with 60 blades of
-    one core, where the head sends the next deal while blades work on this one: nothing.
+    A message takes 30 µs, twice in an iteration of 15 ms: 0.4%. `runs.cluster` simulates the cost with 60 workers of
+    one core, where the head sends the next deal while workers process the current one: it is zero.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -112,20 +113,21 @@ class Sizes(Experiment):
 SIZES = Sizes(
     "tartanian7-sizes",
     "[Brown15 §§3, 5]",
-    "sizes of Tartanian7's games by counting, and what latency costs, by the simulator",
+    "Sizes of Tartanian7's games, counted, and the cost of latency, simulated",
     rows=(*(RowSpec(name, "", printed) for name, (_, printed, _) in PAPER_5.items()), RowSpec(LATE, "")),
     claims=(
         *(
-            Claim(f"{name} come to {printed:.3g}, from 6,104,546 nodes of betting", SOURCE, as_printed(name, within))
+            Claim(f"{name}: {printed:.3g}, computed from 6,104,546 nodes of betting", SOURCE, as_printed(name, within))
             for name, (_, printed, within) in list(PAPER_5.items())[:4]
         ),
         Claim(
-            "both games have equally many decisions: 6.6e10 information sets of 30,000 buckets, 1.1e10 of 5,000",
+            "both games have the same number of decisions: 6.6e10 information sets with 30,000 buckets, 1.1e10 with "
+            "5,000",
             SOURCE,
             as_printed("decisions, from information sets", PAPER_5["decisions, from information sets"][2]),
         ),
         Claim(
-            "60 µs of latency in 15 ms are negligible: less than 1% of the time, a margin that is ours",
+            "60 µs of latency in 15 ms are negligible: less than 1% of the time (kilt's margin)",
             "[Brown15 §3]",
             negative(LATE),
         ),

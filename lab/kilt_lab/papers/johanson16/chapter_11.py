@@ -29,9 +29,9 @@ from kilt_lab.pieces.abstracted import exploitability
 
 SOURCE, GAME = "[Johanson16 figure 11.1]", "holdem.4-2"
 TRUNKS = (1, 2, 3)
-BUCKETS, FEWER = 500, 104  # a round: in the game of the thesis, in others
-FLOPS = 100  # that are drawn, where there are more
-WITHIN = 0.05  # what counts as alike, and as no longer changing: a margin of ours, the thesis says "exactly matches"
+BUCKETS, FEWER = 500, 104  # per round: in the game of the thesis, in other games
+FLOPS = 100  # size of the sample, if there are more
+WITHIN = 0.05  # kilt's margin for equal and for converged curves; the thesis says "exactly matches"
 
 
 def _row(trunk: int, point: str) -> str:
@@ -39,7 +39,7 @@ def _row(trunk: int, point: str) -> str:
 
 
 def _problem(name: str, trunk: int, seed: int, threads: int, device: str, folder: Path) -> AbstractProblem:
-    """The abstract game of a run; RunError where memory does not hold it with a trunk."""
+    """Return the abstract game of a run. Raises RunError if it does not fit into memory with the trunk."""
     game = load_holdem(name)
     deal, buckets = Deal.of(game), BUCKETS if name == GAME else FEWER
     cards = f"IR-KE-PHS {len(deal.holdings((0,)))}" + f"-{buckets}" * (game.rules.rounds - 1)
@@ -47,7 +47,7 @@ def _problem(name: str, trunk: int, seed: int, threads: int, device: str, folder
     plan, spec = resolve(config_of(config)).on(device), AbstractionSpec.named(cards, deal)
     plan = replace(plan, cards=(replace(spec, plan=replace(spec.plan, seed=seed)),))
     wanted = plan.cost()
-    if device == CPU and not wanted.fits:  # a GPU is asked for its own memory
+    if device == CPU and not wanted.fits:  # a GPU checks its own memory
         raise RunError(
             f"a trunk of {trunk} rounds takes {wanted.memory / 1e9:,.0f} GB of memory on {name}: use --game short.4-1, "
             f"or --only {_row(1, next(iter(POINTS)))!r} and others with fewer rounds"
@@ -58,7 +58,7 @@ def _problem(name: str, trunk: int, seed: int, threads: int, device: str, folder
 def converge(
     problem: AbstractProblem, trunk: int, budget: CellBudget, seed: int, lab: Lab
 ) -> tuple[list[float], list[int]]:
-    """Exploitability in mbb/g of CFR-BR's average strategy at all `POINTS`, and its iterations there."""
+    """Return the exploitability of CFR-BR's average strategy in mbb/g at all `POINTS`, and its iterations there."""
     solver = make_solver(problem, f"cfr-br:{trunk}", seed)
     clock = process_time if problem.device == CPU else perf_counter
     solver.step(1)
@@ -84,20 +84,20 @@ def converge(
 class Trunks(Experiment):
     """CFR-BR with trunks of one, two and three rounds.
 
-    The thesis has [4-2] hold'em, which is limit hold'em with two bets a round, and 9,000 buckets a round by clusters of
-    histograms. There are 500 here, so that several runs can have clusters of their own; in the last round a histogram
-    is one strength, and percentiles stand for it. All trunks have the same time, on a CPU that of all cores together,
-    and are compared at three points of it. Measuring does not count, nor does the first iteration, in which kernels may
-    be compiled. Each run has buckets and seeds of its own; where there are many flops, it is measured on some that are
-    drawn, the same for all trunks.
+    The thesis uses [4-2] hold'em, which is limit hold'em with two bets per round, and 9,000 buckets per round by
+    clusters of histograms. This experiment uses 500 buckets, so that every run can make its own clusters. In the last
+    round a histogram is a single strength, and percentiles replace clusters. All trunks get the same time (on a CPU,
+    summed over cores) and are compared at three points. The time excludes measuring, and the first iteration, which may
+    compile kernels. Each run has its own buckets and seeds. If a game has many flops, exploitability is measured on a
+    random sample, the same for all trunks.
 
-    The thesis says that at the end a trunk of three rounds "exactly matches" one of two [Johanson16 §11.2]. Only curves
-    that have ended decide that: the claim is not decided unless the last three quarters of the time changed the
-    exploitability of both trunks by less than `WITHIN`.
+    The thesis says that at the end a trunk of three rounds "exactly matches" one of two [Johanson16 §11.2]. Only
+    converged curves can decide that. The claim is therefore not decided unless the last three quarters of the time
+    changed the exploitability with both trunks by less than `WITHIN`.
     """
 
     def check(self, setting: Setting) -> None:
-        """Refuse trunks that leave no round below."""
+        """Raise RunError if a trunk leaves no round below it."""
         deepest = max(int(case.split()[1]) for case in self.cases(setting))
         if (rounds := load_holdem(setting.game).rules.rounds) <= deepest:
             raise RunError(
@@ -113,12 +113,12 @@ class Trunks(Experiment):
         return Cell(values, more={"iterations": iterations})
 
     def more(self, spec: RowSpec, cells: Sequence[Cell], measured: Measured) -> dict[str, Any]:
-        """Return the iterations at the point of a row."""
+        """Return the mean number of iterations at the point of a row."""
         place = list(POINTS).index(spec.name.partition(", ")[2])
         return {"iterations": round(float(np.mean([cell.more["iterations"][place] for cell in cells])))}
 
     def draw(self, found: Found, path: Path) -> None:
-        """Draw exploitability by time."""
+        """Draw exploitability over time."""
         setting, lines = found.measured.setting, dict[str, list[tuple[float, float, float]]]()
         whole = setting.budget.amount if setting.budget else 1.0
         for row in found.rows:
@@ -133,7 +133,7 @@ FIRST, MIDWAY, END = POINTS
 
 
 def _alike(one: str, other: str) -> Slack:
-    """Neither of two rows is more than `WITHIN` above the other."""
+    """Return the claim that neither of two rows is more than `WITHIN` above the other."""
     return every(lower(one, other, factor=1 + WITHIN), lower(other, one, factor=1 + WITHIN))
 
 
@@ -145,23 +145,23 @@ FIGURE_11_1 = Trunks(
     rows=tuple(RowSpec(_row(trunk, point), "mbb/g", cases=(f"trunk {trunk}",)) for trunk in TRUNKS for point in POINTS),
     claims=(
         Claim(
-            "a trunk of two rounds converges more quickly than one of one round, at all points",
+            "a trunk of two rounds converges more quickly than a trunk of one round, at all points",
             SOURCE,
             every(*(lower(_row(2, point), _row(1, point)) for point in POINTS)),
         ),
         Claim(
-            "a trunk of three rounds converges more slowly than one of two at first",
+            "a trunk of three rounds converges more slowly at first than a trunk of two",
             SOURCE,
             higher(_row(3, FIRST), _row(2, FIRST)),
         ),
         Claim(
-            f"a trunk of three rounds has no advantage over one of two: at no point is it lower by {WITHIN:.0%}, a "
-            "margin that is ours",
+            "a trunk of three rounds has no advantage over a trunk of two: at no point is it less exploitable by "
+            f"{WITHIN:.0%} (kilt's margin)",
             SOURCE,
             every(*(lower(_row(2, point), _row(3, point), factor=1 + WITHIN) for point in POINTS)),
         ),
         Claim(
-            f"trunks of two and three rounds end alike, within {WITHIN:.0%}, a margin that is ours",
+            f"trunks of two and three rounds end with the same exploitability, within {WITHIN:.0%} (kilt's margin)",
             SOURCE,
             where(every(*(_alike(_row(trunk, MIDWAY), _row(trunk, END)) for trunk in (2, 3))), _alike(*ENDS)),
         ),

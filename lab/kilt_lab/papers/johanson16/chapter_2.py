@@ -27,27 +27,27 @@ PAPER_2_1 = {"always-fold": 750.0, "always-call": 1163.48, "always-raise": 3697.
 
 
 def responses_to(game: VectorGame, agent: str, folder: Path, device: str = CPU) -> FlopResponses:
-    """Best responses to an agent, on the CPU or a GPU: what was kept in a folder, or a fresh start."""
+    """Return best responses to an agent, on the CPU or a GPU, resumed from a folder if it has some."""
     walks = agent_walks(game, public_table(game, agent), device)
     return FlopResponses.begun(walks, agent, game_fingerprint(game.game), folder / agent)
 
 
 @dataclass(frozen=True)
 class TrivialAgents(Experiment):
-    """What best responses win against four trivial agents.
+    """Exploitability of four agents that ignore their cards.
 
-    The walk of section 2.4 over the public tree, whole and exact, one flop at a time: see `evaluate.flops`. The agents
-    look at no cards, so that betting that goes on alike is walked once: see `tree.cardless`. What is walked is kept
-    flop by flop.
+    The best responses are exact. They walk the whole public tree of limit hold'em [Johanson16 §2.4], one flop at a time
+    (see `evaluate.flops`). These agents ignore their cards, so betting subtrees of the same shape are walked once (see
+    `tree.cardless`). The result of every finished flop is kept.
     """
 
     def check(self, setting: Setting) -> None:
-        """Look for a GPU before anything takes time."""
+        """Raise an error if a GPU is requested and there is none, before any work."""
         if setting.device == GPU:
             require_gpu()
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
-        """Walk all flops, or those that are left."""
+        """Walk all flops that are not finished. The cell has the mean over both seats, in mbb/g."""
 
         def loaded() -> VectorGame:
             return VectorGame(load_game(lab.game), threads=lab.threads, by_board=False)
@@ -67,20 +67,21 @@ class TrivialAgents(Experiment):
 TABLE_2_1 = TrivialAgents(
     "table-2.1",
     "[Johanson16 table 2.1]",
-    "exploitability of four trivial agents in heads-up limit hold'em",
+    "Exploitability of four trivial agents in heads-up limit hold'em",
     rows=rows(PAPER_2_1, "mbb/g", paper=PAPER_2_1, where=LIMIT),
     claims=tuple(
-        Claim(f"a best response wins {won:g} mbb/g from {agent}", "[Johanson16 table 2.1]", as_printed(agent, 0.005))
+        Claim(f"a best response wins {won:g} mbb/g against {agent}", "[Johanson16 table 2.1]", as_printed(agent, 0.005))
         for agent, won in PAPER_2_1.items()
     ),
-    time="some 40 minutes of one core for all rows; 6 min on a GPU for one",
+    time="about 40 minutes on one core for all rows; 6 min on a GPU for one row",
     defaults=Setting(LIMIT, runs=0, device=CPU, threads=2),
     quick=changes(only=("always-fold",)),
 )
 
 SMALL = "holdem.2-1"
 ITERATIONS = 500  # of CFR+
-# Percentages: wins a showdown, loses one, folds, the opponent folds; and the paper's difference to no tilt, in mbb/g.
+# Changes of payoffs in percent if the player wins a showdown, loses one, folds, or the opponent folds; PAPER_* have the
+# paper's difference to no tilt, in mbb/g.
 WINNER = {f"{percent:+d}%": (percent, 0, 0, percent) for percent in (-25, -14, -7, -4, 4, 7, 14, 25)}
 PAPER_2_5 = {"+4%": 261.219 - 267.235, "+7%": 261.425 - 267.235}
 AGENTS = {"Orange": (7, 0, 0, 7), "Peach": (0, 0, 0, 7), "Red": (0, -7, 0, 0), "Green": (0, -7, 0, -7)}
@@ -94,27 +95,28 @@ PAPER_2_3 = {
 
 @dataclass(frozen=True)
 class Tilts(Experiment):
-    """What tilted payoffs do to real exploitability.
+    """Effect of tilted payoffs on real exploitability.
 
-    The paper solves abstractions of limit hold'em with payoffs that differ a little from the real ones, and finds that
-    strategies are less exploitable in the real game where the winner of a hand was paid a few percent more. Here each
-    of many abstractions of [2-1] or [2-4] hold'em, drawn at random, is solved by CFR+ on joint tables until an opponent
-    who sees the same buckets wins next to nothing; what an opponent wins who sees all cards is measured. A row is the
-    mean difference to no tilt over the abstractions; the paper's number is that of limit hold'em.
+    The paper solves abstractions of limit hold'em with payoffs that differ slightly from the real ones. It finds that
+    strategies are less exploitable in the real game if the winner of a hand is paid a few percent more. This experiment
+    draws many abstractions of [2-1] or [2-4] hold'em at random. CFR+ on pairs of bucket sequences solves each one until
+    an opponent with the same buckets wins almost nothing. Real exploitability is then measured with an opponent who
+    sees all cards. A row is the mean difference to no tilt over all abstractions. The paper's number is for limit
+    hold'em.
     """
 
     tilts: Mapping[str, Sequence[float]] = field(default_factory=dict)
     drawn: bool = False
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
-        """Solve an abstraction with a tilt and without."""
+        """Solve an abstraction with and without a tilt. The cell has the difference of real exploitability."""
         name, abstracted = drawn_abstraction(lab, seed)
         plain = lab.shared("plain", lambda: _solved(abstracted, NO_TILT))
         difference = _solved(abstracted, self.tilts[case]) - plain
         return Cell({case: difference}, more={"abstraction": name, "without": plain})
 
     def more(self, spec: RowSpec, cells: Sequence[Cell], measured: Measured) -> dict[str, Any]:
-        """Return the mean exploitability itself, and each abstraction."""
+        """Return the tilt, mean exploitability with and without it, and the difference in each abstraction."""
         values = {cell.more["abstraction"]: cell.values[spec.name] for cell in cells}
         without = float(np.mean([cell.more["without"] for cell in cells]))
         return {
@@ -127,11 +129,11 @@ class Tilts(Experiment):
 
     @property
     def picture(self) -> str:
-        """The figure has one, the table has none."""
+        """The name of the picture. Only the experiment for the figure draws one."""
         return "figure.png" if self.drawn else ""
 
     def draw(self, found: Found, path: Path) -> None:
-        """Draw the difference by tilt."""
+        """Draw the difference of real exploitability over the tilt."""
         points = [(row.more["tilt"][0], row.ours, row.reach) for row in found.rows]
         count = max(len(row.runs) for row in found.rows)
         title = f"{self.source}, {found.measured.setting.game}: real exploitability less that without a tilt"
@@ -140,7 +142,7 @@ class Tilts(Experiment):
 
 
 def _solved(case: Abstracted, tilt: Sequence[float]) -> float:
-    """Real exploitability of the solution of an abstract game with a tilt, in mbb/g."""
+    """Return the real exploitability of the solution of an abstract game with a tilt, in mbb/g."""
     solver = case.solver(tilt)
     solver.step(ITERATIONS)
     return case.real(solver.average())
@@ -150,18 +152,18 @@ def _tilts(name: str, source: str, by: str, tilts: Mapping[str, Sequence[float]]
     return Tilts(
         name,
         source,
-        f"real exploitability {by}, less that without, on small games",
+        f"Change of real exploitability {by}, on small games",
         rows=rows(tilts, "mbb/g", paper=paper),
         claims=tuple(
             Claim(
-                f"real exploitability is lower with the tilt of {row}, in the mean over abstractions",
+                f"the {row} tilt lowers real exploitability, averaged over abstractions",
                 source,
                 negative(row),
             )
             for row in paper
         ),
         hint="--runs is the number of abstractions, drawn at random; --game holdem.2-4 for a larger game",
-        time="a second for each abstraction and row, and some to build it",
+        time="a second for each abstraction and row, and a few seconds to build each abstraction",
         defaults=Setting(SMALL, runs=50, threads=1),
         quick=changes(jobs=0, only=tuple(paper), runs=6),
         shares=True,
@@ -170,10 +172,10 @@ def _tilts(name: str, source: str, by: str, tilts: Mapping[str, Sequence[float]]
     )
 
 
-FIGURE_2_5 = _tilts("figure-2.5", "[Johanson16 figure 2.5]", "by the winner's tilt", WINNER, PAPER_2_5)
+FIGURE_2_5 = _tilts("figure-2.5", "[Johanson16 figure 2.5]", "with a tilt for the winner", WINNER, PAPER_2_5)
 TABLE_2_3 = _tilts("table-2.3", "[Johanson16 table 2.3]", "with the agents' tilts", AGENTS, PAPER_2_3)
 
-FIRST, LAST = 4, 14  # doublings of the iterations, from the first that is measured to the last
+FIRST, LAST = 4, 14  # log2 of the iterations at the first and the last measurement
 RISE = 1.0  # percent
 PAPER_2_6 = {"lowest": 277.0, "end": 305.0, "rise": 100 * (305 / 277 - 1)}  # of limit hold'em, ten buckets a round
 UNITS_2_6 = {
@@ -187,16 +189,17 @@ UNITS_2_6 = {
 
 @dataclass(frozen=True)
 class Overfitting(Experiment):
-    """Real exploitability rises again while the abstract one falls.
+    """Real exploitability rises while abstract exploitability still falls.
 
-    CFR solves abstractions of [2-1] or [2-4] hold'em, drawn at random (see `tilts`), by joint tables. After 16, 32, 64,
-    … iterations both exploitabilities of its average strategy are measured: by opponents who see the same buckets, and
-    by those who see all cards. The rise is how far the real one is above its lowest point in the end, in percent of
-    that. No rise is below 0, so that a mean above 0 would say little: the claim is that it is above `RISE`.
+    CFR on pairs of bucket sequences solves abstractions of [2-1] or [2-4] hold'em that are drawn at random (see
+    `tilts`). After 16, 32, 64, … iterations, both exploitabilities of the average strategy are measured. An opponent
+    with the same buckets gives the abstract exploitability, and an opponent who sees all cards gives the real one. The
+    rise is the increase of real exploitability from its lowest point to the end, in percent. A rise cannot be negative,
+    so a mean above 0 would prove little. The claim therefore requires a rise of more than `RISE` percent.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
-        """Solve an abstraction, and measure both at each doubling."""
+        """Solve an abstraction, and measure both exploitabilities after each doubling of the iterations."""
         name, abstracted = drawn_abstraction(lab, seed)
         solver, points = abstracted.solver(variant="cfr"), list[tuple[int, float, float]]()
         for doubling in range(FIRST, LAST + 1):
@@ -211,7 +214,7 @@ class Overfitting(Experiment):
         return Cell(values, more={"abstraction": name, "lowest_at": low[0], "points": points})
 
     def more(self, spec: RowSpec, cells: Sequence[Cell], measured: Measured) -> dict[str, Any]:
-        """Return all curves, with the row that is about their shape."""
+        """Return all curves with the row `rise`; nothing with other rows."""
         if spec.name != "rise":
             return {}
         return {
@@ -221,7 +224,7 @@ class Overfitting(Experiment):
         }
 
     def draw(self, found: Found, path: Path) -> None:
-        """Draw both mean exploitabilities."""
+        """Draw the mean of both exploitabilities over iterations."""
         points = np.array([cell.more["points"] for cell in found.measured.cells["curve"]])
         iterations, real, inside = np.moveaxis(points, 2, 0)  # each [abstraction][point]
         lines = {
@@ -236,23 +239,23 @@ class Overfitting(Experiment):
 FIGURE_2_6 = Overfitting(
     "figure-2.6",
     "[Johanson16 figure 2.6]",
-    "real exploitability at its lowest point and in the end, on small games",
+    "Real exploitability at its lowest point and at the end, on small games",
     rows=tuple(RowSpec(row, unit, PAPER_2_6.get(row), cases=("curve",)) for row, unit in UNITS_2_6.items()),
     claims=(
         Claim(
-            f"CFR overfits: in the end real exploitability is more than {RISE:g}% above its lowest point, a margin "
-            "that is ours",
+            f"CFR overfits: at the end, real exploitability is more than {RISE:g}% above its lowest point "
+            "(kilt's margin)",
             "[Johanson16 figure 2.6]",
             contrast({"rise": 1.0}, RISE),
         ),
         Claim(
-            "… while exploitability in the abstraction goes on falling",
+            "exploitability inside the abstraction keeps falling after the lowest point of real exploitability",
             "[Johanson16 figure 2.6]",
             lower("abstract, in the end", "abstract, at the lowest"),
         ),
     ),
     hint="--runs is the number of abstractions, drawn at random; --game holdem.2-4 for a larger game",
-    time="some 20 seconds for each abstraction",
+    time="about 20 seconds for each abstraction",
     defaults=Setting(SMALL, runs=30, threads=1),
     quick=changes(jobs=0, runs=4),
 )

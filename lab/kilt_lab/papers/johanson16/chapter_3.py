@@ -38,18 +38,19 @@ POINTS = {"at first": 1 / 16, "midway": 1 / 4, "in the end": 1.0}  # shares of a
 FIGURE_3_2 = Convergence(
     "figure-3.2",
     "[Johanson16 figure 3.2]",
-    "convergence of chance sampling schemes and CFR+ on [2-1] hold'em",
+    "Convergence of chance sampling schemes and CFR+ on [2-1] hold'em",
     rows=rows(SCHEMES, "mbb/g"),
     claims=(
         Claim(
-            "PCS converges much more quickly than CS: it is below half of it, a margin that is ours",
+            "PCS converges much more quickly than CS: its exploitability is less than half of that of CS "
+            "(kilt's margin)",
             "[Johanson16 figure 3.2]",
             lower("pcs", "cs", factor=0.5),
         ),
-        Claim("OPCS converges slower than CS", "[Johanson16 figure 3.2]", lower("cs", "opcs")),
-        Claim("SPCS converges slower than CS", "[Johanson16 figure 3.2]", lower("cs", "spcs")),
+        Claim("OPCS converges more slowly than CS", "[Johanson16 figure 3.2]", lower("cs", "opcs")),
+        Claim("SPCS converges more slowly than CS", "[Johanson16 figure 3.2]", lower("cs", "spcs")),
     ),
-    hint="--setting 2-4 for the other half of it",
+    hint="--setting 2-4 for the other half of the figure",
     defaults=Setting("holdem.2-1", CellBudget.of(minutes=2), RUNS),
     quick=changes(jobs=0, only=SCHEMES[:4], game="short.2-1", budget=CellBudget.of(seconds=3), runs=3),
     settings={"2-1": changes(), "2-4": changes(game="holdem.2-4", only=SCHEMES[:4])},
@@ -57,12 +58,12 @@ FIGURE_3_2 = Convergence(
 FIGURE_3_5 = Convergence(
     "figure-3.5",
     "[Johanson16 figure 3.5]",
-    "convergence of chance sampling schemes and CFR+ on Bluff(2,2)",
+    "Convergence of chance sampling schemes and CFR+ on Bluff(2,2)",
     rows=rows(SCHEMES, "chips per game"),
     claims=(
         Claim(
-            "PCS, a walk of CFR here, converges significantly faster than CS: it is below half of it, a margin that is "
-            "ours",
+            "PCS, which samples nothing in this game, converges significantly faster than CS: its exploitability is "
+            "less than half of that of CS (kilt's margin)",
             "[Johanson16 figure 3.5]",
             lower("pcs", "cs", factor=0.5),
         ),
@@ -81,15 +82,16 @@ def _size(size: int, scheme: str) -> str:
 
 @dataclass(frozen=True)
 class GrowingGames(Experiment):
-    """CS and PCS in abstract games of growing size, on a game that fits here.
+    """CS and PCS in abstract games of growing size.
 
-    The paper has abstractions of limit hold'em by percentiles of hand strength with perfect recall, in four sizes:
-    where all cards are drawn for each iteration (CS), CFR is ahead in the smallest of them, and public chance sampling
-    (PCS) overtakes it as they grow. Exploitability is that by opponents who see the same buckets.
+    The paper uses four abstractions of limit hold'em, with percentiles of hand strength and perfect recall. In the
+    smallest one, CFR that samples all cards in each iteration (CS) is ahead. Public chance sampling (PCS) overtakes it
+    as the abstractions grow. This experiment uses a smaller game. Exploitability is measured with opponents who see the
+    same buckets.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
-        """Run a scheme in one of the abstract games."""
+        """Run a sampling scheme in one of the abstract games."""
         words, _, scheme = case.partition(" buckets, ")
         game = lab.shared(words, lambda: self.abstracted(int(words), lab), per="experiment")
         solver = Cfr(TreeTables(game.seen, scheme=scheme, seed=seed), "cfr")
@@ -98,7 +100,7 @@ class GrowingGames(Experiment):
         return Cell({case: end}, more={"iterations": solver.iterations, "information_sets": game.seen.infosets})
 
     def abstracted(self, size: int, lab: Lab) -> Abstracted:
-        """Return the game with some buckets a round."""
+        """Return the game through an abstraction with `size` buckets per round."""
         rules = load_holdem(lab.game)
         plan = "PR-PHS-PHS " + "-".join([str(size)] * rules.rules.rounds)
         vectors = lab.shared("vectors", lambda: VectorGame(rules), per="experiment")
@@ -106,7 +108,7 @@ class GrowingGames(Experiment):
         return Abstracted(rules, vectors, build(spec, lab.scratch() / "cards", cache=artifact.cache_folder()))
 
     def draw(self, found: Found, path: Path) -> None:
-        """Draw exploitability by size."""
+        """Draw exploitability over the number of information sets."""
         lines: dict[str, list[tuple[float, float, float]]] = {}
         for row in found.rows:
             point = (row.more["information_sets"], row.ours, row.reach)
@@ -118,7 +120,8 @@ class GrowingGames(Experiment):
 
 
 def _ahead(size: int, first: str, second: str) -> Claim:
-    says = f"with {size} buckets a round {first.upper()} is ahead of {second.upper()}"
+    says = f"with {size} buckets per round, {first.upper()} is "
+    says += f"less exploitable inside the abstraction than {second.upper()}"
     return Claim(says, "[Johanson16 figure 3.3]", lower(_size(size, first), _size(size, second)))
 
 
@@ -137,9 +140,9 @@ FIGURE_3_3 = GrowingGames(
     ),
 )
 
-LONGER, APART = 4, 1000  # how many times as long opponents learn, and how far their seeds are from the others
-BUCKETS, SMALL = 1000, 50  # of each round after the first: in the game of figure 3.4 here, and in others
-FEWER = 0.9  # the opponent's share of them
+LONGER, APART = 4, 1000  # factor by which opponents learn longer, and offset of their seeds
+BUCKETS, SMALL = 1000, 50  # of each round after the first: in the default game of figure 3.4, and in other games
+FEWER = 0.9  # the opponent's share of these buckets
 
 
 class Sight(NamedTuple):
@@ -159,7 +162,7 @@ class Matched(NamedTuple):
 
 
 def won_from(real: VectorGame, one: Sight, other: Sight) -> float:
-    """What one player wins from another in chips per game: the mean over both seats, all cards and all bets."""
+    """Return exact winnings against another player in chips per game: the mean over seats, cards and bets."""
     layouts = [(one.game.layouts[seat], other.game.layouts[1 - seat]) for seat in (0, 1)]
     walks = (Walk(seat, (FOLLOW,), one.table, other.table, *layouts[seat]) for seat in (0, 1))
     return sum(map(real.walk, walks)) / 2
@@ -167,20 +170,20 @@ def won_from(real: VectorGame, one: Sight, other: Sight) -> float:
 
 @dataclass(frozen=True)
 class AgainstOpponent(Experiment):
-    """Win rates of CS and PCS against a fixed opponent, over time.
+    """Winnings of CS and PCS against a fixed opponent, over time.
 
-    Where best responses are out of reach, matches tell which solver is ahead. Figure 3.4 has an abstraction of limit
-    hold'em with imperfect recall and 880 million information sets, against an agent of a slightly smaller one; figure
-    3.6 has Bluff(2,2), against an equilibrium but for ε. At each point PCS wins more than CS. Here the abstraction is
-    one of [2-4] hold'em, and its opponent has nine tenths of the buckets; Bluff has two dice against one. Opponents
-    learn by PCS with linear weights for four times as long, from draws of their own. What is won is exact: the mean
-    over all cards, all bets and both seats.
+    If best responses are out of reach, matches show which solver is ahead. The paper's figure 3.4 uses an abstraction
+    of limit hold'em with imperfect recall and 880 million information sets, and an opponent with a slightly smaller
+    abstraction. Figure 3.6 uses Bluff(2,2) and an opponent that is an ε-equilibrium. At each point, PCS wins more than
+    CS. This experiment uses an abstraction of [2-4] hold'em, with an opponent that has nine tenths of the buckets, and
+    Bluff with two dice against one. Opponents are solved by PCS with linear weights for four times as long, with
+    separate seeds. Winnings are exact: the mean over all cards, all bets and both seats.
     """
 
     bucketed: bool = False
 
     def check(self, setting: Setting) -> None:
-        """Load the game, if it is another one."""
+        """Load the game if it is not the default. Raises an error if PCS cannot solve it."""
         if setting.game != self.defaults.game:
             load_problem(setting.game, "pcs", form=VECTOR)
 
@@ -200,7 +203,7 @@ class AgainstOpponent(Experiment):
         return Cell(values, not solver.tables.draws, more, unit=unit)
 
     def matched(self, lab: Lab) -> Matched:
-        """Return the games and the opponent, who has learnt."""
+        """Return the games and the solved opponent."""
         problem = load_problem(lab.game, "pcs", form=VECTOR)
         assert isinstance(problem, VectorProblem)
         real, buckets = problem.game, BUCKETS if lab.game == self.defaults.game else SMALL
@@ -212,13 +215,13 @@ class AgainstOpponent(Experiment):
         return Matched(problem, seen, opponent, theirs.exploitability(opponent.table))
 
     def more(self, spec: RowSpec, cells: Sequence[Cell], measured: Measured) -> dict[str, Any]:
-        """Return the iterations at the point of a row."""
+        """Return the opponent's exploitability, and the mean number of iterations at the point of a row."""
         place = list(POINTS).index(spec.name.partition(", ")[2])
         iterations = round(float(np.mean([cell.more["points"][place] for cell in cells])))
         return {"opponent_exploitability": cells[0].more["opponent_exploitability"], "iterations": iterations}
 
     def draw(self, found: Found, path: Path) -> None:
-        """Draw what is won by time."""
+        """Draw winnings over time."""
         lines: dict[str, list[tuple[float, float, float]]] = {}
         budget = found.measured.setting.budget
         for row in found.rows:
@@ -236,7 +239,7 @@ def _at(scheme: str, point: str) -> str:
 
 
 def _seen(game: VectorGame, buckets: int, lab: Lab) -> BucketedGame:
-    """A game of poker through an abstraction with imperfect recall, by percentiles of hand strength."""
+    """Return the game through an abstraction of percentiles with imperfect recall. Raises GameError without cards."""
     rules = game.game
     if not isinstance(rules, Holdem):
         raise GameError(f"{rules.name} has no cards: use a game of poker")
@@ -252,13 +255,13 @@ def _figure(name: str, source: str, title: str, hint: str, bucketed: bool, plain
         rows=tuple(RowSpec(_at(scheme, point), "mbb/g", cases=(scheme,)) for scheme in CS_PCS for point in POINTS),
         claims=(
             Claim(
-                "PCS wins more than CS at every point of time",
+                "PCS wins more than CS at every point in time",
                 source,
                 every(*(higher(_at("pcs", point), _at("cs", point)) for point in POINTS)),
             ),
         ),
         hint=hint,
-        time="and an opponent, who learns four times as long",
+        time="and four times as long for the opponent",
         defaults=plain,
         quick=changes(game=quick, budget=CellBudget.of(seconds=1.2), runs=3),
         bucketed=bucketed,
@@ -268,8 +271,8 @@ def _figure(name: str, source: str, title: str, hint: str, bucketed: bool, plain
 FIGURE_3_4 = _figure(
     "figure-3.4",
     "[Johanson16 figure 3.4]",
-    "win rates of CS and PCS against a fixed opponent, in an abstract game of [2-4] hold'em",
-    "--game short.2-1 for a small one",
+    "Winnings of CS and PCS against a fixed opponent, in an abstract game of [2-4] hold'em",
+    "--game short.2-1 for a small game",
     True,
     Setting("holdem.2-4", CellBudget.of(seconds=12), RUNS),
     "short.2-1",
@@ -277,8 +280,8 @@ FIGURE_3_4 = _figure(
 FIGURE_3_6 = _figure(
     "figure-3.6",
     "[Johanson16 figure 3.6]",
-    "win rates of CS and PCS against an ε-equilibrium, on Bluff(2,1)",
-    "--game bluff-2-2 for the game of the thesis: an iteration takes many seconds there",
+    "Winnings of CS and PCS against an ε-equilibrium, on Bluff(2,1)",
+    "--game bluff-2-2 for the game of the thesis, where an iteration takes many seconds",
     False,
     Setting("bluff-2-1", CellBudget.of(seconds=15), RUNS),
     "bluff-1-1",

@@ -29,7 +29,7 @@ PAPER_4_1 = {"1-round": (14.52, "kB"), "2-round": (936.33, "MB"), "3-round": (35
 
 
 def trunk_bytes(game: str = LIMIT) -> list[int]:
-    """Bytes of the regrets of a trunk of one round, of two rounds and so on.
+    """Return the bytes of the regrets of a trunk of one round, of two rounds, and so on.
 
     >>> trunk_bytes()[:2]
     [14196, 936798772]
@@ -41,16 +41,16 @@ def trunk_bytes(game: str = LIMIT) -> list[int]:
 
 @dataclass(frozen=True)
 class TrunkMemory(Experiment):
-    """Memory of CFR-BR's hybrid agent, by how many rounds its trunk has.
+    """Memory of CFR-BR's hybrid agent, by the number of rounds of its trunk.
 
-    The hybrid agent keeps regrets in the trunk, and answers with best responses below it, which are thrown away after
-    each iteration. A trunk of all four rounds is CFR. We count an entry of four bytes for each action of each
-    information set up to a renaming of suits; the thesis's own figures differ from that by 3% at most, and it does not
-    say why.
+    The hybrid agent keeps regrets in the trunk. Below the trunk it answers with best responses, which are discarded
+    after each iteration. A trunk of all four rounds is CFR. The experiment counts four bytes for each action of each
+    information set, up to suit isomorphism. The figures of the thesis differ from these by at most 3%; the thesis does
+    not say why.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
-        """Count."""
+        """Count the bytes of a trunk."""
         counted = lab.shared("bytes", trunk_bytes, per="experiment")[list(PAPER_4_1).index(case)]
         return Cell({case: counted / UNITS[PAPER_4_1[case][1]]}, exact=True, more={"bytes": counted})
 
@@ -58,10 +58,12 @@ class TrunkMemory(Experiment):
 TABLE_4_1 = TrunkMemory(
     "table-4.1",
     "[Johanson16 table 4.1]",
-    "memory of CFR-BR's hybrid agent in limit hold'em, by rounds of its trunk",
+    "Memory of CFR-BR's hybrid agent in limit hold'em, by rounds of its trunk",
     rows=tuple(RowSpec(name, unit, size) for name, (size, unit) in PAPER_4_1.items()),
     claims=tuple(
-        Claim(f"regrets of the trunk {name} take {size:g} {unit}", "[Johanson16 table 4.1]", as_printed(name, 0.005))
+        Claim(
+            f"the regrets of the {name} trunk take {size:g} {unit}", "[Johanson16 table 4.1]", as_printed(name, 0.005)
+        )
         for name, (size, unit) in PAPER_4_1.items()
     ),
     time="a second",
@@ -74,12 +76,12 @@ FIGURE_4_3 = Convergence(
     rows=rows(("pcs", "cfr-br:1"), "mbb/g"),
     claims=(
         Claim(
-            "CFR-BR's average strategy converges slower than that of public chance sampled CFR",
+            "CFR-BR's average strategy converges more slowly than that of public chance sampling",
             "[Johanson16 figure 4.3]",
             lower("pcs", "cfr-br:1"),
         ),
     ),
-    hint="--game holdem.2-1 or leduc for a smaller one",
+    hint="--game holdem.2-1 or leduc for a smaller game",
     defaults=Setting("holdem.2-4", CellBudget.of(minutes=10), RUNS),
     quick=changes(game="leduc", budget=CellBudget.of(seconds=3), runs=3),
 )
@@ -88,11 +90,11 @@ SOLVED = {"both": (144.0, 103.0), "one": (81.0, 25.0), "cfr-br": (81.0, 25.0)}  
 
 
 def _players(figure: int, plan: str, about: str, minutes: float, quick: dict[str, object]) -> AbstractedPlayers:
-    """Return figure 4.4 or 4.5.
+    """Return the experiment for figure 4.4 or 4.5.
 
-    The paper has five buckets with perfect recall, and 570 with imperfect recall. It does not say how they were made.
-    Ours were picked because they come nearest to its figures, of several that were tried: those of Texas hold'em, where
-    two more cards are to come after the flop, by percentiles of E[HS²] and by clusters of histograms.
+    The paper uses five buckets with perfect recall, and 570 with imperfect recall. It does not say how it made them.
+    The buckets used here were chosen from several kinds because their results are closest to the paper's: buckets of
+    Texas hold'em, where two more cards follow the flop, by percentiles of E[HS²] and by clusters of histograms.
     """
     source = f"[Johanson16 figure 4.{figure}]"
     return AbstractedPlayers(
@@ -102,11 +104,13 @@ def _players(figure: int, plan: str, about: str, minutes: float, quick: dict[str
         rows=rows(SOLVED, "mbb/g", paper={way: both[figure - 4] for way, both in SOLVED.items()}, where="holdem.2-4"),
         claims=(
             Claim(
-                "against a player without abstraction CFR finds a less exploitable one", source, lower("one", "both")
+                "CFR finds a less exploitable strategy against a player without abstraction than against one with it",
+                source,
+                lower("one", "both"),
             ),
             Claim("CFR-BR finds a less exploitable strategy than CFR", source, lower("cfr-br", "both")),
         ),
-        hint="each of --runs has buckets and seeds of its own; --device gpu for the row of CFR-BR",
+        hint="each of --runs has separate buckets and seeds; --device gpu for the row of CFR-BR",
         defaults=Setting("holdem.2-4", CellBudget.of(minutes=minutes), 1, CPU, jobs=0),
         quick=quick,
         ways={way: Way(plan, way) for way in SOLVED},
@@ -135,24 +139,24 @@ PAPER_4_11 = {"PR-2": 218.487, "PR-3": 175.824}
 
 @dataclass(frozen=True)
 class FewBuckets(Experiment):
-    """CFR-BR in limit hold'em, with abstractions of two and of three buckets a round.
+    """Exploitability of CFR-BR in limit hold'em, with abstractions of two and three buckets per round.
 
-    The trunk has two rounds; a flop and a turn are drawn for each seat of an iteration. The thesis does not say by
-    which feature its buckets are made: here it is percentiles of hand strength. Real exploitability is that of best
-    responses on all flops. What was solved and measured is kept in a folder like that of any run.
+    The trunk has two rounds. Each iteration samples a flop and a turn for each seat. The thesis does not name the
+    feature of its buckets; here it is percentiles of hand strength. Real exploitability is measured by best responses
+    on all flops. Solutions and measurements are kept in a folder like that of any run.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
-        """Solve, or go on, and walk all flops."""
+        """Solve, or resume, and walk all flops."""
         folder, budget = lab.folder / case, lab.budget
         buckets = "-".join([case.removeprefix("PR-")] * load_holdem(lab.game).rules.rounds)
         solver = {"algorithm": "cfr-br:2:linear", "threads": lab.threads}
         config = config_of({"game": lab.game, "cards": f"PR-PHS-PHS {buckets}", "solver": solver})
-        lab.say(f"{case}: {budget.shown(lab.device)} of solving, and time to measure", budget.seconds)
+        lab.say(f"{case}: solving for {budget.shown(lab.device)}, then measuring", budget.seconds)
         plan, begun = resolve(config, folder).on(lab.device), (folder / CONFIG).is_file()
         whole = run_budget.Budget(**{budget.clock: budget.whole if budget.seconds is None else budget.seconds})
-        run = build(plan, folder, resumes=begun, budget=whole)
-        run.schedule = lambda iteration: maxsize  # it is measured below, at the end alone
+        run = configured_run(plan, folder, budget=whole, going_on=begun, tick=lambda what, share: None)
+        run.schedule = lambda iteration: maxsize  # exploitability is measured below, only at the end
         *_, last = run.solving(stop=lab.stopped)
         lab.check()
         subject = StrategyRef.of_run(folder)
@@ -171,23 +175,23 @@ class FewBuckets(Experiment):
 FIGURE_4_11 = FewBuckets(
     "figure-4.11",
     "[Johanson16 figure 4.11]",
-    "exploitability of CFR-BR with two and three buckets a round, in limit hold'em",
+    "Exploitability of CFR-BR with two and three buckets per round, in limit hold'em",
     rows=rows(PAPER_4_11, "mbb/g", paper=PAPER_4_11, where=LIMIT),
     claims=(
         Claim(
-            "CFR-BR with two buckets comes to 218.487 mbb/g, within 10%, a margin that is ours",
+            "CFR-BR with two buckets has an exploitability of 218.487 mbb/g, within 10% (kilt's margin)",
             "[Johanson16 figure 4.11]",
             as_printed("PR-2", 21.8),
         ),
         Claim(
-            "CFR-BR with three buckets comes to 175.824 mbb/g, within 10%, a margin that is ours",
+            "CFR-BR with three buckets has an exploitability of 175.824 mbb/g, within 10% (kilt's margin)",
             "[Johanson16 figure 4.11]",
             as_printed("PR-3", 17.6),
         ),
         Claim("three buckets are less exploitable than two", "[Johanson16 figure 4.11]", lower("PR-3", "PR-2")),
     ),
     hint="--device gpu; --game short.4-1 for a game that a CPU solves in seconds",
-    time="on a GPU, and 6 min to measure; days without one",
+    time="on a GPU, and 6 min to measure; days without a GPU",
     defaults=Setting(LIMIT, CellBudget.of(minutes=7), 0, CPU, threads=2),
     quick=changes(game="short.4-1", budget=CellBudget.of(seconds=3)),
 )

@@ -1,4 +1,4 @@
-"""[Johanson16 chapter 5]: distances of hands, and which abstractions are the better ones."""
+"""[Johanson16 chapter 5]: distances between hands, and the quality of abstractions."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ PAIRS = tuple(f"{a} and {b}" for a, b in combinations(HANDS, 2))
 
 
 def histograms(hands: list[str], board: str, bins: int) -> FloatArray:
-    """The histograms of some hands on a board."""
+    """Return the histograms of hand strength of hands on a board."""
     counts = distribution(FULL.cards(board))
     return histogram(counts[[FULL.hole_index(FULL.cards(hand)) for hand in hands]], bins)
 
 
 def emd(first: FloatArray, second: FloatArray) -> float:
-    """The earth mover's distance of two histograms, in bins."""
+    """Return the earth mover's distance of two histograms, in bins."""
     return float(np.abs(np.cumsum(first - second)).sum())
 
 
@@ -53,11 +53,11 @@ class HandDistances(Experiment):
 FIGURE_5_2 = HandDistances(
     "figure-5.2",
     "[Johanson16 figure 5.2]",
-    "earth mover's distances of four starting hands, 50 bins",
+    "Earth mover's distances of four starting hands, 50 bins",
     rows=rows(PAIRS, "bins", paper=dict(zip(PAIRS, PAPER_5_2, strict=True))),
     claims=tuple(
         Claim(
-            f"{name} are {printed:g} bins apart, but for the last digit",
+            f"the distance of {name} is {printed:g} bins, up to the last digit",
             "[Johanson16 figure 5.2]",
             as_printed(name, 1e-3),
         )
@@ -93,7 +93,7 @@ CLAIMS = (
         every(*(lower(f"{name} cfr-br", f"{name} both") for name in NAMES.values())),
     ),
     Claim(
-        "with CFR-BR, imperfect recall is better than perfect recall, in the mean over features",
+        "with CFR-BR, imperfect recall is less exploitable than perfect recall, averaged over features",
         SOURCE,
         contrast(
             {
@@ -104,12 +104,12 @@ CLAIMS = (
         ),
     ),
     Claim(
-        "with CFR-BR and imperfect recall, histograms before the last round are better than percentiles",
+        "with CFR-BR and imperfect recall, histograms before the last round are less exploitable than percentiles",
         SOURCE,
         contrast({CFR_BR["IR", early, late]: sign / 2 for early, sign in (("PHS", 1), ("KE", -1)) for late in LATE}),
     ),
     Claim(
-        "with CFR-BR and imperfect recall, OCHS in the last round is better than percentiles",
+        "with CFR-BR and imperfect recall, OCHS in the last round is less exploitable than percentiles",
         SOURCE,
         contrast({CFR_BR["IR", early, late]: sign / 3 for early in EARLY for late, sign in (("PHS", 1), ("KO", -1))}),
     ),
@@ -119,21 +119,21 @@ CLAIMS = (
 def _by_plan(
     name: str, source: str, title: str, ways: Mapping[str, Way], paper: Mapping[str, float], **how: Any
 ) -> Any:
-    """Return a comparison of abstractions, on a game that fits here.
+    """Return an experiment that compares abstractions on a small game.
 
-    The paper compares abstractions of limit hold'em of 57 million information sets; here they are of [4-1] hold'em with
-    20 cards, four rounds with one raise each, and of about 16,000: 4 · 5 + 12 · 15 + 36 · 45 + 108 · 135 with perfect
-    recall, 4 · 25 + (12 + 36 + 108) · 104 without, where 25 tells all hands apart. It is the order that may be compared
-    with limit hold'em. Iterations are weighted linearly, by which CFR-BR comes sooner to where it ends; where that is
-    does not depend on it.
+    The paper compares abstractions of limit hold'em with 57 million information sets. Here the game is [4-1] hold'em
+    with 20 cards, four rounds and one raise per round. The abstractions have about 16,000 information sets: 4 · 5 + 12
+    · 15 + 36 · 45 + 108 · 135 with perfect recall, and 4 · 25 + (12 + 36 + 108) · 104 without it, where 25 buckets
+    distinguish all hands. Only the order can be compared with limit hold'em. Iterations have linear weights, which make
+    CFR-BR converge sooner to the same limit.
     """
     return AbstractedPlayers(
         name,
         source,
         title,
         rows=rows(ways, "mbb/g", paper=paper, where="holdem.limit.2p"),
-        hint="each of --runs has buckets and seeds of its own; --device gpu for rows of CFR-BR",
-        time="less where CFR-BR settles, and time to measure",
+        hint="each of --runs has separate buckets and seeds; --device gpu for rows of CFR-BR",
+        time="less if CFR-BR settles earlier, and time to measure",
         defaults=Setting(GAME, CellBudget.of(minutes=1), 1, CPU, jobs=0),
         ways=ways,
         trunk=2,
@@ -145,7 +145,7 @@ def _by_plan(
 TABLE_5_4 = _by_plan(
     "table-5.4-small",
     SOURCE,
-    "on [4-1] hold'em with 20 cards: exploitability of CFR and CFR-BR by abstraction",
+    "Exploitability of CFR and CFR-BR by abstraction, on [4-1] hold'em with 20 cards",
     {f"{name} {way}": Way(name, way) for name in NAMES.values() for way in ("both", "cfr-br")},
     {
         f"{NAMES[way]} {name}": number
@@ -158,28 +158,33 @@ TABLE_5_4 = _by_plan(
     ),
 )
 
-PERFECT, EQUAL = NAMES["PR", "KE", "KO"], "IR-KE-KO 5-15-45-135"  # as many buckets in each round
-SPREAD, EARLIER = NAMES["IR", "KE", "KO"], "IR-KE-KO 25-180-180-70"  # other buckets, as many information sets
+PERFECT, EQUAL = NAMES["PR", "KE", "KO"], "IR-KE-KO 5-15-45-135"  # the same number of buckets in each round
+SPREAD, EARLIER = (
+    NAMES["IR", "KE", "KO"],
+    "IR-KE-KO 25-180-180-70",
+)  # other numbers of buckets, as many information sets
 PAPER_5_5 = {PERFECT: 84.039, EQUAL: 89.7975, SPREAD: 64.820, EARLIER: 66.338}
 TABLE_5_5 = _by_plan(
     "table-5.5-small",
     "[Johanson16 tables 5.5 and 11.4]",
-    "on [4-1] hold'em with 20 cards: CFR-BR by where buckets are",
+    "Exploitability of CFR-BR by the distribution of buckets over rounds, on [4-1] hold'em with 20 cards",
     {f"{plan} cfr-br": Way(plan, "cfr-br") for plan in PAPER_5_5},
     {f"{plan} cfr-br": number for plan, number in PAPER_5_5.items()},
     claims=(
         Claim(
-            "imperfect recall with as many buckets in each round is worse than perfect recall",
+            "imperfect recall is more exploitable than perfect recall with the same number of buckets in each round",
             "[Johanson16 table 5.5]",
             lower(f"{PERFECT} cfr-br", f"{EQUAL} cfr-br"),
         ),
         Claim(
-            "imperfect recall is better than perfect recall where all rounds after the first have equally many buckets",
+            "imperfect recall with equally many buckets in all rounds after the first is less exploitable than perfect "
+            "recall",
             "[Johanson16 table 5.5]",
             lower(f"{SPREAD} cfr-br", f"{PERFECT} cfr-br"),
         ),
         Claim(
-            "fewer buckets in the last round and more before it are worse than equally many, with imperfect recall",
+            "with imperfect recall, fewer buckets in the last round and more before it are more exploitable than equal "
+            "numbers",
             "[Johanson16 table 11.4]",
             lower(f"{SPREAD} cfr-br", f"{EARLIER} cfr-br"),
         ),
@@ -192,12 +197,12 @@ BY_SIZE = {(kind, size): f"IR-{kind} 25-{size}-{size}-{size}" for size in SIZES 
 FIGURE_5_4 = _by_plan(
     "figure-5.4-small",
     "[Johanson16 figure 5.4]",
-    "on hold'em with 20 cards: CFR-BR by the size of the abstraction",
+    "Exploitability of CFR-BR by the size of the abstraction, on hold'em with 20 cards",
     {f"{plan} cfr-br": Way(plan, "cfr-br") for plan in BY_SIZE.values()},
     {},
     claims=(
         Claim(
-            "larger abstractions are less exploitable, with both features",
+            "larger abstractions are less exploitable, with both kinds of features",
             "[Johanson16 figure 5.4]",
             every(
                 *(
@@ -208,7 +213,7 @@ FIGURE_5_4 = _by_plan(
             ),
         ),
         Claim(
-            "histograms and OCHS are better than percentiles at all sizes",
+            "histograms and OCHS are less exploitable than percentiles at all sizes",
             "[Johanson16 figure 5.4]",
             every(*(lower(f"{BY_SIZE['KE-KO', n]} cfr-br", f"{BY_SIZE['PHS-PHS', n]} cfr-br") for n in SIZES)),
         ),
@@ -217,7 +222,7 @@ FIGURE_5_4 = _by_plan(
 )
 
 SOURCE_5_3 = "[Johanson16 table 5.3]"
-PAPER_5_3 = {  # (before the last round, last round): perfect recall, of which one is not printed, and imperfect recall
+PAPER_5_3 = {  # (before the last round, last round): perfect recall (one number is not printed), imperfect recall
     ("PHS", "PHS"): (-8.1, 1.4),
     ("PHS", "KO"): (-7.7, 7.3),
     ("KE", "PHS"): (-6.4, 15.1),
@@ -236,27 +241,27 @@ DEALS = 30_000
 
 @dataclass(frozen=True)
 class MatchedPlans(Experiment):
-    """Which abstractions win when strategies for them meet, on a game that fits here.
+    """Winnings of agents with different abstractions against each other, on a small game.
 
     The paper solves twelve abstractions of limit hold'em by public chance sampling, four days on 48 cores each, and
-    lets each pair play ten million hands of duplicate poker. Here they are those of table 5.4, of [4-1] hold'em with 20
-    cards and equally many information sets, solved by external sampling until equally many nodes have been visited; all
-    bets are averaged over. A case is a pair; a row is an agent's mean win rate against the other chosen agents. Each
-    run clusters, solves and deals with seeds of its own, and its matches are all on the same deals; agents of a run
-    learn from deals of their own.
+    lets each pair play ten million hands of duplicate poker. This experiment uses the abstractions of table 5.4, which
+    have equal numbers of information sets, of [4-1] hold'em with 20 cards. External sampling solves them until each has
+    visited the same number of nodes. Matches average over all bets. A case is a pair of agents. A row is the mean
+    winnings of an agent against the other requested agents. Each run clusters, solves and deals with its own seeds. All
+    matches of a run use the same deals, but its agents learn from different ones.
     """
 
     def cases(self, setting: Setting) -> list[str]:
-        """Return all pairs of the chosen rows."""
+        """Return all pairs of the requested rows."""
         return [_pair(*both) for both in combinations([row.name for row in self.chosen(setting)], 2)]
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
-        """Let two agents meet."""
+        """Play a match between two agents. The cell has the winnings of the first."""
         one, other = (lab.shared(plan, partial(self.agent, plan, seed, lab)) for plan in case.split(" against "))
         return Cell({case: won_by(one, other, DEALS, seed)})
 
     def agent(self, plan: str, seed: int, lab: Lab) -> AbstractStrategy:
-        """Return an agent of a run."""
+        """Return the agent of a run for an abstraction."""
         game = lab.shared("game", lambda: load_holdem(lab.game), per="experiment")
         draws = seed * len(PLANS) + PLANS.index(plan)
 
@@ -268,7 +273,7 @@ class MatchedPlans(Experiment):
         return with_spare_seeds(solved, seed, lab)
 
     def derive(self, found: Mapping[str, Row], measured: Measured) -> Iterable[Row]:
-        """Yield the mean over opponents."""
+        """Yield the mean winnings of each agent over its opponents."""
         won: dict[str, dict[str, dict[int, float]]] = {}  # [agent][opponent][seed]
         for case, cells in measured.cells.items():
             one, other = case.split(" against ")
@@ -291,10 +296,7 @@ def _pair(one: str, other: str) -> str:
 
 
 def _more(one: str, other: str, place: int) -> dict[str, float]:
-    """How much more imperfect recall agents with one feature win than those with another, in the mean.
-
-    `place` is that of the feature: 0 before the last round, 1 in it.
-    """
+    """X `place` is the place of the feature: 0 before the last round, 1 in the last round."""
     ways = [rest for rest in product(EARLY, LATE) if rest[place] in (one, other)]
     return {NAMES["IR", *rest]: (1 if rest[place] == one else -1) * 2 / len(ways) for rest in ways}
 
@@ -303,7 +305,7 @@ BEST = NAMES["IR", "KE", "KO"]
 TABLE_5_3 = MatchedPlans(
     "table-5.3-small",
     SOURCE_5_3,
-    "on [4-1] hold'em with 20 cards: win rates between agents with twelve abstractions",
+    "Winnings of agents with twelve abstractions against each other, on [4-1] hold'em with 20 cards",
     rows=rows(PLANS, "mbb/g", paper=MEANS),
     claims=(
         Claim(
@@ -312,12 +314,12 @@ TABLE_5_3 = MatchedPlans(
             every(*(higher(NAMES["IR", *one], NAMES["PR", *other]) for one in PAPER_5_3 for other in PAPER_5_3)),
         ),
         Claim(
-            "agents with imperfect recall win more than those with perfect recall and the same features",
+            "agents with imperfect recall win more than agents with perfect recall and the same features",
             SOURCE_5_3,
             every(*(higher(NAMES["IR", *rest], NAMES["PR", *rest]) for rest in PAPER_5_3)),
         ),
         Claim(
-            "with imperfect recall, histograms before the last round win more than percentiles and than OCHS",
+            "with imperfect recall, histograms before the last round win more than percentiles and more than OCHS",
             SOURCE_5_3,
             every(*(contrast(_more("KE", other, 0)) for other in EARLY if other != "KE")),
         ),
@@ -327,11 +329,13 @@ TABLE_5_3 = MatchedPlans(
             contrast(_more("KO", "PHS", 1)),
         ),
         Claim(
-            "IR-KE-KO wins most", SOURCE_5_3, every(*(higher(BEST, name) for name in NAMES.values() if name != BEST))
+            "IR-KE-KO wins more than every other agent",
+            SOURCE_5_3,
+            every(*(higher(BEST, name) for name in NAMES.values() if name != BEST)),
         ),
     ),
-    hint="rows are means over the other chosen agents; `against` in --json has each of them",
-    time="some 70 s of CPU time for each run",
+    hint="rows are means over the other requested agents; `against` in --json lists each opponent",
+    time="about 70 s of CPU time for each run",
     defaults=Setting(GAME, CellBudget.of(nodes=40_000_000), 5),
     quick=changes(
         jobs=0,

@@ -1,4 +1,4 @@
-"""[Johanson16 figures 6.1 and 6.2]: exploitation over exploitability of answers to a model of an opponent."""
+"""[Johanson16 figures 6.1 and 6.2]: exploitation and exploitability of responses to a model of an opponent."""
 
 from __future__ import annotations
 
@@ -34,22 +34,23 @@ from kilt_lab.pieces.orange import RNR, SELF, AnswerPoint, CurveSetting, OrangeH
 GAME, LARGE, UNIT = "leduc", "holdem.limit.2p", "mbb/g"
 TILT = (7, 0, 0, 7)
 SHARES = (0.0, 0.5, 0.7, 0.8, 0.9, 0.93, 0.97, 0.99, 1.0)  # of p and of P_max
-GAMES = (100, 1000, 10_000, 100_000)  # observed
+GAMES = (100, 1000, 10_000, 100_000)  # numbers of observed games
 THESIS_GAMES = (100, 1000, 100_000, 1_000_000)  # of limit hold'em
-SCARCE = (100, 1000)  # the fewest games of the thesis, in which it finds a model of little worth
-# Of the bound: what counts as marked, and as more than marginal or very small, where the thesis only says so.
+SCARCE = (100, 1000)  # the smallest numbers of games; the thesis finds such models nearly useless
+# Share of the bound from which a difference counts as marked, and below which as marginal or very small.
 MARGIN = 0.1
-BOUND = 28.0  # what a best response wins from Orange in the thesis [Johanson16 §6.3.1]
+BOUND = 28.0  # winnings of a best response against Orange in the thesis [Johanson16 §6.3.1]
 ITERATIONS = 600  # in Leduc
 SPACED = np.linspace(0, 1, 14) ** 4  # of points on curves whose axis is logarithmic
 SEED = 6
 
 
 BOUND_ROW = "the bound: a best response to Orange"
+MARGIN_UNIT = "mbb/g, margin (above 0: holds)"
 
 
 def panels(figure: str, games: Sequence[int]) -> dict[str, tuple[CurveSetting, ...]]:
-    """The curves of the panels of a figure, by numbers of games that were observed, the most last."""
+    """Return the curves of each panel of a figure. `games` has numbers of observed games, the largest last."""
     most = CurveSetting(games=games[-1])
     linear = most._replace(confidence="0-10-linear")
     if figure == "figure-6.1":
@@ -66,32 +67,32 @@ def panels(figure: str, games: Sequence[int]) -> dict[str, tuple[CurveSetting, .
 
 
 class OrangeContest(Protocol):
-    """A game, Orange, and what is known of both."""
+    """A game, Orange, and the quantities of the figures that depend on both."""
 
     name: str
     big_blind: float
 
     @property
     def bound(self) -> float:
-        """What a best response wins from Orange, in chips per game."""
+        """Winnings of a best response against Orange, in chips per game."""
 
     def answer(self, setting: CurveSetting, share: float) -> AnswerPoint:
-        """An answer to a model for a p or P_max."""
+        """Return the response to a model for a p or P_max."""
 
     def frontier(self) -> list[tuple[float, float]]:
-        """Exploitability and exploitation of the best safe responses to Orange; empty where they cannot be had."""
+        """Return exploitability and exploitation of the best safe responses; empty if they are too expensive."""
 
     def ends(self) -> FloatArray:
-        """[equilibrium, best response to Orange] exploitability, and what is won from Orange."""
+        """Return [equilibrium, best response to Orange]: exploitability, and winnings against Orange."""
 
 
 class OrangeGame:
-    """The game, Orange, and what is known of both."""
+    """A small game that is written out as a flat tree, with Orange."""
 
     def __init__(self, game: str) -> None:
         problem, tilted = (load_problem(game, form=FLAT, tilt=tilt) for tilt in ((), TILT))
         if not isinstance(problem, FlatProblem) or not isinstance(tilted, FlatProblem):
-            raise RunError(f"{game} is too large to be written out: use leduc, kuhn or one-card")
+            raise RunError(f"{game} is too large for a flat tree: use leduc, kuhn or one-card")
         self.problem, self.tree = problem, problem.tree
         self.name, self.big_blind = problem.name, problem.big_blind or 1.0
         self._held: tuple[CurveSetting | None, Any] = None, None  # a curve and its model
@@ -103,12 +104,12 @@ class OrangeGame:
         self.bound = sum(response_values(self.tree, self.orange)) / 2
 
     def met(self, answer: FloatArray, other: FloatArray) -> float:
-        """What an answer wins from another strategy, mean over both seats."""
+        """Return the winnings of a response against another strategy in chips per game, the mean over both seats."""
         ahead = expected_value(self.tree, np.where(self.first, answer, other))
         return (ahead - expected_value(self.tree, np.where(self.first, other, answer))) / 2
 
     def model(self, setting: CurveSetting) -> OpponentModel:
-        """What Orange was seen to do in games against Probe or itself, half of them in each seat."""
+        """Return a model of Orange from games against Probe or itself, half of them in each seat."""
         rng, nodes = np.random.default_rng(SEED + setting.run), self.tree.nodes
         partner = self.orange if setting.against == SELF else probe(self.tree)
         counts = np.zeros(len(self.orange))
@@ -126,7 +127,7 @@ class OrangeGame:
         return OpponentModel.of_tree(self.tree, "Orange", counts)
 
     def answer(self, setting: CurveSetting, share: float) -> AnswerPoint:
-        """Return what an answer to a model comes to, for a p or P_max."""
+        """Return the response to a model for a p or P_max, with its exploitability and winnings."""
         if self._held[0] != setting:
             self._held = setting, self.model(setting)
         model = self._held[1]
@@ -138,7 +139,7 @@ class OrangeGame:
         return AnswerPoint(share, exploitability(self.tree, found), *met)
 
     def frontier(self) -> list[tuple[float, float]]:
-        """Exploitability and exploitation of the best safe responses to Orange, by linear programmes."""
+        """Return exploitability and exploitation of the best safe responses to Orange, by linear programs."""
         nodes = self.tree.nodes
         answer = [best_response(self.tree, self.orange, seat).strategy for seat in (0, 1)]
         worst = exploitability(self.tree, np.where(self.first, *answer))
@@ -149,19 +150,19 @@ class OrangeGame:
         return found
 
     def ends(self) -> FloatArray:
-        """[equilibrium, best response to Orange] exploitability, and what is won from Orange."""
+        """Return [equilibrium, best response to Orange]: exploitability, and winnings against Orange."""
         nash = solve_lp(self.tree.nodes).strategy
         answer = np.where(self.first, *(best_response(self.tree, self.orange, seat).strategy for seat in (0, 1)))
         return np.array([(exploitability(self.tree, one), self.met(one, self.orange)) for one in (nash, answer)])
 
 
 def mixtures(ends: FloatArray) -> list[tuple[float, float]]:
-    """Exploitability and exploitation of mixtures of an equilibrium with the best response: a straight line."""
+    """Return exploitability and exploitation of mixtures of an equilibrium with the best response: a straight line."""
     return [(float(risk), float(won)) for risk, won in ends[0] + np.outer(SPACED, ends[1] - ends[0])]
 
 
 def probe(tree: FlatTree) -> FloatArray:
-    """[slot] the strategy that never folds, and calls or raises half and half [Johanson16 §6.3.2]."""
+    """[slot] the strategy that never folds, and calls or raises with equal probability [Johanson16 §6.3.2]."""
     weights = np.array([label in (CALL, RAISE) for labels in tree.actions for label in labels], dtype=float)
     starts = tree.nodes.infoset_start
     sums = np.repeat(np.add.reduceat(weights, starts[:-1]), np.diff(starts))
@@ -182,9 +183,9 @@ def likely_ends(tree: FlatTree, profile: FloatArray) -> FloatArray:
 
 
 def shapes(figure: str, found: dict[CurveSetting, list[AnswerPoint]], bound: float) -> dict[str, float]:
-    """By how much each row of `SHAPES` is true of one run, in chips per game: above 0 exactly where it is.
+    """Return the margin by which each row of `SHAPES` is true of one run, in chips per game: above 0 if it is true.
 
-    Rows whose curves were not asked for are left out.
+    Rows are omitted if their curves were not requested.
 
     Parameters
     ----------
@@ -193,7 +194,7 @@ def shapes(figure: str, found: dict[CurveSetting, list[AnswerPoint]], bound: flo
     found : dict of CurveSetting to list of AnswerPoint
         Curves of one run, each in the order of p or P_max, from 0 to 1.
     bound : float
-        What a best response wins from Orange, in chips per game.
+        Winnings of a best response against Orange, in chips per game.
     """
     games, margin = sorted({setting.games for setting in found}), MARGIN * bound
     most, said = CurveSetting(games=games[-1]), dict[str, float]()
@@ -233,49 +234,53 @@ def shapes(figure: str, found: dict[CurveSetting, list[AnswerPoint]], bound: flo
     return said
 
 
-_MARGIN = "a tenth of the bound, a margin that is ours"
+_MARGIN = "a tenth of the bound (kilt's margin)"
 _FEW = "with 100 and with 1,000 games"
-SHAPES = {  # by row: what the thesis says of the figure, and where it names no bound, that of ours
+SHAPES = {  # by row: the claim of the thesis about the figure; where the thesis gives no number, kilt's margin
     "figure-6.1": {
-        "a: exploits the model more": "a: RNR wins more from the model at p = 1 than at p = 0",
+        "a: exploits the model more": "a: RNR wins more against the model at p = 1 than at p = 0",
         "a: more exploitable": "a: RNR is more exploitable at p = 1 than at p = 0",
-        "a: RNR overfits": f"a: at p = 1 RNR wins markedly less from Orange than at its best p: by {_MARGIN}, or more",
-        "b: few games: more exploitable": f"b: {_FEW} RNR is more exploitable at p = 1 than at p = 0",
-        "b: few games: less exploitive": f"b: {_FEW} RNR wins less from Orange at p = 1 than at p = 0",
-        "b: the gain grows with data": "b: with the most games RNR wins more at its best p than with the fewest",
-        "c: self-play data is of no use": "c: self-play data is of no use to RNR: no p wins more from Orange "
-        "than p = 0",
+        "a: RNR overfits": "a: RNR overfits: at p = 1 it wins markedly less against Orange than at its best p, by at "
+        f"least {_MARGIN}",
+        "b: few games: more exploitable": f"b: {_FEW}, RNR is more exploitable at p = 1 than at p = 0",
+        "b: few games: less exploitive": f"b: {_FEW}, RNR wins less against Orange at p = 1 than at p = 0",
+        "b: the gain grows with data": "b: RNR at its best p wins more with the most games than with the fewest",
+        "c: self-play data is of no use": "c: self-play data does not help RNR: no p wins more against Orange than "
+        "p = 0",
     },
     "figure-6.2": {
-        "a: RNR overfits": f"a: RNR overfits: at p = 1 it wins less from Orange than at its best p by {_MARGIN}",
-        "a: 1-Step overfits": f"a: 1-Step overfits: at P_max = 1 it wins less than at its best P_max by {_MARGIN}",
+        "a: RNR overfits": "a: RNR overfits: at p = 1 it wins less against Orange than at its best p, by at least "
+        f"{_MARGIN}",
+        "a: 1-Step overfits": "a: 1-Step overfits: at P_max = 1 it wins less than at its best P_max, by at least "
+        f"{_MARGIN}",
     }
     | {
-        f"a: {name} does not overfit": f"a: {name} does not overfit, even at P_max = 1: it wins as much as at its "
-        f"best P_max, to within {_MARGIN}"
+        f"a: {name} does not overfit": f"a: {name} does not overfit: from its best P_max to P_max = 1 its winnings "
+        f"decrease by less than {_MARGIN}"
         for name in ("10-Step", "0-10 Linear", "1-Curve")
     }
     | {
-        "b: few games: the gain is very small": f"b: {_FEW} the gain of 0-10 Linear is very small: less than {_MARGIN}",
+        "b: few games: the gain is very small": f"b: {_FEW}, the gain of 0-10 Linear is very small: less than "
+        f"{_MARGIN}",
         "b: few games: marginally more exploitable": f"b: {_FEW} and P_max < 1, 0-10 Linear is only marginally more "
         f"exploitable than at P_max = 0: by less than {_MARGIN}",
-        "b: the gain grows with data": "b: with the most games 0-10 Linear wins more at its best P_max than with the "
+        "b: the gain grows with data": "b: 0-10 Linear at its best P_max wins more with the most games than with the "
         "fewest",
         "c: games against Probe are better": "c: 0-10 Linear wins more with games against Probe than with "
         "self-play data",
-        "c: self-play data is useful": "c: self-play data is still useful to 0-10 Linear: its best P_max wins more "
-        "than P_max = 0",
+        "c: self-play data is useful": "c: self-play data still helps 0-10 Linear: its best P_max wins more than "
+        "P_max = 0",
     },
 }
 
 
 def best(points: list[AnswerPoint]) -> float:
-    """The most that is won from Orange."""
+    """Return the largest winnings against Orange."""
     return max(point.won for point in points)
 
 
 def _gain(points: list[AnswerPoint]) -> float:
-    """What the best p or P_max above 0 wins from Orange more than 0, which is an equilibrium."""
+    """Return the winnings against Orange of the best p or P_max above 0, less those of 0, which is an equilibrium."""
     return best(points[1:]) - points[0].won
 
 
@@ -293,24 +298,24 @@ def _contest(lab: Lab) -> OrangeContest:
 
 @dataclass(frozen=True)
 class Answers(Experiment):
-    """Answers to a model of Orange, in Leduc hold'em or in the game of the thesis.
+    """Responses to a model of Orange, in Leduc hold'em or in the game of the thesis.
 
-    The opponent is Orange, an equilibrium of a game in which the winner gets 7% more [Johanson16 table 2.3]. A model
-    counts Orange's actions in games against Probe, who never folds, or against itself; the counts are drawn all at
-    once, from the probability of each end of a game. CFR+ solves a counter-strategy for each p or P_max, which is then
-    evaluated against Orange, the model and best responses. For comparison, linear programmes find the exact frontier
-    of safe responses to Orange, and the mixtures of an equilibrium with the best response. `pieces.orange` has the
-    game of the thesis.
+    Orange is an equilibrium of a game that pays the winner 7% more [Johanson16 table 2.3]. Its actions are counted in
+    games against Probe, which never folds, or against itself. The counts of all games are drawn at once, from the
+    probabilities of the ends of a game. CFR+ solves for a response for each p or P_max. Each response is evaluated
+    against Orange, against the model, and against best responses. The figure also shows the exact frontier of safe
+    responses to Orange, by linear programs, and mixtures of an equilibrium with the best response. `pieces.orange` has
+    the game of the thesis.
 
-    `SHAPES` has what the thesis says of both figures. It calls differences marked, very small or only marginal without
-    a number [Johanson16 §§6.4, 6.6]. Here a difference counts as marked if it is at least `MARGIN` of the bound, a
-    best response's winnings against Orange, and as small otherwise. `MARGIN` is kilt's choice.
+    `SHAPES` lists the claims of the thesis about both figures. The thesis calls differences marked, very small or only
+    marginal without a number [Johanson16 §§6.4, 6.6]. Here a difference is marked if it is at least `MARGIN` of the
+    bound, and small otherwise. The bound is what a best response wins against Orange. `MARGIN` is kilt's choice.
     """
 
     curves: Mapping[str, tuple[CurveSetting, float]] = field(default_factory=dict)  # by row
 
     def setting(self, base: Changes, asked: Changes) -> Setting:
-        """Return a setting: in the large game one run, unless there should be more."""
+        """Return a setting. In the large game, the default is one run. Raises RunError for a small game on a GPU."""
         large = {**base, **asked}.get("game") == LARGE
         found = super().setting({**base, "runs": 1} if large else base, asked)
         if found.device != CPU and not large:
@@ -318,19 +323,19 @@ class Answers(Experiment):
         return found
 
     def chosen(self, setting: Setting) -> tuple[RowSpec, ...]:
-        """Return rows of the curves that panels have in a game."""
+        """Return the requested rows whose curves exist in the game."""
         curves = _curves(self.name, setting.game)
         found = super().chosen(setting)
         return tuple(row for row in found if row.name not in self.curves or self.curves[row.name][0] in curves)
 
     def cases(self, setting: Setting) -> list[str]:
-        """Return the bound and all answers; a row about the shape of a panel needs all of it."""
+        """Return the bound and all responses of the requested rows; a claim needs all curves of its panel."""
         curves = _curves(self.name, setting.game)
         known = [case for row in self.chosen(setting) for case in row.needs]
         return list(dict.fromkeys(c for c in known if c not in self.curves or self.curves[c][0] in curves))
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
-        """Find an answer, or the bound."""
+        """Compute a response, or the bound."""
         contest = lab.shared("contest", lambda: _contest(lab), per="experiment")
         mbb = 1000 / contest.big_blind
         if case == BOUND_ROW:
@@ -342,7 +347,7 @@ class Answers(Experiment):
         return Cell({case: mbb * point.won}, more=more)
 
     def derive(self, found: Mapping[str, Row], measured: Measured) -> Iterable[Row]:
-        """Yield by how much the shapes are as the thesis says, over runs."""
+        """Yield the margin of each claim, over runs."""
         if BOUND_ROW not in found:
             return
         figure, bound, runs = self.name, found[BOUND_ROW].ours, list[dict[str, float]]()
@@ -354,12 +359,10 @@ class Answers(Experiment):
                 seeds.append(seed)
         for shape in runs[0] if runs else ():
             numbers = [(seed, run[shape]) for seed, run in zip(seeds, runs, strict=True) if shape in run]
-            yield Row.of_runs(
-                shape, [value for _, value in numbers], "mbb/g, by which it holds", seeds=[seed for seed, _ in numbers]
-            )
+            yield Row.of_runs(shape, [value for _, value in numbers], MARGIN_UNIT, seeds=[seed for seed, _ in numbers])
 
     def by_seed_and_curve(self, measured: Measured) -> dict[int, dict[CurveSetting, list[AnswerPoint]]]:
-        """Return whole curves, in mbb/g; where one is missing that panels have in common, nothing of the seed."""
+        """Return complete curves by seed, in mbb/g. A panel with an incomplete curve is omitted for that seed."""
         points: dict[int, dict[CurveSetting, list[AnswerPoint]]] = {}
         for case, cells in measured.cells.items():
             if case in self.curves:
@@ -379,7 +382,7 @@ class Answers(Experiment):
         }
 
     def draw(self, found: Found, path: Path) -> None:
-        """Draw the panels that are whole, of the first run."""
+        """Draw the complete panels of the first run."""
         whole = self.by_seed_and_curve(found.measured).get(0, {})
         bound = list(found.measured.cells.get(BOUND_ROW, ()))
         shown = _panels(self.name, found.measured.setting.game)
@@ -392,7 +395,7 @@ class Answers(Experiment):
             return
         if self.name == "figure-6.1" and "(a)" in drawn:
             (first,) = shown["a"]
-            drawn["(a)"].append(Curve("… from the model", [(p.risk, p.model) for p in whole[first]], ":"))
+            drawn["(a)"].append(Curve("… against the model", [(p.risk, p.model) for p in whole[first]], ":"))
         more = bound[0].more
         mixed = mixtures(np.array(more["ends"]))
         lines = [
@@ -400,7 +403,7 @@ class Answers(Experiment):
             for name, points, style in (("safe responses, exact", more["frontier"], "--"), ("mixtures", mixed, "-."))
             if points
         ]
-        size = "" if found.measured.setting.game == LARGE else " in small"
+        size = "" if found.measured.setting.game == LARGE else ", small game"
         plot_frontier(drawn, lines, f"{self.source}{size}: {more['name']}", path)
 
 
@@ -417,13 +420,13 @@ def _panel_chosen(name: str, setting: Setting) -> bool:
 
 
 def _line(setting: CurveSetting, points: Sequence[AnswerPoint]) -> Curve:
-    """A curve of the picture: what is won from Orange."""
+    """Return a curve of the picture: winnings against Orange over exploitability."""
     return Curve(setting.name, [(point.risk, point.won) for point in points])
 
 
 WHAT = {
-    "figure-6.1": "restricted Nash responses by p and data",
-    "figure-6.2": "data-biased responses by P_max, confidence and data",
+    "figure-6.1": "Restricted Nash responses by p and amount of data",
+    "figure-6.2": "Data-biased responses by P_max, confidence function and amount of data",
 }
 
 
@@ -445,7 +448,7 @@ def _figure(name: str, quick: tuple[str, ...]) -> Answers:
             *(
                 RowSpec(
                     shape,
-                    "mbb/g, by which it holds",
+                    MARGIN_UNIT,
                     cases=(BOUND_ROW, *(row for row, (one, _) in curves.items() if shape[0] in groups[one])),
                     groups=(shape[0],),
                 )
@@ -453,8 +456,8 @@ def _figure(name: str, quick: tuple[str, ...]) -> Answers:
             ),
         ),
         claims=tuple(Claim(says, source, positive(row)) for row, says in SHAPES[name].items()),
-        hint=f"--game {LARGE} for the game of the thesis, a day without `--device gpu`; --only a, b or c for one panel"
-        "; each of --runs observes other games",
+        hint=f"--game {LARGE} for the game of the thesis, which takes a day without `--device gpu`; --only a, b or c "
+        "for one panel; each of --runs observes different games",
         time="five minutes",
         defaults=Setting("leduc", runs=20, device=CPU),
         quick=changes(only=quick, runs=3),

@@ -1,27 +1,29 @@
-"""[Johanson16 tables 7.1 to 7.4] in limit hold'em: how far off estimators are, with our agents in the paper's places.
+"""[Johanson16 tables 7.1 to 7.4] in limit hold'em: bias and standard deviation of estimators, with kilt's agents.
 
-Three agents each play the same opponent, and each of the three is judged on the hands of each: on policy where it has
-played them itself, off policy otherwise. The paper's S2298, CFR8 and Orange were solutions by CFR with abstractions of
-several sizes, Orange of a game that pays winners more, and PsOpti4 an older, hand-made one. Ours are solutions by
-external sampling with buckets of several sizes; those in the places of Orange and PsOpti4 were solved with tilted
-payoffs (`kilt.games.tilt`). So the orders can be compared, not the figures.
+Three agents each play the same opponent. Each of the three agents is evaluated on the hands of each: on policy on its
+own hands, off policy on the hands of another agent. The paper's S2298, CFR8 and Orange were solutions by CFR with
+abstractions of several sizes; Orange was solved in a game that pays winners more. PsOpti4 was an older agent with a
+hand-made strategy. Here, external sampling solves all agents, with buckets of several sizes, and with tilted payoffs
+for the agents that replace Orange and PsOpti4 (`kilt.games.tilt`). Only the orders can be compared, not the figures.
 
-A row has the standard deviation of one hand: the mean over runs, each of which trains, plays and deals with a seed of
-its own, with the 95% interval over these. Beside it are the bias, the distance of the mean from what the judged agent
-wins with all bets averaged over, and the root mean square error over 1,000 hands: √(bias² + deviation² / 1000).
+A row has the standard deviation per hand: the mean over runs, with its 95% interval. Each run trains, plays and deals
+with its own seed. The row also has the bias and the root mean square error over 1,000 hands: √(bias² + deviation² /
+1000). The bias is the mean estimate less the agent's expected winnings, averaged over all bets.
 
-With partial information the thesis finds biases of 47 ± 1 to 96 ± 12 on policy, from a million hands. Those of 10,000
-hands have intervals as wide as that. On policy full information is unbiased, so that the bias is the mean difference of
-the two on the same hands too, which varies less: claims about it are decided by that. Early folds are biased in the
-thesis, which does not say why. Here they are not: a hand that ends with a fold is worth the same whatever the opponent
-holds, so that partial information changes none of their values on policy, nor any of all cards.
+With partial information, the thesis finds biases of 47 ± 1 to 96 ± 12 on policy, from a million hands. The intervals of
+10,000 hands are as wide as that. On policy, full information is unbiased, so the bias also equals the mean difference
+of both estimates on the same hands. That difference varies less, and claims are decided by it. Early folds are biased
+in the thesis, which does not say why. They are not biased here: a hand that ends with a fold has the same value
+whatever cards the opponent holds, so on policy partial information changes none of the values of early folds or of all
+cards.
 
-Off policy without all cards, a hand weighs w = π^σ / π^σ̂, the ratio of what the judged strategy σ and the playing one
-σ̂ do. Few hands weigh thousands, and most logs have none of these: the deviation of a log grows with its length, and one
-hand makes most of it. It tells how long the log is, not how good the estimator. Rows named `limit` have what it tends
-to, √(E_σ̂[w²v²] − mean²) for values v, from hands of the judged agent's own: E_σ̂[w²v²] = E_σ[w v²], and hands that
-weigh much are w times as frequent there. That is rough too, but for a bound: E_σ[min(w, 1000) v²] is less, and its 95%
-interval is narrow. The lower end of that is `at_least`.
+Off policy without all cards, a hand has the weight w = π^σ / π^σ̂, the ratio of the probabilities of the evaluated
+strategy σ and the playing strategy σ̂. Few hands weigh thousands, and most logs contain none of them. The standard
+deviation of a log therefore grows with its length, and a single hand contributes most of it: it depends on the length
+of the log, not on the quality of the estimator. Rows named `limit` have its limit for long logs, √(E_σ̂[w²v²] − mean²)
+for values v. It is computed from hands that the evaluated agent played, because E_σ̂[w²v²] = E_σ[w v²], and hands of
+large weight are w times as frequent there. That estimate is rough too, but it has a lower bound, E_σ[min(w, 1000) v²],
+with a narrow 95% interval. `at_least` is the lower end of that interval.
 """
 
 from __future__ import annotations
@@ -43,14 +45,16 @@ from kilt_lab.pieces.logs import LIMITS, Cases
 
 LIMIT, HANDS, DEALS = "holdem.limit.2p", 10_000, 50_000
 FOLDER, UNIT = "kilt-table-7", "mb/hand"
-BIASED = 20.0  # mb/hand: what counts as a bias; the thesis prints 47 ± 1 and more as one, 5 ± 13 as none
+BIASED = (
+    20.0  # mb/hand from which an estimator counts as biased; the thesis calls 47 ± 1 and more biased, 5 ± 13 unbiased
+)
 FIRST = next(iter(logs.AGENTS))
-DEFAULTS = Setting(LIMIT, CellBudget.of(minutes=4), 3, threads=2)  # each run has agents, matches and deals of its own
+DEFAULTS = Setting(LIMIT, CellBudget.of(minutes=4), 3, threads=2)  # each run has its own agents, matches and deals
 QUICK = changes(game="royal.limit.2p", budget=CellBudget.of(seconds=3.6))
 
 Figures = tuple[float, float, float]  # bias, standard deviation, root mean square error
 
-# Judged on hands of S2298, by estimator. A bias of 0 is so by definition in the paper.
+# Evaluated on hands of S2298, by estimator. In the paper, a bias of 0 is 0 by definition.
 PAPER_7_1: dict[str, dict[str, Figures]] = {
     "S2298": {
         "basic": (0, 5103, 161),
@@ -106,7 +110,7 @@ PAPER_7_3: dict[str, dict[str, Figures]] = {
         "all-cards+bc-divat": (203, 3880, 237),
     },
 }
-# Least and largest standard deviations over all agents that have played, and all that are judged.
+# Smallest and largest standard deviations over all playing agents and all evaluated agents.
 PAPER_7_2 = {
     "on": {
         "basic": (5102, 5385),
@@ -133,7 +137,7 @@ PAPER_7_4 = {
 
 
 def cases_of(lab: Lab, seed: int) -> Cases:
-    """The agents of a run, and what estimators make of them."""
+    """Return the agents of a run, and the figures of estimators on their logs."""
 
     def made() -> Cases:
         game, agents = logs.styled_agents(lab, seed)
@@ -147,24 +151,24 @@ def cases_of(lab: Lab, seed: int) -> Cases:
 
 @dataclass(frozen=True)
 class Estimators(Experiment):
-    """What the tables have in common: agents and logs that are kept in one folder."""
+    """Base class of the four tables: agents and logs are kept in one folder."""
 
     partial: bool = False
 
     @property
     def folder(self) -> str:
-        """One folder for all tables."""
+        """The folder of all four tables."""
         return FOLDER
 
 
 @dataclass(frozen=True)
 class ByAgent(Estimators):
-    """All estimators, for each agent judged on hands of the first."""
+    """All estimators, for each agent evaluated on hands of the first."""
 
     paper: Mapping[str, Mapping[str, Figures]] = field(default_factory=dict)
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
-        """Judge the log of the first agent."""
+        """Evaluate the log of the first agent."""
         cases, figures = cases_of(lab, seed), dict[str, dict[str, Any]]()
         for row in lab.rows:
             lab.check()
@@ -188,12 +192,12 @@ class ByAgent(Estimators):
 
 @dataclass(frozen=True)
 class OverAgents(Estimators):
-    """The largest deviations over all agents, on and off policy."""
+    """The largest standard deviation over all agents, on and off policy."""
 
     paper: Mapping[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
-        """Judge all logs."""
+        """Evaluate all logs."""
         cases, agents, figures = cases_of(lab, seed), [*logs.AGENTS], dict[str, list[dict[str, Any]]]()
         for row in lab.rows:
             lab.check()
@@ -203,7 +207,7 @@ class OverAgents(Estimators):
         return Cell({row: max(one["deviation"] for one in those) for row, those in figures.items()}, more=figures)
 
     def more(self, spec: RowSpec, cells: Sequence[Cell], measured: Measured) -> dict[str, Any]:
-        """Return figures of all pairs of agents, means over runs."""
+        """Return the figures of all pairs of agents, as means over runs."""
         policy, _, name = spec.name.partition(" ")
         runs = [cell.more[spec.name] for cell in cells]
         more: dict[str, Any] = {"least": float(np.mean([min(one["deviation"] for one in those) for those in runs]))}
@@ -218,34 +222,34 @@ class OverAgents(Estimators):
 
 
 def _mean(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """The mean over runs of all figures that a case has."""
+    """Return the mean over runs of every figure of a case."""
     return {key: float(np.mean([one[key] for one in runs])) for key in runs[0]}
 
 
 def _falling(*names: str) -> Claim:
-    """Deviations on policy come in some order, the largest first."""
+    """Return the claim that standard deviations on policy decrease in the given order."""
     return Claim(
-        f"on policy a hand deviates ever less under {', '.join(names)}",
+        f"on policy, the standard deviation per hand decreases in this order: {', '.join(names)}",
         "[Johanson16 table 7.1]" if "all-cards+early-folds+bc-divat" in names else "[Johanson16 table 7.3]",
         every(*(lower(f"S2298 {least}", f"S2298 {more}") for more, least in pairwise(names))),
     )
 
 
 def _bounded(says: str, table: str, row: str, times: float) -> Claim:
-    """Off policy money deviates more than some times as much as a row, in the limit of long logs and for all agents."""
+    """Return the claim that off policy, money deviates more than `times` as much as a row, for all agents."""
 
     def slack(rows: Rows) -> Interval | None:
         if not rows.keys() >= {"off basic limit", row}:
             return None
         bounds = zip(rows["off basic limit"].more["least_bounds"], rows[row].runs, strict=True)
         ahead = Row.of_runs("", [bound - times * deviation for bound, deviation in bounds], UNIT)
-        return Interval(ahead.ours - (ahead.margin or 0.0), inf)  # a bound that is too low refutes nothing
+        return Interval(ahead.ours - (ahead.margin or 0.0), inf)  # a lower bound that is too low refutes nothing
 
     return Claim(says, f"[Johanson16 {table}]", slack)
 
 
 def _hidden_bias(estimator: str, thesis: str, *, biased: bool) -> Claim:
-    """Whether partial information biases an estimator on policy: by more than `BIASED` to either side, or less."""
+    """Return the claim that partial information biases an estimator on policy by more, or by less, than `BIASED`."""
 
     def slack(rows: Rows) -> Interval | None:
         if (row := rows.get(f"S2298 {estimator}")) is None:
@@ -255,24 +259,24 @@ def _hidden_bias(estimator: str, thesis: str, *, biased: bool) -> Claim:
         least, most = max(mean - margin, 0.0), mean + margin
         return Interval(least - BIASED, most - BIASED) if biased else Interval(BIASED - most, BIASED - least)
 
-    says = f"on policy {estimator} is {'' if biased else 'not '}biased by partial information, {thesis} there: "
-    bound = f"by {'more' if biased else 'less'} than {BIASED:g} mb/hand here, a margin that is ours"
-    return Claim(says + bound, "[Johanson16 table 7.3]", slack)
+    bound = f"{'more' if biased else 'less'} than {BIASED:g} mb/hand (kilt's margin; the thesis has {thesis})"
+    says = f"on policy, partial information biases {estimator} by {bound}"
+    return Claim(says, "[Johanson16 table 7.3]", slack)
 
 
 def _off_policy(best: str, table: str) -> tuple[Claim, ...]:
-    """What a table over all agents says of money off policy."""
+    """Return the claims of a table over all agents about money off policy."""
     return (
         _bounded(
-            "off policy money deviates impractically much: 4 times as much as on policy or more, a factor that is "
-            "ours, for all agents",
+            "off policy, the standard deviation of money is impractically large: at least 4 times as large as on "
+            "policy, for all agents (kilt's factor)",
             table,
             "on basic",
             4,
         ),
         _bounded(
-            f"off policy {best} deviates dramatically less than money: less than half as much, a factor that is "
-            "ours, for all agents",
+            f"off policy, the standard deviation of {best} is dramatically smaller than that of money: less than "
+            "half as large, for all agents (kilt's factor)",
             table,
             f"off {best}",
             2,
@@ -280,7 +284,7 @@ def _off_policy(best: str, table: str) -> tuple[Claim, ...]:
     )
 
 
-TIME = "for each of 4 agents of each run, one for their cards, some for each log that is judged"
+TIME = "for each of 4 agents of each run, one for their cards, and a few for each evaluated log"
 
 
 def _by_agent(table: str, title: str, paper: dict[str, dict[str, Figures]], claims: tuple[Claim, ...]) -> Experiment:
@@ -295,7 +299,7 @@ def _by_agent(table: str, title: str, paper: dict[str, dict[str, Figures]], clai
             for name in those
         ),
         claims=claims,
-        hint="the paper's agents were others; `limit` is what deviations off policy tend to with more hands",
+        hint="the paper used other agents; `limit` is the limit of standard deviations off policy for long logs",
         time=TIME,
         defaults=DEFAULTS,
         quick=QUICK,
@@ -308,7 +312,7 @@ def _over_agents(table: str, paper: dict[str, dict[str, tuple[int, int]]], claim
     return OverAgents(
         f"table-{table}",
         f"[Johanson16 table {table}]",
-        "the same over all agents",
+        f"Largest standard deviation per hand over all agents, {'partial' if table == '7.4' else 'full'} information",
         rows=(
             *(
                 RowSpec(f"{policy} {name}", UNIT, most, LIMIT, ("all logs",))
@@ -318,7 +322,8 @@ def _over_agents(table: str, paper: dict[str, dict[str, tuple[int, int]]], claim
             *(RowSpec(f"off {it}", UNIT, cases=("all logs",)) for it in LIMITS),
         ),
         claims=claims,
-        hint="the largest of three, or of six off policy; `least` in --json is the least; `limit` as in table-7.1",
+        hint="the largest of three agents, or of six pairs off policy; `least` in --json is the smallest; "
+        "`limit` as in table-7.1",
         time=TIME,
         defaults=DEFAULTS,
         quick=QUICK,
@@ -329,12 +334,12 @@ def _over_agents(table: str, paper: dict[str, dict[str, tuple[int, int]]], claim
 
 TABLE_7_1 = _by_agent(
     "7.1",
-    "deviation of a hand under estimators, full information",
+    "Standard deviation per hand of estimators, full information",
     PAPER_7_1,
     (
         _falling("basic", "all-cards", "bc-divat", "all-cards+bc-divat", "all-cards+early-folds+bc-divat"),
         Claim(
-            "on policy DIVAT deviates less than BC-DIVAT",
+            "on policy, DIVAT has a smaller standard deviation than BC-DIVAT",
             "[Johanson16 table 7.1]",
             lower("S2298 divat", "S2298 bc-divat"),
         ),
@@ -343,7 +348,7 @@ TABLE_7_1 = _by_agent(
 TABLE_7_2 = _over_agents("7.2", PAPER_7_2, _off_policy("all-cards+game-endings+bc-divat", "table 7.2"))
 TABLE_7_3 = _by_agent(
     "7.3",
-    "deviation of a hand under estimators, partial information",
+    "Standard deviation per hand of estimators, partial information",
     PAPER_7_3,
     (
         _falling("basic", "all-cards", "bc-divat", "all-cards+bc-divat"),

@@ -1,4 +1,4 @@
-"""[Johanson16 table 8.2], simulated: duplicate matches of a portfolio, judged by money and by estimators."""
+"""[Johanson16 table 8.2], simulated: duplicate matches of a portfolio, evaluated by money and by estimators."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ SIGNIFICANT = " significant"
 
 
 def judged(game: Holdem, portfolio: Portfolio, hands: Sequence[Hand], estimators: Sequence[Estimator]) -> FloatArray:
-    """What estimators make of a portfolio's hands, each by the strategy of the component that has played it.
+    """Return the estimates of a portfolio's hands, each with the strategy of the component that played it.
 
     Parameters
     ----------
     game : Holdem
-        What was played.
+        The game of the hands.
     portfolio : Portfolio
-        Who; its notes in the hands say which component it was.
+        The agent to evaluate. Its notes in the hands name the component that played.
     hands : sequence of Hand
         In order, numbered from 0.
     estimators : sequence of Estimator
@@ -66,7 +66,7 @@ def judged(game: Holdem, portfolio: Portfolio, hands: Sequence[Hand], estimators
 
 
 def outcome(won: Estimate) -> tuple[int, int]:
-    """1 for a match that is won, −1 for one that is lost, else 0: by `MARGIN`, and by a one-sided 95% test against 0.
+    """Return 1 for a win, −1 for a loss, else 0: by `MARGIN`, and by a one-sided 95% test against 0.
 
     >>> outcome(Estimate(60.0, 200.0)), outcome(Estimate(-60.0, 60.0)), outcome(Estimate(30.0, 20.0))
     ((1, 0), (-1, -1), (0, 1))
@@ -76,7 +76,7 @@ def outcome(won: Estimate) -> tuple[int, int]:
 
 
 def play(match: int, seed: int, lab: Lab) -> tuple[list[Estimate], dict[str, int]]:
-    """Play a match of a run: what the portfolio wins by each estimator in mbb/h, and how often each agent played."""
+    """Play a match of a run. Return winnings by estimator in mbb/h, and the number of hands by component."""
     game, agents = lab.shared("agents", lambda: logs.styled_agents(lab, seed))
     portfolio = load_agent(PORTFOLIO + ",".join(str(agents[name].folder) for name in logs.AGENTS))
     opponent = load_agent(str(agents[logs.OPPONENT].folder))
@@ -100,21 +100,21 @@ def play(match: int, seed: int, lab: Lab) -> tuple[list[Estimate], dict[str, int
 
 @dataclass(frozen=True)
 class Portfolios(Experiment):
-    """500-deal duplicate matches of a portfolio, won less lost.
+    """Duplicate matches of 500 deals by a portfolio: matches won less matches lost.
 
-    The paper's matches were between Polaris, a portfolio of five strategies, and experts. Their logs are not public.
-    Here the portfolio has the agents of tables 7.1 to 7.4 (see `pieces.logs`), and the agent in the place of PsOpti4
-    sits in the experts' chairs. A match is 500 deals, each played at two tables with the players swapped, by a copy of
-    the portfolio at each. The first row of each pair has a match won or lost by more than 25 big blinds, as in the
-    thesis; the mean score of both tables is taken for that, so that it is 50 mbb/h. The second, `significant`, has one
-    won or lost whose score is above or below 0 by a one-sided 95% test, however small [Johanson16 §8.2]. A row is
-    matches won less matches lost, the mean over runs with agents and deals of their own. The component that played each
-    hand is known, so that each hand is judged on policy.
+    The paper's matches were between Polaris, a portfolio of five strategies, and experts. Their logs are not published.
+    Here the portfolio consists of the agents of tables 7.1 to 7.4 (see `pieces.logs`), and the agent that replaces
+    PsOpti4 replaces the experts. A match is 500 deals. Each deal is played at two tables with the players swapped, with
+    a copy of the portfolio at each table. In the first row of each pair, a match is won or lost by more than 25 big
+    blinds, as in the thesis; for the mean score of both tables, that is 50 mbb/h. In the second row, `significant`, a
+    match is won or lost if a one-sided 95% test separates its score from 0, however small it is [Johanson16 §8.2]. A
+    row is matches won less matches lost, as a mean over runs; each run has its own agents and deals. The component that
+    played each hand is known, so each hand is evaluated on policy.
     """
 
     @property
     def folder(self) -> str:
-        """The agents are those of tables 7.1 to 7.4."""
+        """The folder of the agents of tables 7.1 to 7.4."""
         return chapter_7.FOLDER
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -143,9 +143,9 @@ class Portfolios(Experiment):
 
 
 def _decides_more(name: str, than: str) -> Slack:
-    """An estimator finds more matches of a run significant than another one, whoever wins them.
+    """Return the claim that an estimator finds more matches of a run significant than another one, whoever wins them.
 
-    Counts of a few runs may agree by chance, so that they are taken to deviate by one match at least.
+    Counts of a few runs may agree by chance, so the margin is that of a standard deviation of at least one match.
     """
 
     def slack(rows: Rows) -> Interval | None:
@@ -162,7 +162,7 @@ def _decides_more(name: str, than: str) -> Slack:
 TABLE_8 = Portfolios(
     "table-8",
     "[Johanson16 table 8.2]",
-    "500-deal matches of a portfolio, simulated: won less lost",
+    "500-deal matches of a portfolio, simulated: matches won less matches lost",
     rows=tuple(
         RowSpec(name + kind, "won − lost", PAPER[name][place], cases=("matches",))
         for name in PAPER
@@ -170,12 +170,12 @@ TABLE_8 = Portfolios(
     ),
     claims=(
         Claim(
-            "by all cards, early folds and BC-DIVAT more matches are significantly won or lost than by money",
+            "all-cards+early-folds+bc-divat finds more matches significantly won or lost than money does",
             "[Johanson16 table 8.2]",
             _decides_more("all-cards+early-folds+bc-divat", "basic"),
         ),
     ),
-    hint="the paper's opponents were experts",
+    hint="the paper's opponents were human experts",
     time=f"for each of 4 agents, one for their cards, and half a minute for each of {MATCHES} matches",
     defaults=chapter_7.DEFAULTS,
     quick=chapter_7.QUICK,

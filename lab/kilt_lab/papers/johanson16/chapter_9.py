@@ -1,4 +1,4 @@
-"""[Johanson16 chapter 9]: the solution of limit hold'em, in small, and its storage."""
+"""[Johanson16 chapter 9]: the solution of limit hold'em on a small scale, and its storage."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from kilt_lab.pieces.convergence import RUNS, Convergence
 FIGURE_9_3 = Convergence(
     "figure-9.3",
     "[Johanson16 figure 9.3]",
-    "convergence of CFR+'s current strategy and of its average, on [2-4] hold'em",
+    "Convergence of CFR+'s current strategy and of its average, on [2-4] hold'em",
     rows=rows(("cfr+current", "cfr+"), "mbb/g"),
     claims=(
         Claim(
@@ -43,22 +43,26 @@ FIGURE_9_3 = Convergence(
             lower("cfr+current", "cfr+"),
         ),
     ),
-    hint="--game holdem.2-1 for a smaller game; nothing is drawn at random, so that there is one run of each",
+    hint="--game holdem.2-1 for a smaller game; nothing is random, so each row is one run",
     defaults=Setting("holdem.2-4", CellBudget.of(minutes=30), RUNS),
     quick=changes(game="leduc", budget=CellBudget.of(seconds=3), runs=3),
 )
 
-OPEN, ANSWER, CAP = "", RAISE, 2 * RAISE  # what was bet when the dealer opens, when they are answered, when they cap
+OPEN, ANSWER, CAP = (
+    "",
+    RAISE,
+    2 * RAISE,
+)  # betting before the dealer opens, before the big blind answers, before the dealer caps
 
 
 class FirstAction(NamedTuple):
-    """A row: how often an action is taken after some bets, over all hands or with one of them."""
+    """A row: how often a player takes an action after some bets, over all hands or with one hand."""
 
     history: str
     action: str
-    hand: str = ""  # such as AA; MOST: that which does it most often; empty: all hands
+    hand: str = ""  # such as AA; MOST: the hand with the highest percentage; empty: all hands
     paper: float | None = None  # percent, in limit hold'em
-    otherwise: bool = False  # how often it is not taken
+    otherwise: bool = False  # whether the row is the percentage of all other actions
 
 
 MOST = "most"
@@ -74,14 +78,14 @@ ROWS: Mapping[str, FirstAction] = {
 
 
 class FirstDecision(NamedTuple):
-    """What is done with each starting hand at a decision."""
+    """The strategy of each starting hand at a decision."""
 
     actions: tuple[str, ...]  # as the ACPC writes them
     grid: Grid
 
 
 def first_decisions_of(agent: KnownAgent, game: Holdem) -> dict[str, FirstDecision]:
-    """The decisions of the figure that a game has, by what was bet before."""
+    """Return the decisions of the figure that exist in a game, by the bets before them."""
     found = {}
     for history in (OPEN, ANSWER, CALL, CAP):
         with suppress(GameError):  # there are games with one raise a round
@@ -91,7 +95,7 @@ def first_decisions_of(agent: KnownAgent, game: Holdem) -> dict[str, FirstDecisi
 
 
 def shares(decisions: Mapping[str, FirstDecision]) -> dict[str, tuple[float, str]]:
-    """The rows that a game has decisions for: percent, and the hand that it is of, if any."""
+    """Return the rows whose decisions exist in a game: percent, and the hand of the row, if any."""
     found = {}
     for name, row in ROWS.items():
         if row.history in decisions and row.action in decisions[row.history].actions:
@@ -106,15 +110,15 @@ def shares(decisions: Mapping[str, FirstDecision]) -> dict[str, tuple[float, str
 
 @dataclass(frozen=True)
 class FirstActions(Experiment):
-    """What the dealer and the big blind of a solved game do with each starting hand.
+    """First actions of the dealer and the big blind of a solved game, by starting hand.
 
-    The game is solved here with CFR+, or is that of a run whose folder is given as the game: from subgames on disk,
-    with vectors of hands, or a blueprint. Rows are shares in percent, over all hands that come to a decision, or of the
-    hand that does something most often. The dealer has the small blind, and acts first.
+    CFR+ solves the game here. If the game is the folder of a run, its solution is used: subgames on disk, vectors of
+    hands, or a blueprint. Rows are percentages over all hands that reach a decision, or the percentage of the hand that
+    takes an action most often. The dealer has the small blind and acts first.
     """
 
     def setting(self, base: Changes, asked: Changes) -> Setting:
-        """Return a setting, whose game may be the folder of a run: it needs no budget then."""
+        """Return a setting. If the game is the folder of a run, it needs no budget. Raises RunError if one is given."""
         game = asked.get("game", "")
         if not exists(Path(game) / STRATEGY):
             return super().setting(base, asked)
@@ -124,7 +128,7 @@ class FirstActions(Experiment):
         return super().setting(base, others)._replace(game=game, budget=None)
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
-        """Solve the game, and look at first decisions."""
+        """Solve the game, and read the first decisions."""
         agent, game, how = self.solved(lab)
         decisions = first_decisions_of(agent, game)
         found = shares(decisions)
@@ -136,7 +140,7 @@ class FirstActions(Experiment):
         return Cell({name: share for name, (share, _) in found.items()}, True, more)
 
     def solved(self, lab: Lab) -> tuple[KnownAgent, Holdem, str]:
-        """Return who plays the solved game, what it is, and how good a solution that is."""
+        """Return the agent of the solved game, the game, and the quality of the solution in words."""
         if lab.budget is None:
             agent, game = load_player(lab.game)
             return known(agent), game, ""
@@ -160,7 +164,7 @@ class FirstActions(Experiment):
         return agent, agent.game, f", {last.iterations:,} iterations of CFR+, {mbb:.3g} mbb/g"
 
     def more(self, spec: RowSpec, cells: Sequence[Cell], measured: Measured) -> dict[str, Any]:
-        """Return the hand that a row is about, if it is one."""
+        """Return the solution, and the hand of a row, if any."""
         hand = cells[0].more["hands"][spec.name]
         return {"hand": hand, "solution": cells[0].more["how"]} if hand else {"solution": cells[0].more["how"]}
 
@@ -172,39 +176,39 @@ class FirstActions(Experiment):
 
 
 def _grid(title: str, ranks: str, actions: Sequence[str], share: Any, reach: Any, overall: Any) -> Grid:
-    """Return a grid of what `_plain` returned."""
+    """Return the grid from the data of `_plain`."""
     return Grid(title, ranks, tuple(actions), np.array(share), np.array(reach), np.array(overall))
 
 
 def _plain(grid: Grid) -> dict[str, Any]:
-    """Return a grid as JSON has it."""
+    """Return the fields of a grid as JSON data."""
     return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(grid).items()}
 
 
 FIGURE_9_4 = FirstActions(
     "figure-9.4",
     "[Johanson16 figure 9.4]",
-    "first actions of a solved game",
+    "First actions of a solved game",
     rows=tuple(RowSpec(name, "%", row.paper, cases=("first decisions",)) for name, row in ROWS.items()),
     claims=(
         Claim(
-            "The dealer limps with 0.5% of any hand at most",
+            "the dealer limps at most 0.5% of the time with any hand",
             "[Johanson16 chapter 9]",
             contrast({"hand that limps most": -1.0}, beyond=-0.5),
         ),
         Claim(
-            "The dealer caps with less than 0.01% of AA",
+            "the dealer caps less than 0.01% of the time with AA",
             "[Johanson16 chapter 9]",
             contrast({"dealer caps with AA": -1.0}, beyond=-0.01),
         ),
         Claim(
-            "The dealer caps with 0.06% of any hand at most",
+            "the dealer caps at most 0.06% of the time with any hand",
             "[Johanson16 chapter 9]",
             contrast({"hand that caps most": -1.0}, beyond=-0.065),
         ),
     ),
-    hint="--game holdem.2-1 for a smaller game, or --game RUN for one that is solved",
-    time="or seconds for the folder of a run",
+    hint="--game holdem.2-1 for a smaller game, or --game RUN for a solved game",
+    time="seconds for the folder of a run",
     defaults=Setting("holdem.2-4", CellBudget.of(minutes=30), 0, CPU, threads=2),
     quick=changes(game="holdem.2-1", budget=CellBudget.of(seconds=18)),
 )
@@ -221,7 +225,7 @@ STORAGE_OF = {
 
 
 def sequences(game: Holdem, rounds: int) -> int:
-    """The number of ways in which the betting of the first `rounds` rounds can end with another round to come.
+    """Return the number of betting sequences of the first `rounds` rounds that lead to another round.
 
     >>> sequences(load_game("holdem.limit.2p"), 2)
     63
@@ -237,14 +241,14 @@ def sequences(game: Holdem, rounds: int) -> int:
 
 @dataclass(frozen=True)
 class Storage(Experiment):
-    """Subgames, tables and their compression, counted.
+    """Number of subgames, size of tables, and compression.
 
-    An entry is an action of an information set up to a renaming of suits. Bytes of the thesis are counted in units of
-    2⁴⁰, its files in those of 10¹².
+    An entry is an action of an information set up to suit isomorphism. Sizes in the thesis are in units of 2⁴⁰ bytes,
+    its files in units of 10¹² bytes.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
-        """Count everything."""
+        """Count all rows."""
         game = load_game(LIMIT)
         assert isinstance(game, Holdem)
         regrets = trunk_bytes()[-1]
@@ -261,7 +265,7 @@ class Storage(Experiment):
 STORAGE = Storage(
     "storage",
     "[Johanson16 chapter 9]",
-    "the storage of limit hold'em's solution",
+    "Storage of the solution of limit hold'em",
     rows=tuple(RowSpec(name, unit, size, cases=("count",)) for name, (size, unit) in STORAGE_OF.items()),
     claims=tuple(
         Claim(f"{name}: {size:g} {unit}".strip(), "[Johanson16 chapter 9]", as_printed(name, within))

@@ -1,1 +1,1 @@
-"""Questions of kilt's own."""
+"""Experiments on questions of kilt, without a paper."""

@@ -1,4 +1,4 @@
-"""What kilt does otherwise than [Brown15 algorithm 4] in its sampling."""
+"""Effects of the differences between the sampling of kilt and of [Brown15 algorithm 4]."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from kilt_lab.pieces.ranked_leduc import RankedLeduc
 ITERATIONS = (100_000, 1_000_000)
 GAME, ACTIONS, CARDS = "short.nolimit.2p", "50%, 1x, a; 1x, a; a", "IR-KE-KO {}-100-100-100"
 NODES, DEALS = (4_000_000, 16_000_000, 64_000_000), 20_000
-SOURCE, WORSE = "[Brown15 §3] has equal ones", 1.0  # mbb/g that count as nothing
+SOURCE, WORSE = "[Brown15 §3] uses equal weights", 1.0  # mbb/g that count as no difference
 
 
 class SamplingCase(NamedTuple):
-    """A row, but for its iterations: a deck, and how it is solved."""
+    """A row without its iterations: a deck, and how it is solved."""
 
     deck: tuple[int, int]  # ranks and suits
     linear: bool = False
-    flat: bool = False  # whether each player has deals of their own, and the opponent's probabilities are added
+    flat: bool = False  # whether each player has separate deals, and the opponent's probabilities are added
 
     def exploitability(self, iterations: int, seed: int, folder: Path) -> float:
-        """Of what external sampling finds, in mbb/g."""
+        """Return the exploitability of external sampling, in mbb/g."""
         ranks, suits = self.deck
         game = RankedLeduc(ranks, folder, suits)
         if self.flat:
@@ -58,7 +58,7 @@ CASES = {
 
 
 def won_by_linear(nodes: int, seed: int, folder: Path) -> float:
-    """Win rate of linear weights against equal ones, in mbb/h, after both have visited equally many nodes."""
+    """Return winnings of linear against equal weights in mbb/h, after both solvers have visited `nodes` nodes."""
     abstract = game_in_buckets(load_holdem(GAME), ACTIONS, CARDS, folder / f"cards-{seed}", seed)
     solvers = [External(abstract, seed, SamplingOptions(linear=linear)) for linear in (True, False)]
     for solver in solvers:
@@ -68,7 +68,9 @@ def won_by_linear(nodes: int, seed: int, folder: Path) -> float:
 
 
 IN_PLAY = {nodes: f"{LINEAR} against {EQUAL}, {nodes:,} nodes" for nodes in NODES}
-ROWS: dict[str, tuple[Callable[[int, Path], float], str]] = {  # what a seed comes to, and in which unit
+ROWS: dict[
+    str, tuple[Callable[[int, Path], float], str]
+] = {  # function from a seed and a folder to a value, and its unit
     **{
         f"{name}, {n:,} iterations": (partial(case.exploitability, n), "mbb/g")
         for n in ITERATIONS
@@ -82,12 +84,13 @@ ROWS: dict[str, tuple[Callable[[int, Path], float], str]] = {  # what a seed com
 class Differences(Experiment):
     """Weights, deals and counts, on small games.
 
-    Linear weights are compared with equal ones: on Leduc hold'em and, in play, on no-limit hold'em with 20 cards, where
-    strategies are far from solved and a row is the win rate of linear weights against equal ones with the same cards.
-    Other rows are exact exploitability. Both walk the same deal for both players and count the actions that are drawn;
-    the paper deals for each player and adds the opponent's probabilities, as external sampling on flat trees does here,
-    so that these two effects are measured together. Flat trees tell suits apart, and would have more to learn: so that
-    is compared on Leduc hold'em with six ranks of one suit.
+    Linear weights are compared with equal weights in two ways: by exact exploitability on Leduc hold'em, and in play on
+    no-limit hold'em with 20 cards. In play, strategies are far from converged, and a row is the winnings of linear
+    weights against equal weights with the same cards. The other rows compare deals and counts by exact exploitability.
+    kilt walks the same deal for both players and counts sampled actions. The paper deals separately for each player and
+    adds the opponent's probabilities, like kilt's external sampling on flat trees, so both effects are measured
+    together. Flat trees distinguish suits and would have more to learn. The comparison therefore uses Leduc hold'em
+    with six ranks of one suit.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -99,29 +102,30 @@ class Differences(Experiment):
 TABLE = Differences(
     "differences",
     "",
-    "where sampling differs from [Brown15]: weights, deals and counts, on small games",
+    "Differences from the sampling of [Brown15]: weights, deals and counts, on small games",
     rows=tuple(RowSpec(name, unit) for name, (_, unit) in ROWS.items()),
     claims=tuple(
         claim
         for n in ITERATIONS
         for claim in (
             Claim(
-                f"linear weights are better than equal ones, after {n:,} iterations",
+                f"linear weights are less exploitable than equal weights after {n:,} iterations",
                 SOURCE,
                 lower(f"{LINEAR}, {n:,} iterations", f"{EQUAL}, {n:,} iterations"),
             ),
             Claim(
-                f"one deal for both players and counts of drawn actions cost {WORSE:g} mbb/g at most, after {n:,}",
-                "[Brown15 algorithm 4] has two deals, and probabilities",
+                f"one deal for both players and counts of sampled actions cost at most {WORSE:g} mbb/g after {n:,} "
+                "iterations",
+                "[Brown15 algorithm 4] uses two deals and probabilities",
                 contrast({f"{APART}, {n:,} iterations": 1.0, f"{SHARED}, {n:,} iterations": -1.0}, -WORSE),
             ),
         )
     )
     + tuple(
-        Claim(f"linear weights beat equal ones, after {nodes:,} nodes", SOURCE, positive(row))
+        Claim(f"linear weights win against equal weights after {nodes:,} nodes", SOURCE, positive(row))
         for nodes, row in IN_PLAY.items()
     ),
-    time="a second or a few for each run of each row",
+    time="a few seconds for each run of each row",
     defaults=Setting(runs=20),
     quick=changes(jobs=0, only=(*list(ROWS)[: len(CASES)], IN_PLAY[NODES[0]]), runs=5),
     by_seed=False,

@@ -1,4 +1,4 @@
-"""Which post-processing rule the agents of kilt should play by: two judges."""
+"""The choice of the default post-processing rule for kilt's agents, by matches and by local best response."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RULES = (
     "bets-1-0.15-0.15",
 )
 MOST_LOST = 30.0  # mbb/h, to the best rule
-LONGER = {"demo": 1.0, "house": 10.0}  # how many times the budget of a cell an agent is solved for
+LONGER = {"demo": 1.0, "house": 10.0}  # factor of the budget of a cell for each agent
 EACH = "each agent's own"  # game
 HANDS, DEALS = 2000, 100_000  # of each LBR; of each match
 MATCH, TREE = "against the best rule", "LBR from river, sizes of the tree"
@@ -42,19 +42,19 @@ ROUNDS = {f"LBR from {name}": r for r, name in enumerate(("preflop", "flop", "tu
 LBR = ROUNDS | {TREE: len(ROUNDS) - 1}
 MEASURES = (MATCH, *LBR)
 DEFAULTS = {"demo": "none", "house": "none"}  # chosen by this table
-OLD = "new-0.2"  # the default before
+OLD = "new-0.2"  # the previous default
 SOURCE = "kilt"
 
 
 def row_name(agent: str, rule: str, measure: str) -> str:
-    """The name of a row."""
+    """Return the name of a row."""
     return f"{agent} {rule}: {measure}"
 
 
 def best_rule(won: Mapping[tuple[str, str], Sequence[float]]) -> str:
-    """The rule that wins most against the others, in the mean over them and over runs.
+    """Return the rule that wins most against the others, averaged over them and over runs.
 
-    `won` has, for each pair of rules, what the first wins from the second, one number per run.
+    `won` has, for each pair of rules, the winnings of the first against the second, one number per run.
 
     >>> best_rule({("a", "b"): [1.0, 3.0], ("a", "c"): [-1.0, 0.0], ("b", "c"): [5.0, 5.0]})
     'b'
@@ -67,13 +67,13 @@ def best_rule(won: Mapping[tuple[str, str], Sequence[float]]) -> str:
 
 
 def exploited(agent: str, rule: str, other: str) -> Slack:
-    """LBR wins less against a rule than against another, in the mean over the rounds in which it begins to bet."""
+    """Return the claim that LBR wins less against a rule than another, averaged over the rounds in which it starts."""
     weights = {row_name(agent, one, measure): sign for one, sign in ((rule, -1.0), (other, 1.0)) for measure in ROUNDS}
     return contrast({name: weight / len(ROUNDS) for name, weight in weights.items()})
 
 
 def _config(agent: str, lab: Lab, seed: int) -> Config:
-    """The configuration of an agent, with the seed of a run for its cards and for solving."""
+    """Return the configuration of an agent, with the seed of a run for its cards and for solving."""
     config = demo_config() if agent == "demo" else read_config(HOUSE)
     game = lab.game if lab.game != EACH else config.game
     deal, folder = Deal.of(load_holdem(game)), lab.folder
@@ -91,7 +91,7 @@ def _config(agent: str, lab: Lab, seed: int) -> Config:
 
 
 class JudgedRun(NamedTuple):
-    """An agent of a run, and how much it is judged."""
+    """An agent of a run, and the amount of its evaluation."""
 
     config: Config
     solved: SolvedAgent
@@ -117,7 +117,7 @@ def _pair(agent: str, one: str, other: str) -> str:
 
 
 def config_sizes(bets: Sequence[str]) -> list[str]:
-    """The bet sizes of the last round of a menu, whatever was raised before.
+    """Return the bet sizes of the last round of a menu, for any number of raises before.
 
     >>> config_sizes(["1x, a / 50%, 1x, a; 1x, a"])
     ['50%', '1x', 'a', '1x', 'a']
@@ -128,26 +128,26 @@ def config_sizes(bets: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class RulesOfAgents(Experiment):
-    """Which post-processing rule the agents of kilt should play by, judged by matches and by local best response.
+    """The choice of the default post-processing rule for kilt's agents, by matches and by local best response.
 
-    A rule is judged by matches against the same strategy after other rules, and by a local best response (LBR) to it.
-    Matches are exact over actions: every rule meets every other on the same deals. LBR bets from a given round on, with
-    sizes that the agents' trees lack; a last row restricts it to sizes of their trees.
+    A rule is evaluated in two ways: by matches against the same strategy after other rules, and by a local best
+    response (LBR) to it. Matches are exact over actions, and every rule meets every other on the same deals. LBR bets
+    from a given round on, with sizes that the agents' trees lack. A last row restricts it to sizes of their trees.
 
-    The default rule is the one from which LBR wins least, in the mean over the rounds in which it begins to bet, among
-    the rules that lose at most `MOST_LOST` to the best one. "Best" is the rule that wins most against the others, in
-    the mean.
+    Only rules that lose at most `MOST_LOST` to the best rule are candidates; the best rule wins most against the
+    others, on average. The default is the candidate against which LBR wins least, averaged over the rounds in which LBR
+    starts to bet.
 
-    Each run clusters the hands, solves and deals with seeds of its own, so that intervals include all three.
+    Each run clusters the hands, solves and deals with its own seeds, so intervals include all three.
     """
 
     def check(self, setting: Setting) -> None:
-        """Load the game, if it is another one."""
+        """Load the game if it is not the default."""
         if setting.game != EACH:
             load_holdem(setting.game)
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
-        """Let two rules meet, or judge one by LBR."""
+        """Play a match between two rules, or evaluate one rule by LBR."""
         agent, _, rest = case.partition(" ")
         judged = lab.shared(agent, lambda: _agent(agent, seed, lab))
         if " against " in case and ": " not in case:
@@ -177,7 +177,7 @@ class RulesOfAgents(Experiment):
         return Cell({case: bound.won.mean})
 
     def derive(self, found: Mapping[str, Row], measured: Measured) -> Iterable[Row]:
-        """Yield what rules win from the best one."""
+        """Yield winnings of rules against the best one."""
         for agent in LONGER:
             won = {
                 (one, other): {cell.seed: cell.values[case] for cell in measured.cells[case]}
@@ -202,7 +202,7 @@ def _spec(agent: str, rule: str, measure: str) -> RowSpec:
 TABLE = RulesOfAgents(
     "post-processing-safety",
     "",
-    "which post-processing rule the agents of kilt should play by, judged by matches and by local best response",
+    "Choice of the post-processing rule for kilt's agents, by matches and by local best response",
     rows=tuple(_spec(agent, rule, measure) for agent in LONGER for rule in RULES for measure in MEASURES),
     claims=tuple(
         claim
@@ -216,8 +216,8 @@ TABLE = RulesOfAgents(
             Claim(f"{agent}: LBR wins less against {rule} than against {OLD}", SOURCE, exploited(agent, rule, OLD)),
         )
     ),
-    hint="each of --runs has seeds of its own for cards, solving and deals; the best rule wins most in the mean",
-    time="for each run of the demo, ten times that for house, and three hours of judging in all, on two cores",
+    hint="each of --runs has its own seeds for cards, solving and deals; the best rule wins most on average",
+    time="for each run of the demo, ten times that for house, and three hours of evaluation in total, on two cores",
     defaults=Setting(EACH, CellBudget.of(minutes=4), 3, threads=2),
     quick=changes(
         only=tuple(

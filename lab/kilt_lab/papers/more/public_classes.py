@@ -1,4 +1,4 @@
-"""Classes of flops in play: which distance of flops, and which clustering, makes the better agent."""
+"""Classes of flops in play: the effect of the distance of flops and of the clustering on the strength of an agent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DISTANCES, WAYS = ("tartanian7", "waugh", "schmid"), ("sum", "average", "medoids
 
 
 def classes_of(row: str) -> PublicPlan:
-    """The classes of flops that a row is about.
+    """Return the classes of flops of a row.
 
     >>> classes_of("tartanian7, sum").method, classes_of("schmid by histograms, medoids").ground
     ('tartanian7', 'histogram')
@@ -34,18 +34,19 @@ def classes_of(row: str) -> PublicPlan:
 
 @dataclass(frozen=True)
 class ClassesInPlay(Experiment):
-    """Win rates of classes of flops against as many buckets without classes.
+    """Winnings of classes of flops against the same number of buckets without classes.
 
-    No paper has published this. As in [Schmid15 figure 5], an agent has classes of flops and buckets inside each of
-    them, and its opponent as many buckets in all without classes; preflop, turn and river are the same, and so are the
-    bets. A row is the win rate of the first against the second, with all bets averaged over. Distances are those of
-    [Brown15 algorithm 2], of Waugh et al. and of [Schmid15], with hands compared by this round and those before
-    (history) or by this round alone (histogram); clusterings are those of `abstraction.partition`. Each run clusters,
-    solves and deals with seeds of its own; within a run, all rows have the same opponent and deals.
+    There is no published comparison. As in [Schmid15 figure 5], an agent has classes of flops and buckets inside each
+    class. Its opponent has the same total number of buckets without classes. Preflop, turn, river and bets are the
+    same. A row is the winnings of the first agent against the second, averaged over all bets. Distances are those of
+    [Brown15 algorithm 2], of Waugh et al. and of [Schmid15]. The distance of [Schmid15] distinguishes hands by this
+    round and the rounds before (history), or by this round alone (histogram). Clusterings are those of
+    `abstraction.partition`. Each run clusters, solves and deals with its own seeds. Within a run, all rows have the
+    same opponent and deals.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
-        """Let an agent with classes meet one without."""
+        """Play a match of an agent with classes against one without."""
         plain = lab.shared("plain", lambda: self.agent(PLAIN, seed, lab))
         return Cell({case: won_by(self.agent(INSIDE, seed, lab, classes_of(case)), plain, DEALS, seed)})
 
@@ -58,17 +59,27 @@ class ClassesInPlay(Experiment):
 TABLE = ClassesInPlay(
     "public-classes",
     "",
-    f"classes of flops in play: win rates of {CLASSES} classes against as many buckets without classes",
+    f"Classes of flops in play: winnings of {CLASSES} classes against as many buckets without classes",
     rows=rows((*(f"{distance}, {way}" for distance, way in product(DISTANCES, WAYS)), WAUGH, HISTOGRAM), "mbb/h"),
     claims=(
-        Claim("classes of flops win: by earth mover's distances and medoids", "[Schmid15 figure 5]", positive(SCHMID)),
-        Claim("… by algorithm 2 and sums", "[Brown15 §2]", positive(ALGORITHM_2)),
-        Claim("earth mover's distances win more than those of Waugh et al.", "[Schmid15]", higher(SCHMID, WAUGH)),
+        Claim(
+            "classes of flops by earth mover's distances and medoids win against no classes",
+            "[Schmid15 figure 5]",
+            positive(SCHMID),
+        ),
+        Claim("classes of flops by algorithm 2 and sums win against no classes", "[Brown15 §2]", positive(ALGORITHM_2)),
+        Claim(
+            "earth mover's distances win more than the distances of Waugh et al.", "[Schmid15]", higher(SCHMID, WAUGH)
+        ),
         Claim("algorithm 2 wins more than the distances of Waugh et al.", "[Brown15 §2]", higher(ALGORITHM_2, WAUGH)),
-        Claim("hands compared by their history win more than by histograms", "[Schmid15]", higher(SCHMID, HISTOGRAM)),
+        Claim(
+            "distances that distinguish hands by their history win more than distances by histograms",
+            "[Schmid15]",
+            higher(SCHMID, HISTOGRAM),
+        ),
     ),
-    hint="no-limit hold'em with 20 cards; each of --runs clusters, solves and deals with seeds of its own",
-    time="some 10 s for each run of each row",
+    hint="no-limit hold'em with 20 cards; each of --runs clusters, solves and deals with its own seeds",
+    time="about 10 s for each run of each row",
     defaults=Setting("short.nolimit.2p", CellBudget(NODES, 4_000_000), 5),
     quick=changes(jobs=0, only=(SCHMID, WAUGH), runs=3),
     clocks=(NODES,),

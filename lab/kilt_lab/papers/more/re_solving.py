@@ -1,4 +1,4 @@
-"""Re-solving on small games: what becomes of a whole blueprint."""
+"""Re-solving on small games: the exploitability of a blueprint with all its subgames replaced."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kilt_lab.pieces.resolving import BLUEPRINT, CASES, EVERY, TRANSLATED, Resol
 
 
 def outcome(found: float, rival: str, theirs: float, excess: float) -> str:
-    """What came out, in words: exploitability beside that of the first row of a case, `rival`."""
+    """Return the result in words: exploitability compared with that of `rival`, the first row of a case."""
     rival = {BLUEPRINT: "the blueprint", TRANSLATED: "translation"}[rival]
     if found <= theirs:
         return f"less exploitable than {rival}"
@@ -24,31 +24,33 @@ def outcome(found: float, rival: str, theirs: float, excess: float) -> str:
 
 
 def _rival(case: ResolvingCase) -> tuple[Solved, float]:
-    """The blueprint, and the exploitability of what others are compared with, in chips per game."""
+    """Return the blueprint, and the exploitability with which others are compared, in chips per game."""
     blueprint = case.blueprint()
     return blueprint, case.judge(blueprint, case.ways[0])[0]
 
 
 @dataclass(frozen=True)
 class Resolving(Experiment):
-    """Exploitability of whole strategies that are put together from subgames.
+    """Exploitability of whole strategies that are put together from re-solved subgames.
 
-    Every subgame that begins with a round is solved again, once for each player, and the new strategies replace those
-    of the blueprint. The best response knows the whole result. With the gadget of Burch, Johanson and Bowling (2014) or
-    max-margin (Moravčík et al. 2016) the blueprint gets no worse, but for the error of the iterations. The unsafe way
-    takes the opponent's range for granted: it repairs a bad blueprint, and spoils a good one.
+    Every subgame that begins with a given round is solved again, once for each player, and the new strategies replace
+    those of the blueprint. A best response to the result sees the whole strategy. With the gadget of Burch, Johanson
+    and Bowling (2014) or max-margin (Moravčík et al. 2016), the result is no more exploitable than the blueprint, up to
+    the error of the iterations. Unsafe re-solving takes the opponent's range as given: it repairs a bad blueprint and
+    damages a good one.
 
-    With a depth limit, subgames end with the round: the blueprint's values stand for the rest, and the opponent chooses
-    there among one continuation or four [Brown18]. The rounds after it stay the blueprint's. Nothing is promised then:
-    a best response may go on by none of the four. Where it may choose any pure strategy for the rest, it can do no
-    more, and what holds without a limit holds again.
+    With a depth limit, subgames end with the round. The blueprint's values replace the rest of the game, and the
+    opponent chooses there among one continuation or four [Brown18]. The rounds after it keep the blueprint's strategy.
+    There is no guarantee then, because a best response may follow a continuation that is not among the four. If the
+    opponent may choose any pure strategy for the rest, no other continuation exists, and the guarantee without a limit
+    applies again.
 
-    In the last game the opponent may make bets in the second round that the blueprint does not know. They are
-    translated to the sizes that it has, or each begins a new subgame: nested re-solving (Brown and Sandholm 2017).
+    In the last game, the opponent may make bets in the second round that the blueprint lacks. They are translated to
+    the blueprint's sizes, or each begins a new subgame: nested re-solving (Brown and Sandholm 2017).
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
-        """Re-solve a game in one way."""
+        """Re-solve a game with one method. The cell has exploitability in mbb/g."""
         name, _, way = case.partition(": ")
         known = CASES[name]
         blueprint, theirs = lab.shared(name, partial(_rival, known), per="experiment")
@@ -61,7 +63,7 @@ class Resolving(Experiment):
 
 
 def no_worse(case: str, way: str) -> Slack:
-    """A way of re-solving leaves a case no more exploitable than its blueprint, but for the error of its iterations."""
+    """Return the claim that a method makes a blueprint no more exploitable, up to the error of its iterations."""
 
     def slack(rows: Rows) -> Interval | None:
         if not {f"{case}: {way}", f"{case}: {BLUEPRINT}"} <= rows.keys():
@@ -78,17 +80,17 @@ LIMITED = [name for name, case in CASES.items() if case.limited is not None]
 WITH_EVERY = [name for name in LIMITED if EVERY in CASES[name].ways]
 CLAIMS = (
     Claim(
-        "CFR-D's gadget leaves no blueprint more exploitable than it was, but for the error of its iterations",
+        "re-solving with CFR-D's gadget makes no blueprint more exploitable, up to the error of its iterations",
         "[Burch14]",
         every(*(no_worse(name, "gadget") for name in WHOLE)),
     ),
     Claim(
-        "neither does max-margin",
+        "re-solving with max-margin makes no blueprint more exploitable, up to the error of its iterations",
         "[Moravcik16]",
         every(*(no_worse(name, "max-margin") for name in WHOLE)),
     ),
     Claim(
-        "max-margin leaves a rough blueprint less exploitable than the gadget does",
+        "max-margin makes a rough blueprint less exploitable than the gadget does",
         "[Moravcik16]",
         every(*(lower(f"{name}: max-margin", f"{name}: gadget") for name in WHOLE if name.endswith("rough"))),
     ),
@@ -103,13 +105,12 @@ CLAIMS = (
         every(*(lower(f"other bets: {way}", f"other bets: {TRANSLATED}") for way in RESOLVE_METHODS[1:])),
     ),
     Claim(
-        "where a subgame ends early, a choice of continuations leaves it less exploitable than one of them does",
+        "with a depth limit, four continuations are less exploitable than one",
         "[Brown18]",
         every(*(lower(f"{name}: four continuations", f"{name}: one continuation") for name in LIMITED)),
     ),
     Claim(
-        "a choice of all continuations leaves it no more exploitable than the blueprint, but for the error of its "
-        "iterations",
+        "with a depth limit, every continuation makes no blueprint more exploitable, up to the error of its iterations",
         "[Brown18]",
         every(*(no_worse(name, EVERY) for name in WITH_EVERY)),
     ),

@@ -1,4 +1,4 @@
-"""[Schmid15]: the history-aware distance, and its motive in three-card stud."""
+"""[Schmid15]: the history-aware distance, and the paper's motivation, three-card stud."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from kilt_lab.claims import Claim, as_printed, lower
 from kilt_lab.experiment import Experiment, Found, Lab
 from kilt_lab.papers.johanson16.chapter_5 import emd, histograms
 
-# Both hands have the nuts on their flop, and all but surely at the end.
+# Both hands have the nuts on their flop, and almost certainly at the end.
 WEAK, STRONG = ("5c2h", "5d5h5s"), ("AsAh", "AcAdTh")
 PAPER_2 = {  # as printed
     "52o and AA before the flop": 50.854,
@@ -38,10 +38,10 @@ BINS = 100
 
 @dataclass(frozen=True)
 class HistoryAware(Experiment):
-    """Distances of 52o and AA: before the flop, on flops that give both the nuts, and in the mean of both."""
+    """Distances of 52o and AA: before the flop, on flops that give both the nuts, and the mean of both."""
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
-        """Measure all three."""
+        """Measure all three distances."""
         before = emd(*histograms([WEAK[0], STRONG[0]], "", BINS))
         weak, strong = (histograms([hand], board, BINS)[0] for hand, board in (WEAK, STRONG))
         on_flop = emd(weak, strong)
@@ -51,21 +51,21 @@ class HistoryAware(Experiment):
 FIGURE_2 = HistoryAware(
     "schmid-figure-2",
     "[Schmid15 figure 2]",
-    "distances of 52o and AA, 100 bins",
+    "Distances of 52o and AA, 100 bins",
     rows=rows(PAPER_2, "bins", paper=PAPER_2, cases=("distances",)),
     claims=tuple(
         Claim(f"{says} {printed:g} bins", "[Schmid15 figure 2]", as_printed(name, 5e-4))
         for (name, printed), says in zip(
             PAPER_2.items(),
             (
-                "before the flop 52o and AA are apart by",
-                "on a flop that gives both the nuts, they are apart by",
-                "the history-aware distance halves that, to",
+                "the distance of 52o and AA before the flop is",
+                "the distance of 52o and AA on flops that give both the nuts is",
+                "the history-aware distance of 52o and AA is half of that before the flop:",
             ),
             strict=True,
         )
     ),
-    hint="the paper's flops are lost in our copy; ours are two on which each hand has the nuts",
+    hint="our copy lacks the paper's flops; the experiment uses two on which each hand has the nuts",
     time="seconds",
     defaults=Setting(runs=0),
 )
@@ -78,7 +78,7 @@ ALTOGETHER, AS_MANY = "own cards altogether, likewise", "as much told by classes
 
 
 class _Case(NamedTuple):
-    """What players are told, in one of several runs."""
+    """The information that players get, by run."""
 
     tell: Callable[[int], Telling]  # by run
     hole: bool = True  # whether hole cards are seen in the first round
@@ -119,12 +119,12 @@ def _cases(boards: StudBoards, distances: FloatArray) -> dict[str, _Case]:
 def _boards(name: str) -> StudBoards:
     game = load_game(name)
     if not isinstance(game, Stud):
-        raise GameError(f"{name} is no stud: use {GAME}, or a definition like it")
+        raise GameError(f"{name} is not a stud game: use {GAME}, or a definition like it")
     return StudBoards(game)
 
 
 class Written(NamedTuple):
-    """What all rows share: the game, written out, and what players may be told."""
+    """Data that all rows share: the game as a flat tree, and the information that players may get."""
 
     boards: StudBoards
     tree: FlatTree
@@ -138,37 +138,39 @@ def _written(game: str) -> Written:
 
 @dataclass(frozen=True)
 class UpCards(Experiment):
-    """Classes of up-cards in three-card stud, by exact exploitability.
+    """Classes of up-cards in three-card stud, compared by exact exploitability.
 
-    The paper has no experiment about it. Here is one, on a game that is small enough for exact exploitability. Players
-    of three-card stud know their own cards, but up-cards by one of k classes alone, in four ways: classes of boards by
-    the earth mover's distance of their hands, as the paper has them for flops; as many of the same sizes at random; for
-    each hand by itself, boards on which it is about as strong; and, with k the number of boards, without loss.
+    The paper has no experiment with stud. This one uses a game that is small enough for exact exploitability. Players
+    of three-card stud know their own cards, but only one of k classes of the up-cards. There are four kinds of classes:
+    classes of boards by the earth mover's distance of their hands, as the paper defines them for flops; random classes
+    of the same sizes; for each hand separately, boards on which it is about equally strong; and, with k the number of
+    boards, no loss of information.
 
-    The paper's example is two hands of the same cards, of which others are up. It takes players who forget which of
-    their cards are up, and therefore, with perfect recall, who have not seen their hole card in the first round. They
-    are compared with players who have not seen it either: some who know all else, and some who know classes of boards,
-    as many classes as distinguish no more than the players who forget.
+    The paper's example is two hands with the same cards, of which different cards face up. Only players who forget
+    which of their cards are up can confuse them. With perfect recall, these players have therefore not seen their hole
+    card in the first round. They are compared with two kinds of players who have not seen it either: players who know
+    everything else, and players who know classes of boards. The number of classes is chosen so that they give no more
+    information than the forgetful players have.
     """
 
     def check(self, setting: Setting) -> None:
-        """Refuse rows that a game has too few boards for."""
+        """Raise GameError if a requested row needs more boards than the game has."""
         if setting.game != self.defaults.game:
             boards = _boards(setting.game)
             known = _cases(boards, boards.distances()) if setting.only else {}
             if missing := [row for row in setting.only if row not in known]:
                 raise GameError(
-                    f"{boards.game.name} has {len(boards.boards)} boards, too few for {missing[0]!r}: ask for fewer"
+                    f"{boards.game.name} has {len(boards.boards)} boards, too few for {missing[0]!r}: use fewer classes"
                 )
 
     def cases(self, setting: Setting) -> list[str]:
-        """Return the rows that a game has boards for."""
+        """Return the rows for which the game has enough boards."""
         most = len(_boards(setting.game).boards)
         few = {_row(kind, k) for kind in KINDS for k in CLASSES if k > most}
         return [case for case in super().cases(setting) if case not in few]
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
-        """Solve the game with what players are told."""
+        """Solve the game with the information of a row. The cell has exploitability in the full game, in mbb/g."""
         known = lab.shared("game", lambda: _written(lab.game), per="experiment")
         told, scale = known.cases[case], 1000 / known.boards.game.rules.big_blind
         seen = known.boards.merged(known.tree, told.tell(seed), hole=told.hole)
@@ -180,7 +182,7 @@ class UpCards(Experiment):
         return Cell({case: scale * found}, not told.drawn, more)
 
     def draw(self, found: Found, path: Path) -> None:
-        """Draw exploitability by the number of classes."""
+        """Draw exploitability over the number of classes."""
         named = {row.name: row for row in found.rows}
         lines = {}
         for kind in KINDS:
@@ -196,12 +198,12 @@ class UpCards(Experiment):
 STUD = UpCards(
     "schmid-stud",
     SOURCE,
-    "the motive: classes of up-cards in three-card stud, by exact exploitability",
+    "The motivation: classes of up-cards in three-card stud, by exact exploitability",
     rows=rows((*(_row(kind, k) for k in CLASSES for kind in KINDS), ALL, UNSEEN, ALTOGETHER, AS_MANY), "mbb/g"),
     claims=(
         *(
             Claim(
-                f"{k} classes by the earth mover's distance are less exploitable than as many at random",
+                f"{k} classes by the earth mover's distance are less exploitable than {k} random classes",
                 SOURCE,
                 lower(_row(KINDS[0], k), _row(KINDS[1], k)),
             )
@@ -209,25 +211,26 @@ STUD = UpCards(
         ),
         *(
             Claim(
-                f"{k} classes of boards are less exploitable than {k} steps of strength for each hand",
+                f"{k} classes of boards are less exploitable than {k} strength steps for each hand",
                 SOURCE,
                 lower(_row(KINDS[0], k), _row(KINDS[2], k)),
             )
             for k in CLASSES
         ),
         Claim(
-            "players who forget which of their cards are up are more exploitable than those who know",
+            "players who forget which of their cards are up are more exploitable than players who remember",
             f"{SOURCE}, motivation",
             lower(UNSEEN, ALTOGETHER),
         ),
         Claim(
-            "… and than those who know classes of boards, which tell no more",
+            "players who forget which of their cards are up are more exploitable than players who know classes of "
+            "boards that give no more information",
             f"{SOURCE}, motivation",
             lower(AS_MANY, ALTOGETHER),
         ),
     ),
-    hint="each of --runs has other starts of k-medoids, and other random classes of the sizes that come out",
-    time=f"some 4 s of CPU time for each run of {len(KINDS) * len(CLASSES) + 1} rows",
+    hint="each of --runs has other starts of k-medoids, and other random classes of the same sizes",
+    time=f"about 4 s of CPU time for each run of {len(KINDS) * len(CLASSES) + 1} rows",
     defaults=Setting(GAME, runs=5),
     quick=changes(only=(_row(KINDS[0], 4), _row(KINDS[1], 4)), runs=3),
 )

@@ -1,4 +1,4 @@
-"""[Schmid15 figure 5]: what it is worth to know the class of the public flop."""
+"""[Schmid15 figure 5]: the value of knowing the class of the public flop."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from kilt_lab.experiment import Experiment, Lab
 from kilt_lab.pieces.agents import SolvedAgent, solved_agent, solver_config
 
 ACTIONS, CLASSES = "50%, 1x, a; 1x, a; a", 20
-PAPER = {400: None, 1000: None, 2000: 4.366}  # of 1,000 buckets our copy of the paper has lost the number
-PRINTED = (1000, 2000)  # sizes of the paper; 400 is ours
-PACE = 4_000_000  # iterations for which there are so many deals, and hands that are played out
+PAPER = {400: None, 1000: None, 2000: 4.366}  # our copy of the paper lacks the number for 1,000 buckets
+PRINTED = (1000, 2000)  # sizes of the paper; 400 is kilt's
+PACE = 4_000_000  # iterations per DEALS deals and HANDS sampled hands
 DEALS, HANDS = 500_000, 10_000
 
 
 def _config(game: str, folder: Path, buckets: int, public: bool, solver: SolverConfig) -> Config:
-    """An agent: its buckets are sorted without a look at the board, or inside classes of flops."""
+    """Return the configuration of an agent whose flop buckets ignore the board, or lie inside classes of flops."""
     deal = Deal.of(load_holdem(game))
     hands = len(deal.holdings((0,)))
     plan = plan_named(f"IR-KE-KO {hands}-{buckets}-{buckets}-{buckets}", deal.board_cards)
@@ -47,7 +47,7 @@ def _config(game: str, folder: Path, buckets: int, public: bool, solver: SolverC
 
 
 def _agents(buckets: int, seed: int, lab: Lab) -> list[SolvedAgent]:
-    """Return both agents of a run: without a look at boards, and with classes of flops."""
+    """Return both agents of a run: with plain buckets, and with classes of flops."""
     players = list[SolvedAgent]()
     for public in (False, True):
         config = _config(lab.game, lab.folder, buckets, public, solver_config(lab, seed))
@@ -60,22 +60,24 @@ def _agents(buckets: int, seed: int, lab: Lab) -> list[SolvedAgent]:
 class PublicClasses(Experiment):
     """Public classes of flops against plain buckets.
 
-    Two agents with 25 big blinds, identical bets and equal numbers of buckets. One has plain distribution-aware buckets
-    on the flop; the other sorts flops into 20 classes first and has its buckets inside each class. Preflop, turn and
-    river are the same, so any difference comes from the flop.
+    Two agents with 25 big blinds have identical bets and equal numbers of buckets. One has plain distribution-aware
+    buckets on the flop. The other sorts flops into 20 classes and has its buckets inside each class. Preflop, turn and
+    river are the same, so all winnings come from the flop.
 
-    They meet on duplicate deals, and what both may bet is averaged over, not drawn: see `evaluate.head_to_head`. So few
-    deals are as informative as many played hands; the first run also plays such a match.
+    The agents meet on duplicate deals, and bets are averaged over, not sampled: see `evaluate.head_to_head`. A small
+    number of deals is therefore as informative as many sampled hands. The first run also plays a match of sampled
+    hands.
 
-    Each run has seeds of its own: buckets, the start of k-medoids, solving and deals. The distances of flops have none:
-    the base that gathers hands is one for all, so that they are found once. Both agents have equally many iterations.
+    Each run has its own seeds for buckets, the start of k-medoids, solving and deals. The distances of flops have no
+    seed: all runs share one base that puts hands into buckets, so the distances are computed once. Both agents have the
+    same number of iterations.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
-        """Solve both agents of a run, and let them meet."""
+        """Solve both agents of a run, and play their match. The cell has mbb/h."""
         theirs, ours = _agents(int(case.split()[0]), seed, lab)
         deals, hands = (2 * max(50, round(lab.budget.amount / PACE * number / 2)) for number in (DEALS, HANDS))
-        lab.say(f"{deals:,} deals in both seats" + ("" if seed else f", then {hands:,} hands played out"))
+        lab.say(f"{deals:,} deals in both seats" + ("" if seed else f", then {hands:,} sampled hands"))
         one, other = (AbstractStrategy(player.problem.abstract, player.strategy) for player in (ours, theirs))
         chips = expected_winnings(one, other, deals, SEED + seed, threads=lab.threads).mean(axis=1)
         won = estimate(chips * 1000 / ours.problem.big_blind)
@@ -97,19 +99,19 @@ class PublicClasses(Experiment):
 FIGURE_5 = PublicClasses(
     "schmid-figure-5",
     "[Schmid15 figure 5]",
-    "public classes of flops against plain buckets, 25 big blinds, duplicate",
+    "Public classes of flops against plain buckets, 25 big blinds, duplicate",
     rows=tuple(RowSpec(f"{buckets} buckets", "mbb/h", paper) for buckets, paper in PAPER.items()),
     claims=tuple(
         Claim(
-            f"of two agents with {buckets:,} buckets on the flop, the one that knows 20 classes of flops wins"
-            + ("" if buckets in PRINTED else ", a size of ours"),
+            f"of two agents with {buckets:,} buckets on the flop, the agent with 20 classes of flops wins"
+            + ("" if buckets in PRINTED else " (kilt's size)"),
             "[Schmid15 figure 5]",
             positive(f"{buckets} buckets"),
         )
         for buckets in PAPER
     ),
-    hint="the first row, unless --only asks for others; each of --runs clusters and solves with seeds of its own",
-    time="10 min of a core for each of 2 agents of each run, some 6 for cards, 25 once for flops",
+    hint="only the first row, unless --only names others; each of --runs clusters and solves with its own seeds",
+    time="10 min of a core for each of 2 agents of each run, about 6 for cards, and 25 once for flops",
     defaults=Setting("holdem.nolimit.2p.25bb", CellBudget(ITERATIONS, 40_000_000), 3, threads=2, only=("400 buckets",)),
     quick=changes(only=("400 buckets",), game="short.nolimit.2p", budget=CellBudget(ITERATIONS, 400_000), runs=3),
     clocks=(ITERATIONS,),

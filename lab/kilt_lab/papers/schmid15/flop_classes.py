@@ -31,9 +31,9 @@ from kilt_lab.experiment import Experiment, Found, Lab
 GAME, SMALL = "holdem.nolimit.2p.25bb", "short.nolimit.2p"
 FLOP = 2  # the round
 CLASSES, MOST, RESTARTS = 20, 30, 100  # of [Schmid15]
-FEW = 200  # flops; where there are no more, hands are moved one by one too
-PURE = 0.9  # share of a class that makes it one of flops of a kind
-WANTED, BASE = 60, " 169-60-60-60"  # classes of [Brown15], and buckets that tell flops apart
+FEW = 200  # flops up to which exact distances are computed as well
+PURE = 0.9  # share of a class from which it consists of one kind of flops
+WANTED, BASE = 60, " 169-60-60-60"  # classes of [Brown15], and buckets that distinguish flops
 SHOWN = (1, 5, 10, 15, 20, 25, 30)
 AGREEMENT = "adjusted Rand index of gathered and exact classes"
 ONE_START, STABLE = "20 classes, one start", "adjusted Rand index of one start and the best"
@@ -49,7 +49,7 @@ def _paired(boards: IntArray, deck: Deck) -> BoolArray:
 
 
 def _straight(boards: IntArray, deck: Deck) -> BoolArray:
-    """Three ranks within five, an ace high or low."""
+    """Return whether three ranks are within five, with the ace high or low, for each board."""
     ranks = boards // deck.suits
     low = np.where(ranks == deck.ranks - 1, -1, ranks)
     near = np.minimum(np.ptp(ranks, axis=1), np.ptp(low, axis=1)) < 5
@@ -64,7 +64,7 @@ KINDS: dict[str, Callable[[IntArray, Deck], BoolArray]] = {
 
 
 def purity(labels: Labels, is_so: BoolArray) -> float:
-    """The largest share that points of a kind make up of any class.
+    """Return the largest share that points of a kind have in any class.
 
     >>> purity(np.array([0, 0, 1, 1, 1]), np.array([True, False, True, True, False])).__round__(3)
     0.667
@@ -73,7 +73,7 @@ def purity(labels: Labels, is_so: BoolArray) -> float:
 
 
 def adjusted_rand_index(one: Labels, other: Labels) -> float:
-    """How well two clusterings agree: 1 where they are the same, about 0 where they agree by chance [Hubert85].
+    """Return the agreement of two clusterings: 1 if they are the same, about 0 by chance [Hubert85].
 
     >>> adjusted_rand_index(np.array([0, 0, 1, 1]), np.array([5, 5, 2, 2]))
     1.0
@@ -88,7 +88,7 @@ def adjusted_rand_index(one: Labels, other: Labels) -> float:
 def compared(
     deal: Deal, public: PublicPlan, folder: Path, threads: int, watcher: Watcher
 ) -> tuple[BoardClasses, Array]:
-    """The flops of a deal in classes, with the distances that these are made from; kept in a folder."""
+    """Return the flops of a deal in classes, and the distances from which they were clustered; kept in a folder."""
     identity = AbstractionSpec(f"{public.method} {public.classes}", deal, Plan((), (public,)))
     tick = lambda what, share: watcher.show(what, share, None)  # noqa: E731
     build(identity, folder, cache=artifact.cache_folder(), threads=threads, tick=tick)
@@ -103,8 +103,8 @@ class Flops(NamedTuple):
     deal: Deal
     public: PublicPlan
     boards: IntArray
-    gathered: Array  # distances, where hands of one bucket are moved together
-    exact: Array | None  # where hands are moved one by one
+    gathered: Array  # distances with hands of a bucket moved together
+    exact: Array | None  # distances with hands moved one by one
 
 
 def _flops(lab: Lab) -> Flops:
@@ -115,20 +115,20 @@ def _flops(lab: Lab) -> Flops:
     classes, gathered = compared(deal, public, lab.folder / "gathered", lab.threads, lab)
     exact = None
     if count <= FEW:
-        lab.say("… and with hands moved one by one")
+        lab.say("exact distances, with hands moved one by one")
         _, exact = compared(deal, PublicPlan(**vars(public) | {"exact": True}), lab.folder / "exact", lab.threads, lab)
     return Flops(deal, public, classes.holdings.tables.cards, gathered, exact)
 
 
 @dataclass(frozen=True)
 class FlopClasses(Experiment):
-    """What classes of flops are, and their error by their number.
+    """Contents of classes of flops, and the error of k-medoids by the number of classes.
 
-    Figure 3 shows that classes are such as people would make; rows have the largest share that flops of a kind make up
-    of a class. Figure 4 has the error of k-medoids by the number of classes, the best of `RESTARTS` starts. Where the
-    deck is small, hands are moved one by one as well: `adjusted Rand index` says how well the classes of gathered hands
-    agree with those, from 1 for the same classes to 0 for chance. Two rows are about a single start, kilt's default:
-    means over as many starts.
+    Figure 3 shows classes like those that people would form. A row has the largest share of a class that flops of one
+    kind make up. Figure 4 shows the error of k-medoids by the number of classes, the best of `RESTARTS` starts. With a
+    small deck, exact distances, for which hands are moved one by one, are computed too. The adjusted Rand index
+    compares the classes from distances of buckets with the exact classes: 1 for the same classes, 0 for chance. Two
+    rows are about a single start, which is kilt's default: means over `RESTARTS` starts.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -154,7 +154,7 @@ class FlopClasses(Experiment):
         return {"flops": cells[0].more["flops"]}
 
     def draw(self, found: Found, path: Path) -> None:
-        """Draw the error by the number of classes."""
+        """Draw the error over the number of classes."""
         last = found.measured.cells["classes"][-1]
         title = f"k-medoids, {last.more['flops']:,} flops, the best of {RESTARTS} starts"
         plot_errors(np.array(last.more["errors"]), title, path)
@@ -165,21 +165,22 @@ WAYS = {"all at once, as printed": "printed", "one after another": "sum"}
 
 @dataclass(frozen=True)
 class Algorithm3(Experiment):
-    """How many classes are left, as printed and with one board moved at a time.
+    """Number of classes that remain, as printed and if one board moves at a time.
 
-    Algorithm 3 moves all boards at once to the class whose members are nearest in sum. Small classes are near to every
-    board, so that all run after each other into few; moved one after another they do not.
+    Algorithm 3 moves all boards at once to the class whose members have the smallest sum of distances. A small class
+    has a small sum for every board, so all boards move to the same few classes. If boards move one at a time, this does
+    not happen.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
-        """Cluster in one of the ways."""
+        """Cluster in one of the two ways. The cell has the number of classes that remain."""
         wanted, distances, flops = lab.shared("flops", partial(self.distances, lab), per="experiment")
         done = partition(distances, wanted, way=WAYS[case], seed=seed)
         sizes = np.sort(np.bincount(done.labels)).tolist()
         return Cell({case: done.clusters}, more={"flops": flops, "sizes": [sizes], "passes": [done.passes]})
 
     def distances(self, lab: Lab) -> tuple[int, Array, int]:
-        """Return the requested number of classes, distances of flops, and how many flops there are."""
+        """Return the requested number of classes, the distances of flops, and the number of flops."""
         deal = Deal.of(load_holdem(lab.game))
         flops, hands = len(deal.holdings((deal.sizes[1],)).boards), len(deal.holdings((0,)))
         wanted = min(WANTED, flops // 3)
@@ -193,7 +194,7 @@ class Algorithm3(Experiment):
         return {"flops": cells[0].more["flops"]} | lists
 
     def derive(self, found: Mapping[str, Row], measured: Measured) -> Iterable[Row]:
-        """Yield rows with the number of classes that were asked for: few where flops are few."""
+        """Yield rows with the requested number of classes, which is smaller than the paper's if flops are few."""
         for row in found.values():
             yield row._replace(paper=float(min(WANTED, row.more["flops"] // 3)))
 
@@ -201,50 +202,50 @@ class Algorithm3(Experiment):
 FIGURE_4 = FlopClasses(
     "schmid-figure-4",
     "[Schmid15 figures 3 and 4]",
-    "what classes of flops are, and their error by their number",
+    "Contents of classes of flops, and their error by the number of classes",
     rows=(
         *rows((*(f"{k} classes" for k in SHOWN), ONE_START), "bins", cases=("classes",)),
         *rows((*KINDS, STABLE, AGREEMENT), "", cases=("classes",)),
     ),
     claims=(
         Claim(
-            "classes go on lowering the error: it is lower with 30 than with 20",
+            "more classes keep lowering the error: it is lower with 30 classes than with 20",
             "[Schmid15 figure 4]",
             lower("30 classes", "20 classes"),
         ),
         *(
             Claim(
-                f"there is a class of {kind}: they are {PURE:.0%} of it or more, a margin that is ours",
+                f"one class consists of {kind}: they make up at least {PURE:.0%} of it (kilt's margin)",
                 "[Schmid15 figure 3]",
                 contrast({kind: 1.0}, PURE),
             )
             for kind in KINDS
         ),
     ),
-    hint=f"--game {SMALL} has few flops, and exact distances too; each of --runs has other starts",
-    time="some 15 minutes for the distances of all flops, then 17 of a core for each run",
+    hint=f"--game {SMALL} has few flops, and exact distances as well; each of --runs has other starts",
+    time="about 15 minutes for the distances of all flops, then 17 of a core for each run",
     defaults=Setting(GAME, runs=3, threads=2),
     quick=changes(game=SMALL),
 )
 ALGORITHM_3 = Algorithm3(
     "tartanian7-algorithm-3",
     "[Brown15 algorithm 3]",
-    "classes that are left on real flops, as printed and with one board moved at a time",
+    "Number of classes that remain on real flops, as printed and with one board moved at a time",
     rows=rows(WAYS, "classes"),
     claims=(
         Claim(
-            "algorithm 3 as printed, all boards at once, keeps the requested number of classes",
+            "algorithm 3 as printed, which moves all boards at once, keeps all requested classes",
             "[Brown15 algorithm 3]",
             as_printed("all at once, as printed", 0.5),
         ),
         Claim(
-            "… with one board moved after another it does",
+            "algorithm 3 keeps all requested classes if boards move one at a time",
             "[Brown15 algorithm 3]",
             as_printed("one after another", 0.5),
         ),
     ),
     hint=f"--game {SMALL} has few flops; each of --runs has other seeds",
-    time="some minutes for the buckets that tell flops apart",
+    time="a few minutes for the buckets that distinguish flops",
     defaults=Setting(GAME, runs=3, threads=2),
     quick=changes(game=SMALL),
 )
