@@ -155,7 +155,7 @@ class FewBuckets(Experiment):
         lab.say(f"{case}: solving for {budget.shown(lab.device)}, then measuring", budget.seconds)
         plan, begun = resolve(config, folder).on(lab.device), (folder / CONFIG).is_file()
         whole = run_budget.Budget(**{budget.clock: budget.whole if budget.seconds is None else budget.seconds})
-        run = configured_run(plan, folder, budget=whole, going_on=begun, tick=lambda what, share: None)
+        run = build(plan, folder, resumes=begun, budget=whole)
         run.schedule = lambda iteration: maxsize  # exploitability is measured below, only at the end
         *_, last = run.solving(stop=lab.stopped)
         lab.check()
