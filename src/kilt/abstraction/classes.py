@@ -54,9 +54,7 @@ class BoardClasses(NamedTuple):
     def weigh(self, holdings: Holdings, codes: Labels | IntArray, count: int) -> FloatArray:
         """Return the number of deals of each code (group of similar hands) in each class, shape (classes, codes).
 
-        A code stands for similar hands, whatever their class of boards.
-
-        `codes` is [board, hand] of the later boards.
+        `codes` has the code of each hand on each later board, as [board, hand].
         """
         _, found = self.within(holdings)
         weights = np.zeros((self.number, count))

@@ -33,9 +33,7 @@ def find_classes(public: HoldingIndex, labels: Labels, boards: IntArray, ways: I
 def weigh_codes(t: HoldingTables, deals: IntArray, codes: npt.NDArray[Any], found: Labels, weights: FloatArray) -> None:
     """Count the deals of each code (a group of similar hands) in each class of boards, and add them to `weights`.
 
-    `weights` is [class, code].
-
-    `found` has the classes of each board.
+    `weights` is [class, code]; `found` has the classes of each board.
     """
     often = np.zeros(len(weights))
     for board in range(len(codes)):

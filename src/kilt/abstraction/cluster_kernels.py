@@ -31,7 +31,7 @@ Index: TypeAlias = int | np.int64 | np.uint64
 def cost_of(points: Singles, i: int, centroids: Singles, c: int | np.int64, absolute: bool) -> np.float32:
     """Return the distance of a point from a centroid: the sum of absolute or of squared differences.
 
-    The sum is that of x · (a + b·x), which is x or x². Four dimensions are computed at a time, then the rest one by
+    Each difference x adds x · (a + b·x), which is x or x². Four dimensions are computed at a time, then the rest one by
     one. There are no branches, so the compiler inlines the function.
     """
     here, there, size = np.uint64(i), np.uint64(c), np.uint64(points.shape[1])

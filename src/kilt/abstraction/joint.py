@@ -78,7 +78,7 @@ class JointTables:
     def together(self) -> tuple[FloatArray, ...]:
         """The probability of each pair of the players' bucket sequences, in each round.
 
-        The shape of each is (sequences of player 0, sequences of player 1).
+        There is one array for each round, with shape (sequences of player 0, sequences of player 1).
         """
         tables = [self.wins + self.loses + self.ties]
         for r in range(len(self.sequences[0]) - 1, 0, -1):

@@ -22,8 +22,6 @@ def percentiles(values: npt.NDArray[Any], weights: npt.NDArray[Any], buckets: in
     """Divide points, in the order of their values, into buckets of equal weight; return the bucket of each point.
 
     The points with the lowest values are in bucket 0.
-
-    The points with the lowest values are in bucket 0.
     """
     _, which = np.unique(values, return_inverse=True)
     cuts = cut_points(np.bincount(which, weights), buckets)

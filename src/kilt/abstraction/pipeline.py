@@ -1,7 +1,7 @@
 """Build a card abstraction on disk from a plan, round by round.
 
-A round takes its features, sorts hands step by step, and saves a table. Finished rounds are kept: a build that was
-stopped resumes with the next round.
+Each round computes its features, sorts hands step by step, and saves a table. Finished rounds are kept: a build that
+was stopped resumes with the next round.
 """
 
 from __future__ import annotations

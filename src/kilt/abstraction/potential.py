@@ -1,10 +1,10 @@
 """Potential-aware buckets: hands are similar if they lead to similar buckets in the next round.
 
-After Ganzfried and Sandholm (2014). A point is a hand's distribution over the buckets of the next round, and the
-distance of two points is the earth mover's distance, where moving from one of these buckets to another costs the
-distance between their centroids. Computing this exactly for millions of points is too slow. The authors' greedy
-heuristic approximates it, and the distance between the means of both distributions is a lower bound that avoids most
-computations.
+The method is that of Ganzfried and Sandholm (2014). A point is a hand's distribution over the buckets of the next
+round, and the distance of two points is the earth mover's distance, where moving from one of these buckets to another
+costs the distance between their centroids. Computing this exactly for millions of points is too slow. The authors'
+greedy heuristic approximates it, and the distance between the means of both distributions is a lower bound that avoids
+most computations.
 """
 
 from __future__ import annotations

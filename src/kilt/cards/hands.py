@@ -1,7 +1,7 @@
 """Rank poker hands: compute the strength of a hand as an integer, name its category, and describe it.
 
-The worst hand has strength 0, and each better hand that is distinct adds 1. Hands of five, six and seven cards share
-one scale of 7,462 strengths (the best five cards count), so they can be compared.
+The worst hand has strength 0, the next better one 1, and so on; hands that tie have the same strength. Hands of five,
+six and seven cards share one scale of 7,462 strengths (the best five cards count), so they can be compared.
 
 >>> best, worst = strength("AsKsQsJsTs"), strength("7c5d4h3s2c")
 >>> best, worst, strength("AsKsQsJsTs9s8s")

@@ -46,6 +46,9 @@ class Betting:
     """A public position in a poker hand: the betting so far, the chips in the pot, and the player to act.
 
     A `Betting` is a value: `after` returns a new one.
+
+    Labels of actions are the ACPC's: ``f``, ``c``, ``r`` in limit games, ``r300`` for a raise *to* 300 chips over the
+    whole hand in no-limit games, and ``/`` for the start of a round. Chips are counted over the whole hand.
     """
 
     rules: GameDef

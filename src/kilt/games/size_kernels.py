@@ -12,7 +12,15 @@ from kilt.jit import kernel
 def too_small(behind: int, blind: int, deeper: int, most: int, bounded: bool, prime: int) -> npt.NDArray[np.int64]:
     """Count, for each number of chips behind, the all-in raises of the deeper stack that are too small to be legal.
 
-    For R = 1, …, behind: the sum of min(t + d − R, deeper), if positive, over sequences of at most `most` raises.
+    The count for R = 1, …, `behind` chips is the sum of min(t + d − R, deeper), if positive, over all sequences of at
+    most `most` raises that end at level t with a raise of d.
+
+    The last raise d is the largest part of a partition of the level t. Parts are added in ascending order, so when d is
+    added, the partitions of t − d into the previous parts are the sequences that end with d. As R grows beyond t, the
+    contribution of a sequence jumps up and later decreases in steps of one: `jumps` records the jumps, and `bends`
+    records where the steps begin and end. Partitions are distinguished by their number of parts only if `bounded`.
+
+    Sums are taken modulo a prime below 2³⁰. With fewer than 2¹⁷ chips behind, no intermediate result overflows.
     """
     # one more part leads to the next layer; without a bound, to the same layer
     layers, step = (most + 1, 1) if bounded else (1, 0)
