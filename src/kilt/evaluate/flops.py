@@ -451,7 +451,7 @@ def rivers_of(game: VectorGame) -> IntArray:
 
 
 def flop_weights(game: VectorGame) -> IntArray:
-    """Return the number of actual flops that each canonical flop stands for."""
+    """Return the number of flops that are equivalent to each canonical flop, up to a permutation of suits."""
     return game.tree.weight[slice(*game.tree.board_start[1:3])].astype(np.int64)
 
 

@@ -149,7 +149,7 @@ class FlatJudge(Judge[FlatProblem]):
         return best_response.response_values(self.problem.tree, strategy)
 
     def responses(self, strategy: Array) -> Array:
-        """Return the strategy that plays a best response to the given strategy in each seat, one entry per slot."""
+        """Return the strategy that plays a best response to the given strategy in each seat, as an array."""
         tree = self.problem.tree
         first, second = (best_response.best_response(tree, strategy, player).strategy for player in (0, 1))
         nodes = tree.nodes

@@ -96,7 +96,7 @@ def resolving_match(
 
 
 def pair_value(agent: ResolvingAgent, hand: Hand, key: tuple[int, int] = (0, 0)) -> float:
-    """Return an agent's winnings against its blueprint after a line of play, in chips per hand, averaged over seats.
+    """Return an agent's mean winnings against its blueprint after a line of play, in chips per hand over both seats.
 
     The line is that of `hand`. The result is 0 if the hand ended before the first re-solved round, or if no player
     could bet any more.

@@ -116,7 +116,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether no finding is beyond its bound."""
+        """Whether all findings are within their bounds."""
         return not self.off
 
     def rows(self) -> list[list[str]]:

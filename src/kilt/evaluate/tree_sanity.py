@@ -27,7 +27,7 @@ KINDS: tuple[str, ...] = ("fold", "call", "raise")
 
 
 class BoardDecision(NamedTuple):
-    """A decision on a board if both players follow a strategy, with that strategy and the reach of every hand.
+    """A decision on a board if both players follow a strategy, with the probability of reaching it with every hand.
 
     Arrays are over all hands.
     """

@@ -95,7 +95,7 @@ class StateValues(Protocol):
 
 
 class SeenHands:
-    """Logged hands that are evaluated together, because they have the same betting and the same evaluated seat.
+    """Logged hands with the same betting and the same seat of the evaluated player, which are evaluated together.
 
     Arrays over all private hands of the player have a row for each hand of the log, or a single row if all are equal:
     [1 or row, hand].
@@ -250,10 +250,10 @@ class SeenHands:
         return self._free[r]
 
     def edge(self, r: int, *, all_cards: bool) -> FloatArray:
-        """Return the edge of the player's hands over the opponent's hands, given the boards of round `r`.
+        """Return the probability of winning a showdown minus that of losing it, given the boards of round `r`.
 
-        See `kilt.cards.edges`. With `all_cards`, the result is [row, hand] for every private hand, otherwise [row] for
-        the hand that was held.
+        This is the edge of `kilt.cards.edges` over the opponents' hands. With `all_cards`, the result is [row, hand]
+        for every private hand, otherwise [row] for the hand that was held.
         """
         rules, last = self.game.rules, self.game.rules.rounds - 1
         assert self.opponents is not None
@@ -297,7 +297,10 @@ def hands_apart(rules: GameDef, cards: Sequence[Sequence[int]]) -> BoolArray:
 
 @lru_cache(maxsize=KEPT_EDGES)
 def edges_over(rules: GameDef, opponent: tuple[int, ...], board: tuple[int, ...]) -> FloatArray:
-    """Return the edge of every private hand over the opponent's hand, given the public cards so far; cached."""
+    """Return each private hand's probability of winning minus that of losing against the opponent's hand; cached.
+
+    This is the edge of `kilt.cards.edges`, given the public cards so far.
+    """
     size = rules.board_size(rules.rounds - 1)
     if not board and size > 0:
         row: FloatArray = pair_edges(rules.deck, rules.hole_cards, size)[rules.deck.hole_index(opponent)]

@@ -105,7 +105,7 @@ class BlueprintContinuations:
         return self._known(rest, {end.history: self.ways for end in ends})
 
     def followed(self, menu: Menu | None) -> LeafValues:
-        """Return a function that computes the values at the limit if both players follow the blueprint after it.
+        """Return a function that computes the values at a subgame's end if both players follow the blueprint after it.
 
         A call of that function also computes the ends that `menu` leads to, because a call for these comes next.
         """
@@ -118,7 +118,7 @@ class BlueprintContinuations:
         return told
 
     def prepare(self, rest: Subgame, menu: Menu | None, own: Menu) -> None:
-        """Build in advance what later calls need for the ends of a subgame on any board: the sequence forms after them.
+        """Prepare for later calls on any board: build the sequence forms of the game after the ends of a subgame.
 
         The ends are those that `menu` leads to, and those that the blueprint's menu `own` leads to, which `followed`
         needs.
@@ -306,9 +306,9 @@ def biased(actions: Sequence[str], shares: Singles, ways: int) -> Singles:
 
 
 def all_edges(rules: GameDef, board: Sequence[int], holes: ByteArray) -> FloatArray:
-    """Return the edge of each hand over each other hand, averaged over all completions of a board.
+    """Return how much more often each hand wins than loses against each other hand, over all completions of a board.
 
-    The shape is (hands, hands). See `cards.edges`.
+    The shape is (hands, hands), with differences of probabilities. See `cards.edges`.
     """
     left, more = np.setdiff1d(np.arange(rules.deck.size), board), sum(rules.board_cards) - len(board)
     ways = np.array(list(combinations(left.tolist(), more)), dtype=np.int64).reshape(-1, more)

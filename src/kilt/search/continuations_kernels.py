@@ -54,7 +54,7 @@ def meet(
     sums: Singles,
     won: Singles,
 ) -> None:
-    """Sum player 0's winnings over all ends of a game, for each group of player 0's hands against each of player 1's.
+    """Sum player 0's winnings over all ends of a game, for each pair of hand groups of the two players.
 
     A column is a group of hands. `first` and `second` [end] are both players' sequences, ascending for player 0; `mine`
     and `theirs` [way or 1, sequence, column] their reach. `won` [2, way, column, column] receives what player 0 wins if
