@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 UNIT = "mbb/h"
 PASSWORD = "KILT_SLUMBOT_PASSWORD"
-DEFAULT = "house-200bb"
+DEFAULT = "runs/house-200bb"  # what `kilt build house --bb 200` builds
 
 
 def slumbot(
@@ -58,6 +58,8 @@ def slumbot(
     settings = replaced(ClientConfig(), options.settings(keys))
     client = SlumbotClient(settings, warn=lambda text: say(f"warning: {text}"))
     password = os.environ.get(PASSWORD, "")
+    if player == DEFAULT and not Path(DEFAULT).exists():
+        raise PlayError(f"there is no {DEFAULT}: build it with `kilt build house --bb 200`, or name another player")
     if user and not password:
         raise PlayError(f"there is no password for {user}: set the environment variable {PASSWORD}")
     with waiting("loading the player …"):
