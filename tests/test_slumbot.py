@@ -194,7 +194,7 @@ def test_what_cannot_be(tmp_path):
     assert "no log of a match with Slumbot" in refused(*command, "--log", tmp_path / "other")
     file.write_text(file.read_text() + "# slumbot hand {}\n")
     assert "is damaged in line 2" in refused(*command)
-    assert "has no folder" in refused(*command, "--log", tmp_path / "none" / "match.log")
+    assert "the folder of the log" in refused(*command, "--log", tmp_path / "none" / "match.log")
     assert "build it with `kilt build house --bb 200`" in refused("slumbot")  # the default, which has to be built first
 
 
