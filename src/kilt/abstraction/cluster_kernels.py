@@ -183,7 +183,10 @@ def nearest(
 
 @kernel
 def _beyond(limit: np.float32, cost: np.float32, absolute: bool) -> np.float32:
-    """Return a lower bound on a point's cost at all centroids with at least this limit, if its own cost is `cost`."""
+    """Return a lower bound on a point's cost at every centroid whose limit is at least `limit`.
+
+    `cost` is the point's cost at the centroid whose list is searched.
+    """
     if absolute:
         return np.float32(2) * limit - cost
     apart: np.float32 = np.float32(2) * np.sqrt(limit) - np.sqrt(cost)
@@ -192,7 +195,7 @@ def _beyond(limit: np.float32, cost: np.float32, absolute: bool) -> np.float32:
 
 @kernel
 def _half(cost: np.float32, second: np.float32, absolute: bool) -> np.float32:
-    """Return the limit from which a centroid costs the point at least `second`."""
+    """Return the limit at which a centroid costs the point at least `second`."""
     if absolute:
         return (cost + second) / np.float32(2)
     if cost == second:

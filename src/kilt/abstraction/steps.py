@@ -251,7 +251,10 @@ class Fitting(NamedTuple):
         return self.features.is_last(self.r)
 
     def points(self, feature: str) -> Points:
-        """Return a function from holdings to points: a feature's tables side by side, with equal weights."""
+        """Return a function that maps holdings to points, whose coordinates come from the tables of a feature.
+
+        All tables have equal weights.
+        """
         deal = self.features.deal
         tables = FEATURES[feature].tables(self.features, self.plan.settings, self.r)
         if not tables:
@@ -312,7 +315,7 @@ class Fitting(NamedTuple):
         return Potentials(after, means, columns_of(means, after.ground), step.buckets)
 
     def _each_group(self, points: Points, sample: int, groups: int, fitted: list[Fitted], fit: Fit) -> Singles:
-        """Fit to the points of each group, or to a sample of them, one group after another."""
+        """Fit a step to the points of each group, or to a sample of them, one group after another."""
         share = min(1.0, max(sample, MANY * (groups - 1)) / len(self.holdings))
 
         def draw(part: HoldingBatch, few: Flags | None = None) -> tuple[Array, FloatArray, Labels]:

@@ -47,7 +47,7 @@ class Equity(NamedTuple):
 
 
 class Completions(NamedTuple):
-    """The complete boards that extend a board, one for each class of suit isomorphism, with their weights."""
+    """The complete boards that extend a board, up to a renaming of suits, with their weights."""
 
     boards: IntArray  # [way, card]
     weights: IntArray  # [way] number of boards that the board stands for

@@ -376,14 +376,14 @@ def _ready_made_text(name: str) -> str:
 
 
 def names_of_rounds(board_cards: tuple[int, ...]) -> tuple[str, ...]:
-    """Names of betting rounds by the numbers of public cards that they add."""
+    """Return the names of betting rounds, given the number of public cards that each round adds."""
     if board_cards == TEXAS_BOARD[: len(board_cards)]:
         return ("preflop", "flop", "turn", "river")[: len(board_cards)]
     return tuple(f"round {number + 1}" for number in range(len(board_cards)))
 
 
 def round_named(name: str, names: tuple[str, ...]) -> int:
-    """Index of a round, by its name or by its number from 1.
+    """Return the index of a round, given its name or its number from 1.
 
     >>> round_named("turn", ("preflop", "flop", "turn", "river")), round_named("2", ("round 1", "round 2"))
     (2, 1)

@@ -147,7 +147,7 @@ def abstract_size(game: GameDef, buckets: str) -> BucketedSize:
 
 
 def _bluff(game: Bluff) -> GameSize:
-    """Count one round of Bluff.
+    """Count the decisions and information sets of one round of Bluff.
 
     Bids ascend, so a history is a set of bids; in half of all sets, each player acts.
     """
@@ -305,7 +305,7 @@ class _State(NamedTuple):
 
 
 def _walk(game: GameDef) -> tuple[Counts, Counts]:
-    """Count betting state by state.
+    """Count the decisions and actions of a game by visiting one betting state after another.
 
     This serves limit games, and no-limit games in which a blind uses up a stack.
     """
