@@ -1,1 +1,1 @@
-"""Distributed equilibrium finding on many machines [Brown15 §3]."""
+"""Distributed CFR on many machines: a head process solves the first rounds, and workers the later ones [Brown15 §3]."""

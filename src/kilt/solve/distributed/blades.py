@@ -1,4 +1,4 @@
-"""Head and children: external sampling in parts [Brown15 algorithm 4].
+"""Run external-sampling CFR on a head process and its workers, called blades [Brown15 algorithm 4].
 
 An iteration deals two private hands h. The head walks the trunk. Where a walk reaches the end of the trunk, it
 continues on each class of boards n with a board of that class, drawn from the F(n,h) that are compatible with the
@@ -51,7 +51,7 @@ R = TypeVar("R")
 
 
 class UnderWay(NamedTuple):
-    """State of the head between its two passes over a batch."""
+    """What the head process keeps of a batch of deals between its pass down the tree and its pass back up."""
 
     batch: Batch
     begin: IntArray  # [deal + 1] first entry of each deal in `queue`
@@ -60,7 +60,7 @@ class UnderWay(NamedTuple):
 
 
 class Head:
-    """The owner of the trunk, which passes over the trunk twice for each batch."""
+    """The process that owns the first rounds of the game. It passes over them twice for each batch of deals."""
 
     def __init__(self, game: SharedGame, partition: Partition) -> None:
         self.game, self.partition = game, partition
@@ -75,11 +75,11 @@ class Head:
 
     @staticmethod
     def places(partition: Partition) -> int:
-        """Upper bound of the number of trunk nodes that the two walks of a deal reach."""
+        """Return an upper bound on the number of nodes in the first rounds that one deal reaches, for both players."""
         return places_in(partition, 0, partition.trunk)
 
     def descend(self, number: int) -> UnderWay:
-        """Run the first pass over a batch in the trunk.
+        """Pass down the first rounds for a batch of deals, and record the nodes where the workers must continue.
 
         Return the message to children and the state until the answer.
         """
@@ -117,7 +117,10 @@ class Head:
         return UnderWay(Batch(number, starts), begin, exits.place[:found].copy(), queue[:end].copy())
 
     def ascend(self, sent: UnderWay, sums: IntArray) -> None:
-        """Run the second pass over a batch: take values up the trunk from the children's sums |F(n,h)| · v, [start]."""
+        """Pass values back up the first rounds for a batch, given the sums of values that the workers have returned.
+
+        `sums` has |F(n,h)| · v for each start.
+        """
         starts = sent.batch.starts
         value = (sums / (kernels.FINE * self.game.whole(self.partition.ways))).astype(np.float32)
         exits = Exits(starts.begin, starts.node, starts.player, sent.place)
@@ -128,7 +131,7 @@ class Head:
 
 
 def cut_off(rules: walks.Rules, slots: SlotLayout, later: int) -> None:
-    """Make decisions of round `later` and after it terminal for these walks; other processes continue there."""
+    """Make the decisions of round `later` and after it terminal, because other processes continue there."""
     nodes, records = slots.betting.nodes, rules.nodes
     beyond = (records["count"] > 0) & (records["round"] >= later)
     follows = np.where(nodes.actor == CHANCE, nodes.first_child, np.arange(len(records)))
@@ -136,34 +139,37 @@ def cut_off(rules: walks.Rules, slots: SlotLayout, later: int) -> None:
 
 
 def places_in(partition: Partition, first: int, later: int) -> int:
-    """Upper bound of the nodes that the two walks of a deal reach in rounds from `first` to before `later`."""
+    """Return an upper bound on the number of nodes that one deal reaches in some rounds, for both players.
+
+    The rounds are those from `first` to before `later`.
+    """
     rounds = partition.abstract.betting.nodes.round
     return 2 * int(((rounds >= first) & (rounds < later)).sum()) + 2
 
 
 class OwnedClass(Protocol):
-    """A class of boards that belongs to a blade."""
+    """A class of boards that belongs to a worker, with its tables."""
 
     @property
     def path(self) -> tuple[int, ...]:
-        """Path of classes that leads to this one, including itself: see `Partition.paths`."""
+        """The numbers of the classes that lead to this class and its own, one for each level of workers."""
 
     @property
     def regrets(self) -> RegretTable:
-        """Its tables."""
+        """The regrets and counts of the class."""
 
 
 class ClassOwner:
-    """A blade as the owner of some classes of boards: walks on them, and their tables in memory and on disk."""
+    """Base class of a worker that owns some classes of boards: it updates their tables, and saves and loads them."""
 
     def __init__(self, game: SharedGame, own: Sequence[OwnedClass], threads: int) -> None:
         self.game, self.owned, self.threads = game, own, threads
         self._pool = ThreadPoolExecutor(threads)
 
     def clear(self, batch: int, samples: int, boards: int, part: SlotLayout, rounds: range) -> None:
-        """Clear all tables, and set the batch size to `batch` deals, with `samples` or `boards` as in `SharedGame`.
+        """Set all tables to 0, and set how many deals a batch has and how many boards are sampled for each.
 
-        Walks cover `rounds` of the game.
+        `samples` and `boards` are as in `SharedGame`. Walks cover `rounds` of the game.
         """
         self.game = replace(self.game, batch=batch, samples=samples, boards=boards)
         self._workspaces: SimpleQueue[WalkWorkspace] = SimpleQueue()
@@ -184,9 +190,10 @@ class ClassOwner:
         first: int,
         weight: float,
     ) -> tuple[IntArray, int, int]:
-        """Walk the deals from number `first` on, with the shares in `workspace`, and update the tables of a class.
+        """Run CFR on a batch of deals with boards of one class, and update the tables of the class.
 
-        Returns the sums of values weighted by `ways` [deal], [start], and the numbers of decisions and nodes visited.
+        The deals are those from number `first` on, with the shares in `workspace`. Returns the sums of values weighted
+        by `ways` [deal], [start], and the numbers of decisions and nodes visited.
         """
         value: Singles = np.empty(len(starts.node), dtype=np.float32)
         decisions, visits = walks.walk_deals(
@@ -210,29 +217,38 @@ class ClassOwner:
         return sums, decisions, visits
 
     def halve(self, number: int) -> None:
-        """Halve large counts before a batch, if necessary: see `SharedGame.halves`."""
+        """Halve the large counts in all tables before a batch, if it is time.
+
+        See `SharedGame.halves`.
+        """
         if self.game.halves(number):
             for own in self.owned:
                 own.regrets.halve(HALVED, self.threads)
 
     def quantised(self, dtype: npt.DTypeLike, counted: bool) -> list[tuple[tuple[int, ...], Array]]:
-        """Return the path of each class and its strategy [slot] as integers: see `RegretTable.quantised`."""
+        """Return the strategy of each class of boards as integers, with the path that identifies the class.
+
+        See `RegretTable.quantised`.
+        """
         return [(own.path, own.regrets.quantised(dtype, self.threads, counted=counted)) for own in self.owned]
 
     def write(self, folder: Path, dtype: npt.DTypeLike) -> None:
-        """Write the average strategy, in one folder for each class: see `Distributed.fill`."""
+        """Write the average strategy of each class of boards to a separate folder.
+
+        See `Distributed.fill`.
+        """
         for own in self.owned:
             inputs, shares = {"game": self.game.fingerprint}, own.regrets.quantised(dtype, self.threads)
             artifact.write(place_of(folder, *own.path), SHARES, {"shares": shares}, inputs=inputs)
 
     def save(self, folder: Path) -> None:
-        """Write the tables, in one folder for each class, so that other blades can read them later."""
+        """Write the tables of each class of boards to a separate folder, from which any worker can read them later."""
         for own in self.owned:
             inputs = {"game": self.game.fingerprint}
             artifact.write(place_of(folder, *own.path), KIND, {"table": own.regrets.table}, inputs=inputs)
 
     def restore(self, folder: Path) -> None:
-        """Read tables that `save` of this blade or others has written."""
+        """Read the tables of all classes of boards from folders that `save` of any worker has written."""
         remedy = f"restore it from an undamaged copy, or delete {folder.parent} and its checkpoint to start again"
         for own in self.owned:
             place = place_of(folder, *own.path)
@@ -243,7 +259,7 @@ class ClassOwner:
 
 
 class BoardClass:
-    """A class of boards on a blade: its slots, regrets and boards."""
+    """A class of boards on a worker: its regrets, its boards, and its part of the strategy."""
 
     def __init__(self, partition: Partition, label: int, options: SamplingOptions, rules: walks.Rules | None) -> None:
         self.label, self.part = label, partition.part(label)
@@ -258,12 +274,15 @@ class BoardClass:
 
     @property
     def path(self) -> tuple[int, ...]:
-        """A path of one number: the class is on the first level."""
+        """The path of the class, which is one number because the class is on the first level."""
         return (self.label,)
 
 
 def counted_in(boards: ByteArray, deck: int) -> tuple[int, IntArray, IntArray]:
-    """Arguments of `count_ways` for some boards: their size, binomials, and counts of boards by contained cards."""
+    """Return arrays that tell how many of some boards contain a set of cards, as arguments of `count_ways`.
+
+    They are the size of the boards, binomial coefficients, and counts of boards by set of cards.
+    """
     size = boards.shape[1]
     choose = np.array([[comb(n, k) for k in range(max(size, 4) + 2)] for n in range(deck + 1)])
     within = np.zeros(sum(comb(deck, k) for k in range(size + 1)), dtype=np.int64)
@@ -272,7 +291,7 @@ def counted_in(boards: ByteArray, deck: int) -> tuple[int, IntArray, IntArray]:
 
 
 def picked_starts(starts: Starts, deals: IntArray) -> tuple[Starts, IntArray]:
-    """Restrict `starts` to some deals; also returns the index of each remaining start, [start]."""
+    """Return the starting nodes of some deals only, and their indices among the starting nodes of all deals."""
     most = int(np.diff(starts.begin)[deals].sum())
     node, player = np.empty(most, dtype=np.uint32), np.empty(most, dtype=np.int8)
     picked, index = Starts(np.empty(len(deals) + 1, dtype=np.int64), node, player), np.empty(most, dtype=np.int64)
@@ -281,7 +300,7 @@ def picked_starts(starts: Starts, deals: IntArray) -> tuple[Starts, IntArray]:
 
 
 class Child(ClassOwner):
-    """A blade: the owner of some classes of boards, with the walks beyond the trunk on them.
+    """A worker (a blade in the paper) that owns some classes of boards and runs CFR on them after the first rounds.
 
     Threads share the classes. If there are fewer classes than threads, several threads walk different boards of the
     same class, and occasionally one overwrites an update of another.
@@ -297,11 +316,11 @@ class Child(ClassOwner):
         self.begin(game.batch, game.samples, game.boards)
 
     def begin(self, batch: int, samples: int, boards: int) -> None:
-        """Clear all tables: see `ClassOwner.clear`."""
+        """Set all tables to 0, and set how many deals a batch has and how many boards are sampled for each."""
         self.clear(batch, samples, boards, self.own[0].part, range(self.partition.trunk, self.partition.end(1)))
 
     def work(self, batch: Batch) -> BatchResult:
-        """Continue walks where the head left the trunk, on boards of all classes of this blade."""
+        """Continue a batch of deals where the head process stopped, on boards of all classes of this worker."""
         began, game = perf_counter(), self.game
         batch, hands, weight = self.received(batch)
 
@@ -324,7 +343,10 @@ class Child(ClassOwner):
         return BatchResult(sums, perf_counter() - began, decisions, visits, work)
 
     def received(self, batch: Batch) -> tuple[Batch, IntArray, float]:
-        """Unpack a batch: returns it, its hands, and the weight of all earlier ones; discounts tables if it is time."""
+        """Prepare a batch for work: return the batch, its private hands, and the weight of all earlier deals.
+
+        Discounts and halves the tables if it is time.
+        """
         # Arrays from messages are read-only, and kernels would be compiled once more for read-only arrays.
         batch = Batch(batch.number, Starts(*map(np.array, batch.starts)))
         if self.game.discounts(batch.number):
@@ -334,7 +356,7 @@ class Child(ClassOwner):
         return batch, self._hands(batch.number * self.game.batch), self.game.weight(batch.number)
 
     def _hands(self, first: int) -> IntArray:
-        """Private hands of a batch, [deal, card]: the same as those of the head."""
+        """Return the private hands of a batch, which are the same as in the head process."""
         rules = self.game.game.rules
         hands = np.empty((self.game.batch, 2 * rules.hole_cards), dtype=np.int64)
         walks.deal_cards(self.game.key(), first, rules.deck.size, hands)
@@ -343,7 +365,7 @@ class Child(ClassOwner):
     def _walk(
         self, own: BoardClass, sample: int, workspace: WalkWorkspace, hands: IntArray, batch: Batch, weight: float
     ) -> tuple[IntArray, int, int]:
-        """Walk a batch with boards of one class.
+        """Run CFR on a batch of deals with boards of one class.
 
         Returns the sums of |F(n,h)| · v, [start], and the numbers of decisions and nodes visited.
         """
@@ -357,7 +379,10 @@ class Child(ClassOwner):
     def draws(
         self, own: BoardClass, sample: int, workspace: WalkWorkspace, hands: IntArray, batch: Batch
     ) -> Iterator[BoardDraw]:
-        """Draw boards of a class for deals of a batch into `workspace`: one per deal, or as many as it should get."""
+        """Sample boards of a class for the deals of a batch, and write their cards to `workspace`.
+
+        A deal gets one board, or as many as are due to the class.
+        """
         if not self.game.boards:
             key, ways = self.game.key(own.label, sample), np.empty(len(hands), dtype=np.int64)
             kernels.count_ways(hands, *own.counted, ways)
@@ -375,7 +400,7 @@ class Child(ClassOwner):
             yield BoardDraw(some, index, once, key, board, once.astype(np.float32))
 
     def spread(self, own: BoardClass, hands: IntArray, first: int) -> tuple[IntArray, IntArray]:
-        """For each deal, the number of a class's compatible boards, and how many of the deal's boards it gets."""
+        """Return, for each deal, how many boards of a class are possible, and how many boards the class samples."""
         below, upto, often = np.empty((3, len(hands)), dtype=np.int64)
         kernels.count_ways(hands, *own.below, below)
         kernels.count_ways(hands, *own.upto, upto)
@@ -400,12 +425,18 @@ class Child(ClassOwner):
         key: np.uint64,
         weight: float = 0.0,
     ) -> tuple[IntArray, int, int]:
-        """Walk a batch with the cards in `workspace`; values and updates are weighted by `ways` [deal]."""
+        """Run CFR on a batch whose cards are in `workspace`.
+
+        Values and updates are weighted by `ways`, one per deal.
+        """
         first, seen = batch.number * self.game.batch, self.settled(own, workspace, ways)
         return self.walked(own.regrets, workspace, batch.starts, *seen, ways, key, first, weight)
 
     def settled(self, own: BoardClass, workspace: WalkWorkspace, ways: IntArray) -> tuple[Words, Singles]:
-        """Return buckets and outcomes of the deals in `workspace`, and set their shares: see `WalkWorkspace.settle`."""
+        """Return the buckets and showdown results of the deals in `workspace`, and set the weights of the deals.
+
+        See `WalkWorkspace.settle`.
+        """
         bucket, outcome = workspace.settle(len(ways), own.part)
         # deals without a compatible board have arbitrary buckets, and are not walked
         own.part.require_own(bucket, ways > 0)
@@ -420,7 +451,10 @@ class Child(ClassOwner):
         return BatchResult(np.zeros(len(batch.starts.node), dtype=np.int64), 0.0, 0, 0, np.zeros(self.classes))
 
     def over(self, work: Callable[[StrategyPart], R], trunk: Array) -> list[R]:
-        """Call `work` on the average strategy on boards of each class, including that of the `trunk` [slot]."""
+        """Call `work` on the average strategy for the boards of each class, joined with that of the first rounds.
+
+        `trunk` is the strategy of the first rounds, over slots.
+        """
 
         def some(own: BoardClass) -> R:
             partition = self.partition.real
@@ -433,5 +467,8 @@ class Child(ClassOwner):
 
 
 def place_of(folder: Path, *path: int) -> Path:
-    """Folder of the tables of the class with this path: see `Partition.paths`."""
+    """Return the folder for the tables of a class of boards.
+
+    `path` identifies the class: see `Partition.paths`.
+    """
     return folder / "-".join(["class", *(str(label + 1) for label in path)])

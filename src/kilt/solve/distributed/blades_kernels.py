@@ -1,4 +1,4 @@
-"""The compiled parts of `blades`: sampling boards of a class for dealt hands, and summing weighted values."""
+"""Sample boards of a class for dealt hands, and sum weighted values, in compiled code for the workers."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ FINE = 2.0**20  # resolution per chip of sums, which are integers: their sum doe
 
 @kernel
 def count_within(boards: ByteArray, choose: IntArray, within: IntArray) -> None:
-    """Add to `within` [set of cards] the number of boards that contain the set: see `_number`.
+    """Count how many boards contain each set of cards, and add the counts to `within`.
 
-    `choose` [n, k] is n over k.
+    See `_number`. `choose` [n, k] is n over k.
     """
     size = boards.shape[1]
     for board in range(len(boards)):
@@ -31,7 +31,10 @@ def count_within(boards: ByteArray, choose: IntArray, within: IntArray) -> None:
 
 @inlined
 def _number(cards: Any, mask: int, choose: IntArray) -> int:
-    """Number of a set of cards: those of the ascending `cards` in the mask. Smaller sets have lower numbers."""
+    """Return the number of a set of cards: those of the ascending `cards` that a mask selects.
+
+    Smaller sets have lower numbers.
+    """
     members, number = 0, 0
     for k in range(len(cards)):
         if (mask >> k) & 1:
@@ -44,7 +47,10 @@ def _number(cards: Any, mask: int, choose: IntArray) -> int:
 
 @kernel
 def count_ways(hands: IntArray, size: int, choose: IntArray, within: IntArray, ways: IntArray) -> None:
-    """Write to `ways` [deal] how many counted boards of `size` cards are compatible with `hands` [deal, card]."""
+    """Write, for each deal, how many of some boards share no card with the dealt hands.
+
+    `ways` has an entry for each deal, and `hands` the shape (deals, cards).
+    """
     held = hands.shape[1]
     ascending = np.empty(held, dtype=np.int64)
     for deal in range(len(hands)):
@@ -68,7 +74,7 @@ def count_ways(hands: IntArray, size: int, choose: IntArray, within: IntArray, w
 def spread_boards(
     seed: np.uint64, first: int, boards: int, whole: int, below: IntArray, upto: IntArray, often: IntArray
 ) -> None:
-    """Write to `often` [deal] how many of a deal's `boards` a class gets: they are spread evenly over all boards.
+    """Write, for each deal, how many of its sampled boards belong to a class. They are spread evenly over all boards.
 
     `whole` is the number of all boards; those of the class are numbered from `below` [deal] to before `upto`
     [deal].
@@ -82,7 +88,7 @@ def spread_boards(
 
 @kernel
 def pick_starts(starts: Starts, deals: IntArray, picked: Starts, index: IntArray) -> None:
-    """Copy the starts of some deals to `picked`, and their indices to `index`."""
+    """Copy the starting nodes of some deals to `picked`, and their indices to `index`."""
     free = 0
     for place in range(len(deals)):
         picked.begin[place] = free
@@ -105,7 +111,7 @@ def draw_boards(
     tally: Words,
     drawn: IntArray,
 ) -> None:
-    """Sample a board of a class for deals number `first` and following, whose private hands are already dealt.
+    """Sample a board of a class for each deal whose private hands are already dealt.
 
     Reads the `hands` [deal, card] of both players, the `boards` [board, card] of the class with their `bits`, and
     `ways` [deal], the number of compatible boards. Writes `cards` [deal, card], hands and all boards up to the last;
@@ -158,7 +164,7 @@ def draw_next(
     tally: Words,
     drawn: IntArray,
 ) -> None:
-    """Sample the cards of the next board for deals number `first` and following, so that its class is `label`.
+    """Sample the cards of the next round for each deal, so that the resulting board is in the class `label`.
 
     Reads the dealt cards `seen` [deal, card], hands followed by the board, the number of that board [deal], and the
     `labels` [board, set] of boards with each of the `sets` [set, card] of cards, which are also given as `bits`; −1 for
@@ -209,7 +215,7 @@ def draw_next(
 
 @kernel
 def add_values(begin: IntArray, ways: IntArray, value: Singles, sums: IntArray) -> None:
-    """Add values [start], weighted by the ways of their deals, to `sums`: |F(n,h)| · v."""
+    """Multiply the value of each starting node by the weight of its deal, and add the result to `sums`."""
     for deal in range(len(ways)):
         for start in range(begin[deal], begin[deal + 1]):
             sums[start] += np.int64(np.rint(ways[deal] * np.float64(value[start]) * FINE))

@@ -1,12 +1,12 @@
-"""Levels of blades: a class of boards ends with its round, and classes of the next board continue [Brown15 §3].
+"""Workers on several levels: one runs the boards of a round, and workers below it run the boards that follow.
 
-A blade is to the blades below it what the head is to the first level. It samples boards of its classes, walks its own
-rounds and records where walks leave them. There, walks continue on each class m of the next board, inside the class n,
-with a board drawn from the G(m,f,h) that are compatible with the hands h and the board f; the value is the mean over
-these classes, weighted by |G(m,f,h)|. Updates of the tables of a lower class have both weights, |F(n,h)| and
-|G(m,f,h)|; on a third level, also that of the third board, and so on. If `boards` sets the number of boards per deal,
-each of them continues with one next board, drawn from all remaining ones: the blade that has its class continues the
-walk.
+This is [Brown15 §3] for more than one level. A blade is to the blades below it what the head is to the first level. It
+samples boards of its classes, walks its own rounds and records where walks leave them. There, walks continue on each
+class m of the next board, inside the class n, with a board drawn from the G(m,f,h) that are compatible with the hands h
+and the board f; the value is the mean over these classes, weighted by |G(m,f,h)|. Updates of the tables of a lower
+class have both weights, |F(n,h)| and |G(m,f,h)|; on a third level, also that of the third board, and so on. If `boards`
+sets the number of boards per deal, each of them continues with one next board, drawn from all remaining ones: the blade
+that has its class continues the walk.
 
 Messages contain everything that a lower blade needs for a deal, including the keys of random numbers: results do not
 depend on the assignment of classes to blades.
@@ -46,7 +46,7 @@ APART = 1 << 32  # first number of the keys for next boards
 
 
 class Onward(NamedTuple):
-    """A message to a lower blade: where walks over some deals, with boards of one class, left the upper rounds."""
+    """A message to a lower worker: the nodes where the upper rounds end, for some deals with boards of one class."""
 
     path: tuple[int, ...]  # path of the class
     key: np.uint64
@@ -58,7 +58,7 @@ class Onward(NamedTuple):
 
 
 class LowerResult(NamedTuple):
-    """The answer of a lower blade."""
+    """The answer of a lower worker: sums of values, and how many nodes it has visited."""
 
     sums: list[IntArray]  # [message][start] Σ |G(m,f,h)| · v over classes
     decisions: int
@@ -66,7 +66,7 @@ class LowerResult(NamedTuple):
 
 
 class Passing(NamedTuple):
-    """State of a blade between its two passes over deals with boards of one class."""
+    """What a worker keeps of some deals between its pass down the tree and its pass back up."""
 
     regrets: RegretTable
     drawn: BoardDraw
@@ -79,7 +79,7 @@ class Passing(NamedTuple):
 
 
 class BladesBelow:
-    """The blades below one blade, which share the classes of next boards inside its own; and both passes over them."""
+    """The workers below a worker. They share the classes of boards that follow the boards of the upper worker."""
 
     def __init__(self, partition: Partition, level: int, workers: Sequence[Worker]) -> None:
         self.partition, self.level, self.workers = partition, level, workers
@@ -94,9 +94,9 @@ class BladesBelow:
         seen: tuple[Words, Singles],
         weight: float = 0.0,
     ) -> Passing:
-        """Run the first pass over deals with the cards, shares and tallies in `workspace`.
+        """Pass down a worker's rounds for some deals, and record the nodes where the workers below must continue.
 
-        `seen` is that of `settle`.
+        The cards, shares and tallies of the deals are in `workspace`. `seen` is that of `settle`.
         """
         deals = len(drawn.ways)
         most = deals * self._most
@@ -133,7 +133,7 @@ class BladesBelow:
         return Passing(own.regrets, drawn, *kept, onward, decisions, end)
 
     def go_on(self, game: SharedGame, number: int, passing: Sequence[Passing]) -> tuple[list[IntArray], int, int]:
-        """Let the lower blades continue the deals of batch `number`, and propagate their values up.
+        """Let the workers below continue the deals of a batch, and pass their values back up the rounds of this worker.
 
         Returns the results of `ascend` for each of `passing`, and the numbers of decisions and nodes visited in both
         passes.
@@ -148,7 +148,10 @@ class BladesBelow:
         return sums, decisions, sum(one.visits for one in passing) + sum(answer.visits for answer in found)
 
     def ascend(self, game: SharedGame, one: Passing, value: Singles) -> IntArray:
-        """Run the second pass: values weighted by `ways`, [start], from the lower blades' values [start below]."""
+        """Pass values back up a worker's rounds. Return the sum of weighted values for each starting node.
+
+        `value` has the values that the lower workers have returned.
+        """
         starts, below = one.drawn.batch.starts, one.onward.starts
         worth: Singles = np.empty(len(starts.node), dtype=np.float32)
         exits = Exits(below.begin, below.node, below.player, one.place)
@@ -160,12 +163,15 @@ class BladesBelow:
         return sums
 
     def echo(self, batch: Batch) -> None:
-        """Wait for answers without any work, to measure the latency of messages."""
+        """Wait until the workers below have answered an empty request, to measure the latency of messages."""
         for answer in [worker.ask("echo", batch) for worker in self.workers]:
             answer.get()
 
     def over(self, work: Callable[[StrategyPart], R], own: OwnedClass, upper: Array, threads: int) -> list[R]:
-        """Call `work` on the average strategy on boards of each class inside one: see `LowerChild.over`."""
+        """Have the workers below call `work` on the average strategy for boards of each of their classes.
+
+        See `LowerChild.over`.
+        """
         partition, path = self.partition, own.path
         slots, mine = partition.played(*path), own.regrets.quantised(upper.dtype, threads)
         shares = np.zeros(slots.slots, dtype=upper.dtype)
@@ -175,14 +181,14 @@ class BladesBelow:
 
 
 class MiddleChild(Child):
-    """A blade of the first level with blades below it, which share the classes of the next board inside its own."""
+    """A first-level worker with other workers below it, which share the classes of the boards that follow its own."""
 
     def __init__(self, game: SharedGame, labels: Sequence[int], threads: int, below: Sequence[Worker]) -> None:
         super().__init__(game, labels, threads)
         self.below = BladesBelow(self.partition, 1, below)
 
     def work(self, batch: Batch) -> BatchResult:
-        """Walk this blade's rounds on boards of all its classes, let the lower blades continue, and walk back up."""
+        """Run this worker's rounds for a batch, let the workers below continue, and pass values back up."""
         began, game = perf_counter(), self.game
         batch, hands, weight = self.received(batch)
         items = [(own, sample) for sample in range(1 if game.boards else game.samples) for own in self.own]
@@ -198,7 +204,7 @@ class MiddleChild(Child):
         return BatchResult(sums, seconds, decisions, visits, work)
 
     def _down(self, own: BoardClass, sample: int, hands: IntArray, batch: Batch, weight: float) -> list[Passing]:
-        """Run the first pass over a batch with boards of one class."""
+        """Pass down this worker's rounds for a batch with boards of one class."""
         workspace = self._workspaces.get()
         try:
             draws = self.draws(own, sample, workspace, hands, batch)
@@ -207,22 +213,22 @@ class MiddleChild(Child):
             self._workspaces.put(workspace)
 
     def descend(self, own: BoardClass, workspace: WalkWorkspace, drawn: BoardDraw, weight: float = 0.0) -> Passing:
-        """Run the first pass over deals with the cards in `workspace`."""
+        """Pass down this worker's rounds for the deals whose cards are in `workspace`."""
         seen = self.settled(own, workspace, drawn.ways)
         return self.below.descend(self.game, own, workspace, drawn, seen, weight)
 
     def echo(self, batch: Batch) -> BatchResult:
-        """Answer a batch without any work, after the lower blades did, to measure the latency of messages."""
+        """Answer a batch without any work, after the workers below have done so, to measure the latency of messages."""
         self.below.echo(batch)
         return super().echo(batch)
 
     def over(self, work: Callable[[StrategyPart], R], trunk: Array) -> list[R]:
-        """Call `work` on the average strategy on boards of each class of the lower blades, one after another."""
+        """Have the workers below call `work` on the average strategy for boards of their classes, class by class."""
         return [found for own in self.own for found in self.below.over(work, own, trunk, self.threads)]
 
 
 class LowerClass(NamedTuple):
-    """A class of next boards on a lower blade."""
+    """A class of boards on a worker below another worker, with its regrets."""
 
     path: tuple[int, ...]
     number: int  # number among all classes of its level
@@ -231,7 +237,7 @@ class LowerClass(NamedTuple):
 
 
 class LowerChild(ClassOwner):
-    """A lower blade: the owner of some classes of next boards, inside each class of the blade above.
+    """A worker below another worker. It owns some classes of boards that follow each class of the worker above.
 
     `classes` lists them for each level, from the first on: their numbers inside each class of the level above. If there
     are blades `below` this one, they have the rounds after its own.
@@ -255,12 +261,12 @@ class LowerChild(ClassOwner):
         self.begin(game.batch, game.samples, game.boards)
 
     def begin(self, batch: int, samples: int, boards: int) -> None:
-        """Clear all tables: see `ClassOwner.clear`."""
+        """Set all tables to 0, and set how many deals a batch has and how many boards are sampled for each."""
         rounds = range(self.partition.end(self.level - 1), self.partition.end(self.level))
         self.clear(batch, samples, boards, self.partition.head, rounds)
 
     def work(self, number: int, messages: list[Onward]) -> LowerResult:
-        """Continue walks where the blade above left its rounds, on next boards of all classes of this blade."""
+        """Continue deals where the worker above stopped, on boards of all classes of this worker."""
         game, weight = self.game, self.game.weight(number)
         # Arrays from messages are read-only, and kernels would be compiled once more for read-only arrays.
         messages = [
@@ -306,7 +312,10 @@ class LowerChild(ClassOwner):
         return LowerResult(sums, decisions, visits)
 
     def _draw(self, own: LowerClass, workspace: WalkWorkspace, one: Onward, number: int) -> tuple[Onward, BoardDraw]:
-        """Sample next boards of a class into `workspace`; returns a message of only those deals that have one."""
+        """Sample the next cards for some deals so that the boards belong to a class.
+
+        Return the deals that have such a board.
+        """
         game, deals, spread = self.game, len(one.board), bool(self.game.boards)
         ways, board = np.empty((2, deals), dtype=np.int64)
         labels, sets = self._next[own.path[0]]
@@ -342,7 +351,7 @@ class LowerChild(ClassOwner):
     def walk_over(
         self, own: LowerClass, workspace: WalkWorkspace, one: Onward, drawn: BoardDraw, weight: float = 0.0
     ) -> Passing | tuple[IntArray, int, int]:
-        """Walk deals with the cards in `workspace`; values and updates are weighted by the ways of `drawn`.
+        """Run CFR on deals whose cards are in `workspace`. Values and updates are weighted by the ways of `drawn`.
 
         Returns the result of `ClassOwner.walked`; or the state after the first pass if there are blades below.
         """
@@ -356,14 +365,15 @@ class LowerChild(ClassOwner):
         return self.walked(own.regrets, workspace, one.starts, bucket, outcome, ways, drawn.key, first, weight)
 
     def echo(self, batch: Batch) -> None:
-        """Do nothing here and on the lower blades, to measure the latency of messages."""
+        """Do no work on this worker and on those below, to measure the latency of messages."""
         if self.below:
             self.below.echo(batch)
 
     def over(self, work: Callable[[StrategyPart], R], path: tuple[int, ...], upper: Array) -> list[R]:
-        """Call `work` on the average strategy on boards of each class inside another one: see `Child.over`.
+        """Call `work` on the average strategy for boards of each class of this worker, joined with the upper rounds.
 
-        `upper` [slot] is the strategy of that other class, which `path` leads to, and of all levels above.
+        See `Child.over`. `upper` [slot] is the strategy of that other class, which `path` leads to, and of all levels
+        above.
         """
         partition, inside = self.partition.real, [own for own in self.own if own.path[:-1] == path]
         if self.below:

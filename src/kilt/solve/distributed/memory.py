@@ -1,4 +1,4 @@
-"""Memory of the head and of a blade, computed before they are created.
+"""Compute how much memory the head process and each worker of a distributed run need, before they start.
 
 Each process has its tables of regrets and counts, and the betting tree of the whole game. In addition, the head stores
 the deals of batches in progress. For each thread, a blade has the strategy of one class of boards while it is measured
@@ -35,15 +35,18 @@ UNDER_WAY = PLACE.itemsize + 8 + 4 + 1  # bytes per trunk node of a walk, betwee
 
 
 def most_deals(places: int) -> int:
-    """Largest number of deals of a batch, if the walks of a deal reach at most `places` trunk nodes."""
+    """Return the largest number of deals in a batch for which the head process has memory.
+
+    One deal reaches at most `places` nodes in the first rounds.
+    """
     return min(MOST, int(ROOM / (places * UNDER_WAY)))
 
 
 class PartsMemory(NamedTuple):
-    """Memory of each process of a distributed run, without card abstractions, which are mapped from files.
+    """The memory that each process of a distributed run needs.
 
-    The part "tables" of each cost is for regrets and counts. The rest is the betting tree, deals in progress, and the
-    part of a strategy that is evaluated or written.
+    Card abstractions do not count: they are mapped from files. The part "tables" of each cost is for regrets and
+    counts. The rest is the betting tree, deals in progress, and the part of a strategy that is evaluated or written.
     """
 
     levels: list[Level]
@@ -64,7 +67,7 @@ class PartsMemory(NamedTuple):
         places: Sequence[int],
         batch: int,
     ) -> PartsMemory:
-        """Compute the memory of all processes.
+        """Compute how much memory each process of a distributed run needs.
 
         Parameters
         ----------
@@ -117,5 +120,8 @@ class PartsMemory(NamedTuple):
 
 
 def part_cost(tables: int, work: int) -> Cost:
-    """Return the memory of a process with `tables` bytes of tables and `work` bytes of other arrays."""
+    """Return the memory that a process needs for its tables and other arrays, as a `Cost`.
+
+    `tables` and `work` are bytes.
+    """
     return Cost(tables + work, parts=(("tables", Cost(tables)),))

@@ -1,8 +1,8 @@
-"""Partition of a game: the head owns the trunk, and each class of boards belongs to a blade [Brown15 §§2.1, 3].
+"""Split a game for a distributed run: a head process gets the first rounds, and workers get classes of boards.
 
-The *trunk* consists of the rounds before the first board. From then on, players know the class of their board, and no
-information set belongs to two classes: a class with all its rounds can be on another machine. A blade may have several
-classes.
+See [Brown15 §§2.1, 3]. The *trunk* consists of the rounds before the first board. From then on, players know the class
+of their board, and no information set belongs to two classes: a class with all its rounds can be on another machine. A
+blade may have several classes.
 
 Further levels repeat this [Brown15 §6]: if boards of a later round have separate classes, a blade keeps the rounds up
 to that one, and the classes belong to blades below it; and so on, up to the last round. The head is level 0, and the
@@ -38,7 +38,7 @@ AT_ONCE = 1 << 18  # boards whose classes are looked up in one batch
 
 @dataclass(frozen=True)
 class Partition:
-    """An abstract game in parts: the trunk, and one part for each class of boards.
+    """An abstract game that is split into its first rounds and one part for each class of boards.
 
     With several levels, the part of a class ends before the next board: later rounds belong to classes of that board. A
     class is identified by its *path*: for each level, its number inside the class of the level above.
@@ -54,7 +54,7 @@ class Partition:
 
     @classmethod
     def of(cls, abstract: AbstractGame, cards: Sequence[Path], depth: int = 1) -> Partition:
-        """Split an abstract game by classes of boards on `depth` levels.
+        """Split an abstract game by its classes of boards, on `depth` levels.
 
         `cards` are the folders of its abstractions.
         """
@@ -78,28 +78,31 @@ class Partition:
 
     @property
     def depth(self) -> int:
-        """Number of levels of blades."""
+        """The number of levels of workers."""
         return 1 + len(self.inner)
 
     @property
     def inside(self) -> list[int]:
-        """Number of classes inside each class of the level above, [level − 1]."""
+        """For each level, the number of classes of boards that follow each class of the level above."""
         numbers = [1, self.classes, *(classes.number for classes in self.inner)]
         return [number // above for above, number in pairwise(numbers)]
 
     def end(self, level: int) -> int:
-        """The round after the last one of a level."""
+        """Return the round after the last round of a level."""
         return self.trunk + level if level < self.depth else self._rounds
 
     def number(self, *path: int) -> int:
-        """Number of a class among all classes of its level."""
+        """Return the number of a class of boards among all classes of its level."""
         found = 0
         for number, place in zip(self.inside, path, strict=False):
             found = found * number + place
         return found
 
     def _check(self) -> None:
-        """Raise RunError if hands on boards of one class have buckets of another; only some boards are checked."""
+        """Raise RunError if hands on boards of one class have buckets of another class.
+
+        Checks a sample of the boards.
+        """
         rng, deal = np.random.default_rng(0), self.abstract.cards.each[0].identity.deal
         some = rng.integers(len(self.boards), size=LOOKED_AT)
         for board, label in zip(self.boards[some].tolist(), self.labels[some].tolist(), strict=True):
@@ -117,31 +120,34 @@ class Partition:
 
     @cached_property
     def real(self) -> Partition:
-        """The partition with the payoffs of the rules, for evaluation; itself if payoffs are not tilted."""
+        """The same split game with payoffs by its original rules, without tilts, for evaluation."""
         game = self.abstract.game
         return replace(self, abstract=replace(self.abstract, game=game.real)) if game.real is not game else self
 
     @property
     def head(self) -> AbstractPart:
-        """The head's part: the slots of the trunk."""
+        """The part of the game that belongs to the head process: its first rounds."""
         return self.part()
 
     @property
     def paths(self) -> list[tuple[int, ...]]:
-        """Paths of all classes, level by level: of all parts but the head's."""
+        """The paths of all classes of boards, level by level. A path has the number of a class on each level."""
         numbers = [range(number) for number in self.inside]
         return [path for level in range(self.depth) for path in product(*numbers[: level + 1])]
 
     def part(self, *path: int) -> AbstractPart:
-        """Return the part of a class: a range of buckets in each round of its level. Without a path, the head's."""
+        """Return the part of the game for one class of boards, or for the head process if no class is given.
+
+        It is a range of buckets in each round of the level.
+        """
         return self._part(path, range(len(path), len(path) + 1))
 
     def played(self, *path: int) -> AbstractPart:
-        """Return the game on boards of a class up to the end of its level: its part, and those of all levels above."""
+        """Return the game on the boards of one class, from the first round to the end of the class's level."""
         return self._part(path, range(len(path) + 1))
 
     def _part(self, path: tuple[int, ...], there: range) -> AbstractPart:
-        """Return the buckets of a class, and of the classes around it, on the levels `there`."""
+        """Return the part of the game for a class of boards and the classes before it, on the levels `there`."""
         level = np.array([max(0, min(r - self.trunk + 1, self.depth)) for r in range(self._rounds)])
         classes = np.cumprod([1, *self.inside])
         place = [self.number(*path[:n]) if n <= len(path) else 0 for n in range(self.depth + 1)]
@@ -165,11 +171,12 @@ class Partition:
         return len(self.abstract.buckets[0])
 
     def next_boards(self, label: int, level: int = 2) -> tuple[Labels, ByteArray]:
-        """Classes of next boards, and the sets of cards that lead to them: [board, set] and [set, card].
+        """Return the classes of the boards that may follow a class, and the sets of cards that lead to them.
 
-        [board, set] is the number, on a level, of the class of the board with each set of cards; −1 if a card occurs
-        twice. Boards are those of the level above: all boards of class `label` of the first level, each with every set
-        of cards that may follow on the levels in between, with those of the last level adjacent.
+        The shapes are (boards, sets) and (sets, cards). [board, set] is the number, on a level, of the class of the
+        board with each set of cards; −1 if a card occurs twice. Boards are those of the level above: all boards of
+        class `label` of the first level, each with every set of cards that may follow on the levels in between, with
+        those of the last level adjacent.
         """
         deal, boards = self.abstract.cards.each[0].identity.deal, self.boards_of(label)
         sizes = deal.sizes[self.trunk : self.trunk + level]
@@ -189,7 +196,10 @@ class Partition:
         return labels.reshape(-1, len(sets)), sets
 
     def labels_of(self, boards: IntArray) -> IntArray:
-        """Class of the first level of each of `boards` [deal, card], which may be of later rounds: [deal]."""
+        """Return the class of the first board of each deal. The boards may be of any later round.
+
+        `boards` has the shape (deals, cards).
+        """
         size = self.boards.shape[1]
         choose = np.array([[comb(n, k + 1) for k in range(size)] for n in range(int(self.boards.max()) + 1)])
         place = choose[np.sort(boards[:, :size], axis=1), np.arange(size)].sum(axis=1)
@@ -197,30 +207,39 @@ class Partition:
         return found
 
     def boards_of(self, label: int) -> ByteArray:
-        """All boards of a class, in all suits, [board, card]."""
+        """Return all boards of a class, in all suits, with one row per board."""
         mine: ByteArray = self.boards[self.labels == label]
         return mine
 
     def owns(self, boards: IntArray, *path: int) -> BoolArray:
-        """Whether boards [deal, card] of the last round belong to a class, [deal]."""
+        """Return whether each board of the last round belongs to a class."""
         found = self.labels_of(boards) if len(path) == 1 else self.inner[len(path) - 2].of(boards)
         mine: BoolArray = found == self.number(*path)
         return mine
 
     @property
     def ways(self) -> int:
-        """Number of boards that are compatible with two given private hands: Σ |F(n,h)|."""
+        """The number of boards that share no card with two given private hands.
+
+        This is Σ |F(n,h)|.
+        """
         return self.next_ways(1)
 
     def next_ways(self, level: int) -> int:
-        """Number of sets of cards that extend given cards to a board of a level: Σ |G(m,f,h)| on level 2."""
+        """Return how many sets of cards can be dealt in the round that begins a level.
+
+        This is Σ |F(n,h)| on level 1, and Σ |G(m,f,h)| on level 2.
+        """
         rules, there = self.abstract.game.rules, self.trunk + level - 1
         before = rules.board_size(there - 1)
         return comb(rules.deck.size - 2 * rules.hole_cards - before, rules.board_size(there) - before)
 
 
 def shared_classes(cards: Sequence[AbstractionSpec]) -> AbstractionSpec:
-    """Return the abstraction whose classes of boards blades share. Raises RunError if the players' classes differ."""
+    """Return the card abstraction whose classes of boards the workers share.
+
+    Raises RunError if the players have different classes.
+    """
     first, *others = cards
     if any(other.plan.public != first.plan.public for other in others):
         raise RunError("blades divide the boards of both players: their card abstractions need the same classes")
@@ -228,7 +247,7 @@ def shared_classes(cards: Sequence[AbstractionSpec]) -> AbstractionSpec:
 
 
 def trunk_of(plan: Plan, deal: Deal, depth: int = 1) -> int:
-    """Number of rounds before the classes of boards. Raises RunError if a game cannot be split `depth` times."""
+    """Return how many rounds precede the classes of boards. Raises RunError if a game cannot be split `depth` times."""
     remedy = "use cards such as 'IR-KE-KO 169-70-70-70 in 60 classes', or solve without blades"
     if not plan.public:
         raise RunError(f"this card abstraction has no classes of boards to divide among blades: {remedy}")
@@ -252,7 +271,7 @@ def trunk_of(plan: Plan, deal: Deal, depth: int = 1) -> int:
 
 
 def require_boards(asked: EngineConfig, plan: Plan, deal: Deal) -> None:
-    """Raise RunError if a deal is to have more boards than exist, which would never finish."""
+    """Raise RunError if a configuration asks for more boards per deal than exist."""
     trunk = trunk_of(plan, deal)
     there, classes = comb(deal.deck.size - 2 * deal.hole_cards, deal.sizes[trunk]), plan.public[0].classes
     for name, number, most in (("boards", asked.boards, there), ("samples", asked.samples, -(-there // classes))):
@@ -265,9 +284,10 @@ def require_boards(asked: EngineConfig, plan: Plan, deal: Deal) -> None:
 def shared_out(
     work: Sequence[float] | FloatArray, blades: int, speed: Sequence[float] | FloatArray = ()
 ) -> list[list[int]]:
-    """Assign classes to blades, [blade], given the `work` of each class and the `speed` of blades (default: equal).
+    """Assign classes of boards to workers so that all workers finish at about the same time.
 
-    In order of decreasing work, each class goes to the blade that will finish it first; every blade gets at least one.
+    `work` is given for each class, and `speed` for each worker (default: equal). Returns the classes of each worker. In
+    order of decreasing work, each class goes to the blade that will finish it first; every blade gets at least one.
 
     >>> shared_out([5, 1, 1, 1, 2], blades=2)
     [[0], [1, 2, 3, 4]]
@@ -289,12 +309,12 @@ def shared_out(
 
 
 def makespan(work: FloatArray, labels: Sequence[Sequence[int]], speed: FloatArray) -> float:
-    """Time that the slowest blade takes for the `work` of its classes."""
+    """Return the time that the slowest worker needs for the classes of boards assigned to it."""
     return max(float(work[mine].sum() / pace) for mine, pace in zip(labels, speed, strict=True))
 
 
 def samples_for(threads: int, classes: int) -> int:
-    """Number of boards that each class of a blade samples per deal: more than one if threads outnumber classes.
+    """Return how many boards each class samples per deal: more than one if a worker has more threads than classes.
 
     >>> samples_for(threads=2, classes=5), samples_for(threads=16, classes=1), samples_for(threads=16, classes=7)
     (1, 16, 4)
@@ -308,14 +328,14 @@ def samples_for(threads: int, classes: int) -> int:
 
 
 class Level(NamedTuple):
-    """One level of a tree of blades: the number of blades, and the table size of the largest."""
+    """One level of a distributed run: its number of workers, and the size of the largest worker's table."""
 
     blades: int
     slots: int  # slots of the largest blade
     rounds: tuple[int, int]  # first round, and the one after the last
 
     def memory(self, words: int) -> int:
-        """Bytes of a blade's table with `words` 4-byte words per slot."""
+        """Return the bytes of a worker's table, with `words` 4-byte words per action of an information set."""
         return 4 * words * self.slots
 
 
@@ -325,7 +345,7 @@ TARTANIAN7_MEMORY = 128_000_000_000  # bytes per blade
 
 
 def levels(size: AbstractSize, plan: Plan, deal: Deal, blades: Sequence[int]) -> list[Level]:
-    """Return the head's level and the levels of blades.
+    """Return the size of the head process and of each level of workers.
 
     `blades` lists the number of blades under each blade of the level above. If there are more classes than blades,
     classes are divided as evenly as possible.

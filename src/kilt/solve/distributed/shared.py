@@ -1,4 +1,4 @@
-"""Data shared by head and blades: the description of the game, and messages about batches of deals."""
+"""Define what the head process and its workers exchange: the game to solve, and messages about batches of deals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STEPS = 20  # linear weighting begins at 2^10 deals, since each counts once for 
 
 @dataclass(frozen=True)
 class SharedGame:
-    """Description of the game to solve, for head and children; small enough to be pickled."""
+    """A description of the game to solve, which the head process sends to its workers. It is small."""
 
     game: Holdem
     cards: tuple[Path, ...]  # the folder of the card abstraction, or one for each player
@@ -41,7 +41,7 @@ class SharedGame:
     depth: int = 1  # levels of blades
 
     def open(self) -> Partition:
-        """Return the partition of the abstract game.
+        """Load the abstract game and its card abstractions, and return the game split into parts.
 
         Raises RunError if the card abstraction has another fingerprint.
         """
@@ -55,7 +55,7 @@ class SharedGame:
         return Partition.of(abstract, self.cards, self.depth)
 
     def key(self, *numbers: int) -> np.uint64:
-        """Key of a stream of random numbers: of the whole game, or of the part given by `numbers`."""
+        """Return the random seed of the whole game, or of the part of the work given by `numbers`."""
         key = np.uint64(self.seed % 2**64)
         with np.errstate(over="ignore"):
             for number in numbers:
@@ -63,33 +63,39 @@ class SharedGame:
         return key
 
     def whole(self, ways: int) -> int:
-        """Sum of the weights of all boards of a deal: Σ |F(n,h)| for each sample, or 1 for each board."""
+        """Return the sum of the weights of all boards of a deal.
+
+        This is Σ |F(n,h)| for each sample, or 1 for each board.
+        """
         return self.boards or self.samples * ways
 
     def discounts(self, number: int) -> bool:
-        """Whether regrets and counts are discounted before a batch, for linear weighting."""
+        """Return whether regrets and counts must be discounted before a batch, for linear weighting."""
         first = number * self.batch
         return self.options.linear and number > 0 and scheduled(first - self.batch + 1, STEPS) <= first
 
     def halves(self, number: int) -> bool:
-        """Whether large counts are halved before a batch, because they could exceed `external.FULL` during it."""
+        """Return whether large counts must be halved before a batch, because they could overflow during it.
+
+        The limit is `external.FULL`.
+        """
         adds = self.batch * max(self.boards, self.samples)  # upper bound of a batch's contribution to a count
         return (number + 1) * adds // CHECKED > number * adds // CHECKED
 
     def weight(self, number: int) -> float:
-        """Total weight of the deals before a batch minus their number, if the next deal has weight 1."""
+        """Return the total weight of all deals before a batch minus their number, if the next deal weighs 1."""
         return weight_beyond(number * self.batch, STEPS) if self.options.linear else 0.0
 
 
 class Batch(NamedTuple):
-    """A message to children: the number of a batch, and where the walks over its deals left the trunk."""
+    """A message to workers: the number of a batch of deals, and the nodes where the first rounds end for each deal."""
 
     number: int
     starts: Starts
 
 
 class BatchResult(NamedTuple):
-    """A child's answer to a batch."""
+    """A worker's answer to a batch: sums of values, and how much work they took."""
 
     sums: IntArray  # [start] Σ |F(n,h)| · v over classes and samples, see `kernels.FINE`
     seconds: float  # of work
@@ -99,7 +105,7 @@ class BatchResult(NamedTuple):
 
 
 class BoardDraw(NamedTuple):
-    """Sampled boards of a class for some deals of a batch."""
+    """Boards of one class that were sampled for some deals of a batch."""
 
     batch: Batch  # the starts of these deals
     which: IntArray | slice  # [start] indices among the starts of the batch
@@ -110,7 +116,7 @@ class BoardDraw(NamedTuple):
 
 
 class StrategyPart(NamedTuple):
-    """The part of a strategy that is played on some boards: that of the trunk, and of one class of boards."""
+    """The part of a strategy that is played on the boards of one class, with the first rounds before it."""
 
     slots: AbstractPart
     shares: Array  # [slot]

@@ -1,4 +1,4 @@
-"""The loop over head and blades: batches, answers, checkpoints, and recovery from a lost blade.
+"""Run distributed CFR: send batches of deals to workers, collect answers, save checkpoints, and replace lost workers.
 
 While the blades work on a batch, the head walks down the trunk for the next one and sends it, so that blades never wait
 for it. The trunk's strategy in a batch is therefore one batch old. Results depend on the seed, the batch size and the
@@ -49,7 +49,7 @@ R = TypeVar("R")
 
 
 class Chosen(NamedTuple):
-    """The chosen batch size, with the measurements behind the choice."""
+    """The batch size of a distributed run, with the measurements behind the choice."""
 
     batch: int
     latency: float  # seconds for a message and its answer, with all blades at once
@@ -57,7 +57,7 @@ class Chosen(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Share of time spent on messages, if nothing else is done meanwhile."""
+        """The fraction of time spent on messages, if nothing else is done meanwhile."""
         return self.latency / (self.latency + self.batch * self.deal)
 
     def __str__(self) -> str:
@@ -69,7 +69,7 @@ class Chosen(NamedTuple):
 
 @dataclass
 class Times:
-    """Breakdown of the time of a run: sums over batches, in seconds."""
+    """How the time of a distributed run was spent, in seconds summed over batches."""
 
     wall: float = 0.0  # elapsed time
     slowest: float = 0.0  # work of each batch's slowest blade
@@ -77,17 +77,17 @@ class Times:
 
     @property
     def communication(self) -> float:
-        """Share of time in which no blade had work: messages, and the head."""
+        """The fraction of time in which no worker was busy, because of messages or the head process."""
         return max(0.0, 1 - self.slowest / self.wall) if self.wall else 0.0
 
     @property
     def idle(self) -> float:
-        """Share of time in which the average blade waited for the slowest one."""
+        """The fraction of time in which the average worker waited for the slowest one."""
         return max(0.0, 1 - self.mean / self.wall - self.communication) if self.wall else 0.0
 
 
 def batch_size(latency: float, beyond: float, deal: float, most: int, fresh: int) -> int:
-    """Number of deals in a batch: enough that messages and the fixed cost of a batch take a small share of time.
+    """Return how many deals a batch should have so that messages and fixed costs take a small share of time.
 
     `latency`, `beyond` and `deal` are seconds for a message and its answer, for the fixed cost of a batch, and for a
     deal. To save messages, a batch may have up to `most` deals; to save the fixed cost, only as many as keep the
@@ -105,28 +105,34 @@ def batch_size(latency: float, beyond: float, deal: float, most: int, fresh: int
 
 
 def walked_places(partition: Partition) -> list[int]:
-    """Upper bounds of the nodes of a deal's walks on the head, and on blades with others below: see `places_in`."""
+    """Return upper bounds on the nodes that a deal reaches in the head process and in workers with others below.
+
+    See `places_in`.
+    """
     bounds = [0, *(partition.end(level) for level in range(partition.depth))]
     return [places_in(partition, first, later) for first, later in pairwise(bounds)]
 
 
 def limits(partition: Partition) -> tuple[int, int]:
-    """Upper bounds of a batch's deals: by the head's memory, and to keep the trunk's strategy fresh."""
+    """Return two upper bounds on the deals in a batch: one by memory, one to keep the first rounds' strategy recent."""
     return most_deals(max(walked_places(partition))), FRESH * partition.abstract.buckets[0][0]
 
 
 def _cost(one: BatchResult) -> FloatArray:
-    """Nodes visited by a blade for each class, [class]: weighted by time, but independent of the machine."""
+    """Return how many nodes a worker visited for each class of boards, divided in proportion to the time spent."""
     return one.work * (one.visits / max(float(one.work.sum()), 1e-9))
 
 
 def _at(job: Job, worker: Worker) -> Job:
-    """Return a job bound to the machine of a worker."""
+    """Return a job that must run on the machine of a given worker."""
     return replace(job, place=worker.place)
 
 
 def look_for_blades(engine: Engine, held: PartsMemory, threads: int) -> None:
-    """Raise EngineError if an engine has no room for all blades, or another version of kilt; called before the work."""
+    """Raise EngineError if an engine cannot start all workers, or runs another version of kilt.
+
+    It is called before any work begins.
+    """
     spread = zip(held.levels[1:], held.blades, strict=True)
     engine.dismiss(
         engine.hire([Job(list, (), blade.resident, threads) for level, blade in spread for _ in range(level.blades)])
@@ -134,7 +140,7 @@ def look_for_blades(engine: Engine, held: PartsMemory, threads: int) -> None:
 
 
 def start(problem: AbstractProblem, seed: int) -> Distributed:
-    """Create the distributed solver of a problem, on the problem's engine."""
+    """Create the distributed solver of an abstract game, on the engine that the problem names."""
     asked, abstract = problem.engine, problem.abstract
     cards = tuple(folder.resolve() for folder in problem.cards)
     identity = shared_classes([each.identity for each in abstract.cards.each])
@@ -157,7 +163,10 @@ def start(problem: AbstractProblem, seed: int) -> Distributed:
 
 
 class Distributed:
-    """External sampling by a head and blades [Brown15 §3]. An iteration is a deal; deals are processed in batches."""
+    """A solver that runs external-sampling CFR on a head process and workers [Brown15 §3].
+
+    An iteration is a deal; deals are processed in batches.
+    """
 
     def __init__(
         self,
@@ -201,7 +210,7 @@ class Distributed:
     # ── blades ──
 
     def _hire(self, *, again: bool = False) -> None:
-        """Hire blades for the classes in `labels`; with `again`, on their current machines."""
+        """Start the workers for the classes of boards in `labels`, on their current machines if `again` is set."""
         which: list[list[tuple[list[int], ...]]] = [[(mine,) for mine in self.labels]]  # [level][blade] its classes
         for number, under in zip(self.partition.inside[1:], self.below, strict=True):
             inner = shared_out(np.ones(number), under)
@@ -220,7 +229,10 @@ class Distributed:
         self.seen = np.zeros((self.blades, 2))  # nodes and seconds of each blade since the last assignment of classes
 
     def _job(self, level: int, classes: tuple[list[int], ...]) -> Job:
-        """Return the job of a blade of a level, counted from 0, with some classes: see `LowerChild`."""
+        """Return the job of a worker with some classes of boards, on a level counted from 0.
+
+        See `LowerChild`.
+        """
         part, first = self.partition.part(*(0 for _ in classes)), (Child, MiddleChild)[bool(self.below)]
         tables = 4 * words_of(self.game.options) * part.slots * prod(map(len, classes))
         held = self._memory.blades[level]
@@ -230,7 +242,7 @@ class Distributed:
 
     @property
     def workers(self) -> list[Worker]:
-        """The blades of the first level."""
+        """The workers of the first level."""
         return self.levels[0]
 
     @property
@@ -238,7 +250,7 @@ class Distributed:
         return [worker for level in self.levels for worker in level]
 
     def _all(self, method: str, *arguments: object) -> list[object]:
-        """Call a method of all blades, and return their answers."""
+        """Call a method of all workers, and return their answers."""
         answers = [worker.ask(method, *arguments) for worker in self._everybody]
         return [answer.get() for answer in answers]
 
@@ -246,7 +258,10 @@ class Distributed:
         self._all("begin", game.batch, game.samples, game.boards)
 
     def _choose(self) -> Chosen:
-        """Choose the batch size from measured latency and work: see `batch_size`."""
+        """Choose the batch size from measurements of message latency and work.
+
+        See `batch_size`.
+        """
 
         def seconds(method: str, batch: Batch) -> tuple[float, list[Any]]:
             times = []
@@ -272,7 +287,7 @@ class Distributed:
     # ── iterations ──
 
     def _restart(self) -> None:
-        """Reset the head and all counts to the state before the first deal."""
+        """Reset the head process and all counts to the state before the first deal."""
         self.iterations = self.decisions = self.visits = 0
         self._saved = None
         self.head = Head(self.game, self.partition)
@@ -303,7 +318,7 @@ class Distributed:
         return [worker.ask("work", batch) for worker in self.workers]
 
     def _collected(self) -> IntArray:
-        """Wait for the blades' answers to the current batch, and return their sums, [start]."""
+        """Wait for the workers' answers to the current batch, and return the sum of values for each starting node."""
         assert self._sent is not None
         if self._sums is None:
             found: list[BatchResult] = [answer.get() for answer in self._answers]
@@ -322,22 +337,25 @@ class Distributed:
         return self._sums
 
     def _wait(self) -> None:
-        """Wait until all blades have finished the current batch; lower blades are waited for by those above."""
+        """Wait until all workers have finished the current batch."""
         if self._sent is not None:
             self._collected()
 
     # ── strategies ──
 
     def average(self) -> Array:
-        """Average strategy, if it is stored, [slot]; information sets without counts use the current strategy."""
+        """Return the average strategy in one table, or the current strategy where no average is stored.
+
+        Information sets without counts use the current strategy.
+        """
         return self._strategy(counted=True)
 
     def current(self) -> Array:
-        """Current strategy by regret matching, [slot]."""
+        """Return the current strategy in one table, computed by regret matching."""
         return self._strategy(counted=False)
 
     def _strategy(self, *, counted: bool) -> Array:
-        """Strategy of head and blades in one table, [slot]; for games in which it fits into memory."""
+        """Return the strategy of the head and all workers in one table, which must fit into memory."""
         self._wait()
         found = [(self.partition.head, self.head.regrets.quantised(self.dtype, counted=counted))]
         for answer in [worker.ask("quantised", self.dtype, counted) for worker in self._everybody]:
@@ -347,14 +365,17 @@ class Distributed:
         return shares
 
     def over_parts(self, work: Callable[[StrategyPart], R]) -> list[R]:
-        """Call `work`, which is pickled, on each part of the average strategy, on the blade that has the part."""
+        """Call `work` on each part of the average strategy, on the worker that stores the part, and return the results.
+
+        `work` is pickled.
+        """
         self._wait()
         trunk = self.head.regrets.quantised(self.dtype)
         answers = [worker.ask("over", work, trunk) for worker in self.workers]
         return [found for answer in answers for found in answer.get()]
 
     def fill(self, shares: Array, folder: Path) -> None:
-        """Write the average strategy to `shares` [slot], which may be mapped from a file and larger than memory.
+        """Write the average strategy to the array `shares`, which may be mapped from a file and larger than memory.
 
         Blades first write their parts to `folder`. The slots of different parts are interleaved in the table; it is
         assembled from these files in a single pass, rather than one pass per part.
@@ -372,7 +393,10 @@ class Distributed:
     # ── what is kept ──
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Return the head's part of a checkpoint as arrays; blades write the rest, see `save_parts`."""
+        """Return the head's part of a checkpoint as arrays. Workers write the rest.
+
+        See `save_parts`.
+        """
         kept = {name: np.asarray(getattr(self.game, name)) for name in ("batch", "samples", "boards")}
         kept |= {"iterations": np.asarray(self.iterations), "table": self.head.regrets.table, "work": self.work}
         if self._sent is not None:
@@ -382,7 +406,7 @@ class Distributed:
         return kept | {name: np.asarray(getattr(self, name)) for name in COUNTS}  # including the current batch
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Restore a state that `state` returned, after the blades have read their parts."""
+        """Load the head's part of a checkpoint. The workers must have read their parts before."""
         found = {name: np.array(array) for name, array in state.items()}
         batch, samples, boards = (int(found[name]) for name in ("batch", "samples", "boards"))
         if (batch, samples, boards) != (self.game.batch, self.game.samples, self.game.boards):
@@ -401,13 +425,13 @@ class Distributed:
             setattr(self, name, int(found.get(name, 0)))
 
     def save_parts(self, folder: Path) -> None:
-        """Let all blades write their part of a checkpoint; the next step may assign classes to blades again."""
+        """Let all workers write their part of a checkpoint. The next step may then assign classes to workers again."""
         self._wait()
         self._all("save", folder)
         self._saved = folder
 
     def _share_out(self, folder: Path) -> None:
-        """Assign classes by their work and the speed of blades, if the load is uneven.
+        """Assign classes to workers again by work and speed, if some workers have much more to do than others.
 
         Tables are read from a folder.
         """
@@ -430,23 +454,23 @@ class Distributed:
             self.restore_parts(folder)
 
     def restore_parts(self, folder: Path) -> None:
-        """Let all blades read their part of a checkpoint."""
+        """Let all workers read their part of a checkpoint."""
         self._all("restore", folder)
 
     def mend(self) -> None:
-        """Replace all blades by new ones, in the state before the first deal."""
+        """Replace all workers by new ones, in the state before the first deal."""
         self.engine.dismiss(self._everybody)
         self.labels = shared_out(self.work, self.blades)
         self._hire()
         self._restart()
 
     def parts(self) -> list[tuple[str, float]]:
-        """Return the host of each blade, and the share of time that the blade was busy."""
+        """Return the host name of each worker, and the fraction of time that the worker was busy."""
         shares = np.minimum(self.busy / self.times.wall, 1) if self.times.wall else np.ones(self.blades)
         return [(worker.where, float(share)) for worker, share in zip(self.workers, shares, strict=True)]
 
     def described(self) -> str:
-        """Describe blades, classes and batch size in a line or two."""
+        """Return one or two lines of text about the workers, their classes of boards and the batch size."""
         numbers = ", ".join(str(len(labels)) for labels in self.labels)
         said = f"{self.blades} blades ({self.engine.name}) with {numbers} classes of boards"
         for under, classes in zip(self.below, self.partition.inside[1:], strict=True):
@@ -456,17 +480,17 @@ class Distributed:
         return f"{said}, {each}; {self.chosen or f'batches of {self.game.batch:,} deals'}"
 
     def spent(self) -> str:
-        """One line about how busy the blades were; names blades that waited for others."""
+        """Return one line of text about how busy the workers were. It names workers that waited for others."""
         said = f"messages and the head took {self.times.communication:.1%} of the time, waiting {self.times.idle:.1%}"
         idle = [f"blade {n + 1} was idle {1 - busy:.0%}" for n, (_, busy) in enumerate(self.parts()) if busy < BUSY]
         return "; ".join([said, *idle])
 
     @property
     def size(self) -> int:
-        """Total size of all tables in bytes."""
+        """The total size of all tables in bytes."""
         whole: int = self.partition.abstract.slots * 4 * self.head.regrets.words
         return whole
 
     def close(self) -> None:
-        """Close the engine, which ends all blades."""
+        """Shut down the engine, which ends all workers."""
         self.engine.close()

@@ -1,1 +1,1 @@
-"""Storage for regrets and average strategies: one class of `cfr.Tables` for each way to store them."""
+"""Storage for the regrets and average strategies of CFR: in memory, in two bytes per number, on disk, or on a GPU."""

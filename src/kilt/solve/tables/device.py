@@ -1,4 +1,4 @@
-"""Tables on a GPU: the iterations of `tables.memory` for hands, over all boards of a round or a sampled one."""
+"""Run CFR on a GPU, with tables of regrets and average strategies in GPU memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ TOGETHER = 1024  # rows, or boards, of a table that are copied to the device at 
 
 
 def require_walkable(game: VectorGame, scheme: Scheme) -> None:
-    """Raise RunError if a GPU cannot walk what a scheme samples: checked before the game is copied to the device."""
+    """Raise RunError if the GPU code does not support a sampling scheme.
+
+    It is called before the game is copied to the GPU.
+    """
     last = len(game.tree.rows) - 1
     if scheme.mine or scheme.theirs:
         raise RunError("a GPU walks all hands: use no sampling, or public chance sampling (pcs)")
@@ -37,14 +40,16 @@ def require_walkable(game: VectorGame, scheme: Scheme) -> None:
 
 
 class Learnt(NamedTuple):
-    """Device tables of a player's decisions, or of those of an opponent who sees all cards."""
+    """The GPU tables in which one player learns: the regrets, and the numbers that give the next strategy."""
 
     strategy: Any  # the next strategy is proportional to it: the regrets, or the predicted ones
     regret: Any
 
 
 class DeviceTables(Tables):
-    """Regrets and averages of hands on a GPU. Checkpoints are those of `TreeTables`: runs resume on a CPU or a GPU.
+    """The regrets and average strategies of hands in GPU memory.
+
+    Runs can resume from their checkpoints on a CPU or a GPU.
 
     Parameters
     ----------
@@ -84,13 +89,13 @@ class DeviceTables(Tables):
         self._begin()
 
     def _begin(self) -> None:
-        """Copy the reach with which hands begin the game to the device, as given by the learnt root decision."""
+        """Copy the probability with which each hand begins the game to the GPU, as the root decision gives it."""
         if self._root.player >= 0:
             begin_game(self._root, self._begun)
         self._prior = self.game.cupy.asarray(self._begun.astype(self.game.dtype))
 
     def prepare(self, variant: Variant) -> None:
-        """Allocate the tables that a variant needs, filled with zeros."""
+        """Allocate the tables that a variant of CFR needs, filled with zeros."""
         table, apart, predictive = self.game.table, self.opponent.apart, variant.predictive > 0
         self.regret, self.total = table(), table()
         self.next = table() if predictive else self.regret
@@ -105,16 +110,19 @@ class DeviceTables(Tables):
         )
 
     def _learnt(self, number: int) -> Learnt:
-        """Return the tables of a turn by their number."""
+        """Return the tables with a given number: a player's, or those of an opponent who sees all cards."""
         return Learnt(self.next, self.regret) if number < 2 else Learnt(self.other_next, self.other)
 
     def run(self, rows: FloatArray, predictive: float) -> None:
-        """Run one iteration for each row of discounts, and wait for the device, so that timings cover the work."""
+        """Run one iteration for each row of discounts, and wait for the GPU to finish, so that timings are right."""
         super().run(rows, predictive)
         self.total[0, 0].item()
 
     def learn(self, turn: Turn, discount: Discount) -> None:
-        """Walk the game once on the device; the root decision is learnt on the host."""
+        """Update one player's regrets and the opponent's average strategy on the GPU.
+
+        The CPU learns the root decision.
+        """
         game, player = self.game, turn.player
         own, theirs = self._learnt(turn.own), self._learnt(turn.theirs)
         learning = learning_of(discount, game.tree.noise, regrets=True, averages=turn.theirs < 2)
@@ -135,33 +143,33 @@ class DeviceTables(Tables):
             self._prior = game.cupy.asarray(self._begun.astype(game.dtype))
 
     def _draw(self, turn: Turn) -> Scope:
-        """Sample the boards of a turn: the same as on the CPU."""
+        """Sample the boards for one player's update. They are the same as on the CPU."""
         game, number = self.game.game, self.opponent.stride * self.iterations + turn.offset
         scope, rounds = game.scope(turn.player), game.rounds_drawn(self.scheme)
         draw_scope(game.tree, turn.player, False, False, rounds, np.uint64(self.seed), np.uint64(number), scope)
         return scope
 
     def average(self) -> Any:
-        """Return the average strategy: a table on the device."""
+        """Return the average strategy as a table in GPU memory."""
         return self.total
 
     def current(self) -> Any:
-        """Return the strategy that the next iteration starts from: a table on the device."""
+        """Return the strategy that the next iteration starts from, as a table in GPU memory."""
         return self.next
 
     def _rows(self, name: str) -> int:
-        """Number of stored rows of a table: the last round of an opponent who responds needs none."""
+        """Return how many rows of a table are stored. An opponent who best-responds needs none for the last round."""
         return int(self.opponent.layout.start[-1]) if name.startswith("other") else len(self.regret)
 
     def state(self) -> dict[str, Array]:
-        """Return the state for a checkpoint: the arrays of `TreeTables`."""
+        """Return the arrays to save in a checkpoint. A run can resume from them on a CPU too."""
         found = {name: self.game.cupy.asnumpy(getattr(self, name)[: self._rows(name)]) for name in self._kept}
         found |= {"seed": self.seed} if self.sampled else {}
         found |= {"root_regret": self._root.regret} if self._root.player >= 0 else {}
         return {**found, "iterations": np.asarray(self.iterations)}
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Restore a state from `state` of this class or `TreeTables`; older versions had another name for `other`."""
+        """Load the arrays of a checkpoint, which may come from a CPU or from an older version of kilt."""
         state = {"seed": self.seed, **({"other": state["response"]} if "response" in state else {}), **state}
         for name in self._kept:
             mine = getattr(self, name)[: self._rows(name)]
@@ -177,7 +185,7 @@ class DeviceTables(Tables):
 
 
 class CompactTables(Tables):
-    """Regrets and averages on a GPU, with two bytes per entry in the last round: see `tree.gpu.compact`.
+    """The regrets and average strategies of hands in GPU memory, with two bytes per number in the last round.
 
     Parameters
     ----------
@@ -196,21 +204,21 @@ class CompactTables(Tables):
         self.total = self.game.table() if self.game.averaged else self.regret
 
     def learn(self, turn: Turn, discount: Discount) -> None:
-        """Walk the game once on the device."""
+        """Update one player's regrets and the opponent's average strategy on the GPU."""
         game, number = self.game, 2 * self.iterations + turn.offset
         learning = learning_of(discount, game.tree.noise, regrets=True, averages=game.averaged)
         game.sweep(turn.player, FOLLOW, self.regret, learning, self.total, number)
 
     def average(self) -> Any:
-        """Return the average strategy as a `CompactTable`; the current one if no average is stored."""
+        """Return the average strategy as a `CompactTable`, or the current strategy if no average is stored."""
         return self.total
 
     def current(self) -> Any:
-        """Return the strategy that the next iteration starts from: a `CompactTable`."""
+        """Return the strategy that the next iteration starts from, as a `CompactTable`."""
         return self.regret
 
     def _kept(self) -> dict[str, Any]:
-        """Arrays on the device that make up the state, by name."""
+        """Return the GPU arrays that a checkpoint contains, by name."""
         tables = {"regret": self.regret} | ({"total": self.total} if self.game.averaged else {})
         return {
             f"{name}_{field}": array
@@ -219,12 +227,12 @@ class CompactTables(Tables):
         }
 
     def state(self) -> dict[str, Array]:
-        """Return the state for a checkpoint, copied to the host."""
+        """Return the arrays to save in a checkpoint, copied from GPU memory."""
         arrays = {name: self.game.cupy.asnumpy(array) for name, array in self._kept().items()}
         return {**arrays, "iterations": np.asarray(self.iterations)}
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Restore a state from `state`.
+        """Load the arrays of a checkpoint.
 
         Raises ArtifactError for a CPU's state, whose tables are laid out differently.
         """
@@ -238,6 +246,6 @@ class CompactTables(Tables):
 
 
 def _copy(game: DeviceGame | CompactGame, source: Array, to: Any) -> None:
-    """Copy an array to the device, a few rows at a time, since a second whole array may not fit."""
+    """Copy an array to the GPU a few rows at a time, because a second whole array may not fit there."""
     for first in range(0, len(to), TOGETHER):
         to[first : first + TOGETHER] = game.cupy.asarray(source[first : first + TOGETHER])

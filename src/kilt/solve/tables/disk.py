@@ -1,4 +1,4 @@
-"""CFR tables on disk, for games whose tables are larger than memory [Johanson16 chapter 9].
+"""Run CFR with tables on disk, for games whose tables are larger than memory [Johanson16 chapter 9].
 
 The first round is the *trunk*, which stays in memory. A *subgame* is the part of the tree below one or several boards
 of the second round; its regrets are stored as integers in a compressed file. If the subgame of a single board is too
@@ -67,7 +67,9 @@ PACKED = 4  # compression ratio that estimates assume before any file exists: a 
 
 
 class SubgameTables(PartTables):
-    """The tables of the trunk; subclasses decide where the subgames are stored.
+    """Base class of CFR tables that are split into subgames.
+
+    It keeps the first round in memory; subclasses store the rest.
 
     Parameters
     ----------
@@ -147,33 +149,33 @@ class SubgameTables(PartTables):
             self._temporary()
 
     def store_in(self, folder: Path, *said: Any) -> SubgameStore:
-        """Return the store of a folder; `said` are the other arguments of `SubgameStore`."""
+        """Return an object that reads and writes the files of a folder, given the other arguments of `SubgameStore`."""
         return SubgameStore(folder, *said)
 
     @abstractmethod
     def give_to(self, store: SubgameStore) -> None:
-        """Copy all files of the last pass into another folder."""
+        """Copy all files of the last complete pass over the subgames into another folder."""
 
     @abstractmethod
     def settle(self) -> None:
-        """Bring the folder to the last complete pass."""
+        """Make sure that the folder holds the files of the last complete pass over the subgames."""
 
     @property
     def size(self) -> int:
-        """Total size of the files in bytes: an estimate until the first pass has written them."""
+        """The total size of the files in bytes. It is an estimate until all files have been written once."""
         return max(self.store.size, 4 * self.subgames.numbers * (1 + self.averaging) // PACKED)
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """The number of iterations, for a checkpoint: all tables are in the folder."""
+        """Return the number of iterations, for a checkpoint. All tables are in the folder."""
         return {"iterations": np.asarray(self.iterations)}
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Check the folder against a checkpoint. Raises ArtifactError if the folder has fewer passes."""
+        """Check that the folder is as far as a checkpoint. Raises ArtifactError if the folder lacks iterations."""
         self.store.require_passes(self.passes, 2 * int(state["iterations"]))
 
     @property
     def iterations(self) -> int:
-        """Number of complete iterations."""
+        """The number of completed iterations."""
         return self.passes // 2
 
     @iterations.setter
@@ -182,15 +184,15 @@ class SubgameTables(PartTables):
 
     @property
     def trunk_tables(self) -> Table:
-        """Tables of the trunk, [row, hand]: regrets, followed by the average if it is stored."""
+        """The tables of the first rounds, which stay in memory: regrets, followed by the average if it is stored."""
         return np.concatenate([self.trunk, self.average_trunk] if self.averaging else [self.trunk])
 
     def prepare(self, variant: Variant) -> None:
-        """Raise an error for variants with negative regrets: files hold integers of at least 0."""
+        """Raise GameError for variants with negative regrets, because the files hold integers of at least 0."""
         require_unsigned(variant, "regrets on disk")
 
     def run(self, rows: FloatArray, predictive: float) -> None:
-        """Run one iteration, a pass for player 0 and one for player 1, for each row of discounts.
+        """Run one iteration for each row of discounts: a pass over all subgames for player 0, then one for player 1.
 
         An interrupted iteration is completed first, and counts as one of them.
         """
@@ -199,26 +201,29 @@ class SubgameTables(PartTables):
         self.interrupted = False
 
     def learn(self, turn: Turn, discount: Discount) -> None:
-        """Run the pass of one player."""
+        """Update one player's regrets in all subgames, and then in the first rounds."""
         super().learn(turn, discount)
         self.passes += 1
 
     def opened(self, turn: Turn) -> int:
-        """Number of chance nodes at the end of the trunk."""
+        """Return how many chance nodes lead from the first rounds to subgames."""
         return int(self.subgames.opened)
 
     def trunk_learning(self, turn: Turn, discount: Discount) -> Learning:
-        """Return the walk of the trunk."""
+        """Return the computation with which a player learns in the first rounds, which precede the subgames."""
         cut = self.subgames
         tables = self.trunk, self.average_trunk, cut.sums(cut.trunk_rows)
         return self.learning(turn.player, LoadedSubgame(-1, cut.game.tree, cut.layouts(), *tables), discount)
 
     def current(self) -> Any:
-        """Return the strategy of the last iteration: a `DiskStrategy`, valid until the next step or `open`."""
+        """Return the strategy of the last iteration as a `DiskStrategy`.
+
+        It is valid until the next `step` or `open`.
+        """
         return self._strategy(averaged=False)
 
     def average(self) -> Any:
-        """Return the average strategy as a `DiskStrategy`; that of the last iteration if no average is stored."""
+        """Return the average strategy as a `DiskStrategy`, or the last iteration's strategy if no average is stored."""
         return self._strategy(averaged=self.averaging)
 
     def _strategy(self, *, averaged: bool) -> DiskStrategy:
@@ -231,10 +236,10 @@ class SubgameTables(PartTables):
 
     @abstractmethod
     def strategy_of(self, trunk: Table, *, averaged: bool) -> DiskStrategy:
-        """Return the strategy of the subgames after the last pass, with the given weights of the trunk."""
+        """Return the strategy in the subgames after the last pass, with given weights for the first rounds."""
 
     def learning(self, player: int, subgame: LoadedSubgame, discount: Discount) -> Learning:
-        """Return the walk and the update with which a player learns in a subgame, or in the trunk."""
+        """Return the computation and the table update with which a player learns in a subgame or the first rounds."""
         cut, regret = self.subgames, subgame.regret
         first, second = (
             PlayerTables(
@@ -255,7 +260,7 @@ class SubgameTables(PartTables):
 
 
 class DiskTables(SubgameTables):
-    """Regrets on a public tree, with those of subgames in files. Variants with negative regrets are refused.
+    """CFR tables on disk: the regrets of each subgame are in a file. Variants with negative regrets are refused.
 
     Parameters
     ----------
@@ -277,13 +282,13 @@ class DiskTables(SubgameTables):
         super().__init__(subgames, folder, scale, averaging)
 
     def give_to(self, store: SubgameStore) -> None:
-        """Copy all files into another folder, for example that of a run."""
+        """Copy all files into another folder, for example the folder of a run."""
         self.store.copy_to(store.folder, self.subgames.fingerprint)
         store.checksums = self.store.checksums.copy()
         store.write_trunk(self.passes, self.trunk_tables)
 
     def settle(self) -> None:
-        """Do nothing: the folder always holds the last complete pass."""
+        """Do nothing, because the folder always holds the files of the last complete pass."""
 
     def run(self, rows: FloatArray, predictive: float) -> None:
         """Run one iteration for each row of discounts, while the folder is locked against other processes."""
@@ -293,23 +298,23 @@ class DiskTables(SubgameTables):
             super().run(rows, predictive)
 
     def learn(self, turn: Turn, discount: Discount) -> None:
-        """Run the pass of a player over all subgames, and write the trunk."""
+        """Update one player's regrets in all subgames, then in the first rounds, and write the latter to their file."""
         super().learn(turn, discount)
         self.store.write_trunk(self.passes, self.trunk_tables)
 
     def worths(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
-        """Read, walk and write all subgames in parallel."""
+        """Update all subgames in parallel: read each from disk, compute its values and new regrets, and write it."""
         walked = enumerate(self.walked(turn.player, discount))
         return ((self.subgames.opens(number), worth) for number, worth in walked)
 
     def walked(self, player: int, discount: Discount, numbers: Iterable[int] | None = None) -> Iterator[Values]:
-        """Let a player learn in all subgames, or in `numbers`; yield the values of each subgame in order."""
+        """Let a player learn in all subgames, or in those given by `numbers`. Yield the values of each in order."""
         self.store.begin(self.passes, self.trunk)
         read, write = partial(self._read, player), partial(self._write, player)
         return self.subgames.stream(read, partial(self._learn, player, discount), write, numbers)
 
     def _read(self, player: int, number: int, tables: SubgameMemory) -> LoadedSubgame | Values:
-        """Read a subgame for the pass of a player, or its values if the pass finished it before an interruption."""
+        """Read a subgame, or only its values if the current pass finished it before an interruption."""
         kept = self.store.open(number, player, self.passes)
         if kept.passes > self.passes:
             return kept.values
@@ -323,7 +328,10 @@ class DiskTables(SubgameTables):
         return subgame
 
     def _learn(self, player: int, discount: Discount, subgame: LoadedSubgame) -> Values:
-        """Walk a subgame and return its values for the learning player, [chance node that leads there, hand]."""
+        """Update the regrets of a player in a subgame.
+
+        Return the subgame's values by chance node that leads to it and by hand.
+        """
         cut = self.subgames
         learning = self.learning(player, subgame, discount)
         values = cut.game.part_values(player, learning.walk, subgame.tree, cut.dtype, cut.trunk_rounds)
@@ -331,7 +339,7 @@ class DiskTables(SubgameTables):
         return values.astype(cut.dtype)
 
     def _write(self, player: int, subgame: LoadedSubgame, values: Values) -> None:
-        """Write the regrets of a player in a subgame, and the other player's average."""
+        """Write the regrets of one player in a subgame, and the average strategy of the other."""
         cut, number = self.subgames, subgame.number
         dither = self.passes * GOLDEN % 1
         packed = [pack(subgame.regret, *cut.rows_of(player, number, subgame.layouts[player]), self.scale, dither)]
@@ -341,12 +349,12 @@ class DiskTables(SubgameTables):
         self.store.write(number, player, KeptNumbers(self.passes + 1, values, tuple(packed)))
 
     def strategy_of(self, trunk: Table, *, averaged: bool) -> DiskStrategy:
-        """Return the strategy of the files in the folder, with the given weights of the trunk."""
+        """Return the strategy in the files of the folder, with given weights for the first rounds."""
         return DiskStrategy(self.subgames, self.store, self.passes, trunk, averaged)
 
 
 class DiskPace(NamedTuple):
-    """CPU seconds for each number of the tables, in a pass over all subgames for one player."""
+    """CPU seconds per number in the tables, for one player's pass over all subgames."""
 
     read: float  # including unpacking
     walk: float
@@ -354,7 +362,7 @@ class DiskPace(NamedTuple):
 
     @property
     def total(self) -> float:
-        """Sum of reading, walking and writing, which run in parallel if cores are free."""
+        """The sum of the times to read, compute and write, which overlap if cores are free."""
         return self.read + self.walk + self.write
 
 
@@ -362,10 +370,10 @@ USUAL_PACE = DiskPace(*(pace("disk", part) for part in DiskPace._fields))
 
 
 def measured_pace(subgames: Subgames, seconds: float, *, averaging: bool = False) -> DiskPace:
-    """Measure the pace on the first subgames, in a temporary folder, with about `seconds` of CPU time.
+    """Measure the speed of CFR on disk with the first subgames, in a temporary folder.
 
-    Each subgame is processed twice, and the second time counts: the first time there is nothing to read, and some
-    kernels may have to be compiled.
+    The measurement takes about `seconds` of CPU time. Each subgame is processed twice, and the second time counts: the
+    first time there is nothing to read, and some kernels may have to be compiled.
     """
     solver, scratch = DiskTables(subgames, averaging=averaging), subgames.scratch()
     discount = Discount(above=1.0, below=0.0, average=1.0, weight=1.0, average_weight=1.0, predictive=0.0)

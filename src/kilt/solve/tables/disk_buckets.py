@@ -1,4 +1,4 @@
-"""Subgames on disk for players who see buckets: see `disk`.
+"""Split an abstract game into subgames on disk that share no bucket of hands.
 
 Tables are indexed by row and bucket, and boards share buckets. A subgame must therefore contain every flop that shares
 a bucket with one of its flops in any later round. This divides the flops into sets, and one or several sets are a
@@ -39,7 +39,7 @@ MOST_COLUMNS = 65_535  # largest number of buckets per round in a subgame: kerne
 
 
 class BucketedSubgames(Subgames):
-    """A game whose players see buckets, cut into a trunk and subgames that share no bucket.
+    """A game whose players see buckets of hands, split into its first round and subgames that share no bucket.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class BucketedSubgames(Subgames):
 
     @classmethod
     def of(cls, abstract: AbstractGame, threads: int) -> BucketedSubgames:
-        """Cut an abstract game into subgames."""
+        """Return an abstract game split into subgames."""
         return cls(VectorGame(abstract.game, abstract.actions, threads=threads), abstract.cards)
 
     def require_memory(self, tables: int) -> None:
@@ -87,7 +87,7 @@ class BucketedSubgames(Subgames):
         Cost(self.memory * tables, what=f"solving subgames of {self.game.game.name}", remedy=remedy).require()
 
     def _buckets_of_flops(self) -> list[tuple[int, int, list[IntArray]]]:
-        """For each player and later round, the buckets of each flop's hands, and the bytes per bucket."""
+        """Return, for each player and each later round, the buckets that hands can have after each flop."""
         tree, (first, second) = self.game.tree, self.cards.each
         flops = int(np.diff(tree.board_start)[1])
         seats = (0,) if second is first else (0, 1)
@@ -108,7 +108,7 @@ class BucketedSubgames(Subgames):
         return found
 
     def _cut(self, met: list[tuple[int, int, list[IntArray]]], sets: IntArray, size: int | None) -> None:
-        """Assign sets of flops to subgames, in the order of their first flops, and renumber the buckets within each."""
+        """Assign sets of flops to subgames, ordered by their first flops, and renumber the buckets of each subgame."""
         members = [np.flatnonzero(sets == each) for each in range(sets.max() + 1)]
         widest = np.zeros(len(members), np.int64)
         for _, _, each in met:
@@ -144,46 +144,46 @@ class BucketedSubgames(Subgames):
 
     @property
     def width(self) -> int:
-        """Columns of the tables: one for each bucket, and one for impossible hands."""
+        """The number of columns of the tables: one for each bucket, and one for impossible hands."""
         return self._width
 
     @property
     def fingerprint(self) -> str:
-        """Short hash of the game, the card abstraction and the cut into subgames."""
+        """A short hash of the game, its card abstraction, and the way the game is split into subgames."""
         ways = [*self._flops, *([self.cuts, np.array(self._group)] if self.by_betting else [])]
         said = (artifact.fingerprint(np.ascontiguousarray(way)) for way in ways)
         return artifact.fingerprint(self._whole, self.cards.fingerprint, *said)
 
     @property
     def numbers(self) -> int:
-        """Total count of stored numbers: one for each action and bucket."""
+        """The total count of stored numbers: one for each action and bucket."""
         return sum(
             len(rows) * self.numbers_of[seat][r] for seat in (0, 1) for r, rows in enumerate(self._own_rows[seat]) if r
         )
 
     @property
     def default_scale(self) -> float:
-        """Integers per chip, chosen for buckets, which sum the regrets of all their hands."""
+        """How many integer steps one chip of regret has in the files. Buckets sum the regrets of all their hands."""
         return super().default_scale * 2.0 ** (FINER - ceil(log2(self._together)))
 
     def memory_of(self, abreast: int) -> int:
-        """Bytes of the tables and buckets of `abreast` subgames."""
+        """Return the memory in bytes that the tables and buckets need while `abreast` subgames are loaded."""
         tables, maps = 4 * self.rows * self.width * self.dtype.itemsize, 2 * 4 * self._boards * self.game.shape[1]
         return int(abreast * tables + min(abreast, KNOWN + 1 if self.by_betting else abreast) * maps)
 
     @cached_property
     def _boards(self) -> int:
-        """Number of boards of the subgame with the most boards."""
+        """The number of boards in the subgame that has the most."""
         return max(len(flops_tree(self.game.tree, flops).board) for flops in self._flops)
 
     def part(self, number: int) -> VectorTree:
-        """The part of the tree that belongs to a subgame, including the trunk that leads to it."""
+        """Return the part of the public tree that belongs to a subgame, including the first round that leads to it."""
         return self.betting(number).within(flops_tree(self.game.tree, self._flops[self._group[number]]))
 
     def layouts(self, number: int | None = None, part: VectorTree | None = None) -> tuple[TableLayout, TableLayout]:
-        """Return the layouts of both players' tables in a subgame, which is a `part` of the tree.
+        """Return how the tables of both players are laid out in a subgame, or in the first round by default.
 
-        Default: the trunk.
+        `part` is the subgame's part of the tree. Default: the trunk.
         """
         if number is None or part is None:
             return self._trunk_layouts
@@ -193,7 +193,10 @@ class BucketedSubgames(Subgames):
 
     @cached_property
     def _known(self) -> Callable[[int], tuple[TableLayout, TableLayout]]:
-        """Cached look-up of the buckets of a set of flops: the last sets stay in memory if subgames share them."""
+        """A cached function that returns the buckets of a set of flops.
+
+        The last results stay in memory if subgames share them.
+        """
         return lru_cache(maxsize=KNOWN if self.by_betting else 0)(self._looked_up)
 
     def _looked_up(self, group: int) -> tuple[TableLayout, TableLayout]:
@@ -205,7 +208,7 @@ class BucketedSubgames(Subgames):
         return first, second
 
     def _renumber(self, player: int, number: int, part: VectorTree, layout: TableLayout) -> None:
-        """Replace bucket numbers in a layout by columns of a subgame's table."""
+        """Replace the bucket numbers in a table layout by the columns of a subgame's table."""
         for r in range(len(part.rows)):
             own = self.columns[player][r][number]
             column = np.full(self._most + 1, self.width - 1, np.int32)
@@ -220,22 +223,22 @@ class BucketedSubgames(Subgames):
         return first, second
 
     def bucket_rows(self, player: int, number: int, layout: TableLayout) -> IntArray:
-        """Rows of a player's decisions in the table of a subgame, or in the table of the trunk."""
+        """Return the rows of a player's decisions in the table of a subgame, or in the table of the first round."""
         own = [self._own_rows[player][0]]
         if number >= 0:
             own += [int(layout.start[r]) + self.rows_in(player, number, r) for r in range(1, len(layout.rows))]
         return np.concatenate(own)
 
     def sums(self, rows: int) -> Table:
-        """New scratch memory for sums over the hands of each bucket, in two parts, for a table with `rows` rows."""
+        """Return new scratch memory for sums over the hands of each bucket, for a table with `rows` rows."""
         return np.zeros((2, rows, self.width), self.dtype)
 
     def clear(self, table: Table) -> None:
-        """Set scratch memory to 0: the previous subgame may have had more buckets."""
+        """Set scratch memory to 0, because the previous subgame may have had more buckets."""
         table[...] = 0
 
     def rows_of(self, player: int, number: int, layout: TableLayout) -> tuple[list[PartRows], int]:
-        """Return the rows and columns of a subgame's table that store a player's numbers, and the count of numbers."""
+        """Return which rows and columns of a subgame's table store a player's numbers, and how many these are."""
         tree, found, numbers = self.game.tree, [], 0
         for r in range(1, len(tree.rows)):
             columns, rows = len(self.columns[player][r][number]), self.rows_in(player, number, r)
@@ -263,7 +266,7 @@ class BucketedSubgames(Subgames):
 
 @dataclass(frozen=True)
 class SubgameShares:
-    """Conversion of subgame tables to the slots of a blueprint, as integers.
+    """Converts the tables of subgames to the integer probabilities that a saved blueprint strategy consists of.
 
     Attributes
     ----------
@@ -284,7 +287,7 @@ class SubgameShares:
         return [*BucketedGame(cut.game, (first, second), (mine, theirs)).places(self.abstract)]
 
     def _within(self, number: int) -> Iterator[tuple[DecisionPlace, IntArray, int]]:
-        """Yield the decisions of the trunk and of a subgame, with their buckets and their row within the round."""
+        """Yield the decisions of the first round and of a subgame, each with its buckets and its row in the round."""
         for place in self._places:
             begin, end = self.cut.betting(number).rows[place.round].tolist()
             row = place.rows.start - int(self.cut.row_start[place.round])
@@ -292,7 +295,10 @@ class SubgameShares:
                 yield place, self.cut.columns[place.player][place.round][number], row - begin
 
     def of(self, subgame: LoadedSubgame) -> list[Array]:
-        """Shares of actions in the trunk and in a subgame, [decision][bucket, action]."""
+        """Return the integer probabilities of all actions in a subgame and in the first round, decision by decision.
+
+        Each array has the shape (buckets, actions).
+        """
         start, dtype, found = subgame.layouts[0].start, dtype_of(self.abstract.slots), []
         for place, own, row in self._within(subgame.number):
             first = int(start[place.round]) + row
@@ -301,12 +307,12 @@ class SubgameShares:
         return found
 
     def of_strategy(self, strategy: DiskStrategy) -> Array:
-        """Convert a strategy on disk to a blueprint's shares, [slot]; subgames are read one by one."""
+        """Convert a strategy on disk to the integer probabilities of a blueprint. Subgames are read one by one."""
         tables = self.cut.scratch()
         return self.whole(self.of(strategy.read(number, tables)) for number in range(self.cut.count))
 
     def whole(self, subgames: Iterable[list[Array]]) -> Array:
-        """Combine the results of `of` for each subgame in turn into shares [slot]."""
+        """Combine the integer probabilities of all subgames, each as returned by `of`, into one blueprint array."""
         shares = np.zeros(self.abstract.slots, dtype_of(self.abstract.slots))
         for number, found in enumerate(subgames):
             for (place, own, _), part in zip(self._within(number), found, strict=True):
@@ -315,7 +321,7 @@ class SubgameShares:
 
 
 def _weights(part: VectorTree) -> FloatArray:
-    """Probability of each board given both hands, [board], as used by walks."""
+    """Return the probability of each board, given both hands."""
     weight = np.ones(len(part.board))
     for r in range(1, len(part.rows)):
         before, here = (slice(*part.board_start[round_ : round_ + 2].tolist()) for round_ in (r - 1, r))
@@ -325,7 +331,10 @@ def _weights(part: VectorTree) -> FloatArray:
 
 
 def _sets(met: list[tuple[int, int, list[IntArray]]]) -> IntArray:
-    """Number of each flop's set, [flop]: flops that share a bucket are in one set; sets are ordered by first flop."""
+    """Return the number of each flop's set.
+
+    Flops that share a bucket are in one set; sets are ordered by first flop.
+    """
     flops = len(met[0][2])
     before = list(range(flops))  # [flop] a lower flop of the same set, or the flop itself
 

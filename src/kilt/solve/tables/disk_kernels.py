@@ -1,4 +1,4 @@
-"""Kernels that convert the numbers of subgames to planes of bytes and back: see `disk_store`."""
+"""Convert the numbers of subgames to planes of bytes, which compress well, and back, in compiled code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Alike = npt.NDArray[np.int32]  # [symmetry, hand] first hand that is equal up to
 
 
 class PartRows(NamedTuple):
-    """Rows of consecutive boards in a subgame's table, with the data that identifies equivalent hands on them."""
+    """The rows of consecutive boards in a subgame's table, with data to find hands that are equal up to suits."""
 
     start: int  # row of the first board
     stride: int  # rows from one board to the next
@@ -39,7 +39,7 @@ class PartRows(NamedTuple):
 
 @kernel
 def count_hands(alike: Alike, symmetry: IntArray, bits: IntArray, held: IntArray, counts: IntArray) -> None:
-    """Write to `counts` [board] the number of distinct hands on each board; equivalent hands count once."""
+    """Write the number of distinct hands on each board to `counts`. Hands that are equal up to suits count once."""
     for board in range(len(held)):
         first, found = alike[symmetry[board]], 0
         for hand in range(len(bits)):
@@ -49,7 +49,7 @@ def count_hands(alike: Alike, symmetry: IntArray, bits: IntArray, held: IntArray
 
 @kernel
 def list_hands(part: PartRows, board: int, apart: Order) -> int:
-    """Write to `apart` the distinct hands on a board, weakest first if hands have strengths. Returns their number."""
+    """Write the distinct hands on a board to `apart`, weakest first if hands have strengths. Return how many."""
     first, count = part.alike[part.symmetry[board]], 0
     if part.ranked:
         groups = rank_board(part.cards[board], part.deck, part.tables, part.ranking)
@@ -70,7 +70,7 @@ def list_hands(part: PartRows, board: int, apart: Order) -> int:
 def to_planes(
     table: Table, part: PartRows, scale: float, dither: float, planes: Planes, at: int
 ) -> tuple[int, np.uint32]:
-    """Write rows of boards to `planes`, from index `at`, as integers: the numbers times `scale`.
+    """Multiply table entries by `scale`, round them to integers, and write these to planes of bytes from index `at` on.
 
     Integers are floor(number · scale + `dither`), at most `MOST`. A row is written hand by hand; each hand is stored as
     its difference from the previous one, and differences 0, −1, 1, −2, … are mapped to 0, 1, 2, 3, ….
@@ -100,7 +100,7 @@ def to_planes(
 
 @kernel
 def from_planes(planes: Planes, at: int, part: PartRows, scale: float, table: Table) -> int:
-    """Read the numbers of `planes` from index `at`, divide them by `scale`, and write them to rows of `table`.
+    """Read integers from planes of bytes, divide them by `scale`, and write them to rows of a table.
 
     Equivalent hands get the same numbers, and hands that hold a card of the board get 0. Returns the index after the
     last number. See `to_planes`.
@@ -135,11 +135,11 @@ def from_planes(planes: Planes, at: int, part: PartRows, scale: float, table: Ta
 
 @subkernel
 def fold(change: np.int32) -> np.uint32:
-    """Map a difference of either sign to a nonnegative integer; small differences give small integers."""
+    """Map an integer of either sign to a nonnegative one, so that numbers near 0 stay small."""
     return np.uint32(change << 1 ^ change >> 31)
 
 
 @subkernel
 def unfold(number: np.uint32) -> np.int32:
-    """Return the difference from the integer that `fold` returned."""
+    """Return the integer of either sign that `fold` mapped to a nonnegative one."""
     return np.int32(number >> 1) ^ -np.int32(number & 1)

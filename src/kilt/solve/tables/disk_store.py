@@ -1,4 +1,4 @@
-"""Files of compressed subgames: see `disk`.
+"""Read and write the compressed files of subgames.
 
 Each player's numbers in a subgame have a separate file, because a pass changes the regrets of only one player. The
 numbers of an action on a board are contiguous and ordered by hand strength, so that neighbours are similar; the file
@@ -56,7 +56,7 @@ Checksums = npt.NDArray[np.uint64]
 
 
 class KeptNumbers(NamedTuple):
-    """Content of a file: the numbers of one player in a subgame."""
+    """The content of a file: the numbers of one player in a subgame."""
 
     passes: int = 0  # passes over all subgames, including the one that wrote the file
     values: FloatArray = np.zeros((0, 0))  # [chance node of the trunk, hand] in that pass
@@ -65,7 +65,7 @@ class KeptNumbers(NamedTuple):
 
 
 class FileHead(NamedTuple):
-    """Header of a file: what identifies its pass, and its checksum."""
+    """The header of a file: its checksum, and what identifies the pass over the subgames that wrote it."""
 
     checksum: int  # of the file's name and of the content after the checksum
     passes: int  # as in `KeptNumbers`
@@ -73,7 +73,7 @@ class FileHead(NamedTuple):
 
 
 def pack(table: Table, parts: list[PartRows], numbers: int, scale: float, dither: float = 0.0) -> bytes:
-    """Convert rows of a table [row, hand] to integers, and compress them.
+    """Convert rows of a table to integers, and compress them.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def pack(table: Table, parts: list[PartRows], numbers: int, scale: float, dither
 def _to_planes(
     table: Table, parts: list[PartRows], numbers: int, scale: float, dither: float, width: int
 ) -> Planes | None:
-    """Return planes of `width` bytes per number; None if a number needs more bytes."""
+    """Return integers as planes of `width` bytes per number, or None if a number needs more bytes."""
     planes, at = np.empty((width, numbers), np.uint8), 0
     for part in parts:
         at, largest = to_planes(table, part, scale, dither, planes, at)
@@ -113,7 +113,7 @@ def _to_planes(
 
 
 def unpack(data: bytes, parts: list[PartRows], numbers: int, scale: float, table: Table) -> None:
-    """Write numbers packed by `pack` to rows of `table` [row, hand]. Raises ValueError if `data` does not fit."""
+    """Write numbers that `pack` has compressed to rows of `table`. Raises ValueError if `data` has the wrong size."""
     planes = np.frombuffer(ZstdDecompressor().decompress(data), np.uint8)
     if planes.size not in (SHORT * numbers, 2 * SHORT * numbers):
         raise ValueError(f"the file has {planes.size} bytes for {numbers} numbers")
@@ -123,14 +123,14 @@ def unpack(data: bytes, parts: list[PartRows], numbers: int, scale: float, table
 
 
 def trunk_name(passes: int, trunk: Table) -> int:
-    """Return a number that identifies the state of a run by its passes and its trunk regrets [row, hand]; never 0."""
+    """Return a number other than 0 that identifies the state of a run by its pass count and first-round regrets."""
     digest = blake2b(np.ascontiguousarray(trunk).view(np.uint8).data, digest_size=8, person=b"kilt trunk")
     digest.update(np.array([passes], HEAD).tobytes())
     return int.from_bytes(digest.digest(), "little") or 1
 
 
 class SubgameStore:
-    """A folder with the file of the trunk and two files for each subgame.
+    """A folder on disk with two files for each subgame and one for the first rounds.
 
     Parameters
     ----------
@@ -181,18 +181,18 @@ class SubgameStore:
 
     @staticmethod
     def about(game: str, scale: float, averaging: bool) -> dict[str, Any]:
-        """Return the description of a folder that is stored in `ABOUT`."""
+        """Return the description of a folder that is stored in its file `ABOUT`."""
         return {"format": FORMAT, "game": game, "scale": scale, "average": averaging}
 
     @classmethod
     def opened(cls, folder: Path, game: str, run: str | None = None) -> SubgameStore:
-        """Open an existing folder, with the scale it was created with."""
+        """Open an existing folder, with the scale that it was created with."""
         said = _about(folder)
         require_about(folder, {"format": FORMAT, "game": game})
         return cls(folder, game, said["scale"], said["average"], said["subgames"], run)
 
     def settled(self, trunk: str) -> int:
-        """Return the number of passes behind the files of a saved strategy.
+        """Return how many passes over the subgames a saved strategy has behind it, and check its first-rounds file.
 
         `trunk` is the checksum of the trunk's file according to the strategy's manifest, or an empty string if the
         manifest has none. Raises RunError if the file has another checksum.
@@ -204,7 +204,7 @@ class SubgameStore:
 
     @property
     def scale(self) -> float:
-        """Integers per chip."""
+        """How many integer steps one chip of regret has in the files."""
         return float(self.said["scale"])
 
     @contextmanager
@@ -218,7 +218,7 @@ class SubgameStore:
             yield
 
     def open(self, number: int, player: int, passes: int) -> KeptNumbers:
-        """Return a player's numbers in a subgame; empty if no pass has written the file yet.
+        """Return a player's numbers in a subgame. They are empty if no pass has written the file yet.
 
         Raises RunError unless the file was written by the player's last of `passes` complete passes, or by the pass in
         progress.
@@ -229,11 +229,14 @@ class SubgameStore:
         return kept
 
     def begin(self, passes: int, trunk: Table) -> None:
-        """Expect files of the next pass, which starts from the regrets `trunk` [row, hand] after `passes` passes."""
+        """Accept files of the next pass from now on.
+
+        It starts from the first-round regrets `trunk` after `passes` passes.
+        """
         self._name = trunk_name(passes, trunk)
 
     def survey(self, passes: int) -> bool:
-        """Return whether the next pass was begun. Raises RunError if a file is missing or belongs to another run.
+        """Return whether any file belongs to the next pass. Raises RunError if a file is missing or of another run.
 
         Reads only the headers of files: other damage is reported when the file is read.
         """
@@ -245,7 +248,10 @@ class SubgameStore:
         return begun
 
     def require(self, number: int, player: int, passes: int) -> FileHead | None:
-        """Return the head of a file, if it exists and can be read. Raises RunError if `open` would refuse the file."""
+        """Return the header of a file, or None if it is missing or unreadable.
+
+        Raises RunError if `open` would refuse the file.
+        """
         file, head = self._file(number, player), None
         with os_errors(f"{file} cannot be read"), suppress(FileNotFoundError), file.open("rb") as data:
             try:
@@ -280,7 +286,7 @@ class SubgameStore:
             self.checksums[number, player] = head.checksum + KNOWN
 
     def write(self, number: int, player: int, kept: KeptNumbers) -> None:
-        """Replace the file of a player in a subgame by the numbers of the pass in progress."""
+        """Replace a player's file of a subgame with the numbers of the pass in progress."""
         file = self._file(number, player)
         content = _packed_file(file.name, kept._replace(begun=self._name or 0))
         self._write(file, content)
@@ -296,14 +302,14 @@ class SubgameStore:
             )
 
     def damaged(self, number: int, player: int, error: Exception) -> RunError:
-        """Return the error to raise for a file that cannot be unpacked."""
+        """Return the error to raise for a file whose content cannot be unpacked."""
         return _damaged(self._file(number, player), error)
 
     def read_trunk(self) -> KeptNumbers:
-        """Return the number of complete passes and, as `values`, the tables of the trunk [row, hand].
+        """Return the number of complete passes and the tables of the first rounds.
 
-        From now on, the other files are compared with the checksums in the trunk's file. Raises RunError if the trunk
-        belongs to another run.
+        The tables are `values` of the result. From now on, the other files are compared with the checksums in the
+        trunk's file. Raises RunError if the trunk belongs to another run.
         """
         self._moving = (self.folder / COMING / TRUNK).exists()
         file = self._found(TRUNK)
@@ -323,27 +329,33 @@ class SubgameStore:
         return kept
 
     def write_trunk(self, passes: int, tables: Table) -> None:
-        """Write the tables of the trunk uncompressed, since they are small, with the checksums of all other files."""
+        """Write the tables of the first rounds, with the checksums of all other files.
+
+        They are small and not compressed.
+        """
         self._write(self.folder / TRUNK, self.trunk_file(passes, tables))
         self._begin(passes, tables)
 
     def trunk_file(self, passes: int, tables: Table) -> PackedFile:
-        """Return the content of the trunk's file."""
+        """Return the content of the file for the first rounds."""
         packed = self.checksums.astype(HEAD).tobytes(), (self.run or "").encode()
         self._recorded = True
         return _packed_file(TRUNK, KeptNumbers(passes, np.asarray(tables), packed))
 
     def _begin(self, passes: int, tables: Table) -> None:
-        """Call `begin` with the regrets of the trunk's tables; averages, if stored, lie below the regrets."""
+        """Call `begin` with the regrets among the tables of the first rounds.
+
+        Averages, if stored, lie below the regrets.
+        """
         self.begin(passes, tables[: len(tables) // (2 if self.said["average"] else 1)])
 
     def trunk_checksum(self) -> str:
-        """Checksum of the trunk's file, which covers the checksums of all other files."""
+        """Return the checksum of the file for the first rounds, which covers the checksums of all other files."""
         head, _ = self._read(self.folder / TRUNK)
         return f"{head.checksum:08x}" if head else ""
 
     def coming(self) -> Path:
-        """Create a new folder for files of a later pass: see `take_over`."""
+        """Create an empty folder for new versions of files, with which `take_over` will replace the current ones."""
         folder = self.folder / COMING
         with os_errors(f"{folder} cannot be written"):
             shutil.rmtree(folder, ignore_errors=True)
@@ -351,13 +363,16 @@ class SubgameStore:
         return folder
 
     def take_over(self, passes: int, tables: Table) -> None:
-        """Replace the trunk and the files that `coming` has new versions of, all together or not at all."""
+        """Replace the current files with the new ones in the folder that `coming` created, all together or none."""
         self._write(self.folder / COMING / TRUNK, self.trunk_file(passes, tables))
         self.complete()
         self._begin(passes, tables)
 
     def complete(self) -> None:
-        """Finish `take_over`, also after a process was killed in it. The trunk's file is moved last."""
+        """Finish moving new files into place, also if a process was killed meanwhile.
+
+        The first-rounds file is moved last.
+        """
         folder = self.folder / COMING
         with os_errors(f"{self.folder} cannot be written"):
             if (folder / TRUNK).exists():
@@ -368,11 +383,11 @@ class SubgameStore:
 
     @property
     def size(self) -> int:
-        """Total size of all files in bytes."""
+        """The total size of all files in bytes."""
         return sum(file.stat().st_size for file in self.folder.glob(FILES))
 
     def copy_to(self, folder: Path, game: str) -> None:
-        """Give all current files to another folder: as hard links if the file system allows it, otherwise as copies.
+        """Give all current files to another folder, as hard links if the file system allows it, otherwise as copies.
 
         The other folder is described as belonging to the game with fingerprint `game`, which may have other payoffs.
         """
@@ -380,17 +395,17 @@ class SubgameStore:
         copy_files(sorted(self.folder.glob(FILES), key=_trunk_last), folder)
 
     def describe(self, folder: Path, game: str) -> None:
-        """Describe another folder as one of such subgames, for the game with fingerprint `game`."""
+        """Write the description of another folder with subgames of the game that has the fingerprint `game`."""
         with os_errors(f"{folder} cannot be written"):
             write_text(folder / ABOUT, json.dumps(self.said | {"game": game, "subgames": self.count}))
 
     def files(self, numbers: Iterable[int]) -> list[Path]:
-        """Return the existing files of some subgames."""
+        """Return the paths of the files of some subgames, as far as they exist."""
         every = (self._file(number, player) for number in numbers for player in (0, 1))
         return [file for file in every if file.exists()]
 
     def checksums_of(self, number: int) -> list[int]:
-        """Return the checksums of both players' files of a subgame, plus `KNOWN`; 0 where there is no file."""
+        """Return the checksum of each player's file of a subgame, plus `KNOWN`, or 0 if there is no file."""
         found = []
         for player in (0, 1):
             known = int(self.checksums[number, player])
@@ -404,13 +419,13 @@ class SubgameStore:
         return self._found(f"{number}-{player + 1}.zst")
 
     def _found(self, name: str) -> Path:
-        """Return the path to read a file from: `COMING` if the file still waits there to be moved, else the folder."""
+        """Return the path to read a file from: the folder of new versions if it is still there, else the usual one."""
         if self._moving and (coming := self.folder / COMING / name).exists():
             return coming
         return self.folder / name
 
     def _write(self, file: Path, content: PackedFile) -> None:
-        """Replace a file in one step: a reader finds either the old or the new content, complete."""
+        """Replace a file in one step, so that a reader finds either the old or the new content, complete."""
         draft = file.with_name(f".{file.name}")
         with os_errors(f"{file} cannot be written"):
             try:
@@ -425,7 +440,7 @@ class SubgameStore:
             draft.replace(file)
 
     def _read(self, file: Path) -> tuple[FileHead | None, KeptNumbers]:
-        """Return the head and the numbers of a file; None and no numbers if the file does not exist."""
+        """Return the header and the numbers of a file, or None and no numbers if the file does not exist."""
         if not file.exists():
             return None, KeptNumbers()
         with os_errors(f"{file} cannot be read"):
@@ -449,14 +464,14 @@ class SubgameStore:
 
 
 class PackedFile(NamedTuple):
-    """Content of a file to be written, with its checksum."""
+    """The bytes of a file to write, with their checksum."""
 
     pieces: list[bytes]
     checksum: int
 
 
 def _packed_file(name: str, kept: KeptNumbers) -> PackedFile:
-    """Return the bytes to write to the file called `name`, with their checksum."""
+    """Return the bytes to write to a file, with their checksum."""
     values = kept.values
     first = np.array([kept.passes, *values.shape, values.itemsize, kept.begun], HEAD).tobytes()
     pieces = ZstdCompressor(LEVEL).compress(first + values.tobytes()), *kept.packed
@@ -468,7 +483,7 @@ def _packed_file(name: str, kept: KeptNumbers) -> PackedFile:
 
 
 def _format(data: bytes) -> int:
-    """Return the format number of a file. Raises ValueError if the file is not one of subgames."""
+    """Return the format number of a file. Raises ValueError if the file does not contain a subgame."""
     found = next((number for number, mark in MARKS.items() if data.startswith(mark)), None)
     if found is None:
         raise ValueError("it does not begin like a file of subgames")
@@ -476,7 +491,7 @@ def _format(data: bytes) -> int:
 
 
 def _head(data: BinaryIO) -> FileHead:
-    """Read the header of a file, and nothing else."""
+    """Read only the header of a file."""
     words = WORDS[_format(data.read(len(MARK)))]
     check, count = np.frombuffer(data.read(16), HEAD).tolist()
     data.seek(8 * count, os.SEEK_CUR)
@@ -485,12 +500,12 @@ def _head(data: BinaryIO) -> FileHead:
 
 
 def _trunk_last(file: Path) -> bool:
-    """Sort key of files to be moved. The trunk's file comes last: its presence shows that all others are complete."""
+    """Return a sort key that puts the first-rounds file last. Its presence shows that all other files are complete."""
     return file.name == TRUNK
 
 
 def copy_files(files: Iterable[Path], folder: Path) -> None:
-    """Give files to a folder, replacing files of the same names: as hard links if possible, otherwise as copies."""
+    """Give files to a folder, as hard links if possible, otherwise as copies. Files of the same names are replaced."""
     with os_errors(f"{folder} cannot be written"):
         for file in files:
             draft = folder / f".{file.name}"
@@ -505,7 +520,7 @@ def copy_files(files: Iterable[Path], folder: Path) -> None:
 
 
 def require_about(folder: Path, wanted: dict[str, Any]) -> None:
-    """Raise RunError if a folder of subgames has another game, scale or format than `wanted`."""
+    """Raise RunError if a folder holds subgames of another game, scale or format than `wanted`."""
     said = _about(folder)
     for what, value in wanted.items():
         if said.get(what) != value:
@@ -515,7 +530,7 @@ def require_about(folder: Path, wanted: dict[str, Any]) -> None:
 
 
 def _about(folder: Path) -> dict[str, Any]:
-    """Read the description of a folder from `ABOUT`."""
+    """Read the description of a folder from its file `ABOUT`."""
     with os_errors(f"{folder / ABOUT} cannot be read"):
         text = (folder / ABOUT).read_bytes()
     try:
@@ -528,7 +543,7 @@ def _about(folder: Path) -> dict[str, Any]:
 
 
 def require_whole(folder: Path, run: str | None = None, least: int = 0, trunk: str | None = None) -> None:
-    """Read all files of a folder of subgames.
+    """Read all files of a folder of subgames. Raises RunError if one is damaged or missing.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Strategies whose subgames are on disk, and the problems that such strategies solve: see `disk`."""
+"""Strategies whose subgames are on disk, and the games that such strategies are for."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ AVERAGE_SCALE = 2.0**16  # integers per iteration, in averages
 
 @dataclass(frozen=True)
 class DiskStrategy:
-    """A strategy for both players whose subgames are on disk: the result of `DiskTables`.
+    """A strategy for both players whose subgames are on disk, as `DiskTables` computes it.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class DiskStrategy:
     _under: dict[str, DiskStrategy] = field(default_factory=dict, repr=False, compare=False)  # see `under`
 
     def __getitem__(self, rows: slice) -> Table:
-        """Rows of one decision in the table over (board, row) × hand.
+        """Return the rows of one decision on one board, with one column per hand.
 
         Reading a row unpacks its subgame. The last subgames, up to 256 MB or at least one, stay in memory for the next
         look-ups.
@@ -80,7 +80,7 @@ class DiskStrategy:
         return lru_cache(maxsize=max(1, KEPT // size))(self.subgame)
 
     def under(self, subgames: Subgames) -> DiskStrategy:
-        """Return the strategy for a game with other payoffs but the same tree, cut in the same way."""
+        """Return the same strategy for a game with other payoffs but the same tree and the same subgames."""
         if subgames is self.subgames:
             return self
         if not np.array_equal(subgames.cuts, self.subgames.cuts):
@@ -91,7 +91,7 @@ class DiskStrategy:
         return self._under[key]
 
     def processed(self, rule: Rule) -> DiskStrategy:
-        """Return the strategy after post-processing."""
+        """Return the strategy after a post-processing rule, which is applied whenever a subgame is read."""
         cut, trunk = self.subgames, self.trunk.copy()
         boards = np.diff(cut.game.tree.board_start)
         boards[cut.trunk_rounds :] = 0
@@ -99,26 +99,29 @@ class DiskStrategy:
         return replace(self, trunk=trunk, rule=rule, _under={})
 
     def response_values(self) -> tuple[float, float]:
-        """Value of a best response to the strategy in seats 0 and 1, in chips per game."""
+        """Return the value of a best response to the strategy in seat 0 and in seat 1, in chips per game."""
         return self._worth[2], self._worth[3]
 
     def expected_values(self) -> tuple[float, float]:
-        """Expected winnings of players 0 and 1 when both follow the strategy, in chips per game."""
+        """Return the expected winnings of players 0 and 1 when both follow the strategy, in chips per game."""
         return self._worth[0], self._worth[1]
 
     def exploitability(self) -> float:
-        """Mean over both seats of a best response's gain over the strategy itself, in chips per game."""
+        """Return how much a best response gains over the strategy, as a mean over both seats, in chips per game."""
         first, second, *responses = self._worth
         return excess(responses, (first, second) if self.subgames.game.uneven else ())
 
     def value_bounds(self) -> tuple[float, float]:
-        """Lower and upper bound of the game value for player 0 in chips per game, from both best responses."""
+        """Return bounds on the game value for player 0, in chips per game: the lower one and the upper one.
+
+        They follow from both best responses.
+        """
         first, second = self.response_values()
         return -second, first
 
     @cached_property
     def _worth(self) -> tuple[float, float, float, float]:
-        """Values of following the strategy and of best responses, in both seats, from one pass over all subgames."""
+        """The values of following the strategy and of best responses in both seats, from one pass over all subgames."""
         game, cut = self.subgames.game, self.subgames
         walks = self._walks(self.trunk, cut.layouts())
         values = np.zeros((len(walks), cut.opened, game.shape[1]))
@@ -135,7 +138,10 @@ class DiskStrategy:
         return [Walk(seat, (task,), table, table, layouts[seat], layouts[1 - seat]) for seat, task in todo]
 
     def walk(self, numbers: Iterable[int] | None = None) -> Iterator[Values]:
-        """Yield the values of all subgames, or of `numbers`, in order: [walk, chance node of the trunk, hand]."""
+        """Yield the values of each subgame in order, for following the strategy and for best responses.
+
+        Values have the shape (computations, chance nodes of the trunk, hands).
+        """
         game, trunk = self.subgames.game, self.subgames.trunk_rounds
 
         def respond(subgame: LoadedSubgame) -> Values:
@@ -155,11 +161,11 @@ class DiskStrategy:
         return found
 
     def subgame(self, number: int) -> LoadedSubgame:
-        """Read a subgame into newly allocated memory."""
+        """Read a subgame from disk into newly allocated memory."""
         return self.read(number, self.subgames.scratch())
 
     def table(self) -> Table:
-        """Return the weights as one table over (board, row) × hand, for games whose table fits into memory."""
+        """Return the whole strategy as one table in memory, with rows by board and action and columns by hand."""
         tree, whole = self.subgames.game.tree, self.subgames.game.table(self.subgames.dtype)
         hands = whole.shape[1]
         whole[: len(self.trunk)] = self.trunk
@@ -178,7 +184,7 @@ class DiskStrategy:
 
 @dataclass(frozen=True)
 class DiskProblem(VectorProblem):
-    """A game on its public tree with `DiskStrategy` in place of strategy tables."""
+    """A game whose strategies are on disk, as `DiskStrategy` objects, instead of tables in memory."""
 
     form = DISK
     engine: Engine | None = None  # its workers have the subgames on their disks; None: they are in the run's folder
@@ -186,20 +192,23 @@ class DiskProblem(VectorProblem):
 
     @cached_property
     def subgames(self) -> Subgames:
-        """The game, cut into subgames."""
+        """The game, split into subgames."""
         return Subgames(self.game, self.dtype)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Short hash of the rules and of the cut into subgames."""
+        """A short hash of the rules and of the way the game is split into subgames."""
         return artifact.fingerprint(super().fingerprint, self.subgames.fingerprint)
 
     def uniform(self) -> Array:
-        """Not available. Raises RunError: a strategy on disk exists only as the result of a run."""
+        """Raise RunError, because a strategy on disk exists only as the result of a run."""
         raise RunError(f"{self.name} is in subgames on disk: give the strategy of a run")
 
     def save(self, path: Path, strategy: Any, **figures: Any) -> None:
-        """Save a `DiskStrategy` in a new folder. Its files are shared with the run's until either changes them."""
+        """Save a `DiskStrategy` in a new folder.
+
+        It shares files with the folder of the run until either of them changes.
+        """
         assert isinstance(strategy, DiskStrategy)
         strategy = strategy.under(self.subgames)
         inputs, said = {"game": self.fingerprint}, {"game": self.name, "average": strategy.averaged}
@@ -231,7 +240,7 @@ def read_subgame(
     *,
     averaged: bool = False,
 ) -> LoadedSubgame:
-    """Read the regrets of a subgame after some passes, or its averages, into scratch memory."""
+    """Read a subgame's regrets after some passes, or its average strategy, into scratch memory."""
     tree = cut.part(number)
     layouts = cut.layouts(number, tree)
     table = tables.regret[: int(layouts[0].start[-1])]
@@ -256,7 +265,7 @@ def unpack_rows(
     *,
     averaged: bool,
 ) -> None:
-    """Unpack a player's numbers from the file of player `kept` into rows of a table."""
+    """Unpack a player's numbers from a file of a subgame into rows of a table."""
     parts, numbers = cut.rows_of(player, number, layout)
     if not found.packed:
         for part in parts:

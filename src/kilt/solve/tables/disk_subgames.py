@@ -1,4 +1,4 @@
-"""A public tree cut into a trunk and subgames, which are streamed through memory: see `disk`."""
+"""Split a public tree into its first rounds and subgames, and stream the subgames through memory."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PER_NUMBER = pace("disk", "pass")  # seconds per number of the tables in a pass:
 
 
 class LoadedSubgame(NamedTuple):
-    """A subgame in memory: its part of the tree, and its tables, in which the trunk's rows come first."""
+    """A subgame in memory: its part of the public tree, and its tables, which start with rows of the first rounds."""
 
     number: int
     tree: VectorTree
@@ -51,7 +51,7 @@ class LoadedSubgame(NamedTuple):
 
 
 class SubgameMemory(NamedTuple):
-    """Scratch memory for a subgame, with fields as in `LoadedSubgame`."""
+    """Scratch memory for the tables of one subgame."""
 
     regret: Table
     average: Table
@@ -59,7 +59,7 @@ class SubgameMemory(NamedTuple):
 
 
 class Subgames:
-    """A game on its public tree, cut into a trunk and subgames.
+    """A game split into its first rounds, which stay in memory, and subgames, which are loaded one after the other.
 
     Parameters
     ----------
@@ -125,12 +125,12 @@ class Subgames:
 
     @property
     def width(self) -> int:
-        """Columns of tables: one for each hand."""
+        """The number of columns of the tables: one for each hand."""
         return self.game.shape[1]
 
     @property
     def fingerprint(self) -> str:
-        """Short hash of the game and of the cut into subgames."""
+        """A short hash of the game and of the way it is split into subgames."""
         tree = self.game.tree
         # Without cuts by betting, the hash is that of earlier versions, which cut by flops alone.
         flops = np.append(self.cuts[:, 0], self.cuts[-1, 1])
@@ -140,60 +140,60 @@ class Subgames:
 
     @property
     def by_betting(self) -> bool:
-        """Whether subgames are also separated by the betting of the trunk."""
+        """Whether subgames are split by the betting of the first rounds, and not only by boards."""
         return bool((self.cuts[:, 3] - self.cuts[:, 2] < self.entries).any()) or self.trunk_rounds > 1
 
     @cached_property
     def _hands(self) -> IntArray:
-        """Number of distinct hands on each board, [board]; hands that are equal up to suits count once."""
+        """The number of distinct hands on each board. Hands that are equal up to suits count once."""
         hands = np.zeros(len(self._held), np.int64)
         count_hands(self._alike, self._symmetry, self._bits, self._held, hands)
         return hands
 
     @property
     def numbers(self) -> int:
-        """Total count of stored numbers: one for each action, board and distinct hand."""
+        """The total count of stored numbers: one for each action, board and distinct hand."""
         tree = self.game.tree
         hands = np.add.reduceat(self._hands, tree.board_start[:-1])
         return int(sum((hands * tree.rows)[self.trunk_rounds :]))
 
     @property
     def default_scale(self) -> float:
-        """Integers per chip, such that the largest possible regret of one walk has `FINENESS` bits."""
+        """How many integer steps one chip has in the files: as many as give the largest regret `FINENESS` bits."""
         tree = self.game.tree
         most = max(np.abs(tree.nodes.stake).max(), np.abs(tree.dice.called).max())
         return 2.0 ** (FINENESS - ceil(log2(2 * most * tree.prior.sum(axis=1).max())))
 
     @cached_property
     def abreast(self) -> int:
-        """Number of subgames in memory at once: as many as keep all threads busy and fit into half of the memory."""
+        """The number of subgames in memory at once: enough to keep all threads busy, if they fit into half of it."""
         one = self.memory_of(1) - self.memory_of(0)
         room = machine.available_memory() // 2 - self.memory_of(0)
         return min(subgames_abreast(self.game.threads), max(1, room // one))
 
     @property
     def memory(self) -> int:
-        """Bytes of the trunk and of the subgames in memory at once, with regrets only: see `memory_of`."""
+        """The memory in bytes for the first rounds and for the subgames loaded at once, with regrets only."""
         return self.memory_of(self.abreast)
 
     def memory_of(self, abreast: int) -> int:
-        """Bytes of the trunk with its values, and of `abreast` subgames with their packed data; regrets only."""
+        """Return the memory in bytes for the first rounds and for `abreast` loaded subgames, with regrets only."""
         rows, values = 2 * abreast * self.rows + self.trunk_rows, self.opened * self.game.shape[1]
         return int(rows * self.width * self.dtype.itemsize + 8 * values)
 
     @property
     def seconds(self) -> float:
-        """Estimated seconds of an iteration, from the size of the tables and the number of threads."""
+        """The estimated seconds of an iteration, from the size of the tables and the number of threads."""
         return 2 * PER_NUMBER * self.game.shape[0] * self.game.shape[1] / self.game.threads
 
     def opens(self, number: int) -> slice:
-        """Chance nodes of the trunk that lead to a subgame, as a slice of those on all boards of its last round."""
+        """Return which of the chance nodes that end the first rounds lead to a subgame, as a slice."""
         flop, _, begin, end = self.cuts[number].tolist()
         before = flop * self.entries if self.trunk_rounds > 1 else 0
         return slice(before + begin, before + end)
 
     def lead(self, number: int, trunk: Table) -> Table:
-        """Rows of the trunk's table that precede a subgame's rows: those of the trunk on the subgame's boards."""
+        """Return the rows of the first rounds on a subgame's boards, which come first in the subgame's table."""
         tree, flop = self.game.tree, int(self.cuts[number, 0])
         if self.trunk_rounds == 1:
             return trunk
@@ -201,7 +201,7 @@ class Subgames:
         return np.concatenate([trunk[: tree.rows[0]], trunk[first : first + tree.rows[1]]])
 
     def betting(self, number: int) -> BettingPart:
-        """The betting that leads to a subgame, and the betting inside."""
+        """Return the betting that leads to a subgame, together with the betting inside it."""
         return self._betting(*self.cuts[number, 2:].tolist())
 
     @cached_property
@@ -209,13 +209,13 @@ class Subgames:
         return lru_cache(maxsize=1024)(partial(BettingPart.of, self.game.tree, self.trunk_rounds))
 
     def part(self, number: int) -> VectorTree:
-        """The part of the tree that belongs to a subgame, including the trunk that leads to it."""
+        """Return the part of the public tree that belongs to a subgame, including the first rounds that lead to it."""
         return self.betting(number).within(flop_tree(self.game.tree, *self.cuts[number, :2].tolist()))
 
     def layouts(self, number: int | None = None, part: VectorTree | None = None) -> tuple[TableLayout, TableLayout]:
-        """Return the layouts of both players' tables in a subgame, which is a `part` of the tree.
+        """Return how the tables of both players are laid out in a subgame, or in the first rounds by default.
 
-        Default: the trunk.
+        `part` is the subgame's part of the tree. Default: the trunk.
         """
         tree = part or self.game.tree
         boards = np.diff(tree.board_start)
@@ -226,20 +226,20 @@ class Subgames:
         return layout, layout
 
     def bucket_rows(self, player: int, number: int, layout: TableLayout) -> IntArray:
-        """Rows of a player's decisions in a subgame's table if players see buckets; empty in this class."""
+        """Return an empty array. In subclasses whose players see buckets, it has the rows of a player's decisions."""
         return np.empty(0, np.int64)
 
     def rows_in(self, player: int, number: int, round_: int) -> IntArray:
-        """Rows of a player's decisions in a round of a subgame, as indices within a board."""
+        """Return the rows of a player's decisions in one round of a subgame, counted from the first row of a board."""
         begin, end = self.betting(number).rows[round_].tolist()
         rows: IntArray = self._own_rows[player][round_]
         first, last = np.searchsorted(rows, [begin, end])
         return np.asarray(rows[first:last] - begin)
 
     def place_of(self, row: int) -> tuple[int, int, int]:
-        """Locate a row of the table over (board, row) × hand: its subgame, its round, and its row in that round there.
+        """Return where a row of the whole table is stored: its subgame, its round, and its row in that round.
 
-        The row must belong to a round after the trunk.
+        The row counts within the subgame's table. The row must belong to a round after the trunk.
         """
         tree = self.game.tree
         r = int(np.searchsorted(tree.table_start, row, side="right")) - 1
@@ -258,7 +258,7 @@ class Subgames:
         return number, r, (board + int(tree.board_start[r]) - opening) * (end - begin) + within - begin
 
     def clear(self, table: Table) -> None:
-        """Set scratch memory that files do not overwrite to 0: none in this class, since files cover all hands."""
+        """Do nothing. Subclasses set scratch memory to 0 that files do not overwrite completely."""
 
     def rows_of(self, player: int, number: int, layout: TableLayout) -> tuple[list[PartRows], int]:
         """Return which rows of a subgame's table store a player's numbers, and how many numbers these are."""
@@ -290,7 +290,7 @@ class Subgames:
         return found, numbers
 
     def _strengths(self, board_size: int) -> tuple[HandTables, Ranking]:
-        """Tables for hand strengths on boards of some size, and scratch memory to rank hands."""
+        """Return lookup tables for hand strengths on boards of one size, and scratch memory to rank hands."""
         game = self.game.game
         deck, hole_cards = (game.deck, game.rules.hole_cards) if isinstance(game, Holdem) else (FULL, 2)
         ranking = room_to_rank(deck, hole_cards, board_size, len(self.game.tree.deck.bits))
@@ -303,7 +303,7 @@ class Subgames:
         write: Callable[[LoadedSubgame, Values], None] | None = None,
         numbers: Iterable[int] | None = None,
     ) -> Iterator[Values]:
-        """Process all subgames, or `numbers`, and yield the values of each in order.
+        """Read, compute and write subgames in parallel, and yield the values of each in order.
 
         Parameters
         ----------
@@ -352,7 +352,7 @@ class Subgames:
         coming: Future[_Coming],
         walked: Future[Values],
     ) -> Values:
-        """Write a subgame when its walk has finished, and release its scratch memory."""
+        """Write a subgame after its computation, and release its scratch memory."""
         tables, subgame = coming.result()
         values = walked.result()
         if write and isinstance(subgame, LoadedSubgame):
@@ -361,24 +361,24 @@ class Subgames:
         return values
 
     def _scratch(self) -> SubgameMemory:
-        """Return free scratch memory, or allocate some."""
+        """Return scratch memory that is free, or allocate new."""
         if self._tables.empty() and self._made < self.abreast:
             self._made += 1
             return self.scratch()
         return self._tables.get()
 
     def scratch(self) -> SubgameMemory:
-        """Allocate memory for a subgame; pages that are never written to cost nothing."""
+        """Allocate memory for the tables of a subgame. Pages that are never written to cost nothing."""
         shape = self.rows, self.width
         return SubgameMemory(np.empty(shape, self.dtype), np.empty(shape, self.dtype), self.sums(self.rows))
 
     def sums(self, rows: int) -> Table:
-        """Scratch memory for sums over the hands of buckets, for a table with `rows` rows; empty in this class."""
+        """Return an empty array. In subclasses whose players see buckets, it is scratch memory for sums over hands."""
         return np.zeros((0, 0, 0), self.dtype)
 
 
 def subgames_abreast(threads: int) -> int:
-    """Number of subgames in memory at once: for each thread one being read, one being walked, and two being written."""
+    """Return how many subgames to load at once: per thread, one being read, one computed, and two being written."""
     return 4 * threads + 1
 
 
@@ -388,13 +388,13 @@ class _Coming(NamedTuple):
 
 
 def _walk(walk: Callable[[LoadedSubgame], Values], coming: Future[_Coming]) -> Values:
-    """Walk a subgame as soon as it has been read."""
+    """Compute the values of a subgame as soon as it has been read."""
     subgame = coming.result().subgame
     return walk(subgame) if isinstance(subgame, LoadedSubgame) else subgame
 
 
 def _rows_apart(tree: VectorTree, trunk: int) -> IntArray:
-    """Table rows below each flop and chance node of the trunk, without the trunk's: [flop, chance node]."""
+    """Return the number of table rows after each flop and each betting sequence of the first rounds."""
     edges = np.arange(tree.board_start[1], tree.board_start[2] + 1)
     betting = [BettingPart.of(tree, trunk, entry, entry + 1).rows for entry in range(np.diff(tree.entry_start)[trunk])]
     own, total = np.diff(betting, axis=2)[:, :, 0], np.zeros((len(edges) - 1, len(betting)), np.int64)
@@ -406,7 +406,7 @@ def _rows_apart(tree: VectorTree, trunk: int) -> IntArray:
 
 
 def _cuts(sizes: IntArray, size: int | None, *, together: bool) -> IntArray:
-    """Cut the game into subgames, [subgame, 4]: first and end flop, first and end chance node of the trunk.
+    """Split the game into subgames. Return the first and end flop, and the first and end chance node, of each.
 
     `sizes` [flop, chance node] are the tables' bytes. A subgame may hold several flops if `together` is True and no
     flop is too large.
@@ -419,13 +419,16 @@ def _cuts(sizes: IntArray, size: int | None, *, together: bool) -> IntArray:
 
 
 def in_a_row(sizes: IntArray, size: int) -> list[tuple[int, int]]:
-    """Split consecutive sizes into runs that sum to about `size`, or are a single larger one; (begin, end) of each."""
+    """Split consecutive items into runs whose sizes sum to about `size`. Return the begin and end of each run.
+
+    A single item that is larger is a run of its own.
+    """
     first = np.unique(np.cumsum(sizes) // size, return_index=True)[1].tolist()
     return list(pairwise([*first, len(sizes)]))
 
 
 def _rows_of_player(tree: VectorTree, player: int) -> list[IntArray]:
-    """Rows of a player's actions within a board, for each round."""
+    """Return the rows of a player's actions on one board, for each round."""
     nodes, found = tree.nodes, list[IntArray]()
     for first, last in pairwise(tree.entry_start.tolist()):
         rows = list[int]()

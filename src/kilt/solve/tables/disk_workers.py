@@ -1,4 +1,4 @@
-"""Tables on the disks of workers of an engine, each of which has some of the subgames [Johanson16 chapter 9].
+"""Run CFR with tables on the disks of several workers, each of which stores some subgames [Johanson16 chapter 9].
 
 The head process holds the trunk. Before a pass it sends the trunk's strategy to all workers, and afterwards it receives
 the values of each subgame. It sums these in the order of subgames, so all results are the same to the bit as in a
@@ -72,7 +72,7 @@ R = TypeVar("R")
 def _timed(
     work: Callable[Concatenate[SubgameWorker, Sequence[int], P], Iterable[R]],
 ) -> Callable[Concatenate[SubgameWorker, Sequence[int], P], tuple[list[R], float]]:
-    """Wrap a worker's generator: returns the results for some subgames as a list, and the seconds they took."""
+    """Wrap a generator method of a worker so that it returns a list of results and the seconds they took."""
 
     @wraps(work)
     def listed(
@@ -85,7 +85,7 @@ def _timed(
 
 
 class SubgameWorker:
-    """A worker with some of the subgames on the disk of its machine.
+    """A worker process that stores some of the subgames on the disk of its machine.
 
     Parameters
     ----------
@@ -111,13 +111,13 @@ class SubgameWorker:
 
     @cached_property
     def real(self) -> Subgames:
-        """The subgames with the payoffs of the original rules."""
+        """The same subgames, with payoffs by the original rules, without tilts."""
         game = self.cut.game.game
         return self.make(game.real) if isinstance(game, TiltedGame) else self.cut
 
     @_timed
     def learn(self, numbers: Sequence[int], passes: int, trunk: Table, discount: Discount) -> Iterable[Values]:
-        """Run the pass after `passes` passes for its player; yield the values of the subgames.
+        """Update one player's regrets in some subgames, and yield the values of each.
 
         A subgame that has already finished this pass is not walked again: its values are in its file.
         """
@@ -126,20 +126,20 @@ class SubgameWorker:
 
     @_timed
     def replay(self, numbers: Sequence[int], passes: int, trunk: Table, discount: Discount) -> Iterable[None]:
-        """Repeat a pass like `learn`, without returning values: the head knows them already."""
+        """Repeat an update of some subgames that a lost worker had made. The head process already knows the values."""
         self.tables.passes, self.tables.trunk = passes, trunk
         return (None for _ in self.tables.walked(passes % 2, discount, numbers))
 
     @_timed
     def walk(self, numbers: Sequence[int], passes: int, trunk: Table, averaged: bool, real: bool) -> Iterable[Values]:
-        """Yield the values of the subgames for players who follow the strategy and for best responses."""
+        """Yield the values of some subgames, both for players who follow the strategy and for best responses to it."""
         return DiskStrategy(self.real if real else self.cut, self.tables.store, passes, trunk, averaged).walk(numbers)
 
     @_timed
     def shares(
         self, numbers: Sequence[int], passes: int, trunk: Table, averaged: bool, cards: SharedCards
     ) -> Iterable[list[Array]]:
-        """Yield the shares of a blueprint in the subgames, as returned by `SubgameShares.of`."""
+        """Yield the integer probabilities of a blueprint strategy in each of some subgames."""
         tables = self.cut.scratch()
         if self._means is None:
             assert isinstance(self.cut, BucketedSubgames)
@@ -151,14 +151,14 @@ class SubgameWorker:
 
     @_timed
     def save(self, numbers: Sequence[int], folder: Path) -> Iterable[list[int]]:
-        """Copy the files of the subgames to a folder, and yield their checksums."""
+        """Copy the files of some subgames to a folder, and yield their checksums."""
         for number in numbers:
             copy_files(self.tables.store.files([number]), folder)
             yield self.tables.store.checksums_of(number)
 
     @_timed
     def restore(self, numbers: Sequence[int], folder: Path) -> Iterable[None]:
-        """Copy the files of the subgames from a folder, unless the worker's files are newer."""
+        """Copy the files of some subgames from a folder, except those that the worker already has."""
         saved, here = SubgameStore.opened(folder, self.cut.fingerprint), self.tables.store
         passes = saved.read_trunk().passes
         for number in numbers:
@@ -174,23 +174,23 @@ class SubgameWorker:
 
 
 def cut_game(dtype: str, size: int | None, trunk: int, threads: int, game: Game) -> Subgames:
-    """Cut a game into subgames: see `Subgames`."""
+    """Return a game split into subgames, with tables by hand."""
     return Subgames(VectorGame(game, threads=threads), dtype, size, trunk)
 
 
 class SharedCards(NamedTuple):
-    """A recipe for an abstract game: folders of its card abstractions, which all machines must be able to reach."""
+    """A recipe for an abstract game: the folders of its card abstractions, which all machines must be able to read."""
 
     folders: tuple[Path, ...]
     actions: ActionAbstraction | None
 
     def of(self, game: Game) -> AbstractGame:
-        """Return the abstract game."""
+        """Return the abstract game for given rules."""
         assert isinstance(game, Holdem)
         return AbstractGame(game, load_abstractions(self.folders), self.actions)
 
     def cut(self, threads: int, game: Game) -> Subgames:
-        """Return the abstract game, cut into subgames."""
+        """Return the abstract game for given rules, split into subgames."""
         return BucketedSubgames.of(self.of(game), threads)
 
 
@@ -205,7 +205,7 @@ def _own_folder() -> Path:
 
 
 class SentTrunks:
-    """Trunk regrets sent to workers since the last checkpoint, with the discounts of each pass.
+    """The first-round regrets that were sent to workers since the last checkpoint, with the discounts of each pass.
 
     They are held in memory, and move to disk when they exceed `IN_MEMORY` bytes.
     """
@@ -215,20 +215,20 @@ class SentTrunks:
         finalize(self, self._file.close)
 
     def begin(self, since: int) -> None:
-        """Discard everything, and start at pass `since`."""
+        """Discard all stored regrets, and count passes from `since` on."""
         self.since, self.discounts = since, []
         self._file.seek(0)
         self._file.truncate()
 
     def keep(self, passes: int, trunk: Table, discount: Discount) -> None:
-        """Store the trunk and the discounts of a pass."""
+        """Store the first-round regrets and the discounts of a pass."""
         self.discounts[passes - self.since :] = [discount]
         with os_errors(f"strategies of the trunk in {gettempdir()}"):
             self._file.seek((passes - self.since) * trunk.nbytes)
             self._file.write(trunk.tobytes())
 
     def of(self, passes: int, like: Table) -> tuple[Table, Discount]:
-        """Return the trunk and the discounts of a pass; the trunk has the shape and type of `like`."""
+        """Return the first-round regrets and the discounts of a pass. The regrets have the shape and type of `like`."""
         with os_errors(f"strategies of the trunk in {gettempdir()}"):
             self._file.seek((passes - self.since) * like.nbytes)
             trunk = np.frombuffer(self._file.read(like.nbytes), like.dtype).reshape(like.shape)
@@ -236,7 +236,7 @@ class SentTrunks:
 
 
 class WorkerTables(SubgameTables):
-    """Regrets on a public tree, with those of subgames on the disks of workers.
+    """CFR tables whose subgames are on the disks of workers.
 
     Parameters
     ----------
@@ -293,11 +293,11 @@ class WorkerTables(SubgameTables):
             self._behind = set(range(self.subgames.count))
 
     def store_in(self, folder: Path, *said: Any) -> SubgameStore:
-        """Return the store of a folder, to which workers copy their files when someone reads it."""
+        """Return the files of a folder, to which workers copy their files whenever someone reads it."""
         return SharedStore(self.settle, folder, *said)
 
     def settle(self) -> None:
-        """Have workers copy their files to the folder, if they are newer."""
+        """Have the workers copy their files to the folder of the run, if theirs are newer."""
         if self.passes > self._sent.since:
             with self.store.claimed():
                 if self.store.read_trunk().passes != self._sent.since:
@@ -306,24 +306,27 @@ class WorkerTables(SubgameTables):
             self._sent.begin(self.passes)
 
     def give_to(self, store: SubgameStore) -> None:
-        """Have workers copy their files to the folder of another store."""
+        """Have the workers copy their files to another folder."""
         store.checksums = np.array(self._ask("save", store.coming()), np.uint64)
         store.take_over(self.passes, self.trunk_tables)
 
     # ── workers ──
 
     def worths(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
-        """Run the pass on all workers, and yield the values of subgames."""
+        """Have all workers update their subgames, and yield the values of each subgame."""
         self._sent.keep(self.passes, self.trunk, discount)
         found = self._ask("learn", self.passes, self.trunk, discount)
         return ((self.subgames.opens(number), worth) for number, worth in enumerate(found))
 
     def shares(self, strategy: DiskStrategy, cards: SharedCards) -> list[list[Array]]:
-        """Return a blueprint's shares in all subgames, from the workers: see `SubgameShares.of`."""
+        """Return the integer probabilities of a blueprint in all subgames, as computed by the workers."""
         return self._ask("shares", strategy.passes, strategy.trunk, strategy.averaged, cards)
 
     def _ask(self, method: str, *arguments: Any) -> list[Any]:
-        """Call a method on all subgames and return the answers in order; replaces lost workers and asks again."""
+        """Call a method for all subgames on their workers.
+
+        Return the answers in order; replace lost workers and ask again.
+        """
         began, self._said, self._rounds = perf_counter(), {}, 0
         while len(self._said) < self.subgames.count:
             self._bring_back()
@@ -333,7 +336,10 @@ class WorkerTables(SubgameTables):
         return [self._said[number] for number in range(self.subgames.count)]
 
     def _answers(self, asked: list[list[int]], method: str, *arguments: Any) -> dict[int, Any]:
-        """Call a method on the subgames that are listed for each worker; answers of lost workers are missing."""
+        """Call a method for the subgames listed for each worker.
+
+        The answers of lost workers are missing from the result.
+        """
         found, waiting = dict[int, Any](), dict[int, Answer]()
         for place, numbers in enumerate(asked):
             with self._watched(place):
@@ -348,7 +354,7 @@ class WorkerTables(SubgameTables):
 
     @contextmanager
     def _watched(self, place: int) -> Iterator[None]:
-        """Record a worker that is lost during this block, together with its subgames and their answers."""
+        """Record a worker that is lost during this block, with its subgames, and discard their answers."""
         try:
             yield
         except WorkerLost as error:
@@ -358,7 +364,7 @@ class WorkerTables(SubgameTables):
                 self._said.pop(number, None)
 
     def _bring_back(self) -> None:
-        """Bring lost subgames to the last complete pass, from the folder's files and the strategies sent since."""
+        """Bring lost subgames to the last complete pass, from the folder's files and the regrets sent since."""
         while self._behind:
             lost, self._lost = self._lost, {}
             self._rounds += bool(lost)
@@ -378,7 +384,7 @@ class WorkerTables(SubgameTables):
                 self._behind = set()
 
     def _replace(self, place: int, error: WorkerLost, lost: set[int]) -> None:
-        """Give the subgames of a lost worker to a new one or, if there is no room for it, to the remaining ones."""
+        """Give the subgames of a lost worker to a new one, or to the remaining workers if there is no room for it."""
         mine, since = self.share_of[place], self._sent.since // 2
         said = f"{error}; its {len(mine):,} subgames are worked on again from iteration {since:,} on"
         self.losses += 1
@@ -403,22 +409,25 @@ class WorkerTables(SubgameTables):
         return self._ask("walk", strategy.passes, strategy.trunk, strategy.averaged, real)
 
     def strategy_of(self, trunk: Table, *, averaged: bool) -> DiskStrategy:
-        """Return the strategy that the workers have now, with the given weights of the trunk; workers walk it."""
+        """Return the strategy that the workers have now, with given weights for the first rounds.
+
+        The workers evaluate it.
+        """
         return DiskStrategy(self.subgames, self.store, self.passes, trunk, averaged, walked=self._walked)
 
     def parts(self) -> list[tuple[str, float]]:
-        """Return the host of each worker, and the share of time that the worker was busy."""
+        """Return the host name of each worker, and the fraction of time that the worker was busy."""
         wall, all_of = max(self.wall, 1e-9), zip(self.workers, self.busy, self.share_of, strict=True)
         return [(worker.where, min(1.0, float(busy) / wall)) for worker, busy, share in all_of if share]
 
     def spent(self) -> str:
-        """One line about how busy the workers were."""
+        """Return one line of text about how busy the workers were."""
         shares = [f"{busy:.0%}" for _, busy in self.parts()]
         lost = f"; lost on the way: {self.losses}" if self.losses else ""
         return f"workers ({self.engine.name}): {len(shares)}, at work {', '.join(shares)} of the time{lost}"
 
     def close(self) -> None:
-        """Have the workers delete their files, and close the engine."""
+        """Have the workers delete their files, and shut down the engine that runs them."""
         for worker, share in zip(self.workers, self.share_of, strict=True):
             with suppress(EngineError):  # one that is lost
                 if share:
@@ -427,18 +436,18 @@ class WorkerTables(SubgameTables):
 
 
 class SharedStore(SubgameStore):
-    """A folder to which workers copy their files, by calling `settle`, before someone reads it."""
+    """A folder to which workers copy their files before someone reads it."""
 
     def __init__(self, settle: Callable[[], None], folder: Path, *said: Any) -> None:
         super().__init__(folder, *said)
         self.settle = settle
 
     def open(self, number: int, player: int, passes: int) -> KeptNumbers:
-        """Return a player's numbers in a subgame."""
+        """Return a player's numbers in a subgame, after the workers have copied their files."""
         self.settle()
         return super().open(number, player, passes)
 
     def copy_to(self, folder: Path, game: str) -> None:
-        """Give all files to another folder, for the game with the fingerprint `game`."""
+        """Give all files to another folder, after the workers have copied theirs."""
         self.settle()
         super().copy_to(folder, game)

@@ -1,4 +1,4 @@
-"""CFR-BR and sampling for games whose boards do not fit into memory: boards are sampled and discarded.
+"""Run CFR-BR, or CFR with sampled boards, for games whose boards do not fit into memory.
 
 See [Johanson16 §4.3]. An iteration of CFR-BR takes these steps for each seat:
 
@@ -41,20 +41,20 @@ from kilt.tree.vector_arrays import ANSWER, FOLLOW, Table, TableLayout, VectorTr
 
 
 class Draw(NamedTuple):
-    """The sampled boards of a walk, and the tree that follows them."""
+    """A sample of boards, with the public tree that follows them."""
 
     boards: tuple[int, ...]  # the sampled boards, numbered over all rounds
     tree: VectorTree  # the sampled boards and all later ones
     layouts: tuple[TableLayout, TableLayout]  # of both players' tables there
 
     def columns(self, seat: int, r: int) -> IntArray:
-        """Buckets of a player's hands in a round."""
+        """Return the buckets that a player's hands have on the sampled boards of a round."""
         first, end = self.tree.board_start[r : r + 2]
         return np.unique(self.layouts[seat].bucket[first:end]).astype(np.int64)
 
 
 class Trunk(NamedTuple):
-    """Row layout of the opponent's table: the trunk on all boards, followed by room for responses."""
+    """The row layout of the best-responding opponent's table: the first rounds on all boards, then the responses."""
 
     rounds: int
     rows: tuple[int, ...]  # [round] rows of a board
@@ -62,7 +62,7 @@ class Trunk(NamedTuple):
 
     @classmethod
     def of(cls, game: VectorGame, rounds: int) -> Trunk:
-        """Return the trunk of the first `rounds` rounds of a game: at least one, and not all."""
+        """Return the table layout for an opponent who learns in the first `rounds` rounds of a game."""
         tree, every = game.tree, len(game.tree.rows)
         if not 1 <= rounds < every:
             raise GameError(f"the trunk is {rounds} rounds; boards are drawn after 1 to {every - 1} of them")
@@ -71,12 +71,12 @@ class Trunk(NamedTuple):
         return cls(rounds, tuple(rows), (0, *np.cumsum(sizes).tolist()))
 
     def first_row(self, tree: VectorTree, boards: tuple[int, ...], r: int) -> int:
-        """First row of a trunk round for the board that was sampled in it, in the tree of the whole game."""
+        """Return the first table row of the board that was sampled in one of the first rounds."""
         board = boards[r - 1] - int(tree.board_start[r]) if r else 0
         return self.start[r] + board * self.rows[r]
 
     def layout(self, tree: VectorTree, draw: Draw) -> TableLayout:
-        """Layout of the opponent's table for a draw: the responses of all boards, one board after another."""
+        """Return the layout of the opponent's table for sampled boards: the responses on one board after another."""
         starts = [self.first_row(tree, draw.boards, r) for r in range(self.rounds)]
         last = self.start[-1]
         for r in range(self.rounds, len(self.rows)):
@@ -87,7 +87,7 @@ class Trunk(NamedTuple):
 
 
 class DrawnTables(TableState, PartTables):
-    """Tables of players with card abstractions, who look up buckets for the sampled boards only.
+    """CFR tables for players with card abstractions. Buckets are looked up only for the boards that are sampled.
 
     Against a best response, boards are sampled at the end of its trunk. In self-play, boards of all rounds are sampled:
     public chance sampling.
@@ -122,7 +122,7 @@ class DrawnTables(TableState, PartTables):
         self._tasks = np.array([learn, np.repeat([FOLLOW, ANSWER], [self.where.rounds, rounds - self.where.rounds])])
 
     def prepare(self, variant: Variant) -> None:
-        """Allocate tables of zeros: those of the players, and of the opponent's trunk."""
+        """Allocate tables of zeros for the players, and for the opponent in the first rounds."""
         if variant.predictive:
             raise GameError("variants cannot predict from sampled boards: use cfr, cfr+ or linear")
         self._regret, self._total = self.bucketed.table(), self.bucketed.table()
@@ -133,21 +133,21 @@ class DrawnTables(TableState, PartTables):
 
     @property
     def regret(self) -> Table:
-        """Regrets of the players, [row, bucket]."""
+        """The regrets of the players, with one row per action and one column per bucket."""
         return self._regret
 
     @property
     def total(self) -> Table:
-        """Sums of the players' strategies, [row, bucket]."""
+        """The sums of the players' strategies, with one row per action and one column per bucket."""
         return self._total
 
     @property
     def trunk(self) -> Table:
-        """Regrets of the opponent in the trunk, [(board, row), hand]."""
+        """The regrets of the best-responding opponent in the first rounds, with one column per hand."""
         return self._other[: self.where.start[-1]]
 
     def drawn_boards(self, number: int) -> tuple[int, ...]:
-        """Sample the boards of a walk. Returns their numbers, counted over all rounds.
+        """Sample the boards for one player's update. Return their numbers, counted over all rounds.
 
         Parameters
         ----------
@@ -159,7 +159,7 @@ class DrawnTables(TableState, PartTables):
         return tuple(scope.board[1 : rounds + 1].tolist())
 
     def draw(self, boards: tuple[int, ...]) -> Draw:
-        """Build the tree of all boards that follow the given ones, and look up the buckets of their hands."""
+        """Build the tree of all boards that follow some boards, and look up the buckets of their hands."""
         part = drawn_tree(self.vectors.tree, boards)
         return Draw(boards, part, bucket_layouts(self.vectors, self.cards, part))
 
@@ -174,23 +174,23 @@ class DrawnTables(TableState, PartTables):
         self.vectors.both_seats(lambda seat: work(self.groups[seat]), Scheme(boards=True))
 
     def _grow(self, rows: int) -> None:
-        """Enlarge the table for the responses of a draw."""
+        """Enlarge the opponent's table so that the responses on the sampled boards fit."""
         if len(self._other) < rows:
             kept = self.trunk
             self._other = np.zeros((rows, self.vectors.shape[1]), kept.dtype)
             self._other[: len(kept)] = kept
 
     def opened(self, turn: Turn) -> int:
-        """Number of chance nodes that end the first round."""
+        """Return the number of chance nodes that end the first round."""
         return int(np.diff(self._draws[turn.offset].tree.entry_start)[1])
 
     def worths(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
-        """Walk the sampled boards, which are a single part."""
+        """Update a player's regrets on the sampled boards, and yield their values."""
         walk = self.trunk_learning(turn, discount).walk
         yield slice(None), self.vectors.part_values(turn.player, walk, self._draws[turn.offset].tree, self.dtype)
 
     def trunk_learning(self, turn: Turn, discount: Discount) -> Learning:
-        """Return a turn's walk over the boards that were sampled for its seat."""
+        """Return the computation with which a player learns on the boards that were sampled for a seat."""
         draw, noise = self._draws[turn.offset], self.vectors.tree.noise
         own, theirs = self._seat(turn.own, turn.offset), self._seat(turn.theirs, turn.offset)
         walk = learning_walk(draw.tree, turn.player, self._tasks[turn.task], own, theirs, discount)
@@ -207,7 +207,7 @@ class DrawnTables(TableState, PartTables):
         return Learning(walk, entered)
 
     def _seat(self, number: int, seat: int) -> PlayerTables:
-        """Tables of a player, or of the opponent (number 2), for the draw of a seat."""
+        """Return the tables of a player, or of the opponent (number 2), on the boards sampled for a seat."""
         if number < 2:
             tables, layout = (self._regret, self._regret, self._total), self._draws[seat].layouts[number]
             return PlayerTables(layout, *tables, True, self.bucketed.rows[number], self._sums, self._regret[:0])
@@ -216,7 +216,7 @@ class DrawnTables(TableState, PartTables):
 
     @cached_property
     def _rows(self) -> list[list[IntArray]]:
-        """Rows of each player's decisions, [player][round]."""
+        """The rows of each player's decisions in each round."""
         edges = self.bucketed.layouts[0].start
         return [
             [rows[(rows >= first) & (rows < end)] for first, end in pairwise(edges.tolist())]
@@ -224,9 +224,9 @@ class DrawnTables(TableState, PartTables):
         ]
 
     def average(self) -> Array:
-        """Average strategy, [row, bucket], not normalised."""
+        """Return the average strategy as weights, with one row per action and one column per bucket."""
         return self.total
 
     def current(self) -> Array:
-        """Current strategy by regret matching, [row, bucket], not normalised."""
+        """Return the current strategy as weights, with one row per action and one column per bucket."""
         return self.regret

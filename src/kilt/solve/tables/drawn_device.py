@@ -1,4 +1,4 @@
-"""CFR-BR with sampled boards on a GPU: the iterations of `drawn`, with tables that stay on the device.
+"""Run CFR-BR with sampled boards on a GPU, with tables that stay in GPU memory.
 
 The kernels of `tree.gpu.device` walk the rounds before the last, and those of `tree.gpu.flops` walk the last round. The
 latter record the responses, the reach at the player's decisions, and the values of actions. `drawn_device.cu` sums
@@ -39,7 +39,7 @@ FOUND = 1 << 32  # size in bytes of the buffer for records of the last round
 
 
 class Members(NamedTuple):
-    """The hands on the boards of a round, sorted by bucket."""
+    """The hands on the boards of a round, sorted by bucket, in GPU memory."""
 
     items: Any  # board · hands + hand; in the last round the hand's rank by strength replaces the hand
     begin: Any  # [present bucket + 1] first index into `items`
@@ -48,7 +48,7 @@ class Members(NamedTuple):
 
 
 class DrawOnDevice(NamedTuple):
-    """Arrays of a draw on the device, as the walks need them."""
+    """The arrays of a sample of boards in GPU memory."""
 
     first_rows: tuple[int, ...]  # [round of the trunk] first row in the opponent's table
     boards: FlopOnDevice
@@ -57,7 +57,7 @@ class DrawOnDevice(NamedTuple):
 
 
 class OwnDecisions(NamedTuple):
-    """Decisions of one player in one round."""
+    """The decisions of one player in one round, in GPU memory."""
 
     number: Any  # [decision] number among all decisions of the game
     count: Any  # [decision] number of actions
@@ -66,7 +66,7 @@ class OwnDecisions(NamedTuple):
 
 
 class DeviceDraws(DeviceFlops):
-    """The public tree of a poker game on the device, for walks over draws.
+    """The public tree of a poker game on a GPU, for computations on sampled boards.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class DeviceDraws(DeviceFlops):
         self.regret, self.total = (self.cupy.zeros(self._chances.shape, np.float64) for _ in range(2))
 
     def prepare_draw(self, draw: Draw, seat: int) -> DrawOnDevice:
-        """Copy the arrays of a draw that a seat's walks need to the device; safe to call from several threads."""
+        """Copy the arrays of a sample of boards to the GPU. Several threads may call this method at the same time."""
         part = draw.tree
         places, live = self._ordered(part)
         bucket = draw.layouts[seat].bucket
@@ -106,7 +106,7 @@ class DeviceDraws(DeviceFlops):
         return DrawOnDevice(first, boards, [self._put(one.astype(self.dtype)) for one in _weights(part)], members)
 
     def _members(self, bucket: npt.NDArray[np.int32]) -> Members:
-        """Sort the hands on some boards by bucket; hands that share a card with the board are skipped."""
+        """Sort the hands on some boards by bucket, without hands that share a card with the board."""
         flat = bucket.ravel()
         if self._blocked < 1 << 16:
             flat = flat.astype(np.uint16)  # faster to sort
@@ -119,7 +119,7 @@ class DeviceDraws(DeviceFlops):
         return Members(items, edges, column, len(begin))
 
     def answer(self, draw: DrawOnDevice, seat: int, discount: Discount) -> None:
-        """Walk for the opponent of a seat: learn in the trunk, record responses after it, average the player."""
+        """Let a seat's opponent learn in the first rounds and best-respond later, and average the seat's strategy."""
         player, boards = 1 - seat, draw.boards
         noted, own = self._noted(discount), self._own_decisions[seat]
         rounds = [self._with_room(r, empty) for r, empty in enumerate(boards.rounds)]
@@ -142,7 +142,7 @@ class DeviceDraws(DeviceFlops):
         self.up(there, player, pulls, (self._roots, last))
 
     def learn(self, draw: DrawOnDevice, seat: int, discount: Discount) -> None:
-        """Walk for the player of a seat, against the responses of `answer`."""
+        """Let the player of a seat learn against the best responses that `answer` has computed."""
         boards, noted, own = draw.boards, self._noted(discount), self._own_decisions[seat]
         rounds = [self._with_room(r, empty) for r, empty in enumerate(boards.rounds)]
         there, tables = self._opponents(draw, rounds)
@@ -161,7 +161,7 @@ class DeviceDraws(DeviceFlops):
             self._learn(draw, r, own[r].number, own[r].count, own[r].child, here.value, noted)
 
     def _opponents(self, draw: DrawOnDevice, rounds: Sequence[DeviceRound]) -> tuple[list[DeviceRound], list[Any]]:
-        """Return the rounds with the opponent's rows, and the opponent's table of each round: trunk, then responses."""
+        """Return the rounds with the opponent's rows, and the opponent's tables: of regrets, then of responses."""
         trunk = self.trunk.rounds
         there = [here._replace(first_row=row) for here, row in zip(rounds, draw.first_rows, strict=False)]
         responses = [self._vector(r, "responses", here.rows, here.boards) for r, here in enumerate(rounds)]
@@ -186,25 +186,25 @@ class DeviceDraws(DeviceFlops):
         self._sums(name)((-(-own.buckets // WARPS), decisions), (32 * WARPS,), arguments)
 
     def _noted(self, discount: Discount) -> Array:
-        """Kernel arguments that say how new values enter the players' tables."""
+        """Return the arguments that tell the GPU code how new values enter the players' tables."""
         return by_value(learning_of(discount, self.tree.noise))
 
     def _with_values(self, boards: FlopOnDevice) -> DeviceRound:
-        """Return the last round, with memory for the values of its blocks."""
+        """Return the last round, with GPU memory for its values."""
         last = boards.last
         return last._replace(value=self._vector(self._last, "value", last.entries, last.boards))
 
     def _choices(self, last: DeviceRound) -> Any:
-        """Responses of the opponent in the last round, [decision, board, place], as actions."""
+        """Return GPU memory for the opponent's best responses in the last round, by decision, board and hand."""
         return self._bytes("choices", int(self._decision_begin[-1]) * last.boards * self.hands, np.uint8)
 
     def _found(self, last: DeviceRound, begin: IntArray, entries: slice) -> Any:
-        """Memory for the records of some entries of the last round."""
+        """Return GPU memory for the results of some betting sequences in the last round."""
         rows = int(begin[entries.stop] - begin[entries.start])
         return self._bytes("found", rows * last.boards * self.hands, self.dtype)
 
     def _bytes(self, name: str, size: int, dtype: npt.DTypeLike) -> Any:
-        """Return a named buffer, which is reused, and enlarged if a draw needs more."""
+        """Return a named buffer in GPU memory. It is reused, and enlarged if a sample needs more."""
         key = self._last, name
         if key not in self._room or self._room[key].size < size:
             self._room[key] = None
@@ -212,7 +212,10 @@ class DeviceDraws(DeviceFlops):
         return self._room[key]
 
     def _pieces(self, seat: int, boards: int, begin: IntArray) -> Iterator[tuple[slice, slice, int]]:
-        """Split the last round's entries so that records fit into `FOUND`: entries, decisions, and first decision."""
+        """Split the betting sequences of the last round so that the results of each piece fit into `FOUND` bytes.
+
+        Yields the entries, the decisions among them, and the first decision of each piece.
+        """
         most, first = FOUND // (boards * self.hands * self.dtype.itemsize), 0
         own = self._entry_of[seat]
         while first < len(begin) - 1:
@@ -223,12 +226,12 @@ class DeviceDraws(DeviceFlops):
 
     @cached_property
     def _first_decision(self) -> int:
-        """Number of the last round's first decision."""
+        """The number of the last round's first decision."""
         return sum(len(own) for own in self._decisions[:-1])
 
     @cached_property
     def _last_nodes(self) -> tuple[Array, IntArray]:
-        """Decision nodes of the last round, and the entry of each."""
+        """The decision nodes of the last round, and the betting sequence that leads to each."""
         nodes = self._nodes(self._last)
         begin = self.cupy.asnumpy(self.walks[-1][0].begin)
         decides = np.flatnonzero(nodes["kind"] == DECISION)
@@ -236,14 +239,14 @@ class DeviceDraws(DeviceFlops):
 
     @cached_property
     def _decision_begin(self) -> IntArray:
-        """First decision of each entry's block, [entry + 1], counted within the last round."""
+        """The first decision of each betting sequence in the last round, counted within the round."""
         entries = int(np.diff(self.tree.entry_start)[-1])
         found: IntArray = np.searchsorted(self._last_nodes[1], np.arange(entries + 1))
         return found
 
     @cached_property
     def _row_begin(self) -> IntArray:
-        """First row of each entry's block, [entry + 1], counted within the last round."""
+        """The first table row of each betting sequence in the last round, counted within the round."""
         nodes, _ = self._last_nodes
         rows = np.concatenate([[0], np.cumsum(nodes["count"])])
         assert (nodes["row"] == rows[:-1]).all()
@@ -252,13 +255,13 @@ class DeviceDraws(DeviceFlops):
 
     @cached_property
     def _entry_of(self) -> tuple[IntArray, IntArray]:
-        """Entries of each player's decisions in the last round."""
+        """The betting sequence that leads to each player's decisions in the last round."""
         nodes, entry = self._last_nodes
         return entry[nodes["actor"] == 0], entry[nodes["actor"] == 1]
 
     @cached_property
     def _own_decisions(self) -> tuple[list[OwnDecisions], list[OwnDecisions]]:
-        """[player][round]."""
+        """The decisions of each player in each round."""
         return self._decisions_by(0), self._decisions_by(1)
 
     def _decisions_by(self, seat: int) -> list[OwnDecisions]:
@@ -277,7 +280,7 @@ class DeviceDraws(DeviceFlops):
         return found
 
     def packed(self, table: Table) -> Any:
-        """Convert both players' table to the device's layout, [decision, column, action]."""
+        """Convert the table of both players to the memory layout of the GPU: by decision, column and action."""
         every = np.concatenate(self._decisions)
         packed = np.zeros(self._chances.shape)
         for a in range(self._actions):
@@ -286,7 +289,7 @@ class DeviceDraws(DeviceFlops):
         return self._put(packed)
 
     def on_host(self, packed: Any, table: Table) -> Table:
-        """Inverse of `packed`: write to `table`, and return it."""
+        """Convert a table from the memory layout of the GPU, write it to `table`, and return that."""
         every, found = np.concatenate(self._decisions), self.cupy.asnumpy(packed)
         for a in range(self._actions):
             there = every[:, 2] > a
@@ -294,11 +297,11 @@ class DeviceDraws(DeviceFlops):
         return table
 
     def match(self, regret: Table) -> None:
-        """Replace the regrets of both players, and compute their strategies."""
+        """Replace the regrets of both players, and compute their strategies by regret matching."""
         self.regret, self._chances = self.packed(regret), self._put(self._packed(regret))
 
     def _require_memory(self, columns: int) -> None:
-        """Raise RunError if the tables and the vectors of a draw do not fit into the device's memory."""
+        """Raise RunError if the tables and the vectors of a sample do not fit into GPU memory."""
         boards, size = self._most_boards(self.trunk.rounds), self.dtype.itemsize
         last = np.diff(self.tree.entry_start)[-1] * size + len(self._decisions[-1])
         rounds = sum((sum(self._places[r]) + 2 * self._rows[r]) * boards[r] * size for r in range(self._last))
@@ -310,7 +313,7 @@ class DeviceDraws(DeviceFlops):
 
 
 def _weights(part: VectorTree) -> list[Array]:
-    """Probability of each board given both hands, [round][board]."""
+    """Return the probability of each board, given both hands, for each round."""
     found = [np.ones(1)]
     for r in range(1, len(part.rows)):
         first, end = part.board_start[r : r + 2]
@@ -320,10 +323,10 @@ def _weights(part: VectorTree) -> list[Array]:
 
 
 class DrawnDeviceTables(DrawnTables):
-    """`DrawnTables` on a GPU. States are the same, so runs can resume on either a CPU or a GPU."""
+    """CFR tables for sampled boards in GPU memory. Runs can resume from their checkpoints on a CPU or a GPU."""
 
     def prepare(self, variant: Variant) -> None:
-        """Allocate tables of zeros on the device."""
+        """Allocate tables of zeros in GPU memory."""
         if variant.predictive:
             raise GameError("variants cannot predict from sampled boards: use cfr, cfr+ or linear")
         self._device = DeviceDraws(self.vectors, self.bucketed.table(), self.where, DTYPE)
@@ -333,7 +336,7 @@ class DrawnDeviceTables(DrawnTables):
         self._prepared = lru_cache(STAYING if draws <= STAYING else 0)(self._prepare)
 
     def run(self, rows: FloatArray, predictive: float) -> None:
-        """Run one iteration for each row of discounts, while threads prepare later draws."""
+        """Run one iteration for each row of discounts on the GPU, while CPU threads prepare later samples."""
         for row in rows.tolist():
             discount = Discount._make([*row, predictive])
             for seat in (0, 1):
@@ -344,7 +347,7 @@ class DrawnDeviceTables(DrawnTables):
         self._device.regret[0, 0, 0].item()  # wait for the device, so that timings cover the work
 
     def _next(self, number: int) -> DrawOnDevice:
-        """Return the next draw on the device, and let threads prepare the draws after it."""
+        """Return the next sample of boards in GPU memory, and let threads prepare the samples after it."""
         for later in range(number, number + 2 * PREPARING):
             if later not in self._coming:
                 self._coming[later] = self._pool.submit(self._prepared, self.drawn_boards(later), later % 2)
@@ -355,22 +358,22 @@ class DrawnDeviceTables(DrawnTables):
 
     @property
     def regret(self) -> Table:
-        """Regrets, [row, bucket], on the host."""
+        """The regrets of the players as a NumPy array, with one row per action and one column per bucket."""
         return self._device.on_host(self._device.regret, self.bucketed.table())
 
     @property
     def total(self) -> Table:
-        """Sums of strategies, [row, bucket], on the host."""
+        """The sums of the players' strategies as a NumPy array, with one row per action and one column per bucket."""
         return self._device.on_host(self._device.total, self.bucketed.table())
 
     @property
     def trunk(self) -> Table:
-        """Regrets of the opponent in the trunk, [(board, row), hand], on the host."""
+        """The regrets of the best-responding opponent in the first rounds, as a NumPy array with a column per hand."""
         found: Table = self._device.cupy.asnumpy(self._device.other)
         return found
 
     def restore(self, state: dict[str, npt.NDArray[Any]]) -> None:
-        """Restore a state from `state`, of this class or of `DrawnTables`."""
+        """Load the arrays of a checkpoint, which may come from a CPU or a GPU."""
         device = self._device
         device.match(state["regret"])
         device.total = device.packed(state["total"])

@@ -1,4 +1,4 @@
-"""Counterfactual regret minimisation with full walks over a flat tree.
+"""Run CFR on small games whose whole tree fits into memory, visiting every node in each iteration.
 
 An iteration treats the players in turn: push the reach of chance and the opponent down the tree, pull counterfactual
 values up, and at each information set add to the regret of each action its value minus that of the strategy. The next
@@ -41,7 +41,7 @@ from kilt.tree.walk_kernels import own_reach
 
 
 class FlatTables(TableState, Tables):
-    """Regrets and averages on a flat tree: tables over slots, one for each action of each information set.
+    """The regrets and average strategies of a small game: one number for each action of each information set.
 
     Parameters
     ----------
@@ -81,13 +81,13 @@ class FlatTables(TableState, Tables):
             self._fixed = np.empty(0)
 
     def _restrict(self) -> None:
-        """Compute the strategies to play, one of which is restricted."""
+        """Compute the strategies that the players follow, of which one may be restricted."""
         self._played[:] = self.strategy
         player, _, coin = self._held
         kernels.restrict(self.nodes, player, coin, self._fixed, self.strategy, self._scratch[-1], self._played)
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Restore a state from `state`."""
+        """Load the arrays of a checkpoint."""
         super().restore(state)
         if self._held.player >= 0:
             self._restrict()
@@ -100,9 +100,9 @@ class FlatTables(TableState, Tables):
         self.iterations += len(rows)
 
     def average(self) -> FloatArray:
-        """Average strategy, [slot], which converges."""
+        """Return the average strategy, which converges, as one probability for each action of each information set."""
         return normalised(self.total, self.nodes)
 
     def current(self) -> FloatArray:
-        """Strategy that the next iteration starts from, [slot]."""
+        """Return the strategy that the next iteration starts from, as one probability for each action."""
         return self.strategy.copy()

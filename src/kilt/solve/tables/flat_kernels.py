@@ -1,4 +1,4 @@
-"""The compiled loop of `flat`."""
+"""Run CFR iterations on a small game tree in compiled code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kilt.tree.walk_kernels import ROUNDING, Choice, own_reach, pull_values, pus
 def match_regrets(
     nodes: FlatNodes, player: int, regret: FloatArray, expected: FloatArray, strategy: FloatArray
 ) -> None:
-    """Write the result of regret matching to `strategy`: proportional to positive regret, uniform if there is none.
+    """Write the strategy of regret matching: proportional to positive regrets, or uniform if there are none.
 
     `expected`, a predictive minimiser's estimate of the next iteration's regret, is added to the regrets first.
     """
@@ -41,7 +41,7 @@ def update(
     expected: FloatArray,
     average: FloatArray,
 ) -> None:
-    """Add this iteration's regrets, and the strategy weighted by the player's `reach` to the average; discount both."""
+    """Add the regrets of one iteration, and the strategy weighted by `reach`, to their sums, and discount both sums."""
     for where in range(len(nodes.infoset_player)):
         if nodes.infoset_player[where] == player:
             start, end = nodes.infoset_start[where], nodes.infoset_start[where + 1]
@@ -59,7 +59,7 @@ def update(
 
 @kernel
 def take_choices(nodes: FlatNodes, choice: Choice, strategy: FloatArray) -> None:
-    """Replace `strategy` by the chosen action at every information set that has one."""
+    """Replace the strategy at each information set that has a chosen action: it takes this action with certainty."""
     for where in range(len(choice)):
         if choice[where] >= 0:
             start, end = nodes.infoset_start[where], nodes.infoset_start[where + 1]
@@ -77,7 +77,7 @@ def restrict(
     reach: FloatArray,
     played: FloatArray,
 ) -> None:
-    """Write to `played` the strategy of a player who is restricted to `fixed` and learns `strategy` for the rest.
+    """Write the strategy to play for a player who must follow `fixed` in part, and plays `strategy` for the rest.
 
     With a `coin` toss before the game, `fixed` is the reach of the fixed strategy times the coin's probability, and
     `played` is the behaviour strategy that reaches every slot as often as the mixture of both. `reach` is scratch.
@@ -120,11 +120,12 @@ def iterate(
     slot_reach: FloatArray,
     choice: Choice,
 ) -> None:
-    """Run one iteration for each row of `multipliers`. Writes all arrays from `played` on; the last five are scratch.
+    """Run one CFR iteration for each row of `multipliers`.
 
-    Players learn alternately, each from the other's latest strategy. If the opponent `responds`, as in CFR-BR, it plays
-    a best response to the strategy before the iteration, and both players learn from that. A `restricted` player (−1:
-    none) plays `played` in place of the learnt strategy, see `restrict`; otherwise both are one array.
+    Writes all arrays from `played` on; the last five are scratch. Players learn alternately, each from the other's
+    latest strategy. If the opponent `responds`, as in CFR-BR, it plays a best response to the strategy before the
+    iteration, and both players learn from that. A `restricted` player (−1: none) plays `played` in place of the learnt
+    strategy, see `restrict`; otherwise both are one array.
     """
     before = strategy.copy()
     for t in range(multipliers.shape[0]):

@@ -1,4 +1,4 @@
-"""Tables in memory, of hands or of buckets: CFR with any variant, sampling scheme and opponent.
+"""Run CFR with tables in memory, by hand or by bucket, with any variant, sampling scheme and opponent.
 
 All options can be combined: a game unabstracted or with a card abstraction for each player [Johanson16 chapter 5],
 boards and hands walked completely or sampled, and the opponents of `opponents`. During a walk, all hands of a bucket
@@ -51,11 +51,12 @@ def iterate(
     sums: FloatArray,
     result: FloatArray,
 ) -> None:
-    """Run one iteration for each of the `rows` of discounts: a walk for each of `turns` [turn, field of `Turn`].
+    """Run one CFR iteration for each row of discounts, in compiled code.
 
-    Small games spend more time between walks than in them; this loop keeps them in compiled code. `numbers` are the
-    number of the first walk, and the step from one iteration to the next. If `whole` is False, the caller samples the
-    scope of the walks before the call, and concludes them afterwards.
+    An iteration makes a pass over the tree for each of `turns`, whose columns are the fields of `Turn`. Small games
+    spend more time between walks than in them; this loop keeps them in compiled code. `numbers` are the number of the
+    first walk, and the step from one iteration to the next. If `whole` is False, the caller samples the scope of the
+    walks before the call, and concludes them afterwards.
     """
     boards, mine, theirs = sampled
     first, stride = numbers
@@ -80,7 +81,7 @@ def iterate(
 def learning_walk(
     tree: VectorTree, player: int, tasks: IntArray, own: PlayerTables, theirs: PlayerTables, discount: Discount
 ) -> CompiledWalk:
-    """Return a `walk` for `VectorGame.run`, which divides it among threads.
+    """Return a CFR pass in which a player learns, as a function that `VectorGame.run` divides among threads.
 
     The walk is an `iterate` of one turn, so one kernel is compiled for games of all sizes; except for tables of two
     types, between which an iteration cannot choose.
@@ -101,7 +102,7 @@ def seats_of(
     by_strength: bool,
     restriction: Restriction | None,
 ) -> list[PlayerTables]:
-    """Return the tables of both players for a walk; one player may be restricted.
+    """Return the tables of both players, of whom one may be restricted to a fixed strategy.
 
     Parameters
     ----------
@@ -142,7 +143,7 @@ def seats_of(
 
 
 class TreeTables(TableState, Tables):
-    """Regrets and averages of hands or buckets, in memory.
+    """The regrets and average strategies of hands or buckets, in memory.
 
     Parameters
     ----------
@@ -198,7 +199,7 @@ class TreeTables(TableState, Tables):
         self._tasks = np.array([np.full(len(self._tree.rows), FOLLOW), self.opponent.tasks])
 
     def prepare(self, variant: Variant) -> None:
-        """Allocate the tables that a variant needs, filled with zeros."""
+        """Allocate the tables that a variant of CFR needs, filled with zeros."""
         predictive, apart = variant.predictive > 0, self.opponent.apart
         if self._restriction and (apart or predictive):
             raise GameError("a restricted opponent needs self-play and a variant without prediction: use cfr or cfr+")
@@ -238,28 +239,28 @@ class TreeTables(TableState, Tables):
 
     @property
     def draws(self) -> bool:
-        """Whether chance is sampled, so that results depend on the seed."""
+        """Whether boards or hands are sampled, so that results depend on the seed."""
         # some round has several boards
         scheme, several = self.scheme, int(self._tree.board_start[-1]) > len(self._tree.rows)
         return scheme.boards and (scheme.mine or scheme.theirs or several)
 
     @property
     def regret(self) -> Table:
-        """Regrets, ordered by hand: a table like the game's."""
+        """The regrets, with the rows and columns of the game's strategy tables."""
         return self._arranged.by_hand(self._regret)
 
     @property
     def next(self) -> Table:
-        """Table that the next strategy is proportional to: the regrets, or the predicted ones."""
+        """The table that the next strategy is proportional to: the regrets, or predicted regrets."""
         return self._arranged.by_hand(self._next)
 
     @property
     def total(self) -> Table:
-        """Sums of strategies, ordered by hand; without an average, the table of `next`."""
+        """The sums of the strategies of all iterations. If no average is stored, the table `next`."""
         return self._arranged.by_hand(self._total)
 
     def run(self, rows: FloatArray, predictive: float) -> None:
-        """Run one iteration for each row of discounts; entirely in compiled code if a single thread can do it."""
+        """Run one iteration for each row of discounts, entirely in compiled code if a single thread can do it."""
         game = self._vectors
         alone = game.threads == 1 or len(game.tree.rows) == 1 or (self.scheme.boards and not self.opponent.apart)
         if alone and self.other.dtype == self._regret.dtype:
@@ -268,14 +269,14 @@ class TreeTables(TableState, Tables):
             super().run(rows, predictive)
 
     def side_by_side(self, work: Callable[[Sequence[Turn]], None]) -> None:
-        """Let both seats learn in parallel, if their opponent is not the other player."""
+        """Let both seats learn in parallel, if each has an opponent of its own instead of the other player."""
         if self.opponent.apart:
             self._vectors.both_seats(lambda seat: work(self.groups[seat]), self.scheme)
         else:
             super().side_by_side(work)
 
     def learn(self, turn: Turn, discount: Discount) -> None:
-        """Walk the game once, on all threads."""
+        """Update one player's regrets and the opponent's average strategy, on all threads."""
         self._arranged.apart()
         game, own, theirs = self._vectors, self._tables[turn.own], self._tables[turn.theirs]
         learning = learning_walk(self._tree, turn.player, self._tasks[turn.task], own, theirs, discount)
@@ -291,7 +292,7 @@ class TreeTables(TableState, Tables):
             learn_root(self._root, result, discount, self._tree.prior)
 
     def _iterate(self, rows: FloatArray, predictive: float) -> None:
-        """Run the iterations on one thread."""
+        """Run iterations on one thread, in compiled code."""
         self._arranged.apart()
         game, scheme, stride = self._vectors, self.scheme, self.opponent.stride
         with game.workspace(self._regret.dtype) as work:
@@ -316,7 +317,7 @@ class TreeTables(TableState, Tables):
         self.iterations += len(rows)
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Restore a state from `state`; older versions had another name for `other`, or stored no seed."""
+        """Load the arrays of a checkpoint, which may come from an older version of kilt."""
         older = {"seed": self.seed, **({"other": state["response"]} if "response" in state else {})}
         super().restore({**older, **state})
         if self._root.player >= 0:
@@ -325,7 +326,7 @@ class TreeTables(TableState, Tables):
             restrict(seat)
 
     def exploitability(self) -> float:
-        """Return the game's `exploitability` of the average strategy, without reordering the tables."""
+        """Return the exploitability of the average strategy, in chips per game, without reordering the tables."""
         if not self._arranged.has_apart(self._total):
             return self.game.exploitability(self.average())
         game, layout = self._vectors, self._tables[0].layout
@@ -333,9 +334,12 @@ class TreeTables(TableState, Tables):
         return excess(*([game.worth(seat, task, self._total, layout) for seat in (0, 1)] for task in tasks))
 
     def average(self) -> Table:
-        """Average strategy, which converges: a table like the game's, not normalised."""
+        """Return the average strategy, which converges, as a strategy table of the game. It is not normalised."""
         return self.total
 
     def current(self) -> Table:
-        """Strategy that the next iteration starts from: a table like the game's, not normalised."""
+        """Return the strategy that the next iteration starts from, as a strategy table of the game.
+
+        It is not normalised.
+        """
         return self.next

@@ -1,4 +1,4 @@
-"""Tables of abstract games that are walked by pairs of bucket sequences: see `solve.joint`."""
+"""Store the regrets and average strategies of abstract games that are evaluated by pairs of bucket sequences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOBODY = -1
 
 
 class PairTables(TableState, Tables):
-    """Regrets and averages over the slots of an abstract game with joint tables; on a GPU if the game's arrays are.
+    """The regrets and average strategies of an abstract game with pairs of buckets, on the CPU or on a GPU.
 
     Parameters
     ----------
@@ -44,24 +44,24 @@ class PairTables(TableState, Tables):
             self._restrict()
 
     def _restrict(self) -> None:
-        """Compute the strategies to play; one player is restricted in part to `fixed` [Johanson16 equation 6.1]."""
+        """Compute the strategies to follow. One player must follow `fixed` in part [Johanson16 equation 6.1]."""
         if self._played is not self.strategy:
             self.game.arrays.multiply(self._free, self.strategy, out=self._played)
             self._played += self._fixed
 
     def state(self) -> dict[str, Array]:
-        """Return the state for a checkpoint, on the host: runs can resume on either a CPU or a GPU."""
+        """Return the arrays to save in a checkpoint. Runs can resume from them on a CPU or a GPU."""
         tables = {name: self.game.on_host(getattr(self, name)) for name in self.KEPT}
         return {**tables, "iterations": np.asarray(self.iterations)}
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Restore a state from `state`."""
+        """Load the arrays of a checkpoint."""
         put = self.game.arrays.asarray
         super().restore({**state, **{name: put(state[name]) for name in self.KEPT}})
         self._restrict()
 
     def learn(self, turn: Turn, discount: Discount) -> None:
-        """Let a player learn against the other's strategy, which is averaged."""
+        """Update one player's regrets against the opponent's strategy, which is added to the average."""
         game, other, coin = self.game, 1 - turn.player, self._held.coin
         player, strategy, played = turn.player, self.strategy, self._played
         # A coin tossed before the game chooses between the opponent's fixed and learnt strategies.
@@ -82,9 +82,9 @@ class PairTables(TableState, Tables):
         self._restrict()
 
     def average(self) -> FloatArray:
-        """Average strategy, [slot]; uniform at information sets that were never reached."""
+        """Return the average strategy. It is uniform at information sets that were never reached."""
         return self.game.normalised(self.total)
 
     def current(self) -> FloatArray:
-        """Current strategy by regret matching, [slot]."""
+        """Return the current strategy, computed by regret matching."""
         return self.strategy.copy()

@@ -1,4 +1,4 @@
-"""Tables of games that are walked in parts: a trunk of the first rounds, and the subtrees below its last boards."""
+"""Base class of CFR tables that are updated in parts: each subtree after the first rounds, then the first rounds."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Values = FloatArray  # [chance node of the trunk, hand] values of a part
 
 
 class Learning(NamedTuple):
-    """A walk in which a player learns, and a function that enters its sums over buckets into the tables."""
+    """A computation in which a player learns, and a function that then adds sums over buckets to the tables."""
 
     walk: CompiledWalk
     enter: Callable[[], None]  # does nothing without buckets
 
 
 class PartTables(Tables):
-    """Tables of a trunk, and of parts that are walked one by one or in parallel.
+    """CFR tables of the first rounds, and of the parts of the tree after them, which are updated separately.
 
     The parts are walked first, and a player learns in each. Their values are summed in a fixed order at the chance
     nodes that end the trunk, from where the walk of the trunk takes them up.
@@ -38,7 +38,7 @@ class PartTables(Tables):
     trunk_rounds: int = 1
 
     def learn(self, turn: Turn, discount: Discount) -> None:
-        """Walk all parts, and then the trunk."""
+        """Update one player's regrets in all parts of the tree, and then in the first rounds."""
         values = np.zeros((self.opened(turn), self.vectors.shape[1]))
         for opens, worth in self.worths(turn, discount):
             values[opens] += worth
@@ -48,19 +48,19 @@ class PartTables(Tables):
 
     @abstractmethod
     def opened(self, turn: Turn) -> int:
-        """Number of chance nodes that end the trunk, on all boards of its last round that are walked."""
+        """Return how many chance nodes lead from the first rounds to parts, counted on each board."""
 
     @abstractmethod
     def worths(self, turn: Turn, discount: Discount) -> Iterable[tuple[slice, Values]]:
-        """Let a player learn in all parts; yield the chance nodes that lead to each part and its values, in order."""
+        """Let a player learn in all parts. Yield the chance nodes that lead to each part, and its values, in order."""
 
     @abstractmethod
     def trunk_learning(self, turn: Turn, discount: Discount) -> Learning:
-        """Return the walk of the trunk."""
+        """Return the computation with which a player learns in the first rounds."""
 
 
 def require_unsigned(variant: Variant, what: str) -> None:
-    """Raise GameError for variants with negative regrets or prediction: unsigned tables cannot store these."""
+    """Raise GameError for variants with negative regrets or prediction, which unsigned tables cannot store."""
     if not variant.unsigned:
         fitting = (name for name, row in VARIANTS.items() if row.unsigned)
         raise GameError(

@@ -1,4 +1,4 @@
-"""CFR on public trees with tables of two bytes per entry, instead of four in single precision.
+"""Run CFR on public trees with two bytes for each number in the tables, instead of four.
 
 The numbers of a decision on a board are multiples of a common power of two, which takes one more byte, as in the tables
 of `tree.gpu.compact`. Rounding is random, so that errors have mean 0. The first round is small and stays in single
@@ -57,7 +57,7 @@ SINGLE = np.float32  # precision of the first round, and of unpacked entries
 
 
 class PackedTable(NamedTuple):
-    """Regrets, or sums of strategies: the first round in single precision, later rounds in fixed point."""
+    """Regrets, or sums of strategies: single precision in the first round, two-byte fixed point afterwards."""
 
     early: Table  # [row, hand] of the first round
     entries: list[npt.NDArray[np.uint16]]  # [part][row, hand] of all later rounds
@@ -65,7 +65,10 @@ class PackedTable(NamedTuple):
 
 
 class TreePart(NamedTuple):
-    """The subtree after a board of the second round, with its own table, in which the first round's rows come first."""
+    """The part of the tree after one board of the second round, with its own small table.
+
+    Rows of the first round come first in this table.
+    """
 
     number: int
     tree: VectorTree  # including the first round
@@ -77,12 +80,12 @@ class TreePart(NamedTuple):
 
 
 def _mapped(rows: int, hands: int) -> npt.NDArray[np.uint16]:
-    """Allocate zeros in a separate memory map, whose memory the system gets back as soon as the array is freed."""
+    """Allocate zeros in a separate memory map. The system gets the memory back as soon as the array is freed."""
     return np.frombuffer(mmap(-1, 2 * rows * hands), np.uint16).reshape(rows, hands)
 
 
 class TwoByteGame(Judged):
-    """A game on its public tree, with tables of two bytes per entry in all rounds but the first.
+    """A game on its public tree, with tables of two bytes per number in all rounds but the first.
 
     Parameters
     ----------
@@ -104,7 +107,7 @@ class TwoByteGame(Judged):
             self._scratch.put((self._zeros(self._rows), self._zeros(self._rows)))
 
     def _part(self, number: int, starts: IntArray, actors: ByteArray) -> TreePart:
-        """Return a part of the tree: its rows in tables over (board, row), and in its own table."""
+        """Return the part of the tree after one board of the second round, with the places of its rows."""
         rows = rows_of_flop(self.game.tree, number)
         layout = layout_of_flop(self.game.layouts[0], rows)
         slices = [(*some, at) for some, at in zip(rows.tolist(), layout.start.tolist(), strict=False)][1:]
@@ -124,7 +127,7 @@ class TwoByteGame(Judged):
         return np.zeros((rows, self.game.shape[1]), SINGLE)
 
     def table(self) -> PackedTable:
-        """Return a table of zeros, which means the uniform strategy, except for fixed strategies."""
+        """Return a table of zeros. It means the uniform strategy, except at decisions with a fixed strategy."""
         hands = self.game.shape[1]
         early = self._zeros(self.early)
         for row, strategy in self.game.given.items():
@@ -134,7 +137,7 @@ class TwoByteGame(Judged):
         return PackedTable(early, entries, [np.zeros(len(part.actor), np.uint8) for part in self.parts])
 
     def on_host(self, table: PackedTable, to: Table | None = None, *, release: bool = False) -> Table:
-        """Convert a table to single precision, over (board, row) × hand.
+        """Convert a two-byte table to single precision, with rows by board and action and columns by hand.
 
         Parameters
         ----------
@@ -162,7 +165,7 @@ class TwoByteGame(Judged):
         return found
 
     def read(self, part: TreePart, table: PackedTable, own: Table, player: int = EVERY) -> None:
-        """Unpack the first round and a part into a table of single precision: one player's decisions, or all."""
+        """Unpack the first round and one part of the tree into a single-precision table, for one player or both."""
         own[: self.early] = table.early
         entries, powers = table.entries[part.number], table.powers[part.number]
         read_entries(entries, powers, part.first, part.actor, player, own)
@@ -170,14 +173,14 @@ class TwoByteGame(Judged):
             own[row : row + len(strategy)] = strategy
 
     def write(self, part: TreePart, own: Table, player: int, seed: int, table: PackedTable) -> None:
-        """Pack a player's decisions of a part; random rounding depends only on the seed and the part."""
+        """Pack a player's decisions of one part. The random rounding depends only on the seed and the part."""
         entries, powers = table.entries[part.number], table.powers[part.number]
         drawn = seed * len(self.parts) + part.number
         write_entries(own, own.view(np.int32), part.first, part.actor, player, drawn, self._draws, entries, powers)
 
     @contextmanager
     def _workspace(self) -> Iterator[tuple[Table, Table]]:
-        """Provide two tables of single precision for a part."""
+        """Lend two single-precision tables that are large enough for any part."""
         found = self._scratch.get()
         try:
             yield found
@@ -185,7 +188,10 @@ class TwoByteGame(Judged):
             self._scratch.put(found)
 
     def over_parts(self, work: Callable[[TreePart, Table, Table], FloatArray]) -> Iterator[FloatArray]:
-        """Call `work` on all parts, in parallel on the game's threads, with two tables each; yield results in order."""
+        """Call `work` on all parts of the tree in parallel, with two scratch tables each.
+
+        Yield the results in order.
+        """
 
         def do(part: TreePart) -> FloatArray:
             with self._workspace() as (first, second):
@@ -199,7 +205,7 @@ class TwoByteGame(Judged):
         return self.game.uneven
 
     def worth(self, player: int, task: int, table: PackedTable) -> float:
-        """Winnings of a player who follows a strategy, or responds to it, in chips per game."""
+        """Return the winnings of a player who follows a strategy or best-responds to it, in chips per game."""
 
         def part_worth(part: TreePart, own: Table, _: Table) -> FloatArray:
             self.read(part, table, own)
@@ -215,11 +221,11 @@ class TwoByteGame(Judged):
 
 @dataclass(frozen=True)
 class TwoByteProblem(VectorProblem):
-    """A game on its public tree whose solvers store tables in fixed point; strategies on disk have the usual format."""
+    """A game whose solvers store two-byte tables. Saved strategies have the usual format."""
 
     @cached_property
     def walker(self) -> TwoByteGame | CompactGame:
-        """The game to walk: on the CPU, or its copy on the GPU."""
+        """The object that computes values in the game, on the CPU or on the GPU."""
         if self.device == CPU:
             return TwoByteGame(self.game)
         from kilt.tree.gpu.compact import CompactGame  # imports the GPU library
@@ -227,14 +233,14 @@ class TwoByteProblem(VectorProblem):
         return CompactGame(self.game)
 
     def save(self, path: Path, strategy: Any, **figures: Any) -> None:
-        """Save a table to a folder, in single precision; a temporary file is used, since memory may be short."""
+        """Save a strategy to a folder, in single precision. It is converted in a temporary file to save memory."""
         with artifact.os_errors(f"{path} cannot be written"), TemporaryFile(dir=path.parent) as file:
             table = self.walker.on_host(strategy, np.memmap(file, SINGLE, "w+", shape=self.game.shape))
             VectorStrategy.of(self.game, table, **figures).save(path)
 
 
 class TwoByteTables(PartTables):
-    """Regrets and averages with two bytes per entry, walked in one part for each board of the second round.
+    """The regrets and average strategies of a game with two bytes per number, updated flop by flop.
 
     Parameters
     ----------
@@ -253,28 +259,28 @@ class TwoByteTables(PartTables):
         self.regret, self.total = self.game.table(), self.game.table()
 
     def opened(self, turn: Turn) -> int:
-        """Number of chance nodes that end the first round."""
+        """Return the number of chance nodes that end the first round."""
         return int(np.diff(self.vectors.tree.entry_start)[1])
 
     def worths(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
-        """Read, walk and write all parts in parallel; yield the values of each."""
+        """Unpack, update and pack all parts of the tree in parallel, and yield the values of each."""
         return ((slice(None), worth) for worth in self.game.over_parts(partial(self._learn, turn.player, discount)))
 
     def trunk_learning(self, turn: Turn, discount: Discount) -> Learning:
-        """Return the walk of the first round."""
+        """Return the computation with which a player learns in the first round."""
         where = self.vectors.tree, self.vectors.layouts[0]
         return Learning(self._walk(turn.player, discount, *where, self.regret.early, self.total.early), lambda: None)
 
     def _walk(
         self, player: int, discount: Discount, tree: VectorTree, layout: TableLayout, regret: Table, total: Table
     ) -> CompiledWalk:
-        """Return the compiled walk of a learning player, over tables of single precision."""
+        """Return the compiled pass of a learning player over single-precision tables."""
         none = np.empty(0, np.int64), np.zeros((0, 0, 0), SINGLE)
         tables = PlayerTables(layout, regret, regret, total, True, *none, regret[:0])
         return learning_walk(tree, player, np.full(len(tree.rows), FOLLOW), tables, tables, discount)
 
     def _learn(self, player: int, discount: Discount, part: TreePart, regret: Table, total: Table) -> FloatArray:
-        """Walk a part, and return its values."""
+        """Update a player's regrets in one part of the tree, and return the part's values."""
         game, seed = self.game, 4 * self.iterations + 2 * player
         game.read(part, self.regret, regret)
         game.read(part, self.total, total, 1 - player)
@@ -285,20 +291,20 @@ class TwoByteTables(PartTables):
         return values
 
     def average(self) -> Any:
-        """Average strategy, which converges: a `PackedTable`."""
+        """Return the average strategy, which converges, as a `PackedTable`."""
         return self.total
 
     def release(self) -> Table:
-        """Return the average strategy over (board, row) × hand, and free the packed tables meanwhile."""
+        """Return the average strategy in single precision, and free the packed tables during the conversion."""
         self.regret.entries.clear()
         return self.game.on_host(self.total, release=True)
 
     def current(self) -> Any:
-        """Strategy that the next iteration starts from: a `PackedTable`."""
+        """Return the strategy that the next iteration starts from, as a `PackedTable`."""
         return self.regret
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Return the state for a checkpoint."""
+        """Return the arrays to save in a checkpoint."""
         kept: dict[str, npt.NDArray[np.generic]] = {"iterations": np.asarray(self.iterations)}
         for name, table in (("regret", self.regret), ("total", self.total)):
             kept[name] = table.early
@@ -308,7 +314,7 @@ class TwoByteTables(PartTables):
         return kept
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Restore a state from `state`. Raises ArtifactError for the state of a GPU."""
+        """Load the arrays of a checkpoint. Raises ArtifactError if it comes from a GPU."""
         if "regret_early" in state:
             raise ArtifactError("the checkpoint has two-byte tables of a GPU: resume on a GPU")
         for name, mine in self.state().items():

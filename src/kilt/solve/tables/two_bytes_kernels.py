@@ -1,4 +1,4 @@
-"""Compiled packing and unpacking of tables in fixed point: see `two_bytes`."""
+"""Pack tables into two-byte fixed point numbers, and unpack them, in compiled code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def read_entries(
     player: int,
     table: Table,
 ) -> None:
-    """Unpack entries [row, hand] from fixed point into the last rows of a table: those of a player's decisions.
+    """Unpack a player's two-byte numbers into the rows of a single-precision table.
 
     Decision d has the table's rows from `first[d]` to `first[d + 1]`; the entries begin with the first decision's rows.
     """
@@ -50,7 +50,7 @@ def write_entries(
     entries: npt.NDArray[np.uint16],
     powers: npt.NDArray[np.uint8],
 ) -> None:
-    """Pack the rows of a player's decisions, all nonnegative, into fixed point: see `read_entries`.
+    """Pack a player's rows of a single-precision table into two-byte numbers. The rows must be nonnegative.
 
     The entries of a decision are multiples of the smallest power of two with which all of them fit into two bytes. They
     are rounded up or down at random, so that errors have mean 0 and repeated small additions are not lost: each row
