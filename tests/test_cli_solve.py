@@ -287,7 +287,7 @@ def test_mistakes_in_solve(finished, monkeypatch, arguments, words):
         ([], ["a run", "--game"]),
         (["RUN", "--game", "kuhn"], ["knows its game", "leave out --game"]),
         (["uniform"], ["uniform plays many games"]),
-        (["--game", "kuhn"], ["nobody is given", "uniform"]),
+        (["--game", "kuhn"], ["nothing to evaluate", "uniform"]),
         (["--game", "kuhn", "--agent", "nonesuch"], ["nonesuch", "uniform"]),
         (["."], ["no run"]),
         (["RUN", "--threads", 2], ["judging a strategy needs 1 thread", "use 1 thread"]),

@@ -446,9 +446,9 @@ def test_games_that_are_too_large_are_refused_at_once(arguments, words):
     [
         ("leduc", "external", {"threads": 2}, ["external runs in 1 thread, not in 2", THREADED]),
         ("leduc", "cfr", {"threads": 0}, ["threads is 0", "1 or more"]),
-        ("leduc", "cfr+", {"threads": 2, "form": FLAT}, ["1 thread for a flat tree, and 2 are", "use 1 thread"]),
+        ("leduc", "cfr+", {"threads": 2, "form": FLAT}, ["1 thread for a flat tree, not 2", "use 1 thread"]),
         ("leduc", None, {"threads": 2, "form": FLAT}, ["judging a strategy needs 1 thread", "use 1 thread"]),
-        ("leduc", "external", {"form": VECTOR}, ["external needs flat form", "vector is asked for", "use one of cfr"]),
+        ("leduc", "external", {"form": VECTOR}, ["external needs flat form", "form, not vector", "use one of cfr"]),
         ("openspiel:kuhn_poker", "cfr+", {"threads": 2}, ["a public tree", "does not come with one", "use 1 thread"]),
         ("openspiel:kuhn_poker", None, {"form": VECTOR}, ["a public tree", "does not come with one"]),
         ("leduc", "nonesuch", {}, ["unknown algorithm 'nonesuch'", "cfr+", "lp"]),

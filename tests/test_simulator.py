@@ -157,7 +157,7 @@ def test_several_levels():
     assert three.visits_per_second == pytest.approx(800 * (0.5 + 0.25 * 4 + 0.25 * 8) / three.iteration_seconds)
     with pytest.raises(RunError, match="5 blades cannot share 4 classes of boards"):
         forecast(given, (8, 5))
-    with pytest.raises(RunError, match="4 levels of blades are asked for, and boards have 3 of classes"):
+    with pytest.raises(RunError, match="4 levels of blades need as many levels of classes; boards have 3"):
         forecast(given, (8, 2, 2, 2))
 
 
@@ -176,12 +176,12 @@ def test_curves_end_with_all_blades():
     [
         ({"blades": (9,)}, "9 blades cannot share 8 classes of boards: use 1 to 8"),
         ({"blades": (0,)}, "0 blades cannot share 8 classes"),
-        ({"blades": (2, 2)}, "2 levels of blades are asked for, and boards have 1 of classes"),
-        ({"cores": 0}, "0 cores of a blade are asked for: give 1 or more"),
+        ({"blades": (2, 2)}, "2 levels of blades need as many levels of classes; boards have 1"),
+        ({"cores": 0}, "the number of cores of a blade is 0: use 1 or more"),
         ({"latency": -1.0}, "a latency in seconds is -1: give 0 or more"),
         ({"latency": inf}, "a latency in seconds is inf"),
         ({"machine_cores": -2}, "cores of the machine is -2"),
-        ({"bandwidth": 0.0}, "0 bytes per second"),
+        ({"bandwidth": 0.0}, "the number of bytes per second is 0"),
     ],
 )
 def test_what_cannot_be_simulated_is_said(asked, complaint):

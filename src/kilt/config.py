@@ -21,7 +21,7 @@ from kilt.errors import KiltError, RunError
 from kilt.records import MOST, Record, bounded, chosen, parse_toml, read_toml, record_of
 
 SPOT = "spot.toml"  # a spot, in the folder of the run that solves it
-DEFAULT_ALGORITHM, DEFAULT_MINUTES = "cfr+", 1  # of runs on a game as it is; of any run without a budget
+DEFAULT_ALGORITHM, DEFAULT_MINUTES = "cfr+", 1  # of runs on an unabstracted game; of any run without a budget
 MOST_THREADS = 1024
 DEVICES = CPU, GPU = "cpu", "gpu"
 MOST_DEALS = 1 << 20  # of a batch
@@ -250,7 +250,7 @@ class CounterConfig(Record):
     Parameters
     ----------
     model : str
-        The folder of a model; empty: the run answers nobody.
+        The folder of a model; empty: no counter-strategy.
     p : float
         Probability p of a restricted Nash response, or P_max of a data-biased one: see `kilt.solve.counter`.
     confidence : str
@@ -355,7 +355,7 @@ def read_config(path: str | Path) -> Config:
     Parameters
     ----------
     path : str or Path
-        The file. A game, plan or folder that it names is looked for beside it, and its full path is kept.
+        The file. A game, plan or folder that it names is searched in the file's folder, and its full path is stored.
 
     Returns
     -------
@@ -410,7 +410,7 @@ def _numbers(name: str, said: object) -> tuple[float, ...]:
 
 
 def _beside(config: Config, folder: Path) -> Config:
-    """Give files and folders that lie beside the file it was read from their full paths."""
+    """Replace names of files and folders in the configuration's folder by their full paths."""
     game, model = folder / config.game, config.counter.model
     if model and (folder / model).exists():
         config = replace(config, counter=replace(config.counter, model=str((folder / model).resolve())))

@@ -133,7 +133,7 @@ def _environment() -> dict[str, object]:
 
 
 def main() -> None:
-    """Run the command line. What the user can mend is said in one line, with exit code 2."""
+    """Run the command line. Errors that the user can correct are printed in one line, with exit code 2."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # letters that the terminal does not have end no command

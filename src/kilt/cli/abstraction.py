@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kilt.abstraction.features import Deal
     from kilt.abstraction.plan import PublicPlan
 
-app = typer.Typer(help="Card abstractions: which hands are to be played alike.", no_args_is_help=True)
+app = typer.Typer(help="Card abstractions: buckets of hands that share a strategy.", no_args_is_help=True)
 
 DEFAULT_GAME = "holdem.limit.2p"
 PATIENCE = 60.0  # seconds: what takes longer has its quicker way named
@@ -65,7 +65,7 @@ def build(
     address: AddressOption = "",
     as_json: AsJson = False,
 ) -> None:
-    """Build an abstraction; the same command goes on with one that was stopped.
+    """Build an abstraction; the same command resumes an interrupted build.
 
     Says first what it will take. Tables of features are kept in the cache folder ($KILT_CACHE, or the user's own), for
     other abstractions to use. An engine clusters the hands of each class of boards, or of each bucket of the round
@@ -163,9 +163,9 @@ def boards(
 
     --set reaches the other keys of the plan: clustering (sum, printed, average, means or medoids), base (the
     abstraction that tells hands apart), restarts (keep the best of N clusterings), and for schmid ground (history or
-    histogram) and exact=true (move all hands one by one, which takes days). Left out: as in the paper of the method.
+    histogram) and exact=true (move all hands one by one, which takes days). Default: as in the paper of the method.
 
-    The same command goes on with one that was stopped, or shows what is there. An abstraction uses the classes if its
+    The same command resumes an interrupted build, or shows the finished classes. An abstraction uses the classes if its
     plan says boards = "RUN" in its public section (see `kilt abstraction plan --classes`). An engine moves the hands of
     schmid, pair by pair of boards.
     """
@@ -243,7 +243,7 @@ def _show_classes(
         return
     print_table(
         title,
-        ["class", "boards", "of deals", "for example", "what they are"],
+        ["class", "boards", "of deals", "examples", "description"],
         [
             [
                 str(row["class"]),

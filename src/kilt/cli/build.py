@@ -35,7 +35,9 @@ def build(
     threads: Annotated[int | None, options.THREADS] = None,
     memory: Annotated[
         float | None,
-        typer.Option("--memory", metavar="GB", help="How much it may take. Left out: 80% of what is available."),
+        typer.Option(
+            "--memory", metavar="GB", help="Memory that the run may use. Default: 80% of the available memory."
+        ),
     ] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Say what would be built, and stop.")] = False,
     as_json: AsJson = False,
@@ -44,7 +46,8 @@ def build(
 
     --time is for building cards and solving: 8 hours if it is left out, or 24 minutes for `house`.
 
-    Says what it takes before it begins: memory, disk and time. Stopped or killed, the same command resumes the run.
+    The command first prints the memory, disk space and time that it needs. If it was stopped or killed, the same
+    command resumes the run.
     """
     from kilt import artifact
     from kilt.config import read_config
@@ -105,7 +108,7 @@ def _fit(kind: str, name: str, seconds: float | None, threads: int | None, folde
 
 
 def _show(fit: Fit, folder: Path) -> None:
-    """Say what a run is and what it takes."""
+    """Print the settings and the cost of a run."""
     say(f"{folder}: {fit.plan.game.name}, cards {fit.plan.config.cards[0]}, bets {' '.join(fit.plan.config.actions)}")
     say(
         f"takes {in_bytes(fit.memory)} of memory and {in_bytes(fit.disk)} on disk; "

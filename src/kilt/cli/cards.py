@@ -48,7 +48,7 @@ def equity(
         str,
         typer.Argument(
             metavar="[HAND|RANGE]",
-            help="Another hand (QdQc), or a range (QQ+,AKs,A5s-A2s,KQs:0.5). Left out: any two cards.",
+            help="Another hand (QdQc), or a range (QQ+,AKs,A5s-A2s,KQs:0.5).",
         ),
     ] = "random",
     board: Annotated[str, options.BOARD] = "",

@@ -64,8 +64,8 @@ def counter(
     """Answer a model of an opponent: win more from them than an equilibrium does, without giving too much away.
 
     What comes out is a run like any other: `kilt match`, `kilt export` and `kilt agent` take it, and
-    `kilt solve DIR` goes on with it when it was stopped or killed. Workers of an engine solve several answers
-    at once, each in one process; what one that is lost has done up to its last checkpoint is gone on with by another.
+    `kilt solve DIR` resumes it after it was stopped or killed. Workers of an engine solve several answers at once, each
+    in one process; if a worker dies, another resumes from its checkpoint.
     """
     from kilt.config import DEFAULT_ALGORITHM
     from kilt.errors import RunError
@@ -96,7 +96,7 @@ def counter(
         raise RunError(f"{folder} is there already: choose another folder for the answers")
     folders = [folder / f"p-{share:g}" for share in shares] if several else [folder]
     budget = asked_budget(iterations, seconds, None, None)
-    if config and config.is_dir() and not (config / CONFIG).is_file():  # a run on a game as it is
+    if config and config.is_dir() and not (config / CONFIG).is_file():  # a run on an unabstracted game
         game, config = open_run(config).game, None
     with _opponent(models, player, what, as_json=as_json) as seen:
         found, runs = OpponentModel.load(seen, check=True), list["Run"]()
@@ -178,7 +178,7 @@ def _print_answers(found: list[tuple[float, Path, SolvedAnswer]], *, as_json: bo
     ]
     print_table(
         "answers, average strategies",
-        ["p", "wins from the model, mbb/h", "exploitability, mbb/g", "iterations", "run"],
+        ["p", "win rate against the model, mbb/h", "exploitability, mbb/g", "iterations", "run"],
         rows,
     )
 

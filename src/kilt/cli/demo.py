@@ -30,7 +30,7 @@ def demo(
 ) -> None:
     """Build an agent for no-limit hold'em from nothing, play it against simple opponents, and write a report.
 
-    Each step is a command that can be typed by itself. The same command goes on where it was stopped.
+    Each step is a command that can be typed by itself. After an interruption, the same command continues.
     """
     from dataclasses import replace
     from os import cpu_count
@@ -123,7 +123,7 @@ def export(
     else:
         require_whole_subgames(run)
         copy(run, out)
-    say(f"all that it needs is in {out}; play against it with: kilt play {quote(str(out))}")
+    say(f"the agent is complete in {out}; play against it with: kilt play {quote(str(out))}")
 
 
 def _show(command: str) -> None:

@@ -18,7 +18,7 @@ AddressOption = Annotated[str, options.ADDRESS]
 
 @contextmanager
 def opened(name: str | None, address: str, threads: int) -> Iterator[Engine | None]:
-    """The engine that is asked for, if there is one, for as long as it is needed."""
+    """Provide the requested engine, if any, and close it at the end."""
     from kilt.engines import EngineError, engine_named
 
     if name is None:

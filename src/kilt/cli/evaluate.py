@@ -50,7 +50,7 @@ def exploitability(
         typer.Option(
             "--flops",
             metavar="N",
-            help="With a RUN on an abstract game: draw N flops, and estimate from them. Left out: walk all.",
+            help="With a RUN on an abstract game: estimate from N random flops. Default: all flops.",
         ),
     ] = None,
     seed: Annotated[int, options.SEED] = 0,
@@ -60,16 +60,17 @@ def exploitability(
     address: AddressOption = "",
     as_json: AsJson = False,
 ) -> None:
-    """What perfect opponents win from a strategy, exactly: that of a run, or of an agent in a game.
+    """Compute the exploitability of a strategy exactly: that of a run, or of an agent in a game.
 
-    Agents that look at cards are judged in small games. --out keeps a strategy that takes a best response in each seat.
+    Agents that look at cards can be evaluated in small games. --out saves a strategy that plays a best response in each
+    seat.
 
     A run whose agent post-processes has two: the average strategy that was solved, and the strategy as played. Both are
     judged, each by its own best responses. Add @RULE to the run to judge one of them.
 
-    An engine has as many workers as there are --threads; each walks its share of the boards, or flop after flop. Large
-    abstract games are walked flop by flop. The command first prints how long that takes; after Ctrl-C the same command
-    resumes.
+    An engine has as many workers as there are --threads; each walks its share of the boards, or flop after flop.
+    Large abstract games are walked flop by flop. The command first prints the expected duration; after Ctrl-C the same
+    command resumes.
     """
     from kilt.errors import RunError
     from kilt.players.agents import resolves
@@ -77,7 +78,7 @@ def exploitability(
     from kilt.players.reference import is_run_name, player
 
     if who is None:
-        raise RunError(f"nobody is given: name a run, or with --game an agent such as {', '.join(AGENTS)}")
+        raise RunError(f"there is nothing to evaluate: name a run, or with --game an agent such as {', '.join(AGENTS)}")
     met = player(who, game)
     is_run = isinstance(met.spec, str) and is_run_name(met.spec)
     if is_run and game:
@@ -115,7 +116,7 @@ def exploitability(
 
 
 class _Judged(NamedTuple):
-    """What best responses win from one strategy."""
+    """The values of best responses to one strategy."""
 
     figures: dict[str, Any]  # for programs
     rows: list[list[str]]  # of a table: what, how much, unit
@@ -219,15 +220,15 @@ def lbr(
         bool,
         typer.Option(
             "--exact",
-            help="Play the exact best response in the last round, and check and call before it: an upper bound of what "
-            "LBR can win from that round on with the same bets. Slower.",
+            help="Play the exact best response in the last round, and check and call before it: an upper bound of "
+            "LBR's win rate from that round on with the same bets. Slower.",
         ),
     ] = False,
     seed: SeedOption = 0,
     processes: ProcessesOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """What a local best response wins from a player: a lower bound of its exploitability, in games of any size.
+    """Compute a lower bound of a player's exploitability in games of any size: the win rate of a local best response.
 
     With --round, the local best response checks and calls before this round.
 
@@ -308,7 +309,7 @@ def lbr(
 def _lower_bounds(
     players: Mapping[str, str], bound: Callable[..., LowerBound], hands: int, stop: Callable[[], bool]
 ) -> dict[str, LowerBound]:
-    """What local best responses win from each player, by name. After a stop, players that were not begun are left out.
+    """Win rates of local best responses against each player, by name; after a stop, only those that were begun.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ def _time(unit: str) -> Rewrite:
 
 
 def _named(option: str) -> Rewrite:
-    """The same value under another name."""
+    """Rewrite an option to another name with the same value."""
     return lambda value: [option, value]
 
 

@@ -9,7 +9,7 @@ import typer
 from kilt.cli import options
 from kilt.cli.show import AsJson, count, print_json, print_line, print_table
 
-app = typer.Typer(help="Games: what there is, what the rules are, how large they are.", no_args_is_help=True)
+app = typer.Typer(help="Games: list them, show their rules, and count their size.", no_args_is_help=True)
 
 GameName = Annotated[str, options.GAME_RULES]
 
@@ -23,7 +23,7 @@ def list_games(as_json: AsJson = False) -> None:
     if as_json:
         print_json(games)
     else:
-        print_table("Ready-made games", ["name", "what it is"], games.items())
+        print_table("Ready-made games", ["name", "description"], games.items())
 
 
 @app.command()

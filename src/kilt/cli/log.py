@@ -37,7 +37,7 @@ def log(
             "--estimator",
             "-e",
             metavar="NAME",
-            help="Such as all-cards+early-folds+bc-divat; may be repeated. Left out: all of them.",
+            help="Such as all-cards+early-folds+bc-divat; may be repeated. Default: all estimators.",
         ),
     ] = None,
     opponent: Annotated[
@@ -46,7 +46,7 @@ def log(
     ] = None,
     values: Annotated[
         str | None,
-        typer.Option("--values", metavar="RUN", help="The run that AIVAT learns values from. Left out: WHO."),
+        typer.Option("--values", metavar="RUN", help="The run that AIVAT learns values from. Default: WHO."),
     ] = None,
     partial: Annotated[
         bool, typer.Option("--partial", help="Take the opponent's cards as seen at showdowns alone.")
@@ -56,8 +56,8 @@ def log(
 ) -> None:
     """Read the log of a match: who won how much, with a 95% interval. Two hands of one deal count as one.
 
-    With a player WHO (a run, RUN@RULE, a baseline, or the portfolio:A,B that wrote notes into the log), what its
-    strategy wins is estimated from all that it would do with other cards and at other ends. --out writes the hands in
+    With a player WHO (a run, RUN@RULE, a baseline, or the portfolio:A,B that wrote notes into the log), its
+    win rate is estimated from its actions with all cards, and at all possible ends of hands. --out writes the hands in
     PHH format (.phhs).
     """
     from kilt.artifact import os_errors
@@ -134,7 +134,7 @@ def _result(file: Path, text: str, rules: Holdem, phh: Path | None, *, as_json: 
 
 
 def _acpc_log(text: str, game: Holdem) -> tuple[str, list[str] | None]:
-    """Hands in PHH as lines of an ACPC log, and what is wrong with others; a log as it is, and None."""
+    """Convert hands in PHH to lines of an ACPC log, with error messages; a log is returned unchanged, with None."""
     from kilt.play.acpc import log_line
     from kilt.play.phh import is_phh, read_phhs
 
@@ -206,7 +206,7 @@ def _judge(
     title = f"{judged}{which}, on hands of {called}" if others["judged"] else f"{called}{which}, {file}"
     _print_estimates(title, found)
     for reason, count in found.left_out.items():
-        say(f"{count:,} hands are left out: {reason}")
+        say(f"{count:,} hands skipped: {reason}")
     for fault in faults[:SHOWN]:
         say(f"cannot be read: {fault}")
     if len(faults) > SHOWN:

@@ -37,7 +37,7 @@ SeedOption = Annotated[int, options.SEED]
 ProcessesOption = Annotated[int | None, options.WORKERS]
 WayOption = Annotated[str, options.WAY]
 PlayedOption = Annotated[
-    bool, typer.Option("--played", help="Play all hands, whatever the way is, and print what was won beside it.")
+    bool, typer.Option("--played", help="Also play all hands, whatever the method, and print the raw winnings.")
 ]
 
 
@@ -195,7 +195,7 @@ def first_meets_others(
 
 
 def print_matches(title: str, matches: list[Match], *, beside: bool = False) -> None:
-    """A table of win rates, with what was won by playing `beside` them where it is wanted, and what they took."""
+    """Print a table of win rates and times, with raw winnings as another column if `beside` is set."""
     from kilt.evaluate.stats import played_rate, win_rate
 
     beside |= any(each.way == "aivat" for each in matches)
@@ -252,7 +252,7 @@ def crosstable(
     address: AddressOption = "",
     as_json: AsJson = False,
 ) -> None:
-    """Play a match between any two players. Rows win from columns; win rates have their 95% interval.
+    """Play a match between any two players. Win rates of rows against columns have 95% intervals.
 
     Ctrl-C ends it early, and what was played counts.
     """
@@ -333,7 +333,7 @@ def _figures(rate: Estimate) -> dict[str, Any]:
 
 
 def _match_figures(match: Match, *, beside: bool) -> dict[str, Any]:
-    """A match for programs; what was won by playing is `beside` it where all hands were played."""
+    """Return a match for programs; with `beside`, raw winnings are included."""
     from kilt.evaluate.stats import played_hands, played_rate, win_rate
 
     same = played_hands(match)

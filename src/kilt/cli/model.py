@@ -30,8 +30,8 @@ def model(
         typer.Option(
             "--mucked",
             metavar="HOW",
-            help="Hands without a showdown: shown (as the log has them), left-out, or weighed (as all that they could "
-            "have been).",
+            help="Hands without a showdown: shown (with the cards of the log), left-out, or weighed (all possible "
+            "hands by their probability).",
         ),
     ] = "shown",
     translation: Annotated[
@@ -90,7 +90,7 @@ def counted(
 
 
 def print_counted(counted: Counted, out: Path | None, *, as_json: bool) -> None:
-    """What was seen, and what was not."""
+    """Print how much was observed, and which hands were skipped."""
     found, rounds, faults, seconds = counted
     figures, by_round = found.figures, found.rounds()
     if as_json:
@@ -110,9 +110,9 @@ def print_counted(counted: Counted, out: Path | None, *, as_json: bool) -> None:
     title = f"{found.player} in {found.game}: {figures['hands']:,} hands, {figures['decisions']:,.0f} decisions"
     print_table(title, ["round", "decisions", "information sets seen", "of", "share"], rows, numbers=True)
     if figures["off_tree"]:
-        say(f"{figures['off_tree']:,.1f} decisions are left out: bets before them left the menu for good")
+        say(f"{figures['off_tree']:,.1f} decisions skipped: earlier bets left the menu for good")
     for reason, count in figures["left_out"].items():
-        say(f"{count:,} hands are left out: {reason}")
+        say(f"{count:,} hands skipped: {reason}")
     for fault in faults[:SHOWN_FAULTS]:
         say(f"cannot be read: {fault}")
     if len(faults) > SHOWN_FAULTS:

@@ -73,13 +73,13 @@ GAME = typer.Option(
     "--game",
     "-g",
     metavar="NAME",
-    help="A ready-made game (see `kilt game list`) or an ACPC .game file. Left out: the game of the run or player.",
+    help="A ready-made game (see `kilt game list`) or an ACPC .game file. Default: the game of the run or player.",
 )
 ALGORITHM = typer.Option(
     "--algorithm",
     "-a",
     metavar="A",
-    help="How to solve it: `kilt solve --algorithms` lists the names. Left out: as the configuration says.",
+    help="How to solve it: `kilt solve --algorithms` lists the names. Default: as in the configuration.",
 )
 ITERATIONS = typer.Option("--iterations", "-n", metavar="N", help="Stop after N iterations in total.")
 TIME = typer.Option("--time", "-t", metavar="T", parser=seconds_of, help="Stop after a time such as 90s, 10min or 2h.")
@@ -91,23 +91,23 @@ TARGET = typer.Option(
 SEED = typer.Option("--seed", metavar="S", help="Random seed: the same seed gives the same result.")
 THREADS = typer.Option("--threads", metavar="T", help="Number of threads that share the work.")
 WORKERS = typer.Option(
-    "--workers", "-w", metavar="P", help="Number of processes; the result does not depend on it. Left out: all cores."
+    "--workers", "-w", metavar="P", help="Number of processes; the result does not depend on it. Default: all cores."
 )
 DEVICE = typer.Option(
     "--device",
     metavar="D",
-    help="`gpu` for an NVIDIA graphics card, or `cpu`. Left out: as the configuration says, or where the run began.",
+    help="`gpu` for an NVIDIA graphics card, or `cpu`. Default: as in the configuration, or where the run began.",
 )
 ENGINE = typer.Option(
     "--engine",
     metavar="E",
     help="Where the work is done: `local`, in threads of this process, or `ray`, in processes, of other machines too; "
-    "the result is the same. Left out: here.",
+    "the result is the same. Default: this process.",
 )
 ADDRESS = typer.Option(
     "--address",
     metavar="A",
-    help="With --engine ray: HOST:PORT of a Ray cluster that is there. Left out: one of its own, here.",
+    help="With --engine ray: HOST:PORT of an existing Ray cluster. Default: start Ray on this machine.",
 )
 OUT = typer.Option("--out", "-o", metavar="PATH", help="A new folder, or file, for the result.")
 HANDS = typer.Option("--hands", metavar="N", help="Number of hands.")
@@ -137,7 +137,7 @@ BLADES = typer.Option(
     "--blades",
     metavar="N",
     help="Number of workers that share the classes of boards; 4x3: 3 below each of 4; 4x3x2: 2 below each of those. "
-    "Left out: as the configuration says.",
+    "Default: as in the configuration.",
 )
 CLASSES = typer.Option("--classes", "-c", metavar="C", help="Number of classes of boards.")
 PICTURE = typer.Option("--picture", "-p", metavar="FILE", help="Draw it: .png, .svg or .pdf.")
@@ -159,5 +159,5 @@ FOLDER = typer.Argument(
 )
 LOGS = typer.Argument(metavar="LOG", help="A log as ACPC dealers write it, or hands in PHH.")
 FILE = typer.Argument(metavar="FILE", help="A new file or folder.")
-BOARD_CARDS = typer.Argument(metavar="BOARD", help="Public cards, such as QdJd2c. Left out: none.")
+BOARD_CARDS = typer.Argument(metavar="BOARD", help="Public cards, such as QdJd2c. Default: none.")
 CARDS = typer.Argument(metavar="CARDS", help="Cards, such as AsKh.")

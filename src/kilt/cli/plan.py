@@ -32,17 +32,22 @@ def estimate(
     ] = True,
     blades: Annotated[str | None, options.BLADES] = None,
     simulate: Annotated[
-        bool, typer.Option("--simulate", help="Foretell how a run goes on the blades, from what its parts cost here.")
+        bool,
+        typer.Option(
+            "--simulate", help="Predict the time of a run on the blades, from the cost of its parts on this machine."
+        ),
     ] = False,
     cores: Annotated[
         int | None,
-        typer.Option(min=1, metavar="C", help="Of each blade, or machine. Left out: the threads of CONFIG, or all."),
+        typer.Option(
+            min=1, metavar="C", help="Cores of each blade, or machine. Default: the threads of CONFIG, or all."
+        ),
     ] = None,
     latency: Annotated[
         str, typer.Option(metavar="L", help="What a message takes: one or several, such as 1us,60us,1ms.")
     ] = "1us,60us,1ms",
     bandwidth: Annotated[
-        float | None, typer.Option(metavar="G", help="Of the head's line, in Gbit/s. Left out: without end.")
+        float | None, typer.Option(metavar="G", help="Bandwidth of the head in Gbit/s. Default: unlimited.")
     ] = None,
     machine_cores: Annotated[
         int | None, typer.Option(min=1, metavar="C", help="Cores of one machine that all blades are on, and the head.")
@@ -181,7 +186,7 @@ def new(
         raise RunError(f"{file} is there already: choose another name")
     with artifact.os_errors(f"{file} cannot be written"):
         artifact.write_text(file, text)
-    say(f"{file} is written; what it takes: kilt estimate {file}")
+    say(f"{file} is written; estimate its cost with: kilt estimate {file}")
 
 
 def _end(*, fits: bool) -> None:
@@ -191,7 +196,7 @@ def _end(*, fits: bool) -> None:
 
 
 def _print_cost(what: str, spec: Spec, *, as_json: bool) -> None:
-    """Print what a game as it is, or a spot, takes."""
+    """Print the cost of an unabstracted game, or of a spot."""
     with waiting("counting …"):
         cost, called = spec.cost(), spec.called
     if as_json:
@@ -215,7 +220,7 @@ def _plan_disk(
     probe: bool,
     as_json: bool,
 ) -> None:
-    """Say what CFR+ from disk takes for a game as it is."""
+    """Print the cost of CFR+ from disk for an unabstracted game."""
     from kilt.errors import RunError
     from kilt.jit import cores as available
     from kilt.runs.disk_plan import DiskPlan
@@ -324,7 +329,7 @@ def _tables(part: Cost) -> int:
 
 
 def _blades(config: Config, asked: str | None) -> tuple[int, ...]:
-    """How many blades there are to be on each level; none where nobody asks for them."""
+    """Return the number of blades on each level; empty without --blades."""
     from kilt.runs.cluster import blades_of
 
     if asked is not None:
@@ -336,7 +341,7 @@ def _blades(config: Config, asked: str | None) -> tuple[int, ...]:
 class _Simulated:
     """How runs would go, for each latency on ever more blades."""
 
-    curves: dict[str, list[ClusterForecast]]  # [latency as it was said] the last one has all blades
+    curves: dict[str, list[ClusterForecast]]  # [latency as given] the last forecast has all blades
     costs: dict[str, float]
     cores: str  # in words
 

@@ -50,7 +50,7 @@ def _finite(value: Any) -> Any:
 
 
 def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]], *, numbers: bool = False) -> None:
-    """Print rows under headings; the columns after the first hold `numbers` where that is said.
+    """Print rows under headings; with `numbers`, the columns after the first are aligned as numbers.
 
     Numbers are not broken into two lines where that is not for want of room on a terminal.
     """
@@ -105,7 +105,7 @@ def waiting(text: str) -> Status:
 
 @contextmanager
 def compilation_told() -> Iterator[None]:
-    """Say when kernels begin to be compiled, every few seconds how many they are, and at the end how long it took."""
+    """Print when compilation of kernels begins, every few seconds their number, and at the end the time."""
     began, due = 0, 0.0
 
     def tell() -> None:
@@ -223,5 +223,5 @@ def watching() -> Iterator[ProgressScreen]:
         with interrupts(at_once=False) as signals, ProgressBars() as bar:
             yield ProgressScreen(bar, signals)
     except KeyboardInterrupt:
-        say("stopped at once; what was kept before is still there: the same command goes on from it")
+        say("stopped immediately; the last checkpoint remains: the same command resumes from it")
         os._exit(130)

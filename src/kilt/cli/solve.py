@@ -1,4 +1,4 @@
-"""``kilt solve``: run a solver, watch it, stop it, go on with it."""
+"""``kilt solve``: run a solver, watch it, stop it, resume it."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def solve(
 
 
 def _blades(asked: str | None) -> dict[str, Any]:
-    """Numbers of blades and of those below each, as keys of a configuration; none if nobody asks for them."""
+    """Numbers of blades and of those below each, as keys of a configuration; empty without --blades."""
     from kilt.runs.cluster import blades_of
 
     if asked is None:
@@ -208,12 +208,12 @@ def _abstract(
     folder = folder or free_folder(config.stem if config else "")
     said = replaced(read_config(config or folder / CONFIG), values)
     if not said.engine.name and any(key.startswith("engine.") for key in values):
-        raise RunError("workers are asked for, and there is no engine: add --engine ray, or local")
+        raise RunError("options of workers need an engine: add --engine ray, or local")
     return configured(said, folder, budget, going_on=resumes, device=device)
 
 
 def configured(said: Config, folder: Path, budget: Budget | None, *, going_on: bool, device: str | None = None) -> Run:
-    """A run of a configuration, new or to go on with; what is built and what it takes is said meanwhile."""
+    """Return the run of a configuration, new or resumed; prints the progress of building, and the cost."""
     from kilt.runs.build import configured_run
     from kilt.runs.plan import resolve
     from kilt.solve.distributed.solver import Distributed
@@ -294,7 +294,7 @@ def _print_algorithms(*, as_json: bool) -> None:
         served = *(form in entry.forms for form in FORMS), entry.threads
         return [name, entry.what, *("yes" if whether else "" for whether in served)]
 
-    columns = ["name", "what it is", "small games", "large games", "on disk", "abstract games", "threads"]
+    columns = ["name", "description", "small games", "large games", "on disk", "abstract games", "threads"]
     print_table("Algorithms", columns, [row(name, entry) for name, entry in ALGORITHMS.items()])
 
 

@@ -223,7 +223,9 @@ def show(
     ] = "",
     hands: Annotated[
         str,
-        typer.Option("--range", metavar="RANGE", help="Show these hands one by one. Left out: all, by their ranks."),
+        typer.Option(
+            "--range", metavar="RANGE", help="Show these hands one by one. Default: all hands, grouped by their ranks."
+        ),
     ] = "",
     to_csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write all hands to a file.")] = None,
     grid: Annotated[Path | None, options.PICTURE] = None,

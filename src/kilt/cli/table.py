@@ -263,7 +263,7 @@ class _TableScreen:
         agent = session.agent
         judged = agent if isinstance(agent, Portfolio | KnownAgent) else None
         if judged is None or not (isinstance(judged, Portfolio) or tells(judged, session.game)):
-            self.line(f"{self.opponent} does not tell its strategy: nobody knows what you deserved")
+            self.line(f"the strategy of {self.opponent} is unknown, so there is no luck-adjusted result")
             return
         with waiting("learning what states are worth, and judging …"):
             found = deserved(session.game, session.hands, judged, session.duplicate)
@@ -273,10 +273,10 @@ class _TableScreen:
         if found.duplicate:
             self.line(("all deals came twice: the two hands of one count together", "dim"))
         for reason, count in found.left_out.items():
-            self.line((f"{count:,} hands are left out: {reason}", "yellow"))
+            self.line((f"{count:,} hands skipped: {reason}", "yellow"))
 
     def line(self, *parts: Part, indent: int = INDENT) -> None:
-        """Print a line, or several below each other where it is long; words are taken as they are, without markup."""
+        """Print a line, wrapped if it is long; words are printed unchanged, without markup."""
         for row in self._text(*parts).wrap(self.console, max(self.console.width - indent, 20)) or [Text()]:
             row.rstrip()
             self.console.print(Text(" " * indent if row else "") + row, highlight=False, soft_wrap=True)

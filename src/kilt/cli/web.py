@@ -37,7 +37,7 @@ def web(
 ) -> None:
     """Play agents, look at strategies and buckets, and watch runs, in the browser.
 
-    Each FOLDER may hold several runs and exported agents. Left out: the folder `runs`, if it is there.
+    Each FOLDER may hold several runs and exported agents. Default: the folder `runs`, if it exists.
     """
     try:
         from kilt.web.serve import serve

@@ -30,7 +30,7 @@ def states_of(agent: Tabulated, game: Holdem, *, learn: bool = True) -> StateVal
     Parameters
     ----------
     agent : KnownAgent or Portfolio
-        In small games the values are exact, for any agent. In others they are learnt from the blueprint that the agent
+        The values are exact in small games, for any agent. Otherwise they are learnt from the blueprint that the agent
         plays, if its betting tree has at most `MOST_NODES` nodes. Learning takes seconds to minutes, once; later calls
         read the cache. For a portfolio, the values are those of one component, its first blueprint if it has one.
     game : Holdem

@@ -55,7 +55,7 @@ class TiltedGame(Holdem):
 
     @property
     def real(self) -> Holdem:
-        """The same game with the payoffs of its rules, without the tilt."""
+        """Return the game with the payoffs of its rules, without the tilt."""
         return Holdem(self.rules, self.name)
 
     @property

@@ -173,7 +173,7 @@ class StrategyRef:
         walks = flop_walks(problem, strategy, device)
         every = len(flop_weights(walks.game))
         if flops is not None and not 1 <= flops <= every:
-            raise RunError(f"{flops} flops are asked for: use 1 to {every:,}, or leave out `flops` to walk all")
+            raise RunError(f"{flops} flops cannot be sampled: use 1 to {every:,}, or leave out `flops` to walk all")
         name, sample = artifact.fingerprint(strategy), "" if flops is None else f"-{flops}-flops-{seed}"
         draws = None if flops is None else draw_flops(walks.game, flops, seed)
         path = blueprint_folder(str(self.run))[0] / KEPT / f"{name}{sample}"

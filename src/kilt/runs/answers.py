@@ -1,7 +1,7 @@
 """Several answers to a model of an opponent at once: each is a run of its own, solved by a worker of an engine.
 
-A run begins here, which writes its folder, and is finished by whoever is free. A worker that is lost leaves the last
-checkpoint there: another one goes on from it, and comes to the same strategy.
+Each run begins in this process, which writes its folder, and is finished by the next free worker. If a worker is lost,
+another one resumes the run from its last checkpoint, and gets the same strategy.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class SolvedAnswer(NamedTuple):
 
     last: Step
     exploitability_mbb: float  # of its average strategy, in mbb/g; nan where not known
-    exploitation: Estimate  # what it wins from the model: see `exploitation`
+    exploitation: Estimate  # win rate against the model: see `exploitation`
 
 
 def solve_answers(
@@ -45,7 +45,7 @@ def solve_answers(
     folders : sequence of Path
         Of the runs, which have begun (`build`, `RunPlan.leave`) and may have been stopped; all machines see them there.
     budget : Budget, optional
-        Of each of them, in total. Left out: their own.
+        Total budget of each run. Default: the run's own budget.
     tick : callable
         Hears what share of them is done.
     """
@@ -61,7 +61,7 @@ def solve_answer(folder: Path, budget: Budget | None = None) -> SolvedAnswer:
 
 
 def exploitation(run: Run) -> Estimate:
-    """What the strategy of a run wins from the model that it answers in mbb/h, mean over both seats."""
+    """Win rate of a run's strategy against the model of its opponent in mbb/h, mean over both seats."""
     problem = run.judge.problem
     opponent, answer = problem.opponent, run.table
     policy = opponent.model.policy()

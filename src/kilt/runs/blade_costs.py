@@ -158,7 +158,7 @@ def measure_costs(game: SharedGame, together: int = 1, seconds: float = 3.0) -> 
 class _BatchSample(NamedTuple):
     """The measurement of one batch."""
 
-    work: FloatArray  # [class] seconds, with its part of what the blade does beside walks
+    work: FloatArray  # [class] seconds, including its share of the blade's work other than walks
     down: float  # seconds of the head's first pass
     up: float  # seconds of its second
     visits: float  # nodes of all classes

@@ -1,4 +1,4 @@
-"""When a run stops, where it stands, and how long it will still take."""
+"""The budget of a run, its progress, and the remaining time."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Budget:
 
 
 def time_left(budget: Budget, steps: Sequence[Step], iterations: int, seconds: float) -> float | None:
-    """How many seconds a run will go on, if it goes on like this; None where nobody knows.
+    """Estimate the remaining seconds of a run at its current pace; None if unknown.
 
     Exploitability is taken to fall by a power of the iterations, as it has lately.
 

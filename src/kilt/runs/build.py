@@ -41,7 +41,7 @@ def build(
     tick: Tick = _silent,
     ready: Callable[[Any, Cost], None] = _silent,
 ) -> Run:
-    """Make a run: a new one, or one that goes on from its last checkpoint.
+    """Make a run: a new one, or one that resumes from its last checkpoint.
 
     Whatever does not fit is refused before anything is built: names first, then memory and disk, then room for workers.
 
@@ -54,7 +54,7 @@ def build(
     resumes : bool
         Whether the folder may have a run of this already, which is resumed. Otherwise the folder must be new.
     budget : Budget, optional
-        When it stops, in total. Left out: that of the run before, or what `what` says, or a minute.
+        Total budget. Default: that of the resumed run, that of `what`, or a minute.
     tick : callable
         Called with what is being built of the cards, and what share of it is done.
     ready : callable
@@ -83,7 +83,7 @@ def build(
 
 
 def spec_of(config: Config, folder: Path | None = None) -> RunPlan | WholeSpec:
-    """What a configuration means: an abstract game if it has `cards`, otherwise a game as it is."""
+    """Return the plan of a configuration: an abstract game if it has `cards`, otherwise an unabstracted game."""
     return resolve(config, folder) if config.cards else WholeSpec.of(config)
 
 
@@ -127,7 +127,7 @@ def new_run(
     workers: int = 1,
     **others: Any,
 ) -> Run:
-    """`build` of a game as it is, as the commands of this commit call it."""
+    """Call `build` for an unabstracted game."""
     said = WholeSpec.begun(begun) if begun else WholeSpec(game)
     spec = replace(
         said,

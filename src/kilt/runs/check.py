@@ -49,7 +49,7 @@ class Checked(NamedTuple):
 
 
 def check(path: Path) -> Iterator[Checked]:
-    """Read all that kilt has written in a folder and the folders in it.
+    """Check everything that kilt has written in a folder and its subfolders.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def check(path: Path) -> Iterator[Checked]:
     Yields
     ------
     Checked
-        For each run, card abstraction and artifact; KiltError where there is none.
+        The result for each run, card abstraction and artifact. Raises KiltError if there is none.
     """
     found = False
     for folder in sorted({path, *_folders(path)}):
@@ -75,7 +75,7 @@ def check(path: Path) -> Iterator[Checked]:
 
 
 def require_whole_subgames(run: Path) -> None:
-    """Raise RunError where the strategy of a run is in subgames on disk, and some of them are damaged or missing."""
+    """Raise RunError if a run's strategy is in subgames on disk, and some of these are damaged or missing."""
     if artifact.exists(run / STRATEGY) and artifact.kind_of(run / STRATEGY) == IN_SUBGAMES:
         _require_whole_strategy(run / STRATEGY)
 
@@ -91,7 +91,7 @@ def _folders(path: Path) -> Iterator[Path]:
 
 
 def _looks(folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
-    """What is in a folder, and what reads all of it."""
+    """Yield each item in a folder, with a function that reads all its files."""
     if RunFolder.begun(folder):
         yield "run", lambda: _look_at_run(folder)
     if (folder / DESCRIPTION).is_file():
@@ -134,7 +134,7 @@ def _look_at_subgames(folder: Path) -> None:
 
 
 def _look_at_cards(folder: Path) -> None:
-    """Compare the buckets of all rounds that are there with their bounds: checksums are those of artifacts."""
+    """Compare the buckets of all existing rounds with their bounds; checksums are checked with the artifacts."""
     spec = AbstractionSpec.read(folder)
     for public in spec.plan.public:
         if artifact.exists(classes_folder(folder, public)):

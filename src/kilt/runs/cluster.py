@@ -116,13 +116,13 @@ def forecast(
     fewest = min(below, default=1)
     for what, value in (("cores of a blade", cores), ("bytes per second", bandwidth), ("blades under each", fewest)):
         if value <= 0:
-            raise RunError(f"{value:g} {what} are asked for: give 1 or more")
+            raise RunError(f"the number of {what} is {value:g}: use 1 or more")
     for what, value in (("a latency in seconds", latency), ("the number of cores of the machine", machine_cores)):
         if not 0 <= value < inf:
             raise RunError(f"{what} is {value:g}: give 0 or more")
     if len(below) > len(costs.inside):
         raise RunError(
-            f"{len(blades)} levels of blades are asked for, and boards have {1 + len(costs.inside)} of classes"
+            f"{len(blades)} levels of blades need as many levels of classes; boards have {1 + len(costs.inside)}"
         )
     for under, classes in zip(below, costs.inside, strict=False):
         if under > classes:
@@ -265,7 +265,7 @@ class ForecastCheck(NamedTuple):
     """The forecast for a number of blades on this machine, and what a real run did."""
 
     foretold: ClusterForecast
-    visits_per_second: float  # of the real run, as all that follows
+    visits_per_second: float  # of the real run, like all fields below
     communication_share: float
     idle_share: float
 

@@ -102,7 +102,7 @@ class DiskPlan:
         the values of its chance nodes come back, through the head's line of `bandwidth` bytes per second.
         """
         if machines < 1:
-            raise RunError(f"{machines} machines are asked for: use 1 or more")
+            raise RunError(f"the number of machines is {machines}: use 1 or more")
         cut, threads, hands = self.cut, self.problem.game.threads, self.problem.game.shape[1]
         own = max((cut.sizes[share] for share in shared_out(cut.sizes, min(machines, cut.count))), key=np.sum)
         share = float(own.sum() / cut.sizes.sum())

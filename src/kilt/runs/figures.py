@@ -35,7 +35,7 @@ class RunFigures(Drawable, ABC):
 
     @property
     def exploitability(self) -> Exploitability:
-        """What best responses win from the strategy on average over both seats, in chips per game."""
+        """Value of best responses to the strategy in chips per game, mean over both seats."""
         chips = self._last.exploitability
         return Exploitability(chips, self.mbb(chips), strategy=self.solved)
 
@@ -75,6 +75,6 @@ class RunFigures(Drawable, ABC):
             last = self._last
             rows["exploitability, chips per game"] = f"{last.exploitability:.6g}"
             rows["value of seat 0, chips per game"] = f"{last.value:.6g}"
-            rows |= {f"wins from {name}, mbb/h": f"{won:.6g}" for name, won in last.others.items()}
+            rows |= {f"win rate against {name}, mbb/h": f"{won:.6g}" for name, won in last.others.items()}
             rows |= {"iterations": f"{last.iterations:,}", "seconds": f"{last.seconds:.2f}"}
         return html_table(self.title, rows)

@@ -1,8 +1,8 @@
-"""A run on disk: what it is, what happened in it, where it stands and what it found.
+"""A run on disk: its identity, its log, its last checkpoint and its strategy.
 
 A folder holds ``run.json``, ``log.jsonl``, ``checkpoint`` and, when the run has ended, ``strategy``. A solver in parts
 has ``parts`` too, which belong to a checkpoint and are written before it; one on disk has ``subgames``, which may be
-ahead of it. A run that was stopped or killed goes on from its last checkpoint, if it is the same run: see
+ahead of it. A run that was stopped or killed resumes from its last checkpoint, if its identity is the same: see
 `RunIdentity`.
 """
 
@@ -44,7 +44,7 @@ WRITING = pace("checkpoint", "bytes_per_second")  # a guess at what the first on
 
 
 class RunIdentity(NamedTuple):
-    """What makes a run what it is: runs that share it find the same strategy in the same number of iterations."""
+    """The identity of a run: runs with the same identity get the same strategy in the same number of iterations."""
 
     game: str  # as the user calls it
     algorithm: str
@@ -52,8 +52,8 @@ class RunIdentity(NamedTuple):
     form: str  # of the game, flat or vector
     fingerprint: str  # of the game in this form
     version: str = __version__  # of kilt
-    tilt: str = ""  # of payoffs, for a game as it is: percentages, split by commas
-    against: str = ""  # p or P_max, and a confidence function, for a game as it is where an opponent is answered
+    tilt: str = ""  # tilt of an unabstracted game's payoffs: percentages, separated by commas
+    against: str = ""  # p or P_max, and a confidence function, for a counter-strategy in an unabstracted game
     device: str = CPU  # where it is solved: it is resumed there, unless somebody says otherwise
     precision: str = ""  # of the solver's tables; empty in runs of kilt 0.1.0
 
@@ -62,7 +62,7 @@ class RunIdentity(NamedTuple):
         return f"{self.algorithm} on {game}, seed {self.seed}, kilt {self.version}"
 
     def require(self, wanted: RunIdentity, where: Path) -> None:
-        """Raise RunError where what was found is not what is wanted; the names of the games may differ."""
+        """Raise RunError if this identity differs from the wanted one; the names of the games may differ."""
         remedies = {
             "version": f"resume it with kilt {self.version}",
             "algorithm": f"give {self.algorithm} as `algorithm`",
@@ -82,7 +82,7 @@ class RunFolder:
     path: Path
     identity: RunIdentity
     budget: Budget
-    run_id: str = ""  # random, in the manifests of all that the run writes; runs of kilt's older formats have none
+    run_id: str = ""  # random, in all manifests that the run writes; missing in runs of older formats
     _log: BinaryIO | None = field(default=None, init=False)
     _saved: tuple[int, float, float] = field(default=(0, 0.0, 0.0), init=False)  # at iteration and second, in seconds
 
@@ -112,7 +112,7 @@ class RunFolder:
 
     @classmethod
     def require_new(cls, path: Path) -> None:
-        """Raise RunError where a folder has a run, or something else that is not ours."""
+        """Raise RunError if a folder contains a run, or files that kilt has not written."""
         if cls.begun(path):
             raise RunError(
                 f"{path} holds a run already, {cls.open(path).identity}: resume it, or choose another folder"
@@ -171,7 +171,7 @@ class RunFolder:
             artifact.write_text(self.path / artifact.RUN, json.dumps(said, indent=2) + "\n")
 
     def against(self) -> Against | None:
-        """The opponent that a run on a game as it is answers; None where there is none."""
+        """The opponent of a counter-strategy in an unabstracted game; None for other runs."""
         if not self.identity.against:
             return None
         p, _, confidence = self.identity.against.partition(" ")
@@ -187,7 +187,7 @@ class RunFolder:
         return [line.step for line in self._lines() if line.step]
 
     def require_whole_log(self) -> None:
-        """Raise RunError where lines of the log cannot be read."""
+        """Raise RunError if lines of the log cannot be read."""
         if said := _unreadable(self.path, self._lines()):
             raise RunError(said)
 
@@ -211,7 +211,7 @@ class RunFolder:
     @staticmethod
     @contextmanager
     def claimed(path: Path) -> Iterator[None]:
-        """Work in the folder of a run while no other process does; RunError where one does."""
+        """Lock the folder of a run against other processes. Raises RunError if another process has locked it."""
         with artifact.os_errors(f"{path} cannot be written"), ExitStack() as held:
             path.mkdir(parents=True, exist_ok=True)
             try:
@@ -229,7 +229,7 @@ class RunFolder:
     def restore(
         self, solver: Solver, budget: Budget, warn: Callable[[str], None] = lambda what: None
     ) -> tuple[float, float]:
-        """Bring a new solver to the last checkpoint, to go on to a budget; seconds of work and of CPU time so far.
+        """Restore a new solver from the last checkpoint; return the seconds of work and of CPU time so far.
 
         The log is cut back to before what can be measured again: the checkpoint. Lines that cannot be read stay
         where they are, and `warn` hears of them.
@@ -303,7 +303,7 @@ class RunFolder:
                 shutil.rmtree(old, ignore_errors=True)
 
     def _parts(self, iterations: int) -> Path:
-        """Where the parts of a checkpoint are: whoever writes them may work in another folder."""
+        """Return the absolute folder of a checkpoint's parts: workers may have another working folder."""
         return self.path.absolute() / PARTS / str(iterations)
 
     def keep(self, steps: Sequence[Step], solver: Solver, problem: Problem) -> None:

@@ -1,8 +1,8 @@
 """The loop that runs every solver: budget, evaluation, log, checkpoints, resume.
 
 `run` steps a solver in chunks of a fraction of a second and measures its strategies at iterations 1, 2, 3, 4, 6, 8, 11,
-16, …, each √2 times the one before. Chunks and measurements leave the solver as it is, so that what it finds depends on
-its seed and its iterations alone, never on the clock.
+16, …, each √2 times the one before. Chunks and measurements do not change the solver: its results depend only on
+its seed and its iterations, never on the clock.
 
 >>> from kilt.evaluate.judge import judge_of
 >>> from kilt.runs.budget import Budget
@@ -21,7 +21,7 @@ its seed and its iterations alone, never on the clock.
 16 0.009
 
 With a `RunFolder` (see `folder`), what happens is logged there and the state of the solver kept; a run that was stopped
-or killed goes on from its last checkpoint, bit for bit.
+or killed resumes from its last checkpoint, bit for bit.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def run(
                     folder.restore(solver, budget)
                     warn(f"{lost}; back to the checkpoint of iteration {solver.iterations:,}, from {now:,}")
                     due, lost = schedule(solver.iterations), None
-                if (kept := on_disk(solver)) and kept.interrupted:  # nobody can measure half of an iteration
+                if (kept := on_disk(solver)) and kept.interrupted:  # an incomplete iteration cannot be measured
                     solver.step(1)
                     due = schedule(solver.iterations)
                 now, seconds = solver.iterations, clock() - began

@@ -59,7 +59,7 @@ SHARE = 0.8  # of the memory and the disk that are available
 
 @dataclass(frozen=True)
 class Fit:
-    """A run that fits a machine, and what it takes there."""
+    """A run that fits a machine, and its cost there."""
 
     plan: RunPlan
     cost: Cost
@@ -106,7 +106,7 @@ def depths() -> dict[int, str]:
 
 
 def game_at(depth: int) -> str:
-    """The name of the game with stacks of so many big blinds; RunError if there is none."""
+    """Return the name of the game with stacks of `depth` big blinds. Raises RunError if there is none."""
     if (name := depths().get(depth)) is None:
         *most, last = map(str, depths())
         raise RunError(
@@ -132,7 +132,7 @@ def strongest(game: Holdem, name: str, hours: float, threads: int, folder: Path,
     folder : Path
         Where the run is to be: its disk has to have room.
     memory : float, optional
-        Bytes that the run may take. Left out: `SHARE` of what is available.
+        Bytes that the run may use. Default: the share `SHARE` of the available memory.
 
     Returns
     -------
@@ -204,7 +204,7 @@ def _plan(rung: Rung, game: Holdem, name: str, hours: float, threads: int) -> Ru
 
 
 def _require(least: Cost, hours: float, room: float, disk: float) -> None:
-    """Raise RunError where the smallest agent does not fit."""
+    """Raise RunError if the smallest agent does not fit."""
     for what, needed, there in (("memory", _memory(least), room), ("disk", _disk(least), disk)):
         if needed > there:
             raise RunError(

@@ -115,7 +115,7 @@ class RunPlan(AbstractSpec, Spec):
         return self.method.pace(self)
 
     def require_room(self, folder: Path | None) -> Cost:
-        """Raise RunError or ArtifactError where memory, the GPU or the disk have no room for the run; its cost."""
+        """Return the cost of the run. Raises RunError or ArtifactError if memory, the GPU or the disk are too small."""
         if folder is None:
             raise RunError("a run on an abstract game keeps its cards and its strategy in a folder: give `folder`")
         self.method.require_cards(self)
@@ -165,7 +165,7 @@ class RunPlan(AbstractSpec, Spec):
         return make_solver(problem, self.config.solver.algorithm, self.config.solver.seed)
 
     def on(self, device: str | None = None) -> RunPlan:
-        """The plan on a device that may be on another machine; RunError where that is not for its algorithm."""
+        """Return the plan for a device of any machine. Raises RunError if the algorithm does not support the device."""
         planned = replace(self, config=self.with_device(require_device(device or self.device)))
         planned.method.require_device(planned)
         return planned
@@ -254,7 +254,7 @@ def resolve(config: Config, folder: Path | None = None) -> RunPlan:
     config : Config
         As read from a file, or made in Python.
     folder : Path, optional
-        Of a run: what it has begun to build is gone on with, whatever has become of the file that said so.
+        Folder of a run, whose unfinished card abstractions are continued, even if the file of the plan has changed.
 
     Raises
     ------
@@ -291,7 +291,7 @@ def resolve(config: Config, folder: Path | None = None) -> RunPlan:
 
 
 def _size_of_files(cards: Cards) -> int:
-    """Bytes of a card abstraction that is there; 0 for one that is to be built."""
+    """Bytes of an existing card abstraction; 0 for one that will be built."""
     files = cards.rglob("*") if isinstance(cards, Path) else ()
     return sum(file.stat().st_size for file in files if file.is_file())
 

@@ -65,7 +65,7 @@ class Run(RunFigures):
         The game in the form that its solver works on.
     solver : Solver
     identity : RunIdentity
-        What makes the run what it is: game, algorithm, seed, form, fingerprint, version.
+        The identity of the run: game, algorithm, seed, form, fingerprint, version.
     budget : Budget
         When it stops.
     folder : RunFolder or None
@@ -77,7 +77,7 @@ class Run(RunFigures):
     game : str, Game or None
         As the run was given it.
     judge : Judge, optional
-        What measures its strategies. Left out: that of the problem.
+        Evaluates its strategies. Default: the judge of the problem.
     """
 
     problem: Problem
@@ -88,9 +88,11 @@ class Run(RunFigures):
     exact: bool = False
     schedule: Callable[[int], int] = scheduled
     game: str | Game | None = None
-    judge: Judge[Any] = None  # type: ignore[assignment]  # left out: that of the problem
+    judge: Judge[Any] = None  # type: ignore[assignment]  # default: that of the problem
     _measured: list[Step] = field(init=False, default_factory=list)
-    _average: tuple[int, Array] | None = field(init=False, default=None)  # after so many iterations
+    _average: tuple[int, Array] | None = field(
+        init=False, default=None
+    )  # number of iterations, and the average strategy then
 
     def __repr__(self) -> str:
         """The game, the solver, the folder, and how good the strategy is that its figures are about."""
@@ -223,7 +225,7 @@ class Run(RunFigures):
         return begun
 
     def begin(self, folder: Path) -> RunFolder:
-        """Make the folder of a run on a game as it is, with the model that it answers."""
+        """Create the folder of a run on an unabstracted game, with the model of a counter-strategy."""
         model = self.problem.against.model if self.problem.against else None
         self.folder = RunFolder.create(folder, self.identity, self.budget, room_for(self.solver), model)
         return self.folder
@@ -243,7 +245,7 @@ class StoredRun(RunFigures):
     algorithm: str = ""
 
     def load(self, threads: int = 1, device: str = CPU) -> tuple[Problem, Array, dict[str, Any]]:
-        """The game in the form of the strategy, the strategy as a table of it, and the figures beside it."""
+        """Return the game in the form of the strategy, the strategy as a table, and its figures."""
         stored = self.path / STRATEGY
         form = stored_form(stored)
         problem: Problem
@@ -257,7 +259,7 @@ class StoredRun(RunFigures):
 
     def _abstract(self, threads: int) -> AbstractProblem:
         config = read_config(self.path / CONFIG)
-        folders = card_folders(self.path, len(config.cards))  # if they are there, nobody need build them
+        folders = card_folders(self.path, len(config.cards))  # existing ones need not be built
         cards = zip(config.cards, folders, strict=True)
         config = replace(
             config,
@@ -291,7 +293,7 @@ class StoredRun(RunFigures):
 
     @property
     def config(self) -> Config | None:
-        """The configuration of a run on an abstract game; None for a game as it is."""
+        """The configuration of a run on an abstract game; None for an unabstracted game."""
         return read_config(self.path / CONFIG) if (self.path / CONFIG).is_file() else None
 
 

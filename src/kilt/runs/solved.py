@@ -1,4 +1,4 @@
-"""What was found for a game as it is: the strategy by names, and the agent that plays it."""
+"""The solution of an unabstracted game: the strategy by names, and the agent that plays it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run solves, and how: `Spec` is what `build` asks, and `WholeSpec` a game as it is.
+"""What a run solves, and how: `Spec` is the interface for `build`, and `WholeSpec` an unabstracted game.
 
 An abstract game is a `kilt.runs.plan.RunPlan`, a subgame a `kilt.spots.spot.SpotSpec`.
 """
@@ -51,7 +51,7 @@ class Spec(ABC):
 
     @property
     def budget(self) -> Budget:
-        """When the run stops, if nobody says so."""
+        """The default budget of the run."""
         return Budget(seconds=60 * DEFAULT_MINUTES)
 
     @property
@@ -88,7 +88,7 @@ class Spec(ABC):
 
     @abstractmethod
     def identity(self, problem: Problem) -> RunIdentity:
-        """What makes the run what it is."""
+        """Return the identity of the run."""
 
     def judge(self, problem: Problem) -> Judge[Any]:
         """What measures its strategies."""
@@ -96,20 +96,20 @@ class Spec(ABC):
 
     @property
     def files(self) -> dict[str, str]:
-        """What belongs beside a new run: texts by the names of their files."""
+        """Return additional files of a new run: texts by file name."""
         return {}
 
 
 @dataclass(frozen=True)
 class WholeSpec(Spec):
-    """A game as it is, and how it is solved.
+    """An unabstracted game, and how it is solved.
 
     Parameters
     ----------
     game : str or Game
-        A ready-made game by name, a file in ACPC format, ``openspiel:NAME``, or rules of one's own.
+        A ready-made game by name, a file in ACPC format, ``openspiel:NAME``, or custom rules.
     algorithm : str, Variant or Algorithm
-        A name of `solve.registry.ALGORITHMS`, a row of discounts for CFR, or an entry of one's own.
+        A name of `solve.registry.ALGORITHMS`, a row of discounts for CFR, or a custom `Algorithm`.
     seed : int
         For algorithms that draw at random.
     threads : int
@@ -119,13 +119,13 @@ class WholeSpec(Spec):
     tilt : tuple of float
         Percentages by which payoffs differ while it is solved: see `kilt.games.tilt`.
     against : Against, optional
-        The opponent that a counter-strategy is for, with a model of the game as it is.
+        The opponent that a counter-strategy is for, with a model for the unabstracted game.
     engine : EngineConfig
         For CFR+ from disk: workers that have the subgames on disks of their own, each with `threads`.
     place : Engine, optional
         The engine, if it is open already. The run closes it.
     form : str, optional
-        Of the game. Left out: the one that fits.
+        Form of the game. Default: a suitable one.
     """
 
     game: str | Game
@@ -198,7 +198,7 @@ class WholeSpec(Spec):
         return fitted(self.game, self.algorithm, form, self.threads, self.device, self.tilt)
 
     def cost(self) -> Cost:
-        """What it takes in the form that fits."""
+        """Cost in the form that fits."""
         return self.fitted.cost
 
     def require_room(self, folder: Path | None) -> Cost:

@@ -74,12 +74,12 @@ def load_problem(
     Parameters
     ----------
     game : str or Game
-        A ready-made game by name, a file in ACPC format, ``openspiel:NAME``, or rules of one's own.
+        A ready-made game by name, a file in ACPC format, ``openspiel:NAME``, or custom rules.
     algorithm : str, Variant or Algorithm, optional
-        A name of `registry.ALGORITHMS`, a row of discounts for CFR, or an entry of one's own. Left out: the
-        problem is only to be judged.
+        A name of `registry.ALGORITHMS`, a row of discounts for CFR, or a custom `Algorithm`. Default:
+        the problem is only for evaluation.
     form : str, optional
-        "flat" or "vector". Left out: flat where the algorithm has it, the game fits and one thread is enough.
+        "flat" or "vector". Default: flat if the algorithm supports it, the game fits and `threads` is 1.
     threads : int
         That share the boards, in vector form.
     device : str
@@ -148,7 +148,7 @@ def fitted(
             if lack is None:
                 return FittedGame(source, candidate, method, called)
             missing.append(lack)
-    needed = ", or ".join(missing) or f"{' or '.join(methods)} form, and {form} is asked for"
+    needed = ", or ".join(missing) or f"{' or '.join(methods)} form, not {form}"
     raise RunError(f"{called or 'judging a strategy'} needs {needed}: {_remedy(source, called, form)}")
 
 
@@ -167,7 +167,7 @@ def stored_form(path: Path) -> str:
 
 
 def stored_problem(path: Path, threads: int = 1) -> Problem:
-    """The game of a strategy on disk, in the form of the strategy, by the rules that are kept beside it or by its name.
+    """Return the game of a strategy on disk, in the strategy's form, from the saved rules or by its name.
 
     Nothing is asked of memory: tables are mapped from their files, subgames are unpacked one by one. ArtifactError
     where it is a blueprint, which has a game of its own.
@@ -183,7 +183,7 @@ def stored_problem(path: Path, threads: int = 1) -> Problem:
 
 
 def disk_problem(game: str | Game, threads: int = 1) -> DiskProblem:
-    """A game in subgames on disk, whatever memory it takes: for plans. RunError where it has no such form."""
+    """Return a game in subgames on disk without checking memory, for plans. Raises RunError if it has no such form."""
     source = _Source(game if isinstance(game, str) else game.name, threads, None if isinstance(game, str) else game)
     if lack := source.lacks_subgames():
         remedy = _remedy(source, None, DISK) if source.too_many_bets else "use another game, such as holdem.limit.2p"
@@ -228,7 +228,7 @@ class _Source:
         if states > most:  # known before millions of nodes are written out
             return f"a flat tree of up to {most:,} nodes, and {self.name} has {Decimal(states):.2e} states"
         if self.threads > 1:
-            return f"1 thread for a flat tree, and {self.threads} are asked for"
+            return f"1 thread for a flat tree, not {self.threads}"
         return None
 
     def lacks_subgames(self) -> str | None:
@@ -314,7 +314,7 @@ def _remedy(source: _Source, algorithm: str | None, form: str | None) -> str:
     fitting = _fitting(source, form)
     alone = fitting if source.threads == 1 else _fitting(replace(source, threads=1), form)
     if algorithm and len(fitting) == 1:
-        return f"use {fitting[0]} (an estimate says what it takes), or a smaller game"
+        return f"use {fitting[0]} (see its estimate), or a smaller game"
     if algorithm and fitting:
         return f"use one of {', '.join(fitting)}"
     if source.threads > 1 and alone:

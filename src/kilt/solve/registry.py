@@ -50,7 +50,7 @@ COUNTER_BASES = (*_LEARNING, EXTERNAL, JOINT, *(f"{JOINT}:{name}" for name in _L
 
 
 class Algorithm(NamedTuple):
-    """An entry of the menu: what it is, and how it solves games of each form that it works on.
+    """An algorithm of the menu: a description, and its method for games of each supported form.
 
     Plain functions of a problem and a seed will do to make solvers; a `Method` knows what that takes, too.
     """
@@ -66,16 +66,16 @@ class Algorithm(NamedTuple):
 
     @property
     def threads(self) -> bool:
-        """Whether several threads can share its walks over all boards of a game as it is."""
+        """Whether several threads can share its walks over all boards of an unabstracted game."""
         return self.shares(2)
 
     def shares(self, threads: int = 1, device: str = CPU) -> bool:
-        """Whether it solves games as they are in so many threads, on a device."""
+        """Whether it solves unabstracted games with this number of threads on a device."""
         return any(method.shares(threads, device) for method in self.whole.values())
 
     @property
     def whole(self) -> dict[str, WholeMethod]:
-        """How it solves games as they are, by form."""
+        """Its methods for unabstracted games, by form."""
         return {form: whole_method(form, self.make[form]) for form in WHOLE if form in self.make}
 
     @property
@@ -122,7 +122,7 @@ def _bucketed(problem: AbstractProblem, variant: str | Variant, **how: Any) -> S
 
 
 def _pairs(problem: AbstractProblem, variant: str, held: int | None = None) -> Solver:
-    """The CFR family on an abstract game by joint tables, with a player who is held to the problem's model."""
+    """The CFR family on an abstract game by joint tables, with a player who is restricted to the problem's model."""
     restriction = None if held is None else problem.restriction(held)
     return Cfr(PairTables(problem.pairs, restriction), variant, problem.shares_by(problem.pairs))
 
@@ -346,7 +346,7 @@ ALGORITHMS: dict[str, Algorithm] = {
     ),
     "cs": Algorithm("Monte Carlo CFR with chance sampling: boards and both hands are drawn", _chance_sampled("cs")),
     "opcs": Algorithm("opponent-public chance sampling: boards and the opponent's hand", _chance_sampled("opcs")),
-    "spcs": Algorithm("self-public chance sampling: boards and the own hand", _chance_sampled("spcs")),
+    "spcs": Algorithm("self-public chance sampling: boards and the player's hand", _chance_sampled("spcs")),
     "pcs": Algorithm(
         "public chance sampling: boards; pcs:cfr+ with another variant of CFR, and so on", _chance_sampled("pcs")
     ),
@@ -377,13 +377,13 @@ COUNTERS: dict[str, Algorithm] = {
 
 
 def algorithm_named(name: str | Variant | Algorithm) -> Algorithm:
-    """An entry of the menu by name, or one of one's own.
+    """Return an algorithm of the menu by name; custom algorithms are returned unchanged.
 
     ``cfr+:compact`` is CFR+ with tables of two bytes, ``dcfr+:disk`` discounted CFR+ with tables on disk,
     ``cfr+disk:average`` CFR+ on disk with an average, ``cfr-br:2`` CFR-BR with a trunk of two rounds,
     ``cfr-br:2:linear`` the same by linear CFR, ``pcs:cfr+`` public chance sampling with CFR+, ``joint:cfr`` CFR by
     joint tables, ``dbr:external`` a data-biased response by external sampling, and so on. A `Variant` is CFR with
-    discounts of one's own.
+    custom discounts.
     """
     if isinstance(name, Algorithm):
         return name
@@ -424,7 +424,7 @@ def make_solver(problem: Problem, algorithm: str | Variant | Algorithm, seed: in
     problem : Problem
         A game in a form that the algorithm works on.
     algorithm : str, Variant or Algorithm
-        A name of `ALGORITHMS`, a row of discounts for CFR, or an entry of one's own.
+        A name of `ALGORITHMS`, a row of discounts for CFR, or a custom `Algorithm`.
     seed : int
         For algorithms that draw at random.
     """

@@ -2,7 +2,7 @@
 
 A random number is a function of the walk's number and of its use, an information set or a chance event; the order in
 which a walk reaches them does not matter. An opponent whose information set is reached twice in a walk therefore takes
-the same action both times, like a pure strategy, and a checkpoint needs only the number of walks.
+one and the same action, like a pure strategy, and a checkpoint needs only the number of walks.
 
 The strategy of regret matching is stored with the regrets: computing it at every visit is as fast on Leduc, and slower
 if opponents have many actions (9% on Bluff).

@@ -35,11 +35,11 @@ def spec_for(
         A game by name, file or rules; a configuration as an object, mapping or .toml file; a spot as an object or
         .toml file; or the folder of a run or of a spot.
     algorithm : str, optional
-        Left out: that of the configuration or of the run, or "cfr+".
+        Default: that of the configuration or of the run, or "cfr+".
     threads : int, optional
-        Left out: as the configuration says, or 1.
+        Default: as in the configuration, or 1.
     device : str, optional
-        "cpu" or "gpu". Left out: as the configuration or the run says, or "cpu".
+        "cpu" or "gpu". Default: that of the configuration or of the run, or "cpu".
 
     Raises
     ------
@@ -86,7 +86,7 @@ def _of_spot(spot: Spot, folder: Path | None, threads: int, device: str | None) 
 
 
 def _config_of(what: What | Spot) -> Config | None:
-    """The configuration that something is; None for a game as it is."""
+    """Return the configuration that `what` stands for; None for an unabstracted game."""
     if isinstance(what, Mapping):
         return config_of(what)
     if isinstance(what, Config):
