@@ -174,7 +174,7 @@ def test_every_byte_of_a_large_file_is_read(tmp_path):
     for place in (-1, -artifact.BLOCK, artifact.LARGE + 1000, artifact.LARGE // 2):
         flip(file, place)
         for check in (False, True):
-            with pytest.raises(ArtifactError, match="is not what"):
+            with pytest.raises(ArtifactError, match="does not match"):
                 read(tmp_path / "large", "test", check=check)
         flip(file, place)
     read(tmp_path / "large", "test", check=True)
@@ -241,7 +241,7 @@ def flip(file, place=-1, bit=1):
 def test_changed_bytes_are_found(place):
     flip(place / "table.npy")
     for check in (False, True):
-        with pytest.raises(ArtifactError, match=r"table\.npy is not what manifest\.json says"):
+        with pytest.raises(ArtifactError, match=r"table\.npy does not match manifest\.json"):
             read(place, "test", check=check)
 
 
@@ -279,10 +279,10 @@ def test_large_files_are_read_once_until_they_change(tmp_path, monkeypatch):
     read(place, "test")
     flip(place / "table.npy")
     read(place, "test")  # at once: nothing tells that it has changed
-    with pytest.raises(ArtifactError, match="is not what"):
+    with pytest.raises(ArtifactError, match="does not match"):
         read(place, "test", check=True)
     os.utime(place / "table.npy")
-    with pytest.raises(ArtifactError, match="is not what"):
+    with pytest.raises(ArtifactError, match="does not match"):
         read(place, "test")
 
 
@@ -302,7 +302,7 @@ def test_a_cache_that_cannot_be_written_costs_time_alone(tmp_path, place, monkey
     monkeypatch.setattr(artifact, "SETTLED", -1)
     read(place, "test")
     flip(place / "table.npy")
-    with pytest.raises(ArtifactError, match="is not what"):
+    with pytest.raises(ArtifactError, match="does not match"):
         read(place, "test")
 
 

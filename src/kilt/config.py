@@ -1,7 +1,7 @@
 """A run as data: which game, seen through which cards and bets, solved how, played how. It is read from TOML.
 
-Everything but `game` may be left out; without `cards` the game is solved as it is. A list of two for `cards` or
-`actions` gives each player their own.
+Only `game` is required; without `cards` the game is solved without an abstraction. A list of two for `cards` or
+`actions` has one value for each player.
 
 >>> config = Config("leduc", "lossless", solver=SolverConfig(minutes=0.1, seed=3))
 >>> config.cards, config.solver.seed
@@ -90,7 +90,7 @@ class EngineConfig(Record):
         Number of workers below each worker, which share the classes of the next board, then of those below each of
         these, and so on, such as [3, 2]. Empty: none.
     address : str
-        HOST:PORT of a Ray cluster that is there already; empty: start one on this machine.
+        HOST:PORT of an existing Ray cluster; empty: start one on this machine.
     batch : int
         Number of deals in a message to a worker; 0: measured, so that messages take at most 5% of the time.
     boards : int
@@ -277,7 +277,7 @@ class Config(Record):
         A ready-made game by name, or a file in ACPC format.
     cards : str or sequence of str
         The card abstraction of both players, or a list of one for each: a name such as ``"IR-KE-KO 169-200-200-200"``,
-        ``"lossless"``, the folder of an abstraction, or a plan as a .toml file. Empty: the game is solved as it is.
+        ``"lossless"``, the folder of an abstraction, or a plan as a .toml file. Empty: the game is solved without an abstraction.
     actions : str or sequence of str
         Bet sizes of both players, or a list of one text for each: / separates rounds, and ; the raises of a round (see
         `kilt.abstraction.actions`). Empty: every legal raise.

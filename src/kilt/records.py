@@ -131,7 +131,7 @@ def described(kind: type[Record]) -> dict[str, str]:
 
     >>> from kilt.config import EngineConfig
     >>> described(EngineConfig)["address"]
-    'HOST:PORT of a Ray cluster that is there already; empty: start one on this machine.'
+    'HOST:PORT of an existing Ray cluster; empty: start one on this machine.'
     """
     _, _, text = (getdoc(kind) or "").partition("Parameters\n----------\n")
     told = re.findall(r"^(\w+(?:, \w+)*) : .*\n((?:    .*\n?)*)", text.partition("\n\n")[0] + "\n", re.MULTILINE)

@@ -295,8 +295,8 @@ class CardAbstraction:
     def packed(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """Return the arrays and the description of the abstraction in their smallest form.
 
-        `unpacked` reads them. If buckets of the last round depend on strength alone, their table is left out: strengths
-        are fast to compute.
+        `unpacked` reads them. If buckets of the last round depend on strength alone, their table is omitted, since
+        strengths are fast to compute.
 
         Raises AbstractionError if the abstraction has classes of boards.
         """
