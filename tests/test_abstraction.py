@@ -721,7 +721,7 @@ def test_changed_bytes_are_found(built, tmp_path):
         file.seek(-1, 2)
         file.write(b"\x63")
     for check in (False, True):
-        with pytest.raises(AbstractionError, match=r"round 3 of .*is not what"):
+        with pytest.raises(AbstractionError, match=r"round 3 of .*does not match"):
             CardAbstraction.load(out, check=check)
 
 

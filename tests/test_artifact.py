@@ -309,7 +309,7 @@ def test_a_cache_that_cannot_be_written_costs_time_alone(tmp_path, place, monkey
 def test_missing_short_and_other_arrays_are_found(place):
     file = place / "table.npy"
     np.save(file, np.zeros(3))
-    with pytest.raises(ArtifactError, match=r"table\.npy is not what"):
+    with pytest.raises(ArtifactError, match=r"table\.npy does not match"):
         read(place, "test")
     file.write_bytes(file.read_bytes()[:-4])
     with pytest.raises(ArtifactError, match=r"table\.npy is missing or damaged"):

@@ -76,7 +76,7 @@ def test_exporting_reads_everything_again(run, tmp_path, monkeypatch):
     monkeypatch.setattr(artifact, "LARGE", 0)
     flip(run / "strategy" / "shares.npy")
     Blueprint.load(run)
-    assert "shares.npy is not what" in refused("export", run, tmp_path / "out")
+    assert "shares.npy does not match" in refused("export", run, tmp_path / "out")
 
 
 def checksum_of(file):
@@ -98,7 +98,7 @@ def test_buckets_with_another_byte_are_not_looked_up_but_built_again(run):
 def test_classes_with_another_byte(coded, tmp_path):
     out = shutil.copytree(coded, tmp_path / "out")
     flip(out / "boards-2" / "classes.npy")
-    with pytest.raises(AbstractionError, match=r"boards-2/classes\.npy is not what"):
+    with pytest.raises(AbstractionError, match=r"boards-2/classes\.npy does not match"):
         CardAbstraction.load(out)
 
 
@@ -226,7 +226,7 @@ def test_check_makes_forget_what_was_remembered(run, monkeypatch, tmp_path):
     flip(file)
     Blueprint.load(run)  # nothing tells that it has changed
     kilt("check", run, code=1)
-    with pytest.raises(ArtifactError, match=r"shares\.npy is not what"):
+    with pytest.raises(ArtifactError, match=r"shares\.npy does not match"):
         Blueprint.load(run)
 
 

@@ -277,7 +277,8 @@ class Config(Record):
         A ready-made game by name, or a file in ACPC format.
     cards : str or sequence of str
         The card abstraction of both players, or a list of one for each: a name such as ``"IR-KE-KO 169-200-200-200"``,
-        ``"lossless"``, the folder of an abstraction, or a plan as a .toml file. Empty: the game is solved without an abstraction.
+        ``"lossless"``, the folder of an abstraction, or a plan as a .toml file. Empty: the game is solved
+        without an abstraction.
     actions : str or sequence of str
         Bet sizes of both players, or a list of one text for each: / separates rounds, and ; the raises of a round (see
         `kilt.abstraction.actions`). Empty: every legal raise.

@@ -1,6 +1,6 @@
 """Sort private hands into buckets separately in each class of boards [Brown15 algorithm 1].
 
-In the round of the classes, hands are sorted separately in each class, and inside it in each bucket of an earlier round.
+In the round of the classes, hands are sorted separately in each class and each bucket of an earlier round.
 Later rounds would need a bucket for each hand on each board as dealt: 2.4 billion on the river. To avoid these tables,
 each hand gets a code that depends on the board as a set, one of some thousands; each class then sorts the codes into
 its buckets, by the same features, with the weights that the codes have in the class. By default there are no codes:

@@ -32,8 +32,8 @@ from kilt.tree.flat import FlatTree, MergedTree, merge
 
 Cards: TypeAlias = tuple[int, ...]
 UpCards: TypeAlias = tuple[Cards, Cards]  # a board as a player sees it: the player's up-cards, the opponent's
-# What a player is told, given the player's up-cards, the opponent's, the hole cards, and the cards that each round has
-# dealt face down. If two hands are told the same, they were told the same in the previous round.
+# The information that a player gets, as a function of the player's up-cards, the opponent's, the hole cards, and the
+# cards that each round has dealt face down. Hands with the same information also had the same in the previous round.
 Telling: TypeAlias = Callable[..., str]
 
 
