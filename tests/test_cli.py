@@ -215,7 +215,7 @@ def test_bench_spots_beside_a_peer(tmp_path):
     ):
         assert line in told.splitlines()
     assert "flop" not in told and told.endswith("start_solve\n")
-    with pytest.raises(MissingPeerError, match="is no program that can be run"):
+    with pytest.raises(MissingPeerError, match="is not an executable program"):
         require(peer)
     looks = "Iter: 0\nTotal exploitability 71.5 precent\nIter: 11\nTotal exploitability {} precent\ntime used: 6.871\n"
     for left in ("0.49", "0.51"):

@@ -203,7 +203,7 @@ def test_status_lists_the_oldest_first():
 
 def test_files_that_are_none(tmp_path):
     path = tmp_path / "a.json"
-    for text, problem in (("{", "is no result file"), ('{"schema": 9}', "has schema 9: this version .* reads 1")):
+    for text, problem in (("{", "is not a result file"), ('{"schema": 9}', "has schema 9: this version .* reads 1")):
         path.write_text(text)
         with pytest.raises(RunError, match=problem):
             read_result(path)

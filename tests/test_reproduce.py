@@ -465,8 +465,8 @@ def test_spare_seeds():
 
     assert with_spare_seeds(cut, 4, watcher) == 2004 and made == [4, 1004, 2004]
     assert [line.partition(":")[0] for line in watcher.said] == [
-        "another seed takes the place of 4",
-        "another seed takes the place of 1004",
+        "seed 4 is replaced by another one",
+        "seed 1004 is replaced by another one",
     ]
     with pytest.raises(AbstractionError, match="3 buckets need as many different values, but there are only 2"):
         with_spare_seeds(lambda seed: cut_points(np.ones(2), 3), 0, watcher)
@@ -505,7 +505,7 @@ def test_the_menu():
         (["figure-3.2", "--setting", "2-4", "--quick"], ["leave out --setting"]),
         (["figure-3.2", "--game", "nonesuch"], ["nonesuch", "leduc"]),
         (["figure-3.2", "--game", "openspiel:kuhn_poker"], ["public tree"]),
-        (["figure-3.5", "--out", "picture.png"], ["picture.png", "is no folder"]),
+        (["figure-3.5", "--out", "picture.png"], ["picture.png", "is not a folder"]),
     ],
 )
 def test_mistakes(tiny, tmp_path, arguments, words):
@@ -923,7 +923,7 @@ def test_everything_in_small(tmp_path, monkeypatch):
     assert [one["verdict"] for one in curves["claims"]] == ["not decided"] * 3  # two runs have no interval
     assert {len(row["runs"]) for row in curves["rows"]} == {2}
     assert curves["picture"] == str(tmp_path / "here" / "kilt-figure-3.2" / "figure.png")
-    assert "goes with" in refused("reproduce", "--all", "--minutes", 1)
+    assert "use it only with" in refused("reproduce", "--all", "--minutes", 1)
 
 
 def test_classes_of_flops_that_are_left(tmp_path, monkeypatch):

@@ -1,8 +1,8 @@
 """Run a benchmark in this checkout and in another one, in turn: ``kilt bench NAME --against FOLDER-or-COMMIT``.
 
-Each checkout runs in processes of its own, with caches of its own that start empty. So its first round compiles all
-kernels; the CPU time of that is one of the figures, and no other figure of this round counts. In each later round both
-run the benchmark once, and the order alternates. Medians of the rounds are compared.
+Each checkout runs in separate processes, with separate caches that start empty. Its first round therefore compiles
+all kernels. The CPU time of compilation is one of the figures; other figures of this round are ignored. In each later
+round, both checkouts run the benchmark once, in alternating order. Medians of the rounds are compared.
 """
 
 from __future__ import annotations

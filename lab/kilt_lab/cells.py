@@ -1,6 +1,6 @@
-"""What experiments are made of: rows that are reported, settings, budgets, and the cells that are measured.
+"""Parts of an experiment: rows of its report, settings, budgets, and measured cells.
 
-A *case* is what one measurement is about; it yields one row or several. A *cell* is what a case came to with a seed.
+A *case* is the subject of one measurement and yields one or more rows. A *cell* is the result of a case with a seed.
 
 >>> rows(("cs", "pcs"), "mbb/g", paper={"cs": 9.0})[0].paper
 9.0
@@ -26,14 +26,14 @@ TIME_OF = {CPU: "CPU time", GPU: "GPU time"}
 
 
 class CellBudget(NamedTuple):
-    """How much a cell may solve: seconds of CPU time of a core (on a GPU, seconds of it), iterations, or nodes."""
+    """Budget to solve a cell: CPU seconds summed over threads, or seconds of a GPU; iterations; or nodes."""
 
     clock: str  # SECONDS, ITERATIONS or NODES
     amount: float
 
     @classmethod
     def of(cls, **amounts: float | None) -> CellBudget | None:
-        """Return the one that is given: `minutes`, `seconds`, `iterations` or `nodes`; None if there is none."""
+        """Return the budget of the given argument; None without one. Raises RunError for several or a bad amount."""
         given = {clock: amount for clock, amount in amounts.items() if amount is not None}
         if not given:
             return None
@@ -46,16 +46,16 @@ class CellBudget(NamedTuple):
 
     @property
     def seconds(self) -> float | None:
-        """Seconds, if it is time."""
+        """Seconds, or None if the budget is not a time."""
         return self.amount if self.clock == SECONDS else None
 
     @property
     def whole(self) -> int:
-        """Iterations or nodes."""
+        """Iterations or nodes, as a whole number."""
         return round(self.amount)
 
     def shown(self, device: str = "") -> str:
-        """Return it in words.
+        """Return the budget in words.
 
         >>> CellBudget("seconds", 120).shown(), CellBudget("seconds", 30).shown("gpu"), CellBudget("nodes", 4e6).shown()
         ('2 min of CPU time', '30 s of GPU time', '4,000,000 nodes')
@@ -72,13 +72,13 @@ class RowSpec(NamedTuple):
     name: str
     unit: str
     paper: float | None = None
-    where: str = ""  # the game that `paper` is about; empty: whatever the game of the setting is
-    cases: tuple[str, ...] = ()  # the measurements that yield it; empty: the one of its name
-    groups: tuple[str, ...] = ()  # names that ask for several rows, such as a panel of a figure
+    where: str = ""  # the game of `paper`; empty: the game of the setting
+    cases: tuple[str, ...] = ()  # the cases that yield it; empty: the case with its name
+    groups: tuple[str, ...] = ()  # names for several rows, such as a panel of a figure
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The cases that must be measured for it."""
+        """The cases that must be measured for the row."""
         return self.cases or (self.name,)
 
 
@@ -95,23 +95,23 @@ def rows(
 
 
 class Setting(NamedTuple):
-    """What a run of an experiment is done with. A field that is empty cannot be chosen."""
+    """Parameters of a run of an experiment. A field that is empty in the defaults cannot be chosen."""
 
     game: str = ""
     budget: CellBudget | None = None  # of a cell
-    runs: int = 1  # seeds 0, 1, …; 0: nothing is drawn
+    runs: int = 1  # seeds 0, 1, …; 0: nothing is random
     device: str = ""
     threads: int = 0  # of a cell
-    jobs: int = 1  # cells at a time, each in a process of its own; 0: as many as there are cores
+    jobs: int = 1  # cells at a time, each in a separate process; 0: one for each core
     only: tuple[str, ...] = ()  # rows, or groups of them; empty: all
 
     def key(self) -> dict[str, Any]:
-        """Return what the value of a cell depends on, besides its case and its seed."""
+        """Return the parameters on which the value of a cell depends, except its case and its seed."""
         budget = list(self.budget) if self.budget else None
         return {"game": self.game, "budget": budget, "device": self.device} | _content(Path(self.game))
 
     def words(self) -> list[str]:
-        """Return options of the command line that ask for this setting."""
+        """Return the options of the command line for this setting."""
         found = [f"--game={self.game}"] if self.game else []
         found += [f"--{self.budget.clock}={self.budget.amount:g}"] if self.budget else []
         found += [f"--runs={self.runs}"] if self.runs else []
@@ -122,7 +122,7 @@ class Setting(NamedTuple):
 
 
 def _content(place: Path) -> dict[str, Any]:
-    """Return what tells the content of a file with a game, or of a folder with a run, from what it was before."""
+    """Return a fingerprint of a file with a game, or of a folder with a run, that changes with its content."""
     if place.is_file():
         return {"content": artifact.fingerprint(place.read_text(encoding="utf-8"))}
     files = sorted(place.rglob("*")) if place != Path() and place.is_dir() else []
@@ -133,12 +133,12 @@ Changes = Mapping[str, Any]  # of a setting, by field
 
 
 def changes(**fields: Any) -> Changes:
-    """Return changes of a setting."""
+    """Return changes of a setting, by field."""
     return fields
 
 
 class CurvePoint(NamedTuple):
-    """A point of a curve: where a solver stood."""
+    """A point of a convergence curve."""
 
     iterations: int
     seconds: float
@@ -148,25 +148,25 @@ class CurvePoint(NamedTuple):
 
 @dataclass(frozen=True)
 class Cell:
-    """What a case came to with a seed."""
+    """The result of a case with a seed."""
 
     values: Mapping[str, float]  # by row
-    exact: bool = False  # nothing was drawn: another seed would come to the same
-    more: Mapping[str, Any] = field(default_factory=dict)  # what else was found, as JSON has it
+    exact: bool = False  # nothing was random: other seeds would give the same values
+    more: Mapping[str, Any] = field(default_factory=dict)  # further figures, as JSON data
     curve: Sequence[CurvePoint] = ()
     unit: str = ""  # in place of that of the rows
-    margin: float | None = None  # half of a 95% interval that is known from this cell alone
+    margin: float | None = None  # half-width of a 95% interval that this cell alone gives
     seconds: float = 0.0  # of CPU time
     seed: int = 0
-    commit: str = ""  # of the code that measured it
-    asked: tuple[str, ...] = ()  # rows that it was measured for; a game may not have them all
+    commit: str = ""  # of the code at the time of the measurement
+    asked: tuple[str, ...] = ()  # rows requested at the time; a game may lack some of them
 
 
 class Measured(NamedTuple):
     """All cells of a run of an experiment."""
 
     setting: Setting
-    specs: tuple[RowSpec, ...]  # that were asked for
+    specs: tuple[RowSpec, ...]  # requested rows
     cells: Mapping[str, Sequence[Cell]]  # by case, by seed
 
     def of(self, spec: RowSpec) -> list[Cell]:
@@ -175,5 +175,5 @@ class Measured(NamedTuple):
 
 
 def processes(setting: Setting) -> int:
-    """Return how many cells are measured at a time."""
+    """Return the number of cells to measure at the same time."""
     return setting.jobs or cores()

@@ -1,8 +1,9 @@
-"""What papers claim, as data, and whether what was found here bears it out.
+"""Claims of papers as data, and verdicts on them from measured rows.
 
-A claim becomes a number that is above 0 exactly where it is true: "PCS is below CS" is the figure of CS less that of
-PCS. The 95% interval of that number decides: wholly above 0 the claim holds, wholly below it does not, and otherwise
-nothing is decided. So a claim is never said to hold for want of data.
+A claim is a number, its *slack*, that is above 0 if and only if the claim is true: for "PCS is below CS", it is the
+value of CS less that of PCS. The 95% interval of that number decides. If the whole interval is above 0, the claim
+holds; if it is below 0, the claim does not hold; otherwise the claim is not decided. Missing data never make a claim
+hold.
 
 >>> rows = {"cs": Row.of_runs("cs", [9.0, 10.0, 11.0, 10.0], "mbb/g"), "pcs": Row("pcs", None, 4.0, "mbb/g", 0.0, {})}
 >>> lower("pcs", "cs")(rows).verdict, lower("pcs", "cs", factor=0.4)(rows).verdict, lower("pcs", "spcs")(rows)
@@ -23,16 +24,16 @@ HOLDS, FAILS, OPEN = "holds", "does not hold", "not decided"
 
 
 class Row(NamedTuple):
-    """A published number beside ours."""
+    """A published number and the measured one."""
 
     name: str
-    paper: float | None  # None where it can only be read off a picture
+    paper: float | None  # None if the paper has only a picture
     ours: float
     unit: str
     seconds: float  # of work
-    more: dict[str, Any]  # whatever else is to be said
-    margin: float | None = None  # how far the 95% interval reaches to each side; None: ours is exact; inf: not known
-    runs: tuple[float, ...] = ()  # what independent runs came to, where ours is their mean
+    more: dict[str, Any]  # further figures, by name
+    margin: float | None = None  # half-width of the 95% interval; None: ours is exact; inf: unknown
+    runs: tuple[float, ...] = ()  # values of independent runs, if ours is their mean
     seeds: tuple[int, ...] = ()  # of these runs
 
     @classmethod
@@ -46,9 +47,9 @@ class Row(NamedTuple):
         paper: float | None = None,
         seeds: Iterable[int] | None = None,
     ) -> Row:
-        """The mean of some independent runs, with its interval, which is not known of less than three.
+        """Return the mean of independent runs with its 95% interval, which needs three runs.
 
-        Their seeds are 0, 1, … unless others are given.
+        Seeds are 0, 1, … unless others are given.
         """
         values = np.array([*runs])
         spread = student_width(len(values))
@@ -60,17 +61,17 @@ class Row(NamedTuple):
 
     @property
     def reach(self) -> float:
-        """Half of the interval as a picture has it: 0 where there is none."""
+        """Half-width of the interval for a picture: 0 if there is none."""
         return 0.0 if self.margin is None or self.margin == inf else self.margin
 
     def figures(self) -> dict[str, Any]:
-        """All of it, by name."""
+        """Return all fields by name, for JSON."""
         known = {"name": self.name, "paper": self.paper, "ours": self.ours, "unit": self.unit, "seconds": self.seconds}
         spread = {} if self.margin is None else {"ci95": (self.ours - self.margin, self.ours + self.margin)}
         return known | spread | ({"runs": self.runs} if self.runs else {}) | self.more
 
     def found(self) -> str:
-        """Ours, as it is printed."""
+        """Return the measured number in the form in which it is printed."""
         number = f"{self.ours:,.2f}" if 100 <= self.ours < 1e9 else f"{self.ours:.5g}"
         if self.margin is None or self.margin == inf:
             return number
@@ -82,51 +83,51 @@ Rows = Mapping[str, Row]  # by name
 
 
 class Interval(NamedTuple):
-    """The 95% interval of a number that is above 0 exactly where a claim is true."""
+    """The 95% interval of a number that is above 0 if and only if a claim is true."""
 
     low: float
     high: float
 
     @property
     def verdict(self) -> str:
-        """What it says of the claim."""
+        """HOLDS, FAILS or OPEN."""
         return HOLDS if self.low > 0 else FAILS if self.high < 0 else OPEN
 
 
-Slack = Callable[[Rows], Interval | None]  # by how much a claim holds; None where the rows cannot tell
+Slack = Callable[[Rows], Interval | None]  # margin of a claim; None if rows are missing
 
 
 class Claim(NamedTuple):
-    """Something that a paper says, in our words."""
+    """A claim of a paper, in our words."""
 
     says: str
     source: str  # as papers are cited
     slack: Slack
 
     def verdict(self, rows: Iterable[Row]) -> Verdict:
-        """Whether rows that were found bear it out."""
+        """Return the verdict that measured rows give."""
         found = self.slack({row.name: row for row in rows})
         return Verdict(self.says, self.source, OPEN if found is None else found.verdict, found)
 
 
 class Verdict(NamedTuple):
-    """A claim, and whether it holds here."""
+    """A claim, and whether it holds in the measured rows."""
 
     says: str
     source: str
     verdict: str  # one of HOLDS, FAILS, OPEN
-    by: Interval | None  # by how much it holds, in the unit of the rows; None where rows cannot tell
+    by: Interval | None  # margin of the claim, in the unit of the rows; None if rows are missing
 
     def figures(self) -> dict[str, Any]:
-        """All of it, by name."""
+        """Return all fields by name, for JSON."""
         return {"claim": self.says, "source": self.source, "verdict": self.verdict, "by_ci95": self.by}
 
 
 def contrast(weights: Mapping[str, float], beyond: float = 0.0) -> Slack:
-    """A weighted sum of rows is above some number.
+    """Return the claim that a weighted sum of rows is above `beyond`.
 
-    Runs of all rows with the same seed are compared with each other: whatever they have in common, such as an
-    abstraction, drops out. If there are rows without runs, or no seed that all have, errors are independent.
+    Runs with the same seed are compared with each other, so that common causes, such as an abstraction, cancel. If a
+    row has no runs, or no seed is common to all rows, errors are taken as independent.
     """
 
     def slack(rows: Rows) -> Interval | None:
@@ -150,27 +151,27 @@ def contrast(weights: Mapping[str, float], beyond: float = 0.0) -> Slack:
 
 
 def lower(name: str, than: str, *, factor: float = 1.0) -> Slack:
-    """One row is lower than another one, or than some part of it."""
+    """Return the claim that one row is lower than `factor` times another one."""
     return contrast({than: factor, name: -1.0})
 
 
 def higher(name: str, than: str) -> Slack:
-    """One row is higher than another one."""
+    """Return the claim that one row is higher than another one."""
     return lower(than, name)
 
 
 def positive(name: str) -> Slack:
-    """A row is above 0."""
+    """Return the claim that a row is above 0."""
     return contrast({name: 1.0})
 
 
 def negative(name: str) -> Slack:
-    """A row is below 0."""
+    """Return the claim that a row is below 0."""
     return contrast({name: -1.0})
 
 
 def as_printed(name: str, within: float) -> Slack:
-    """A row is what the paper has, but for `within`; nothing is said of rows of which the paper has no figure."""
+    """Return the claim that a row is within `within` of the paper's number; not decided for rows without one."""
 
     def slack(rows: Rows) -> Interval | None:
         if name not in rows or rows[name].paper is None:
@@ -184,7 +185,7 @@ def as_printed(name: str, within: float) -> Slack:
 
 
 def where(condition: Slack, claim: Slack) -> Slack:
-    """A claim that only rows which meet a condition can decide, such as curves that have ended."""
+    """Return a claim that is decided only if a condition holds, such as that curves have converged."""
 
     def slack(rows: Rows) -> Interval | None:
         met = condition(rows)
@@ -194,7 +195,7 @@ def where(condition: Slack, claim: Slack) -> Slack:
 
 
 def some(*parts: Slack) -> Slack:
-    """At least one of some claims is true."""
+    """Return the claim that at least one of several claims is true."""
 
     def slack(rows: Rows) -> Interval | None:
         known = [one for one in (part(rows) for part in parts) if one is not None]
@@ -204,9 +205,9 @@ def some(*parts: Slack) -> Slack:
 
 
 def every(*parts: Slack) -> Slack:
-    """All of some claims are true; one that is not is enough for the whole not to be.
+    """Return the claim that all of several claims are true. A false part makes it false.
 
-    Each part has its own 95% interval, so that of many parts together one may be wrong more often than that.
+    Each part has its own 95% interval, so the error rate of the whole may exceed 5%.
     """
 
     def slack(rows: Rows) -> Interval | None:

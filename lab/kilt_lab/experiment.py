@@ -1,7 +1,6 @@
-"""What an experiment is: rows, claims and settings as data, and one method that measures a cell.
+"""Experiments: rows, claims and settings as data, and one method that measures a cell.
 
-The runner (`kilt_lab.runner`) asks for the cells of a setting, keeps each one as soon as it is measured, and makes rows
-of them.
+The runner (`kilt_lab.runner`) measures the cells of a setting, keeps each one immediately, and turns them into rows.
 """
 
 from __future__ import annotations
@@ -24,28 +23,28 @@ from kilt_lab.claims import Claim, Row, Verdict
 Made = TypeVar("Made")
 
 
-class Stopped(Exception):  # noqa: N818, it is no error
-    """The user wishes to stop before a cell is measured."""
+class Stopped(Exception):  # noqa: N818, it is not an error
+    """Raised if the user stops before a cell is measured."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """Something published, to be measured again; or a question of kilt's own."""
+    """A published result to be measured again, or a question of kilt's developers."""
 
     name: str
-    source: str  # as papers are cited; empty: a question of kilt's own
+    source: str  # citation; empty: a question of kilt's developers
     title: str
     _: KW_ONLY
     rows: tuple[RowSpec, ...]
     claims: tuple[Claim, ...]
     defaults: Setting
     quick: Changes = field(default_factory=dict)
-    settings: Mapping[str, Changes] = field(default_factory=dict)  # those that pages show
+    settings: Mapping[str, Changes] = field(default_factory=dict)  # settings that pages show
     hint: str = ""
-    time: str = ""  # that it takes, besides the budgets of its cells
-    clocks: Collection[str] = (SECONDS, ITERATIONS)  # of budgets that it takes, if it takes any
-    by_seed: bool = True  # all cases of a seed in turn, then those of the next one; else all seeds of a case
-    shares: bool = False  # cells of a seed share work, so that one process measures them all
+    time: str = ""  # time in addition to the budgets of its cells, in words
+    clocks: Collection[str] = (SECONDS, ITERATIONS)  # allowed clocks of budgets
+    by_seed: bool = True  # order of cells: all cases of a seed, then the next seed; else all seeds of a case
+    shares: bool = False  # cells of a seed share work, so one process measures them all
 
     @property
     def what(self) -> str:
@@ -53,11 +52,11 @@ class Experiment:
         return f"{self.source}: {self.title}" if self.source else self.title
 
     def row_named(self, name: str) -> RowSpec:
-        """Return a row."""
+        """Return the row with a name."""
         return next(row for row in self.rows if row.name == name)
 
     def chosen(self, setting: Setting) -> tuple[RowSpec, ...]:
-        """Return the rows that a setting asks for, in their order."""
+        """Return the rows that a setting requests, in their order."""
         return tuple(row for row in self.rows if not setting.only or {row.name, *row.groups} & {*setting.only})
 
     def cases(self, setting: Setting) -> list[str]:
@@ -65,14 +64,14 @@ class Experiment:
         return list(dict.fromkeys(case for row in self.chosen(setting) for case in row.needs))
 
     def check(self, setting: Setting) -> None:
-        """Raise an error if a setting makes no sense, before any work."""
+        """Raise an error if a setting is invalid, before any work."""
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
-        """Measure a case with a seed: the one method that an experiment must have. Raises `Stopped` after Ctrl-C."""
+        """Measure a case with a seed. Every experiment must define this method. Raises `Stopped` after Ctrl-C."""
         raise NotImplementedError
 
     def more(self, spec: RowSpec, cells: Sequence[Cell], measured: Measured) -> dict[str, Any]:
-        """Return what is said of a row besides its number: the mean over cells, or a list of what each one has."""
+        """Return further figures of a row: the mean over cells, or a list with the value of each cell."""
         found: dict[str, Any] = {}
         for key in cells[0].more:
             values = [cell.more[key] for cell in cells]
@@ -84,29 +83,29 @@ class Experiment:
         return found
 
     def derive(self, found: Mapping[str, Row], measured: Measured) -> Iterable[Row]:
-        """Return further rows, from those that were measured; rows that were not asked for are left out."""
+        """Return further rows, computed from the measured ones; rows that were not requested are ignored."""
         return ()
 
     @property
     def folder(self) -> str:
-        """The name of the folder that keeps its cells, where the user names none."""
+        """The name of the folder of its cells, unless the user names another."""
         return f"kilt-{self.name}"
 
     @property
     def picture(self) -> str:
-        """The name of the picture, or nothing."""
+        """The name of the picture, or an empty string."""
         return "" if type(self).draw is Experiment.draw else "figure.png"
 
     def draw(self, found: Found, path: Path) -> None:
         """Draw the picture."""
 
     def verdicts(self, found: Iterable[Row]) -> list[Verdict]:
-        """Return which claims rows bear out."""
+        """Return the verdict of each claim."""
         those = list(found)
         return [claim.verdict(those) for claim in self.claims]
 
     def setting(self, base: Changes, asked: Changes) -> Setting:
-        """Return the defaults with changes, and what a user asks for on top. Raises `RunError` where it cannot be."""
+        """Return the defaults with changes, and the user's options on top. Raises `RunError` for an invalid option."""
         plain = self.defaults
         for option, value in asked.items():
             if option not in (able := self.options()):
@@ -126,7 +125,7 @@ class Experiment:
                 hint = "; an interval needs 3" if option == "runs" else ""
                 raise RunError(f"--{option} is {asked[option]}: give 1 or more{hint}")
         if setting.jobs < 0:
-            raise RunError(f"--jobs is {setting.jobs}: give 1 or more, or 0 for as many as there are cores")
+            raise RunError(f"--jobs is {setting.jobs}: give 1 or more, or 0 for one per core")
         if setting.device:
             require_device(setting.device)
         if setting.game != plain.game and not setting.game.startswith("openspiel:"):
@@ -135,7 +134,7 @@ class Experiment:
         return setting
 
     def options(self) -> list[str]:
-        """Return the options of a setting that can be chosen."""
+        """Return the options of a setting that a user can choose."""
         plain = self.defaults
         able = ["only"] * (len(self.rows) > 1) + ["game"] * bool(plain.game) + ["budget"] * bool(plain.budget)
         return (
@@ -155,22 +154,22 @@ class Experiment:
         return [flag for clock in self.clocks for flag in (["minutes"] if clock == SECONDS else [clock])]
 
     def takes(self) -> str:
-        """Return how long it takes, in words."""
+        """Return the expected time, in words."""
         plain, cells = self.defaults, len(self.cases(self.defaults)) * max(self.defaults.runs, 1)
         parts = [f"{cells} × {plain.budget.shown(plain.device)}"] if plain.budget and plain.budget.seconds else []
         return "; ".join([*parts, self.time] if self.time else parts)
 
 
 class Lab:
-    """What a measurement works with: the setting, a place for files, work that cells share, and an ear for Ctrl-C.
+    """Environment of a measurement: setting, folders, work that cells share, progress, and Ctrl-C.
 
-    It is a `Watcher` itself, for functions of the library that tell one how far they are.
+    It is a `Watcher`, for functions of the library that report progress.
     """
 
     def __init__(self, experiment: Experiment, setting: Setting, folder: Path, watcher: Watcher) -> None:
         self.experiment, self.setting, self._watcher = experiment, setting, watcher
         self.game, self.device, self.threads = setting.game, setting.device, max(setting.threads, 1)
-        self.rows: tuple[str, ...] = ()  # that are asked for from the case
+        self.rows: tuple[str, ...] = ()  # requested rows of the case
         self._folder = folder / f"work-{artifact.fingerprint(json.dumps(setting.key()))[:8]}"
         self._label, self._share = "", (0.0, 1.0)
         self._kept: dict[str, dict[str, Any]] = {"seed": {}, "experiment": {}}
@@ -179,18 +178,18 @@ class Lab:
 
     @property
     def budget(self) -> Any:
-        """The budget of a cell. Only experiments that have one ask for it."""
+        """The budget of a cell. Only experiments that have a budget use it."""
         return self.setting.budget
 
     @property
     def folder(self) -> Path:
-        """A folder that stays: what is kept there is there again when a cell goes on after it was stopped or killed."""
+        """A permanent folder. Its files are still there when a cell resumes after a stop or a crash."""
         with artifact.os_errors(f"{self._folder} cannot be written"):
             self._folder.mkdir(parents=True, exist_ok=True)
         return self._folder
 
     def scratch(self) -> Path:
-        """Return a new folder, which is there until all cells of the seed are measured."""
+        """Return a new folder that exists until all cells of the seed are measured."""
         if self._scratch is None:
             self._scratch = TemporaryDirectory()
         place = Path(self._scratch.name)
@@ -199,32 +198,32 @@ class Lab:
         return new
 
     def shared(self, key: str, make: Callable[[], Made], per: str = "seed") -> Made:
-        """Return what is made once for all cells of a seed, or of the experiment: opponents, cards, games."""
+        """Return an object that all cells of a seed, or of the experiment, share; `make` is called once."""
         kept = self._kept[per]
         if key not in kept:
             kept[key] = make()
         return cast(Made, kept[key])
 
     def check(self) -> None:
-        """Raise `Stopped` if the user wishes to stop."""
+        """Raise `Stopped` if the user wants to stop."""
         if self._watcher.stopped():
             raise Stopped
 
     def stopped(self) -> bool:
-        """Return whether the user wishes to stop."""
+        """Return whether the user wants to stop."""
         return self._watcher.stopped()
 
     def say(self, text: str, takes: float | None = None) -> None:
-        """Tell the user something."""
+        """Show the user a line of text."""
         self._watcher.say(text, takes)
 
     def show(self, what: str, done: float, left: float | None = None) -> None:
-        """Tell the user which share of a part of the cell is done."""
+        """Show the user the finished share of a part of the cell."""
         before, each = self._share
         self._watcher.show(f"{self._label}: {what}", min(before + each * done, 1.0), left)
 
     def begin(self, case: str, seed: int, rows: tuple[str, ...], share: tuple[float, float]) -> None:
-        """Turn to a cell. `share` is the share of the work before it, and its own."""
+        """Start a cell. `share` has the share of the work before it, and the share of the cell."""
         if seed != self._seed:
             self.close()
             self._seed = seed
@@ -232,7 +231,7 @@ class Lab:
         self.rows, self._label, self._share = rows, f"{case}{runs}", share
 
     def close(self) -> None:
-        """Forget what cells of a seed share."""
+        """Discard the objects that cells of a seed share."""
         self._kept["seed"].clear()
         if self._scratch is not None:
             self._scratch.cleanup()
@@ -240,21 +239,21 @@ class Lab:
 
 
 class Found(NamedTuple):
-    """What an experiment came to."""
+    """The result of an experiment."""
 
     experiment: Experiment
     rows: list[Row]
     measured: Measured
-    complete: bool  # whether all cells are there
+    complete: bool  # whether all cells were measured
     picture: Path | None = None
 
     @property
     def title(self) -> str:
-        """What it is about."""
+        """The experiment's title, with the game if it is not the default."""
         game, what = self.measured.setting.game, self.experiment.what
         return what if game == self.experiment.defaults.game or game in what else f"{what} (here: {game})"
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """Which claims the rows bear out."""
+        """The verdict of each claim."""
         return self.experiment.verdicts(self.rows)

@@ -1,10 +1,10 @@
-"""Pages out of result files: ``make lab`` writes ``docs/lab/*.md``, and the blocks between markers in other pages.
+"""Pages from result files: ``make lab`` writes ``docs/lab/*.md``, and the blocks between markers in other pages.
 
-A block begins with ``<!-- lab table ID -->`` and ends with ``<!-- /lab -->``; ID is the place of a result file below
-``lab/results``. What stands between the two is written by this module, and a test demands that nothing would change.
-A file of the same name that ends in ``.md`` is a comment on a result: in it, ``{row}`` stands for the value of a row,
-and ``{claim 2}`` for the verdict on the second claim. ``experiments/NAME.md`` and ``benchmarks/NAME.md`` are notes on a
-whole experiment or benchmark, with blocks like those of other pages; their links count from ``docs``.
+A block begins with ``<!-- lab table ID -->`` and ends with ``<!-- /lab -->``; ID is the path of a result file below
+``lab/results``. This module writes the lines between these markers, and a test checks that they are up to date.
+A file of the same name that ends in ``.md`` is a comment on a result. In a comment, ``{row}`` is replaced by the value
+of a row, and ``{claim 2}`` by the verdict on the second claim. ``experiments/NAME.md`` and ``benchmarks/NAME.md`` are
+notes on a whole experiment or benchmark, with blocks like those of other pages. Their links are relative to ``docs``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Results = Mapping[str, Result]  # by id
 
 
 def pages(root: Path) -> dict[Path, str]:
-    """Return each page that has something rendered, as it should be, by its path."""
+    """Return the text of each page with rendered parts, by path."""
     results = {result.id: result for result in read_results(root / "lab" / "results")}
     docs = root / "docs"
     lab = docs / "lab"
@@ -62,7 +62,7 @@ def pages(root: Path) -> dict[Path, str]:
 
 
 def by_hand(page: Path) -> bool:
-    """Return whether a page is written by hand: it does not begin with the notice of pages that are rendered."""
+    """Return whether a page is written by hand, without the notice of rendered pages."""
     return not page.read_text(encoding="utf-8").startswith(NOTICE)
 
 
@@ -94,7 +94,7 @@ def _block(match: re.Match[str], path: Path, docs: Path, results: Results) -> st
 
 
 def linked(text: str, folder: Path, docs: Path) -> str:
-    """Return a text whose links count from ``docs``, as those in result files do, with links that count from a folder.
+    """Return a text with links relative to `folder` in place of links relative to ``docs``.
 
     >>> linked("[bits](guides/disk.md#bits), [a site](https://example.org)", Path("docs/lab"), Path("docs"))
     '[bits](../guides/disk.md#bits), [a site](https://example.org)'
@@ -136,7 +136,7 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def _flat(data: object, before: str = "") -> Iterator[tuple[str, float]]:
-    """Yield the numbers of an object, by names joined by points."""
+    """Yield the numbers of a JSON object, with names joined by points."""
     parts = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
     for key, value in parts:
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -146,7 +146,7 @@ def _flat(data: object, before: str = "") -> Iterator[tuple[str, float]]:
 
 
 def number(value: float | None, unit: str) -> str:
-    """Return a number for people, with its unit.
+    """Return a number in readable form, with its unit.
 
     >>> number(25.8e6, "1/s"), number(8192, ""), number(-0.001, "mbb/g"), number(119, "×"), number(None, "s")
     ('25.8 million', '8,192', '−0.001 mbb/g', '119×', '')
@@ -173,14 +173,14 @@ def _aim(key: str, aim: float | None, unit: str) -> str:
 
 
 def met(key: str, value: float | None, aim: float | None) -> str:
-    """Return whether a figure meets its aim: `yes`, `no`, or nothing where there is none."""
+    """Return whether a figure meets its aim: `yes`, `no`, or empty without an aim."""
     if value is None or aim is None or not better_of(key):
         return ""
     return "yes" if (value >= aim if better_of(key) == MORE else value <= aim) else "**no**"
 
 
 def _value(row: ResultRow) -> str:
-    """Return the latest value of a figure, with its margin where one is known."""
+    """Return the latest value of a figure, with its margin if there is one."""
     shown = number(row.latest, row.unit)
     if row.margin is None:
         return shown
@@ -193,7 +193,7 @@ def _remarked(row: ResultRow) -> str:
 
 
 def _origin(batch: Recording) -> str:
-    """Return where a batch comes from, in words."""
+    """Return the origin of a batch, in words."""
     if batch.origin == TRANSCRIBED:
         return f"transcribed from {batch.page}, {batch.commit}"
     dirty = ", changed files" if batch.dirty else ""
@@ -231,7 +231,7 @@ def _speed(results: Results, root: Path) -> str:
 
 
 def _note(kind: str, name: str, results: Results, root: Path) -> list[str]:
-    """Return the note on an experiment or a benchmark, for a page in ``docs/lab``; nothing if there is none."""
+    """Return the note on an experiment or a benchmark, for a page in ``docs/lab``; empty if there is none."""
     path, docs = root / "lab" / "results" / kind / f"{name}.md", root / "docs"
     if not path.exists():
         return []
@@ -248,7 +248,7 @@ def _sources(result: Result) -> str:
 
 
 def _paper_of(entry: Experiment) -> str:
-    """Return the paper that an entry of the menu is from; empty if it is an experiment of kilt's."""
+    """Return the paper of an experiment; empty for a question of kilt's developers."""
     text = " ".join([entry.what, *(claim.source for claim in entry.claims)])
     found = re.search("|".join(PAPERS), text)
     return found[0] if found else ""
@@ -264,15 +264,15 @@ def _of(name: str, results: Results) -> list[Result]:
 
 
 def _quoted(root: Path) -> dict[str, dict[str, str]]:
-    """Return verdicts that commands printed before their rows were kept: by experiment, then by setting, as signs."""
+    """Return verdicts that commands printed before rows were recorded: by experiment, then by setting, as signs."""
     path = root / "lab" / "results" / "quoted.toml"
     return tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 def claims_of(name: str, results: Results, root: Path) -> list[tuple[Claim, str, str, str]]:
-    """Return each claim of an experiment with a verdict, its margin and the setting, for each setting that was run.
+    """Return (claim, verdict, margin, setting) for each claim of an experiment and each setting that was run.
 
-    A setting that is recorded gives verdicts that are computed; another one, those that were printed then.
+    Verdicts of recorded settings are computed; those of other settings are the printed ones.
     """
     rows: list[tuple[Claim, str, str, str]] = []
     recorded = _of(name, results)
@@ -293,7 +293,7 @@ def claims_of(name: str, results: Results, root: Path) -> list[tuple[Claim, str,
 def _claim_table(
     names: Iterable[str], results: Results, root: Path, verdicts: Container[str], page: str = ""
 ) -> list[str]:
-    """Return a table of claims that have one of some verdicts, with links to the experiments on a page."""
+    """Return a table of claims with one of the given verdicts, with links to the experiments on a page."""
     rows = [
         [_alone(name, claim), f"[{name}]({page}#{anchor(name)})", claim.source, f"**{verdict}**", margin, setting]
         for name in names
@@ -305,7 +305,7 @@ def _claim_table(
 
 
 def _alone(name: str, claim: Claim) -> str:
-    """Return a claim in words that stand alone: one that begins with dots comes with the claim that it continues."""
+    """Return a claim in words that stand alone: a claim that begins with dots gets the one that it continues."""
     claims = EXPERIMENTS[name].claims
     first = claims.index(claim)
     while claims[first].says.startswith("…"):
@@ -323,20 +323,20 @@ def anchor(heading: str) -> str:
 
 
 def _paper(paper: str, stem: str, results: Results, root: Path) -> str:
-    """Return the page of a paper: its claims; then each experiment with its method, notes and tables."""
+    """Return the page of a paper: its claims, then each experiment with its method, notes and tables."""
     title = f"[{paper}]" if paper else "Experiments of kilt"
     names = [name for name, entry in EXPERIMENTS.items() if _paper_of(entry) == paper]
     lines = [NOTICE, f"# {title}", ""]
     lines += [
-        "`kilt reproduce NAME` runs an experiment; [Reproduce a figure](../guides/reproduce.md) says how, and how "
-        "verdicts are reached. Verdicts are computed from the rows in `lab/results`. Those marked *quoted* were "
-        "printed by the command before rows were kept.",
+        "`kilt reproduce NAME` runs an experiment. [Reproduce a figure](../guides/reproduce.md) explains how to do "
+        "that, and how verdicts are reached. Verdicts are computed from the rows in `lab/results`. A verdict marked "
+        "*quoted* is one that the command printed before rows were recorded.",
         "",
         *_claim_table(names, results, root, {*QUOTED.values()}),
     ]
     for name in names:
         entry = EXPERIMENTS[name]
-        lines += ["", f"## {name}", "", f"{entry.what}. It takes: {entry.takes()}.", "", *_method(entry)]
+        lines += ["", f"## {name}", "", f"{entry.what}. Time: {entry.takes()}.", "", *_method(entry)]
         lines += _note("experiments", name, results, root)
         for result in _of(name, results):
             lines += ["", f"### {name}, {result.setting}", "", *table_of(result), "", _sources(result)]
@@ -347,13 +347,13 @@ def _paper(paper: str, stem: str, results: Results, root: Path) -> str:
 
 
 def _method(entry: Experiment) -> list[str]:
-    """Return how an experiment measures: the docstring of its class, but for the first line."""
+    """Return the method of an experiment: the docstring of its class without the first line."""
     _, _, text = (inspect.getdoc(type(entry)) or "").partition("\n\n")
     return [text.replace("``", "`"), ""] if text else []
 
 
 def commented(text: str, result: Result) -> str:
-    """Return a comment on a result with its numbers in place of their names. Raises `RunError` if one is unknown."""
+    """Return a comment on a result with numbers in place of their names. Raises `RunError` for an unknown name."""
     known = {row.name: row.as_row().found().replace("-", MINUS) for row in result.rows}
     if result.name in EXPERIMENTS:
         verdicts = _verdicts(result.name, result)
@@ -368,12 +368,12 @@ def commented(text: str, result: Result) -> str:
 
 
 def _index(results: Results, root: Path) -> str:
-    """Return the page with the number of claims by paper and verdict, what did not come out, and links to all pages."""
+    """Return the index page: counts of claims by verdict, and all claims that do not hold or are not decided."""
     lines = [NOTICE, "# Laboratory", ""]
     lines += [
-        "What papers claim, measured again; and how fast kilt is. Tables are rendered from result files "
-        "(`lab/results`), which say what was run, on which commit, machine and day. A claim counts once for each "
-        "setting in which it was tested.",
+        "The laboratory tests claims of papers with kilt, and measures how fast kilt is. Tables are rendered from "
+        "result files (`lab/results`), which record the command, commit, machine and date. The table counts a claim "
+        "once for each setting in which it was tested.",
         "",
     ]
     by_paper = {

@@ -1,8 +1,8 @@
-"""Results as data: a JSON file for each setting of an experiment, benchmark or observation.
+"""Result files: one JSON file for each setting of an experiment, benchmark or observation.
 
-A file has values by seed (or by round), and where each batch of them comes from: command, commit, machine, date. Means,
-intervals and verdicts are not stored; the code of the commands computes them when a page is rendered. A file that was
-transcribed from a page has no seeds, only what the page had: numbers, some with a margin, and the words next to them.
+A file has values by seed (or by round), and the origin of each batch of values: command, commit, machine, date. Means,
+intervals and verdicts are not stored. They are computed when a page is rendered. A file that was transcribed from a
+page has no seeds, only the contents of the page: numbers, some with a margin, and the words next to them.
 
 >>> row = ResultRow("pcs", "mbb/g", runs=((0, 303.2, 0), (1, 306.0, 0), (2, 306.1, 0)))
 >>> round(row.as_row().ours, 1), TableCell.of("−7.4 ± 4.2").margin, TableCell.of("fold").text
@@ -34,7 +34,7 @@ SCHEMA = 1
 RUN, TRANSCRIBED = "run", "transcribed"
 BENCHMARK, EXPERIMENT, OBSERVATION, TABLE = "benchmark", "experiment", "observation", "table"
 FOLDERS = {BENCHMARK: "benchmarks", EXPERIMENT: "experiments", OBSERVATION: "observations", TABLE: "pages"}
-MINUS = "−"  # as pages have it
+MINUS = "−"  # the sign that pages use
 _NUMBER = r"(?P<{0}>[+−]?(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d+)?)"
 _CELL = re.compile(
     _NUMBER.format("value") + r"(?: ± " + _NUMBER.format("margin") + r")?(?P<unit>%|×| (?:s|min|ms|GB|TB|MB|kB|°))?"
@@ -42,7 +42,7 @@ _CELL = re.compile(
 
 
 class Recording(NamedTuple):
-    """One command that measured: what was run, on what, and when."""
+    """One command that measured: the command, its machine and its date."""
 
     command: str = ""
     commit: str = ""
@@ -53,11 +53,11 @@ class Recording(NamedTuple):
     load: float | None = None  # of the last minute when it ended
     wall_seconds: float | None = None
     cpu_seconds: float | None = None
-    page: str = ""  # of a transcribed result: the page that had it
+    page: str = ""  # source of a transcribed result
 
     @classmethod
     def of_run(cls, command: str, wall_seconds: float, cpu_seconds: float) -> Recording:
-        """Return the batch of a command that has just ended on this machine."""
+        """Return the record of a command that has just ended on this machine."""
         here = provenance()
         return cls(
             command,
@@ -73,7 +73,7 @@ class Recording(NamedTuple):
 
 
 class TableCell(NamedTuple):
-    """A cell of a table: a number as it is printed, or else a text."""
+    """A cell of a table: a number in its printed form, or a text."""
 
     text: str = ""
     value: float | None = None
@@ -85,7 +85,7 @@ class TableCell(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> TableCell:
-        """Read a cell of a page: a number where it prints the same again, or else a text."""
+        """Parse a cell of a page: a number if it prints the same again, otherwise a text."""
         match = _CELL.fullmatch(text)
         if match:
             value, margin = match["value"], match["margin"]
@@ -110,7 +110,7 @@ class TableCell(NamedTuple):
         return f"{number}{spread}{self.unit}"
 
     def to_json(self) -> Any:
-        """Return a text, a whole number, or an object with what is not the default."""
+        """Return a text, a whole number, or an object with the fields that differ from the defaults."""
         if self.value is None:
             return self.text
         plain = {key: value for key, value in self._asdict().items() if value != self._field_defaults[key]}
@@ -118,7 +118,7 @@ class TableCell(NamedTuple):
 
     @classmethod
     def from_json(cls, data: Any) -> TableCell:
-        """Read what `to_json` returned."""
+        """Return the cell that `to_json` encoded."""
         if isinstance(data, str):
             return cls(data)
         return cls(**data) if isinstance(data, dict) else cls(value=float(data))
@@ -133,21 +133,21 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True)
 class ResultRow:
-    """What was measured of one thing: values by seed, each of some batch."""
+    """A measured quantity: values by seed, each from one batch."""
 
     name: str
     unit: str
     runs: tuple[tuple[int, float, int], ...] = ()  # seed or round, value, batch
     paper: float | None = None
-    exact: bool = False  # nothing is drawn: there is no interval
+    exact: bool = False  # nothing is random, so there is no interval
     what: str = ""
-    mean: float | None = None  # without `runs`: what is known
+    mean: float | None = None  # the value, without `runs`
     margin: float | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def latest(self) -> float | None:
-        """The value of the last batch: their mean; or the mean that a page had."""
+        """The mean of the last batch, or the mean of a transcribed row."""
         if not self.runs:
             return self.mean
         last = max(batch for _, _, batch in self.runs)
@@ -155,7 +155,7 @@ class ResultRow:
         return sum(values) / len(values)
 
     def as_row(self) -> Row:
-        """Return the row that claims decide about."""
+        """Return the row in the form that claims use."""
         if self.exact or not self.runs:
             ours = self.latest
             assert ours is not None
@@ -164,14 +164,14 @@ class ResultRow:
         return Row.of_runs(self.name, values, self.unit, more=dict(self.more), paper=self.paper)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what is not the default."""
+        """Return the fields that differ from the defaults."""
         fresh = ResultRow(self.name, self.unit)
         known = {key: value for key, value in vars(self).items() if value != getattr(fresh, key)}
         return {"name": self.name, "unit": self.unit} | known
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ResultRow:
-        """Read what `to_json` returned."""
+        """Return the row that `to_json` encoded."""
         runs = tuple((int(seed), float(value), int(batch)) for seed, value, batch in data.get("runs", ()))
         return cls(**dict(data) | {"runs": runs})
 
@@ -195,15 +195,15 @@ class Result:
     batches: tuple[Recording, ...] = ()
     rows: tuple[ResultRow, ...] = ()
     table: Table | None = None
-    data: Any = None  # of an observation: what the command printed
+    data: Any = None  # output of the command of an observation
 
     @property
     def id(self) -> str:
-        """The name that markers in pages have: its place below the folder of results."""
+        """The name for markers in pages: the path below the folder of results."""
         return f"{FOLDERS[self.kind]}/{self.name}/{self.setting}"
 
     def to_text(self) -> str:
-        """Return the file: one batch, row or line of a table on each line, so that changes read well."""
+        """Return the contents of the file, with one batch, row or table line per line, so that diffs are readable."""
         parts: dict[str, Any] = {
             "schema": SCHEMA,
             "kind": self.kind,
@@ -221,7 +221,7 @@ class Result:
 
     @classmethod
     def from_text(cls, text: str, path: Path) -> Result:
-        """Read a file. Raises `RunError` if it is none."""
+        """Parse a file. Raises `RunError` if it is not a result file."""
         try:
             data = json.loads(text)
             if data["schema"] != SCHEMA:
@@ -241,10 +241,10 @@ class Result:
                 data.get("data"),
             )
         except (ValueError, KeyError, TypeError) as error:
-            raise RunError(f"{path} is no result file: {error!r}") from error
+            raise RunError(f"{path} is not a result file: {error!r}") from error
 
     def extended(self, other: Result) -> Result:
-        """Add the batches of another result of the same setting; its values take part from now on, as the latest."""
+        """Return the result with the batches of another result of the same setting added, as the latest."""
         shift = len(self.batches)
         added = {
             row.name: replace(row, runs=tuple((n, value, batch + shift) for n, value, batch in row.runs))
@@ -264,7 +264,7 @@ def results_folder() -> Path:
 
 
 def read_results(folder: Path | None = None) -> Iterator[Result]:
-    """Yield all result files of a folder, by name."""
+    """Yield all result files of a folder, sorted by name."""
     for path in sorted((folder or results_folder()).rglob("*.json")):
         yield read_result(path)
 
@@ -276,7 +276,7 @@ def read_result(path: Path) -> Result:
 
 
 def write_result(result: Result, folder: Path | None = None) -> Path:
-    """Write a result to its place, and return that."""
+    """Write a result to its file, and return the path."""
     for part in (result.name, result.setting):
         if not re.fullmatch(r"[\w][\w.,-]*", part):
             raise RunError(f"{part!r} cannot name a result: use letters, digits, '.', ',', '_' and '-'")
@@ -288,7 +288,7 @@ def write_result(result: Result, folder: Path | None = None) -> Path:
 
 
 def record(result: Result, folder: Path | None = None) -> Path:
-    """Write a result. The rounds of a benchmark join those that its file has already."""
+    """Write a result, and return the path. New rounds of a benchmark are added to its file."""
     path = (folder or results_folder()) / f"{result.id}.json"
     if result.kind == BENCHMARK and path.exists():
         result = read_result(path).extended(result)
@@ -296,7 +296,7 @@ def record(result: Result, folder: Path | None = None) -> Path:
 
 
 def slug(text: str) -> str:
-    """Return a text as it may stand in the name of a file.
+    """Return a text in a form that is valid in a file name.
 
     >>> slug("[2-4] hold'em on two cores")
     '2-4-holdem-on-two-cores'
@@ -310,7 +310,7 @@ def _given(batch: Recording) -> dict[str, Any]:
 
 
 def _dumped(value: Any) -> str:
-    """Return JSON whose outermost list has a line for each item."""
+    """Return JSON with one line for each item of the outermost list."""
     if isinstance(value, list) and value and isinstance(value[0], list | dict):
         return "[\n" + ",\n".join(f"    {json.dumps(item, ensure_ascii=False)}" for item in value) + "\n  ]"
     return json.dumps(value, ensure_ascii=False)
@@ -325,13 +325,13 @@ def _digits(text: str) -> int:
 
 
 def benchmark_result(name: str, figures: Iterable[Figure], batch: Recording) -> Result:
-    """Return the result of a benchmark on this machine, which is the name of its setting."""
+    """Return the result of a benchmark. Its setting is the name of this machine."""
     rows = tuple(ResultRow(one.key, one.unit, ((0, float(one.value), 0),), what=one.what) for one in figures)
     return Result(BENCHMARK, name, slug(batch.machine), f"kilt bench {name}", (batch,), rows)
 
 
 def record_experiment(found: Found, setting: str, command: str, wall_seconds: float, cpu_seconds: float) -> Path:
-    """Keep the rows of an experiment, with a batch for each commit at which its cells were measured."""
+    """Record the rows of an experiment, with a batch for each commit at which its cells were measured."""
     here = Recording.of_run(command, wall_seconds, cpu_seconds)
     cells = [cell for those in found.measured.cells.values() for cell in those]
     commits = sorted({cell.commit for cell in cells} - {f"{here.commit}{'+' * here.dirty}"})

@@ -1,8 +1,8 @@
-"""The runner: measures the cells of an experiment, keeps each one as soon as it is measured, and makes rows of them.
+"""The runner: measures the cells of an experiment, keeps each one immediately, and computes rows from them.
 
-Cells are lines of ``cells.jsonl`` in the folder of an experiment. A run that was stopped by Ctrl-C, killed, or that had
-fewer seeds measures only the cells that are missing; the file may end in half a line. A cell belongs to the settings
-that its value depends on (`Setting.key`), so that one folder holds cells of several settings.
+Cells are lines of ``cells.jsonl`` in the folder of an experiment. If a run was stopped by Ctrl-C, was killed, or had
+fewer seeds, the next run measures only the missing cells. The file may end in an incomplete line. A cell belongs to the
+parameters on which its value depends (`Setting.key`), so one folder can hold cells of several settings.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from kilt_lab.menu import experiment_named
 from kilt_lab.provenance import clone, git
 
 CELLS = "cells.jsonl"
-LOOK = 0.2  # seconds between two looks at whether to stop, while other processes work
+LOOK = 0.2  # seconds between checks for a stop while other processes work
 
 
 @dataclass
 class Store:
-    """The cells of an experiment and a setting that a folder has."""
+    """The cells of an experiment and a setting in a folder."""
 
     folder: Path
     experiment: str
@@ -51,7 +51,7 @@ class Store:
         return {"experiment": self.experiment, **self.setting.key()}
 
     def read(self) -> None:
-        """Read what the file has. A torn line, which a process left that was killed, is no cell."""
+        """Read the file. An incomplete line of a killed process is ignored."""
         key, text = self._key(), ""
         if self.path.is_file():
             with artifact.os_errors(f"{self.path} cannot be read"):
@@ -63,14 +63,14 @@ class Store:
                     self._take(data)
 
     def _take(self, data: dict[str, Any]) -> None:
-        """Take note of a cell that the file has."""
+        """Add a cell of the file to `known`."""
         case, curve = data["case"], data.get("curve", ())
         fields = {name: value for name, value in data.items() if name not in ("key", "case", "curve")}
         cell = Cell(**fields, curve=tuple(CurvePoint(*point) for point in curve))
         self.known[case, cell.seed] = cell
 
     def add(self, case: str, cell: Cell) -> None:
-        """Keep a cell: in the file first, as one line and at once."""
+        """Append a cell to the file as one line, then to `known`."""
         plain = Cell({})
         data = {name: value for name, value in vars(cell).items() if value != getattr(plain, name)}
         line = json.dumps({"key": self._key(), "case": case, **data, "curve": [tuple(point) for point in cell.curve]})
@@ -83,7 +83,7 @@ class Store:
         self._take(json.loads(line))
 
     def exact(self, case: str) -> bool:
-        """Return whether a cell is known, and any other seed would come to the same."""
+        """Return whether a known cell of the case is exact, so that any other seed would give the same values."""
         return any(cell.exact for (known, _), cell in self.known.items() if known == case)
 
     def has(self, case: str, seed: int, rows: Sequence[str]) -> bool:
@@ -95,22 +95,27 @@ class Store:
 def run(
     experiment: Experiment, setting: Setting, folder: Path, watcher: Watcher, *, again: bool = False, jobs: bool = True
 ) -> Found:
-    """Measure the cells of a setting that a folder does not have yet, and return the rows of all.
+    """Measure the missing cells of a setting, and return the rows of all cells.
 
     Parameters
     ----------
     experiment : Experiment
-        What is measured.
+        The experiment.
     setting : Setting
-        With what: see `Experiment.setting`.
+        Its parameters: see `Experiment.setting`.
     folder : Path
-        Where cells are kept.
+        Folder of the cells.
     watcher : Watcher
-        Is told how far the work is, and may stop it: then only the cell in progress is lost.
+        Receives progress, and may stop the work; only the cell in progress is lost then.
     again : bool
-        Whether cells that are known are measured anew.
+        Whether to measure known cells again.
     jobs : bool
         Whether other processes may be started.
+
+    Returns
+    -------
+    Found
+        Rows, cells, and whether all cells were measured.
     """
     with artifact.alone(folder):
         store = Store(folder, experiment.name, setting)
@@ -131,11 +136,11 @@ def run(
 
 
 def _tell(store: Store, missing: int, watcher: Watcher) -> None:
-    """Say how many cells are known, and from which commits."""
+    """Show the number of known cells, and their commits."""
     if store.known:
         commits = sorted({cell.commit for cell in store.known.values()} - {""})
         where = f"at {', '.join(commits)} " if commits and commits != [_commit()] else ""
-        left = f"{missing} are missing" if missing else "--again measures them anew"
+        left = f"{missing} are missing" if missing else "--again measures them again"
         watcher.say(f"{len(store.known)} cells were measured before {where}and are in {store.path}; {left}")
 
 
@@ -143,7 +148,7 @@ Task = tuple[str, int]  # case and seed
 
 
 def _missing(experiment: Experiment, setting: Setting, store: Store) -> Iterator[Task]:
-    """Yield cells that are to be measured, in their order; those of other seeds may turn out to be the same."""
+    """Yield the cells to measure, in order; a cell is dropped later if another seed turns out to be exact."""
     cases, seeds = experiment.cases(setting), range(max(setting.runs, 1))
     order = (
         [(case, seed) for seed in seeds for case in cases]
@@ -156,7 +161,7 @@ def _missing(experiment: Experiment, setting: Setting, store: Store) -> Iterator
 
 
 def _rows_of(experiment: Experiment, setting: Setting, case: str) -> tuple[str, ...]:
-    """Return the rows that a case yields by itself, of those that are asked for."""
+    """Return the requested rows that a case yields alone."""
     return tuple(row.name for row in experiment.chosen(setting) if row.needs == (case,))
 
 
@@ -212,7 +217,7 @@ def _side_by_side(
 
 
 class _Silent:
-    """A process that works for another one: it says nothing, and stops when the other one does."""
+    """Watcher of a worker process: prints nothing, and stops when the main process does."""
 
     def __init__(self, stop: Event) -> None:
         self._stop = stop
@@ -227,11 +232,11 @@ class _Silent:
         return self._stop.is_set()
 
 
-_working: list[Any] = []  # what a process that works for another one was told when it began
+_working: list[Any] = []  # arguments of `_begin_work` in a worker process
 
 
 def _begin_work(name: str, setting: Setting, folder: Path, stop: Event) -> None:
-    """Take note of the experiment, once for all groups of cells."""
+    """Store the experiment in the worker process, once for all groups of cells."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that the user sees
     _working[:] = [experiment_named(name), setting, folder, _Silent(stop)]
 
@@ -242,7 +247,7 @@ def _work(group: Sequence[Task]) -> None:
 
 
 def assembled(experiment: Experiment, setting: Setting, store: Store, *, complete: bool) -> Found:
-    """Return the rows of all cells that are known."""
+    """Return the rows of all known cells."""
     seeds = range(max(setting.runs, 1))
     cells = {
         case: [store.known[case, seed] for seed in seeds if (case, seed) in store.known]
@@ -285,7 +290,7 @@ def _row(experiment: Experiment, spec: RowSpec, measured: Measured) -> Row | Non
 
 
 def forget(folder: Path) -> None:
-    """Remove what cells of a folder have kept to go on from."""
+    """Remove the files from which cells of a folder resume."""
     for place in folder.glob("work-*"):
         shutil.rmtree(place)
 

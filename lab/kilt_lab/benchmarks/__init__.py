@@ -1,1 +1,1 @@
-"""Benchmarks: kilt beside its peers, in one run, several times, interleaved."""
+"""Benchmarks: kilt and its peers in one run, several times, interleaved."""

@@ -35,7 +35,7 @@ from kilt_lab.benchmarks.agent_kernels import read_at_random
 from kilt_lab.benchmarks.measure import Figure
 
 CARDS = "IR-PHS-PHS 169-1300-1300-1300"  # quickly built, and as large as any
-FEW = "IR-PHS-PHS 169-10-10-10"  # the same walks on a table that caches hold: what they take if memory never waits
+FEW = "IR-PHS-PHS 169-10-10-10"  # a table that fits into caches, for the speed of walks that never wait for memory
 ACTIONS = "50%, 75%, 1x, 1.5x, 2x, a; 1x, 2x, a; 1x, a"
 SMALL = "1x, a / 50%, 1x, a; 1x, a; a"
 GAME = "holdem.nolimit.2p"
@@ -86,11 +86,16 @@ def _walks(abstract: AbstractGame, few: AbstractGame, threads: int, rounds: int)
     size = f"{solver.table.nbytes / 1e9:.1f} GB"
     return [
         Figure("visits_per_second", f"nodes of external sampling, one core, {size}", found["one"], "1/s"),
-        Figure("decisions_per_second", "… of which decisions", found["decisions"], "1/s"),
+        Figure("decisions_per_second", "decisions among these nodes", found["decisions"], "1/s"),
         Figure("random_reads_per_second", "independent random reads from the same table", found["reads"], "1/s"),
-        Figure("ratio_to_limit", "visits for each of these reads", found["one"] / found["reads"], ""),
-        Figure("ratio_in_cache", "… on a table that caches hold: no walk waits", found["cached"] / found["reads"], ""),
-        Figure("threads_ratio", f"{threads} threads, to one", found["all"] / found["one"], ""),
+        Figure("ratio_to_limit", "node visits per random read", found["one"] / found["reads"], ""),
+        Figure(
+            "ratio_in_cache",
+            "… on a table that fits into caches, so that no walk waits",
+            found["cached"] / found["reads"],
+            "",
+        ),
+        Figure("threads_ratio", f"speed of {threads} threads, relative to one", found["all"] / found["one"], ""),
     ]
 
 
@@ -108,7 +113,7 @@ class _Timed:
 
 
 def _decisions(abstract: AbstractGame, folder: Path) -> list[Figure]:
-    """An agent with a strategy that is as large as it would be, but drawn at random."""
+    """Measure decisions of an agent with a random strategy of realistic size."""
     shares = np.random.default_rng(0).integers(0, 1 << 16, abstract.slots, dtype=np.uint16)
     Blueprint.of(abstract, shares).save(folder / "large", folder / "cards")
     size = shares.nbytes
@@ -128,8 +133,8 @@ def _decisions(abstract: AbstractGame, folder: Path) -> list[Figure]:
     what = f"of an agent with a strategy of {size / 1e9:.1f} GB, opened in {1000 * opened:.0f} ms"
     return [
         Figure("decision_ms_median", f"a decision {what}: median", middle, "ms"),
-        Figure("decision_ms_p99", "… 99 of 100 take no longer", late, "ms"),
-        Figure("opening_ms", "… opening it", 1000 * opened, "ms"),
+        Figure("decision_ms_p99", "… 99th percentile", late, "ms"),
+        Figure("opening_ms", "… first opening of the strategy", 1000 * opened, "ms"),
     ]
 
 

@@ -1,8 +1,8 @@
-"""``kilt bench counter``: abstract games by joint tables, and models from logs.
+"""``kilt bench counter``: abstract games by pairs of bucket sequences, and models from logs.
 
-The abstract game is as large as limit hold'em with five buckets a round and perfect recall, 3,624,290 information sets
-[Johanson16 §6.3.1]; how likely its buckets come together is made up, which changes no time. A model is counted from a
-log of hands of `probe` against `random` in limit hold'em, by one core.
+The abstract game has the size of limit hold'em with five buckets per round and perfect recall: 3,624,290 information
+sets [Johanson16 §6.3.1]. The probabilities of its pairs of buckets are random, which does not change the time. A model
+is counted from a log of hands of `probe` against `random` in limit hold'em, on one core.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ HANDS = 20_000
 
 
 def run(*, long: bool = False) -> list[Figure]:
-    """Measure an iteration of CFR and best responses in the abstract game, and how fast logs are read."""
+    """Measure an iteration of CFR and best responses in the abstract game, and the speed of reading logs."""
     solver = Cfr(PairTables(_joint_game()), "cfr")
     solver.step(1)
     strategy = solver.average()
@@ -62,7 +62,7 @@ def run(*, long: bool = False) -> list[Figure]:
         Figure("abstract_iteration_seconds", f"CFR, both players, {infosets}", seconds["iteration"], "s"),
         Figure("abstract_response_seconds", f"best responses, both seats, {infosets}", seconds["response"], "s"),
         *(
-            Figure(f"dbr_ratio{key}", f"a data-biased iteration beside one of CFR, {what}", ratio, "×")
+            Figure(f"dbr_ratio{key}", f"time of a data-biased iteration relative to CFR, {what}", ratio, "×")
             for key, what, ratio in ratios
         ),
         Figure("model_hands_per_second", f"a model from a log, {GAME}, one core", rate, "hands/s"),
@@ -70,7 +70,7 @@ def run(*, long: bool = False) -> list[Figure]:
 
 
 def _ratios(rounds: int) -> list[tuple[str, str, float]]:
-    """What an iteration for one seat takes with a restricted opponent, over one of CFR: of each form of a game."""
+    """Return the time of an iteration for one seat against a model, relative to one of CFR, for each form of a game."""
     tree, game = flat_tree(Holdem(ready_made("leduc"), "leduc")), VectorGame(Holdem(ready_made(SMALL), SMALL))
     synthetic = SyntheticGame(Holdem(ready_made(GAME), GAME), ((60,) * 4,) * 2)
     made: dict[str, tuple[str, Callable[[Restriction | None], Solver], int, tuple[int, ...]]] = {
@@ -100,7 +100,7 @@ def _external(game: SyntheticGame, held: Restriction | None) -> Solver:
 
 
 def _joint_game() -> JointGame:
-    """An abstract game of limit hold'em with perfect recall and made-up joint tables."""
+    """Return an abstract game of limit hold'em with perfect recall and random pair tables."""
     game = Holdem(ready_made(GAME), GAME)
     numbers = tuple(BUCKETS ** (r + 1) for r in range(game.rules.rounds))
     own = tuple(
@@ -114,7 +114,7 @@ def _joint_game() -> JointGame:
 
 
 def _reading_rate(hands: int) -> float:
-    """Hands of a log that are read and counted in a second of CPU time, compilation not included."""
+    """Return hands of a log that are read and counted per second of CPU time, not including compilation."""
     game, lines = Holdem(ready_made(GAME), GAME), []
     players = BASELINES["probe"], BASELINES["random"]
     play_match(game, players, hands, sink=lambda hand: lines.append(log_line(hand)))

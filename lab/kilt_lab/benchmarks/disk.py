@@ -1,7 +1,7 @@
-"""``kilt bench disk``: CFR+ with regrets on disk beside CFR+ in memory: size, time, and what rounding costs.
+"""``kilt bench disk``: CFR+ with regrets on disk, compared with CFR+ in memory: size, time, and the cost of rounding.
 
-With ``--long``, [3-1] hold'em too, whose tables memory does not hold: how far it comes in some minutes. ``--bits`` asks
-what scales cost, and for nothing else: one solve in memory does for all of them.
+With ``--long``, [3-1] hold'em is solved as well, whose tables exceed memory, for a fixed time. ``--bits`` measures only
+the cost of scales: one solve in memory serves all of them.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from kilt.tree.vector import VectorGame
 from kilt_lab.benchmarks.measure import Figure, interleaved, peak_gb
 
 SMALL, LARGE = ("holdem.2-1", 20), ("holdem.2-4", 100)  # games, and iterations
-ROUNDS = 3  # in which both are timed
-LARGER = "holdem.3-1"  # whose tables memory does not hold
-MINUTES = 120.0  # that it is solved for
-FEWEST_BITS, MOST_BITS = 8, 26  # that are of use: with more, sums of regrets soon come to their end
-BLOCK = 32  # rows that are rounded at a time: as many as stay near the core
+ROUNDS = 3  # of timing
+LARGER = "holdem.3-1"  # its tables exceed memory
+MINUTES = 120.0  # of solving it
+FEWEST_BITS, MOST_BITS = 8, 26  # useful numbers: with more, sums of regrets soon overflow
+BLOCK = 32  # rows that are rounded at a time, so that they stay in the cache
 
 
 def run(
@@ -74,8 +74,10 @@ def run(
     disk = Cfr(DiskTables(Subgames(vectors, dtype)))
     disk.step(iterations)
     peak, ratio = peak_gb(), 4 * disk.tables.subgames.numbers / disk.tables.store.size
-    larger = larger_game(LARGER, minutes) if long else []  # before anything is in memory
-    exact = Cfr(TreeTables(vectors, averaging=False))  # in single precision noise grows where all regrets are near 0
+    larger = larger_game(LARGER, minutes) if long else []  # first, while memory is empty
+    exact = Cfr(
+        TreeTables(vectors, averaging=False)
+    )  # double precision: in single precision, noise grows if all regrets are near 0
     exact.step(iterations)
     found = disk.current().exploitability(), vectors.exploitability(exact.tables.regret)
     on_disk, in_memory = (1000 * chips / blind for chips in found)
@@ -83,15 +85,17 @@ def run(
     memory.tables.regret[...], memory.tables.iterations = exact.tables.regret, exact.iterations
     seconds = interleaved({"disk": partial(disk.step, 1), "memory": partial(memory.step, 1)}, ROUNDS)
     return [
-        Figure("compression_ratio", f"4-byte numbers to files, {rules.name}", ratio, "to 1"),
+        Figure(
+            "compression_ratio", f"size with 4-byte numbers divided by that of all files, {rules.name}", ratio, "to 1"
+        ),
         Figure(
             "overhead", "an iteration, on disk to in memory, one thread walks", seconds["disk"] / seconds["memory"], ""
         ),
-        Figure("peak_gb", "memory of the process at its peak", peak, "GB"),
+        Figure("peak_gb", "peak memory of the process", peak, "GB"),
         Figure("iteration_seconds", "an iteration on disk", seconds["disk"], "s"),
         Figure("memory_seconds", "an iteration in memory", seconds["memory"], "s"),
         Figure("exploitability", f"on disk after {iterations} iterations", on_disk, "mbb/g"),
-        Figure("rounding_cost", "… more than in memory, in double precision", on_disk - in_memory, "mbb/g"),
+        Figure("rounding_cost", "… less that in memory in double precision", on_disk - in_memory, "mbb/g"),
         *larger,
     ]
 
@@ -115,12 +119,12 @@ class RoundedTables(TreeTables):
         Tables.run(self, rows, predictive)
 
     def learn(self, turn: Turn, discount: Discount) -> None:
-        """Walk the game once, and round what was learnt."""
+        """Walk the game once, and round the regrets."""
         super().learn(turn, discount)
         self._round((2 * self.iterations + turn.player) * GOLDEN % 1)
 
     def _round(self, dither: float) -> None:
-        """Round all regrets but those of the trunk; those of the other player are whole already, and stay so."""
+        """Round all regrets outside the trunk. Those of the other player are already whole and stay unchanged."""
         table, scale = self._regret, self.solver.scale
         for first in range(self.solver.subgames.trunk_rows, len(table), BLOCK):
             block = table[first : first + BLOCK]
@@ -130,9 +134,9 @@ class RoundedTables(TreeTables):
             block /= scale
 
     def to_files(self) -> None:
-        """Give the regrets to the files of the solver, which has none, but for what subgames are worth.
+        """Write the regrets to the empty files of the solver, without the values of subgames.
 
-        That comes with the next pass, which needs nothing of it.
+        The next pass computes these values and does not need them before.
         """
         solver, table = self.solver, self.regret
         cut, tree = solver.subgames, solver.subgames.game.tree
@@ -160,9 +164,9 @@ class RoundedTables(TreeTables):
 
 
 def scales(rules: Game, iterations: int, bits: Sequence[int], dtype: npt.DTypeLike = np.float32) -> Iterator[Figure]:
-    """What scales cost, by the bits of the largest regret of a walk, and how small files are with them.
+    """Yield the cost of scales by the bits of the largest regret of a walk, and the compression with them.
 
-    All iterations but the last are done in memory and rounded as on disk, for half of the time.
+    All iterations except the last run in memory and are rounded as on disk, which halves the time.
     """
     vectors, blind = VectorGame(rules), big_blind_of(rules) or 1.0
     exact = Cfr(TreeTables(vectors, averaging=False))
@@ -180,12 +184,14 @@ def scales(rules: Game, iterations: int, bits: Sequence[int], dtype: npt.DTypeLi
         Cfr(solver).step(1)
         ratio = 4 * cut.numbers / solver.store.size
         cost = 1000 * solver.current().exploitability() / blind - in_memory
-        yield Figure(f"rounding_cost_{each}", f"with {each} bits, on disk, more than that", cost, "mbb/g")
-        yield Figure(f"compression_ratio_{each}", "… 4-byte numbers to files", ratio, "to 1")
+        yield Figure(f"rounding_cost_{each}", f"with {each} bits on disk, less that in memory", cost, "mbb/g")
+        yield Figure(
+            f"compression_ratio_{each}", "… size with 4-byte numbers divided by that of all files", ratio, "to 1"
+        )
 
 
 def larger_game(name: str, minutes: float) -> list[Figure]:
-    """How far a run on disk comes in some minutes on all cores, in a folder for temporary files, and what it takes."""
+    """Return figures of a run on disk after some minutes on all cores: exploitability, compression and memory."""
     with TemporaryDirectory() as folder:
         budget, place = Budget(seconds=60 * minutes), Path(folder) / "run"
         run = build(WholeSpec(name, "cfr+disk", threads=os.cpu_count() or 1), place, budget=budget)
@@ -197,7 +203,7 @@ def larger_game(name: str, minutes: float) -> list[Figure]:
     return [
         Figure("larger_exploitability", f"{name}, on disk after {minutes:g} minutes", found, "mbb/g"),
         Figure("larger_iterations", "… iterations", step.iterations, ""),
-        Figure("larger_cpu_seconds", "… CPU time, measuring and compiling included", step.cpu_seconds, "s"),
-        Figure("larger_compression_ratio", "… 4-byte numbers to files", ratio, "to 1"),
-        Figure("larger_peak_gb", "… memory of the process at its peak", peak, "GB"),
+        Figure("larger_cpu_seconds", "… CPU time, including measuring and compiling", step.cpu_seconds, "s"),
+        Figure("larger_compression_ratio", "… size with 4-byte numbers divided by that of all files", ratio, "to 1"),
+        Figure("larger_peak_gb", "… peak memory of the process", peak, "GB"),
     ]

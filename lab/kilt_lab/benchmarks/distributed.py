@@ -1,8 +1,8 @@
 """``kilt bench distributed``.
 
-Blades on Ray, as many as there are cores, beside as many threads of external sampling that share a table: the same
-abstract game, in turns. Both count nodes that walks come to. With ``--long`` both then learn from as many nodes, with
-five seeds each, and meet; and the simulator says beforehand what 1, 2, 4 and 8 blades will do.
+Workers on Ray, one per core, alternate with external sampling by as many threads that share a table, on the same
+abstract game. Both count visited nodes. With ``--long``, both then learn from equal numbers of nodes, with five seeds
+each, and play a match. The simulator also predicts the speed of 1, 2, 4 and 8 workers.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SEEDS, VISITS, DEALS = 5, 400_000_000, 100_000
 
 
 def run(*, long: bool = False) -> list[Figure]:
-    """Measure blades beside threads."""
+    """Measure workers and threads."""
     game, cores = Holdem(ready_made(GAME), GAME), os.cpu_count() or 1
     deal = Deal.of(game)
     with TemporaryDirectory() as name:
@@ -55,13 +55,13 @@ def run(*, long: bool = False) -> list[Figure]:
 
 
 def _side_by_side(problem: AbstractProblem, cores: int, rounds: int) -> list[Figure]:
-    """Nodes a second of both, in turns."""
+    """Measure nodes per second of workers and threads, in turn."""
     blades, threads = start(problem, 0), External(problem.abstract, 0, problem.options, cores)
     seen: dict[str, list[float]] = {"blades": [], "threads": []}
     try:
         for number in range(rounds + 1):
             if number == 1:
-                blades.times = Times()  # so far kernels were compiled, and memory touched
+                blades.times = Times()  # discards the time of compiling and of touching memory
             for name, solver in (("blades", blades), ("threads", threads)):
                 seen[name].append(_rate(solver, SECONDS))
         what, times = blades.described(), blades.times
@@ -71,17 +71,17 @@ def _side_by_side(problem: AbstractProblem, cores: int, rounds: int) -> list[Fig
     return [
         Figure("visits_per_second", f"nodes, {what}", found["blades"], "1/s"),
         Figure("threads_visits_per_second", f"nodes, {cores} threads that share a table", found["threads"], "1/s"),
-        Figure("ratio_to_threads", "blades, to threads", found["blades"] / found["threads"], ""),
+        Figure("ratio_to_threads", "workers, relative to threads", found["blades"] / found["threads"], ""),
         Figure(
             "communication_share", "of the time no blade was at work: messages, and the head", times.communication, ""
         ),
-        Figure("idle_share", "of the time a blade waited for the slowest", times.idle, ""),
-        Figure("batch", "deals in a message", blades.game.batch, ""),
+        Figure("idle_share", "share of the time in which a worker waited for the slowest", times.idle, ""),
+        Figure("batch", "deals per message", blades.game.batch, ""),
     ]
 
 
 def _rate(solver: Distributed | External, seconds: float) -> float:
-    """Nodes a second, over some seconds."""
+    """Return nodes per second, over some seconds."""
     visits, began = solver.visits, perf_counter()
     while perf_counter() - began < seconds:
         solver.step(8192)
@@ -89,19 +89,19 @@ def _rate(solver: Distributed | External, seconds: float) -> float:
 
 
 def _foretold(problem: AbstractProblem) -> list[Figure]:
-    """What the simulator says of 1, 2, 4 and 8 blades of this machine, and what they do."""
+    """Return the simulator's prediction for 1, 2, 4 and 8 workers on this machine, and the measured speed."""
     figures = []
     for found in check(problem):
         (blades,), said = found.foretold.blades, found.foretold.visits_per_second
         figures += [
-            Figure(f"foretold_visits_{blades}", f"nodes, foretold for {blades} blades in this process", said, "1/s"),
-            Figure(f"seen_visits_{blades}", "… and seen", found.visits_per_second, "1/s"),
+            Figure(f"foretold_visits_{blades}", f"nodes, predicted for {blades} workers in this process", said, "1/s"),
+            Figure(f"seen_visits_{blades}", "… measured", found.visits_per_second, "1/s"),
         ]
     return figures
 
 
 def _head_to_head(problem: AbstractProblem, cores: int) -> list[Figure]:
-    """What blades win from threads when both have seen as many nodes, over some seeds."""
+    """Return winnings of workers against threads after equal numbers of nodes, over several seeds."""
     won = []
     for seed in range(SEEDS):
         blades, threads = start(problem, seed), External(problem.abstract, seed, problem.options, cores, problem.dtype)

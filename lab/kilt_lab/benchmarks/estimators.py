@@ -1,10 +1,10 @@
-"""``kilt bench estimators``: hands that are played and judged per second, and how much luck AIVAT takes away.
+"""``kilt bench estimators``: hands played and evaluated per second, and the reduction of variance by AIVAT.
 
-Two agents play each other in limit hold'em, and one without post-processing plays itself with it in no-limit hold'em.
-A process on each core has an equal part of the log. The rates are hands of all of them per second of CPU time of one:
-what a machine does that has nothing else to do. Reading of the log is included, starting of processes is not. In the
-same way the two agents of no-limit hold'em play a match, whose betting tree is written out meanwhile, and a local best
-response with six bet sizes in all rounds plays against the one without post-processing.
+Two agents play each other in limit hold'em. In no-limit hold'em, an agent without post-processing plays itself with
+post-processing. Every core has a process with an equal part of the log. Rates are hands of all processes per second of
+CPU time of one process, as on an otherwise idle machine. They include reading the log and exclude starting the
+processes. The two agents of no-limit hold'em also play a match, including the time to build its betting tree, and a
+local best response with six bet sizes in all rounds plays against the agent without post-processing.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ LIMIT, NOLIMIT = "holdem.limit.2p", "holdem.nolimit.2p.50bb"
 ACTIONS = "1x, a / 50%, 1x, a; 1x, a; a"
 ITERATIONS = 1_000_000  # of external sampling: half a minute of one core
 RULE = "@new-0.2"
-HANDS = 10_000  # of a log: what is done once for each betting line counts for little then
+HANDS = 10_000  # of a log, so that work per betting line counts for little
 MATCH = 200_000  # hands of the match that is timed
 
-# What is measured: the key, the estimator, the game, and the share of the hands that are judged.
+# The key, the estimator, the game, and the share of the hands that are evaluated.
 RATES = [
     ("divat_hands_per_second", "bc-divat", LIMIT, 1.0),
     ("all_cards_hands_per_second", "all-cards+early-folds", LIMIT, 1.0),
@@ -54,7 +54,7 @@ RATES = [
 
 
 def run(*, long: bool = False) -> list[Figure]:
-    """Measure rates of estimators, and the deviation of a hand under AIVAT beside that of money."""
+    """Measure rates of estimators, and the standard deviation per hand of AIVAT relative to that of money."""
     hands, figures = HANDS * (5 if long else 1), []
     with TemporaryDirectory() as name:
         logs = {game: _log(Path(name), game, hands) for game in (LIMIT, NOLIMIT)}
@@ -71,11 +71,14 @@ def run(*, long: bool = False) -> list[Figure]:
         judge = _case(run, NOLIMIT, "basic", "all-cards+aivat").judge
         money, aivat = judge.summary([judge.judge(readable_hands(text, judge.game)[0])]).rows
         ratio = aivat.deviation / money.deviation
-    return [*figures, Figure("aivat_sd_ratio", f"deviation of a hand, AIVAT over money, {hands:,} hands", ratio, "")]
+    return [
+        *figures,
+        Figure("aivat_sd_ratio", f"std. dev. per hand of AIVAT relative to money, {hands:,} hands", ratio, ""),
+    ]
 
 
 def _log(folder: Path, name: str, hands: int) -> tuple[str, str]:
-    """A solved run of a game, and the log of its match with itself under another rule."""
+    """Return a solved run of a game, and the log of its match with itself under another rule."""
     game, place = Holdem(ready_made(name), name), folder / name
     deal = Deal.of(game)
     cards = build(AbstractionSpec.named(CARDS, deal), place / "cards", cache=artifact.cache_folder(), threads=2)
@@ -96,9 +99,9 @@ def _case(run: str, game: str, *estimators: str) -> LogCase:
 
 
 def _rate(run: str, game: str, estimator: str, lines: list[str]) -> float:
-    """Hands that as many processes as there are cores judge while each of them spends a second of CPU time."""
+    """Return hands that one process per core evaluates while each spends a second of CPU time."""
     cores = os.cpu_count() or 1
-    _timed(run, game, estimator, lines[:8])  # learns and compiles what all others read
+    _timed(run, game, estimator, lines[:8])  # compiles kernels for all processes
     parts = [lines[part::cores] for part in range(cores)]
     with ProcessPoolExecutor(cores, get_context("spawn")) as pool:
         seconds = list(pool.map(partial(_timed, run, game, estimator), parts))
@@ -106,15 +109,15 @@ def _rate(run: str, game: str, estimator: str, lines: list[str]) -> float:
 
 
 def _lbr_rate(run: str, hands: int) -> float:
-    """Hands that local best responses play, in as many processes as there are cores, as in `_rate`."""
+    """Return hands that local best responses play, measured like `_rate`."""
     cores = os.cpu_count() or 1
-    _timed_lbr(run, 2, 0)  # compiles what all others read, and makes a table of edges
+    _timed_lbr(run, 2, 0)  # compiles kernels for all processes, and builds a table of edges
     with ProcessPoolExecutor(cores, get_context("spawn")) as pool:
         return cores * hands / max(pool.map(partial(_timed_lbr, run, hands), range(cores)))
 
 
 def _timed_lbr(run: str, hands: int, seed: int) -> float:
-    """CPU seconds of a local best response for some hands, once the agent is loaded and some have been played."""
+    """Return CPU seconds of a local best response for some hands, with the agent loaded and kernels compiled."""
     agent = load_agent(run)
     for number in (2, hands):
         began = process_time()
@@ -123,7 +126,7 @@ def _timed_lbr(run: str, hands: int, seed: int) -> float:
 
 
 def _timed(run: str, game: str, estimator: str, lines: list[str]) -> float:
-    """CPU seconds for some lines of a log, once players are loaded and some hands have been judged."""
+    """Return CPU seconds for some lines of a log, with the players loaded and kernels compiled."""
     judge = _case(run, game, estimator).judge
     for some in (lines[:8], lines):
         began = process_time()
@@ -132,17 +135,17 @@ def _timed(run: str, game: str, estimator: str, lines: list[str]) -> float:
 
 
 def _match_rate(run: str, hands: int) -> float:
-    """Hands that as many processes as there are cores play while each of them spends a second of CPU time."""
+    """Return hands that one process per core plays while each spends a second of CPU time."""
     cores = os.cpu_count() or 1
     bounds = [hands // 2 * part // cores for part in range(cores + 1)]
-    _play_timed(run, 0, 16)  # compiles what all others read
+    _play_timed(run, 0, 16)  # compiles kernels for all processes
     with ProcessPoolExecutor(cores, get_context("spawn")) as pool:
         seconds = list(pool.map(partial(_play_timed, run), bounds[:-1], bounds[1:]))
     return hands / max(seconds)
 
 
 def _play_timed(run: str, first: int, last: int) -> float:
-    """CPU seconds for some pairs of hands of a match, once players are loaded and some hands have been played."""
+    """Return CPU seconds for some pairs of hands of a match, with the players loaded and kernels compiled."""
     table = MatchSetup(Holdem(ready_made(NOLIMIT), NOLIMIT), (load_agent(run), load_agent(f"{run}{RULE}")))
     table.play(first, first + 8, keep=False)
     began = process_time()

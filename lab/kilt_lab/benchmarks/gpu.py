@@ -1,7 +1,7 @@
-"""``kilt bench gpu``: [2-4] and royal hold'em to 1 mbb/g and a spot on a GPU, and kernels beside a copy of memory.
+"""``kilt bench gpu``: [2-4] and royal hold'em to 1 mbb/g and a spot on a GPU, and kernels relative to a memory copy.
 
-Best responses in limit hold'em are to a strategy with 9,000 buckets in each round after the first, at random: no
-abstraction has to be built, and neighbours in memory are of no use, so that a real one takes no longer.
+Best responses in limit hold'em are to a strategy with 9,000 random buckets in each round after the first. That needs no
+abstraction. Random buckets have no locality in memory, so a real strategy takes no longer.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _two_four(*, long: bool) -> list[Figure]:
 
 
 def _solve(device: DeviceGame) -> tuple[float, int, float]:
-    """Seconds, iterations and exploitability in mbb/g."""
+    """Return seconds, iterations and exploitability in mbb/g."""
     scale = 1000 / (big_blind_of(device.game.game) or 1)
     begun, solver = perf_counter(), Cfr(DeviceTables(device), QUADRATIC)
     while True:
@@ -130,7 +130,7 @@ def _royal(*, long: bool) -> list[Figure]:
 
 
 def _spot(*, long: bool) -> list[Figure]:
-    """Solve TexasSolver's sample flop, then on the CPU with as many iterations; compare what hands are worth."""
+    """Solve TexasSolver's sample flop on the GPU and, with as many iterations, on the CPU; compare values."""
     flop, cores = spot("flop"), cpu_count() or 1
     flop.solve(iterations=1, device="gpu")  # compiles
     wall, found = [], list[SpotSolution]()
@@ -182,7 +182,7 @@ def _responses(*, long: bool) -> list[Figure]:
 
 
 def _bandwidth(device: DeviceGame) -> tuple[dict[str, float], float]:
-    """The bandwidth of each kernel, by the bytes that it has to move, as a share of that of a copy; and the latter."""
+    """Return the bandwidth of each kernel as a share of that of a copy, and the bandwidth of a copy."""
     cupy, kernel, spent = device.cupy, device.kernel, defaultdict[str, float](float)
 
     def seconds(work: Any, *arguments: Any, **options: Any) -> float:
@@ -216,7 +216,7 @@ def _bandwidth(device: DeviceGame) -> tuple[dict[str, float], float]:
 
 
 def _numbers(device: DeviceGame, here: DeviceRound, player: int) -> dict[str, int]:
-    """How many numbers each kernel has to read or write for each hand and board of a round, at the least."""
+    """Return the minimum of numbers that each kernel must read or write for each hand and board of a round."""
     walk = here.walks[player]
     nodes = np.frombuffer(device.cupy.asnumpy(walk.nodes).tobytes(), NODE)
     decides = nodes["kind"] == DECISION

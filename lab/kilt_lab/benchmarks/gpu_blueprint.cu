@@ -1,4 +1,4 @@
-// What limits walks: a read of eight bytes, and additions to two words beside them, at random places of a table.
+// The bottleneck of walks: a read of eight bytes and additions to two adjacent words, at random places of a table.
 
 extern "C" __global__ void update_at_random(unsigned int* table, long long pairs, int times, long long seed)
 {

@@ -1,8 +1,8 @@
-"""External sampling on a GPU: node visits a second at several sizes of the table, with real cards.
+"""External sampling on a GPU: node visits per second at several sizes of the table, with real cards.
 
-Hands of the game are found on their canonical boards and sorted by strength, into as many buckets as are asked for: in
-the last round by how often they win, before that by the same on some boards that may follow. That takes seconds, and
-costs walks the same as an abstraction that was learnt.
+Hands are evaluated on their canonical boards and sorted by strength into the requested number of buckets: by win rate
+in the last round, and by the win rate on some later boards before that. This takes seconds, and walks cost the same as
+with a learned abstraction.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def rules() -> Holdem:
 
 @cache
 def strengths() -> tuple[tuple[Any, Array], ...]:
-    """[round] canonical boards of hold'em, and [board, hand] the strength of each hand, from 0 to 1."""
+    """Return [round] canonical boards of hold'em, and [board, hand] the strength of each hand, from 0 to 1."""
     deal = Deal.of(rules())
     deck, held, whole, found = deal.deck, deal.hole_cards, deal.sizes[-1], []
     rng = np.random.default_rng(0)
@@ -77,7 +77,7 @@ def strengths() -> tuple[tuple[Any, Array], ...]:
 
 
 def _completed(boards: IntArray, size: int, deck: int, rng: np.random.Generator) -> IntArray:
-    """Boards with cards drawn for those that are missing."""
+    """Return boards with their missing cards drawn at random."""
     while boards.shape[1] < size:
         more = rng.integers(0, deck - boards.shape[1], len(boards))
         for card in np.sort(boards, axis=1).T:
@@ -87,9 +87,9 @@ def _completed(boards: IntArray, size: int, deck: int, rng: np.random.Generator)
 
 
 def cards_by_strength(buckets: int, classes: int = 0) -> CardAbstraction:
-    """Buckets of equally many hands by strength; those of equal strength are told apart at random.
+    """Return buckets of equal numbers of hands, by strength; ties are broken at random.
 
-    With `classes` of first boards, drawn at random, each class has so many buckets.
+    With `classes` of first boards, drawn at random, each class has that number of buckets.
     """
     deal, rounds = Deal.of(rules()), []
     labels: IntArray = np.zeros(0, dtype=np.int64)
@@ -126,13 +126,13 @@ def cards_by_strength(buckets: int, classes: int = 0) -> CardAbstraction:
 
 
 def game_of(size: str) -> AbstractGame:
-    """A game whose tables have about so many gigabytes."""
+    """Return a game whose tables have about `size` gigabytes."""
     menu, buckets = SIZES[size]
     return AbstractGame(rules(), cards_by_strength(buckets), actions_of(menu))
 
 
 def by_classes(options: SamplingOptions) -> list[Figure]:
-    """Measure passes over classes of boards, of which a third at a time is on the device, and the same in one piece."""
+    """Measure passes over classes of boards with a third of them at a time on the device, and with all of them."""
     menu, buckets = SIZES["8"]
     abstract = AbstractGame(rules(), cards_by_strength(max(1, buckets // CLASSES), CLASSES), actions_of(menu))
     whole = pace_of(DeviceExternal(abstract, 0, options), SECONDS).visits
@@ -155,7 +155,7 @@ def by_classes(options: SamplingOptions) -> list[Figure]:
 
 
 def blueprint(*, long: bool) -> list[Figure]:
-    """Measure walks at each size that the device has room for; on two cores, at the smallest."""
+    """Measure walks at each size for which the device has memory; on two cores, at the smallest size."""
     options, found = SamplingOptions(linear=True), list[Figure]()
     there = pace_of(External(game_of("1"), 0, options, min(2, cores())), SECONDS)
     found.append(Figure("blueprint_cpu_visits", "two cores, 1 GB: nodes a second", there.visits / 1e6, "million"))
@@ -183,7 +183,7 @@ def blueprint(*, long: bool) -> list[Figure]:
 
 
 def random_updates(solver: DeviceExternal) -> float:
-    """How often a second the device can read eight bytes of a solver's table, and add to two words beside them."""
+    """Return how often per second the device can read eight bytes of a solver's table and add to two adjacent words."""
     table, walks = solver.regrets.table, 1 << 24
     kernel, best = kernels(SOURCE, "float32")("update_at_random"), 0.0
     for seed in range(3):

@@ -1,7 +1,7 @@
-"""How well external sampling learns on a GPU: exploitability after as many deals as on the CPU, by deals in flight.
+"""Convergence of external sampling on a GPU: exploitability after the same number of deals as on the CPU.
 
-Deals in flight miss the updates of each other. The game is small enough for exact exploitability, and large enough for
-many deals in flight: three rounds, ten cards, 25 kinds of private hands that are all told apart.
+Deals in flight miss each other's updates. The game is small enough for exact exploitability, and large enough for many
+deals in flight: three rounds, ten cards, and 25 kinds of private hands, all distinguished.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ CROWDS = (CLASS, 676, 2700)  # deals in flight per kind of private hands: what k
 
 
 def learning(*, long: bool) -> list[Figure]:
-    """Measure exploitability after equal deals on the CPU and, with several numbers in flight, on the GPU."""
+    """Measure exploitability after equal deals on the CPU and on the GPU, with several numbers of deals in flight."""
     game = Holdem(GameDef.parse(RULES), "three rounds")
     deal, options = Deal.of(game), SamplingOptions(linear=True)
     with TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""How benchmarks measure: rounds of all contestants in turn, so that a slow moment of the machine hits all of them."""
+"""Measurement: all contestants take turns in every round, so that a slow moment of the machine affects all of them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from time import perf_counter, sleep
 from typing import NamedTuple
 
 MORE, LESS = "more", "less"
-# The last words of a key tell which direction is better: figures of other commits have no more than keys and values.
+# The last words of a key decide which direction is better: figures of other commits have only keys and values.
 MORE_WORDS = ("per_second", "ratio", "bandwidth", "correlation", "visits")
 LESS_WORDS = ("seconds", "ms", "us", "gb", "p99", "median", "cpu", "share", "cost", "exploitability", "overhead")
-# Keys whose words would tell otherwise, or nothing.
+# Keys whose words would give the wrong direction, or none.
 DIRECTIONS = {
     "ratio_to_phevaluator": MORE,
     "kmeans_ratio_to_sklearn": MORE,
@@ -60,14 +60,14 @@ def better_of(key: str) -> str:
 
 
 def peak_gb() -> float:
-    """Return how many gigabytes (of 10⁹ bytes) this process has had in memory at most."""
+    """Return the peak memory of this process in gigabytes (10⁹ bytes)."""
     return getrusage(RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
 def interleaved(contestants: dict[str, Callable[[], object]], rounds: int = 5, rest: float = 0.0) -> dict[str, float]:
-    """The median seconds of each contestant; a first round, in which kernels compile, does not count.
+    """Return the median seconds of each contestant; a first round, in which kernels compile, does not count.
 
-    Before each turn there may be a rest of some seconds, in which threads of the one before fall asleep.
+    Before each turn there may be a pause of some seconds, in which threads of the previous turn go idle.
     """
     seconds: dict[str, list[float]] = {name: [] for name in contestants}
     for _ in range(rounds + 1):

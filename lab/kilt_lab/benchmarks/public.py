@@ -29,7 +29,7 @@ WHOLE = {
 
 
 def run(*, long: bool = False) -> list[Figure]:
-    """Measure, on all cores: distances and clusters of all flops and, if asked, whole hierarchical abstractions."""
+    """Measure, on all cores: distances and clusters of all flops; with `long`, whole hierarchical abstractions."""
     threads, deal = os.cpu_count() or 1, Deal()
     with TemporaryDirectory() as folder:
         features = Features(deal, Path(folder) / "cache", threads)
@@ -67,7 +67,7 @@ def _algorithm_2(states: States, features: Features, folder: Path) -> list[Figur
 
 
 def _schmid(states: States, features: Features, folder: Path, *, long: bool) -> list[Figure]:
-    """How many pairs a second, and how well distances of gathered hands agree with those of all hands in rank."""
+    """Measure pairs per second, and the rank correlation of distances between buckets and between hands."""
     from scipy.stats import spearmanr
 
     public = PublicPlan(2, CLASSES, method="schmid")

@@ -25,7 +25,7 @@ ROUNDS = 5
 
 
 class Contest(NamedTuple):
-    """A game under both names, and the iterations of a round, kilt's and open_spiel's."""
+    """A game under its names in both programs, and the iterations of a round of kilt and of open_spiel."""
 
     ours: str
     theirs: str
@@ -41,7 +41,7 @@ CONTESTS = {
 
 
 def run(*, long: bool = False) -> list[Figure]:
-    """Measure kilt beside open_spiel's C++ and, where it is installed, LiteEFG, one thread each."""
+    """Measure kilt, open_spiel's C++ and, if it is installed, LiteEFG, with one thread each."""
     return [figure for name in CONTESTS for figure in _contest(name) + _lite_efg(name)] + _two_four(long=long)
 
 
@@ -80,7 +80,7 @@ def _contest(name: str) -> list[Figure]:
 
 
 def _lite_efg(name: str) -> list[Figure]:
-    """Plain CFR beside LiteEFG's, one thread each; nothing where LiteEFG is not installed."""
+    """Measure plain CFR of kilt and of LiteEFG, with one thread each; empty if LiteEFG is not installed."""
     try:
         import LiteEFG
         import pyspiel
@@ -89,7 +89,7 @@ def _lite_efg(name: str) -> list[Figure]:
         return []
     contest = CONTESTS[name]
     solver = Cfr(TreeTables(VectorGame(load_game(contest.ours))), "cfr")
-    with redirect_stdout(StringIO()):  # it announces itself
+    with redirect_stdout(StringIO()):  # it prints a banner
         graph = CFR.graph()
         peer = LiteEFG.OpenSpielEnv(pyspiel.load_game(contest.theirs), traverse_type="Enumerate", regenerate=False)
         peer.set_graph(graph)
@@ -108,7 +108,7 @@ def _lite_efg(name: str) -> list[Figure]:
 
 
 def _two_four(*, long: bool) -> list[Figure]:
-    """[2-4] hold'em without abstraction: what a second thread is worth and, if asked, what best responses take."""
+    """Measure [2-4] hold'em without abstraction: the speed-up by a second thread and, if requested, best responses."""
     game = load_game("holdem.2-4")
     assert isinstance(game, Holdem)
     one, two = VectorGame(game), VectorGame(game, threads=2)
@@ -116,7 +116,11 @@ def _two_four(*, long: bool) -> list[Figure]:
     seconds = interleaved(
         {"one": lambda: one.expected_value(table), "two": lambda: two.expected_value(table)}, rounds=3 if long else 1
     )
-    figures = [Figure("threads_ratio", "[2-4] hold'em: two threads against one", seconds["one"] / seconds["two"], "×")]
+    figures = [
+        Figure(
+            "threads_ratio", "[2-4] hold'em: speed of two threads relative to one", seconds["one"] / seconds["two"], "×"
+        )
+    ]
     if long:
         whole = interleaved({"response": lambda: two.exploitability(table)}, rounds=3)
         figures.append(
@@ -126,12 +130,12 @@ def _two_four(*, long: bool) -> list[Figure]:
         figures.append(
             Figure("two_four_seconds_to_1_mbb", "[2-4] hold'em: dcfr+ below 1 mbb/g, two threads", taken, "s")
         )
-        figures.append(Figure("two_four_peak_gb", "… memory at most", peak_gb(), "GB"))
+        figures.append(Figure("two_four_peak_gb", "… peak memory", peak_gb(), "GB"))
     return figures
 
 
 def _seconds_to_one_mbb(game: VectorGame, big_blind: int) -> float:
-    """How long it takes. Measured where it may be low enough: on a log-log plot the curve is straight for a while."""
+    """Return seconds to 1 mbb/g. Exploitability is measured only where a log-log extrapolation expects it."""
     began = perf_counter()
     solver = Cfr(TreeTables(game, np.float32), "dcfr+")
     step, seen = 40, list[tuple[int, float]]()

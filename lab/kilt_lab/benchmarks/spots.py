@@ -65,21 +65,21 @@ def spot(round_name: str) -> Spot:
 
 
 def run(*, long: bool = False, peer: Path | None = None) -> list[Figure]:
-    """Measure how long spots take to 0.5% of the pot on two threads, the tree included: wall time and CPU time.
+    """Measure the time to solve spots to 0.5% of the pot on two threads, including the tree: wall time and CPU time.
 
-    `peer` is TexasSolver's program, which solves each in turn.
+    `peer` is the path of TexasSolver's program, which solves each spot in turn.
     """
     peer = peer and texas_solver.require(peer)
     figures = _measured(("river", "turn"), 7 if long else 5, peer)
     figures += _decisions()
     if long:
         figures += _measured(("flop",), 1, peer)
-        figures.append(Figure("flop_gb", "… memory of the process at its peak", peak_gb(), "GB"))
+        figures.append(Figure("flop_gb", "… peak memory of the process", peak_gb(), "GB"))
     return figures
 
 
 def _measured(names: Sequence[str], rounds: int, peer: Path | None) -> list[Figure]:
-    """Wall time and, on busy machines more telling, CPU time of all threads; what a peer says beside it: medians."""
+    """Measure medians of wall time, of CPU time of all threads, and of the peer's time."""
     spots = {name: spot(name) for name in names}
     cpu: dict[str, list[float]] = {name: [] for name in spots}
     said: dict[str, list[float]] = {name: [] for name in spots}
@@ -103,20 +103,20 @@ def _measured(names: Sequence[str], rounds: int, peer: Path | None) -> list[Figu
         figures.append(Figure(f"{name}_cpu_seconds", "… CPU time of all threads", median(cpu[name][1:]), "s"))
         if peer:
             theirs = median(said[name][1:])
-            figures.append(Figure(f"peer_{name}_seconds", "… TexasSolver, as it says", theirs, "s"))
+            figures.append(Figure(f"peer_{name}_seconds", "… TexasSolver, as it reports", theirs, "s"))
             figures.append(Figure(f"{name}_ratio", "… its time to kilt's", theirs / seconds[name], ""))
     return figures
 
 
 def _decisions() -> list[Figure]:
-    """Median times of decisions that begin a subgame, where hands of a blueprint against itself come to one."""
+    """Return median times of decisions that begin a subgame, from hands of a blueprint against itself."""
     game = Holdem(ready_made(GAME), GAME)
     figures = list[Figure]()
     with TemporaryDirectory() as folder:
         spec = AbstractionSpec.named(CARDS, Deal.of(game))
         cards = build(spec, Path(folder) / "cards", cache=artifact.cache_folder())
         abstract = AbstractGame(game, cards, actions_of(ACTIONS))
-        solver = External(abstract, 1, SamplingOptions(linear=True))  # by one thread: the hands are always these
+        solver = External(abstract, 1, SamplingOptions(linear=True))  # with one thread, so that hands are reproducible
         solver.step(LEARNT)
         blueprint = BlueprintAgent("learnt", Blueprint.of(abstract, solver.average()), rule_named("new-0.2"))
         played: list[Hand] = []
@@ -136,7 +136,7 @@ def _decisions() -> list[Figure]:
 
 
 def _begun(agent: ResolvingAgent, played: list[Hand]) -> Iterator[Observation]:
-    """What the first player to act sees where hands come to the round that an agent re-solves."""
+    """Yield the observations of the first player to act in the round that an agent re-solves."""
     positions = agent.game.positions
     for hand in played:
         for before, action in positions.moves(hand.position):

@@ -1,4 +1,4 @@
-"""``kilt bench start``: what the ten commonest commands cost after an installation, when nothing is compiled yet."""
+"""``kilt bench start``: CPU seconds of the ten most common commands after an installation, without compiled kernels."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ COMMANDS: dict[str, list[str]] = {
 
 
 def run(*, long: bool = False) -> list[Figure]:
-    """CPU seconds of each command in its own process with empty caches, and their sum; with `long`, each once more.
+    """Measure CPU seconds of each command in its own process with empty caches, and their sum; with `long`, each twice.
 
-    CPU seconds, of user and system, tell more than those of a clock where other programs run beside it.
+    CPU seconds of user and system are more reliable than wall time if other programs run at the same time.
     """
     figures = list[Figure]()
     for key, command in COMMANDS.items():
@@ -43,13 +43,13 @@ def run(*, long: bool = False) -> list[Figure]:
             what = "kilt " + " ".join(command)
             figures.append(Figure(f"{key}_cold_cpu", what, _cpu_seconds(command, caches), "CPU s"))
             if long:
-                figures.append(Figure(f"{key}_warm_cpu", "… once more", _cpu_seconds(command, caches), "CPU s"))
+                figures.append(Figure(f"{key}_warm_cpu", "… the second time", _cpu_seconds(command, caches), "CPU s"))
     cold = sum(figure.value for figure in figures if figure.key.endswith("_cold_cpu"))
-    return [*figures, Figure("cold_cpu", "all of them, the first time", cold, "CPU s")]
+    return [*figures, Figure("cold_cpu", "all commands, the first time", cold, "CPU s")]
 
 
 def _cpu_seconds(command: list[str], caches: str) -> float:
-    """What a command takes in a new folder, with the caches of kernels and of features in another."""
+    """Return the CPU seconds of a command in a new folder, with caches of kernels and features in another folder."""
     own = {"NUMBA_CACHE_DIR": f"{caches}/kernels", "KILT_CACHE": f"{caches}/features"}
     with TemporaryDirectory() as folder:
         Path(folder, "my.toml").write_text(CONFIG)

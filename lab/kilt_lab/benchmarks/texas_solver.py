@@ -25,22 +25,22 @@ from kilt.spots.spot import Spot
 
 ROUNDS = "flop", "turn", "river"
 ITERATIONS = 1000  # at most
-INTERVAL = 10  # iterations between two looks at exploitability, as in its sample
+INTERVAL = 10  # iterations between measurements of exploitability, as in its sample
 _TIME = re.compile(r"time used: *([0-9.eE+-]+)")
 _LEFT = re.compile(r"Total exploitability *([0-9.eE+-]+)")
 
 
 def require(peer: Path) -> Path:
-    """The whole path of the program; MissingPeerError where it is none that can be run."""
+    """Return the absolute path of the program. Raises MissingPeerError if it is not executable."""
     if not (peer.is_file() and os.access(peer, os.X_OK)):
-        raise MissingPeerError(f"{peer} is no program that can be run: give the path of TexasSolver's console_solver")
+        raise MissingPeerError(f"{peer} is not an executable program: give the path of TexasSolver's console_solver")
     return peer.resolve()
 
 
 def commands(spot: Spot, bets: tuple[int, int], target: float, threads: int) -> str:
-    """What the program is told to solve a spot, the first player to act out of position.
+    """Return the input of the program for a spot, in which the first player to act is out of position.
 
-    `bets` are per cent of the pot, of bets and of raises; both players may go all-in too.
+    `bets` are percentages of the pot, for bets and for raises; both players may also go all-in.
     """
     cards = [spot.board[place : place + 2] for place in range(0, len(spot.board), 2)]
     told = [f"set_pot {spot.pot:g}", f"set_effective_stack {spot.stacks:g}", "set_board " + ",".join(cards)]
@@ -57,7 +57,7 @@ def commands(spot: Spot, bets: tuple[int, int], target: float, threads: int) -> 
 
 
 def seconds_of(peer: Path, told: str, target: float) -> float:
-    """Seconds in which the program says that it has solved what it was told; MissingPeerError where it has not."""
+    """Return the seconds of solving that the program reports. Raises MissingPeerError if it does not finish."""
     with TemporaryDirectory() as folder:
         file = Path(folder) / "spot.txt"
         file.write_text(told)

@@ -1,4 +1,4 @@
-"""``kilt bench web``: how soon the page is there, and how long its answers take."""
+"""``kilt bench web``: time until the page is shown, and response times."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LEDUC = "leduc (solved here)"
 
 
 def run(*, long: bool = False) -> list[Figure]:
-    """Milliseconds until the page is there, and of answers; with `long`, of a strategy of a gigabyte."""
+    """Measure milliseconds until the page is shown, and of responses; with `long`, for a strategy of a gigabyte."""
     starts = _starts()
     with _server() as address:
         _ask(address, "api/strategy", player=LEDUC)  # solved once
@@ -60,7 +60,7 @@ def run(*, long: bool = False) -> list[Figure]:
 
 
 def _starts() -> list[float]:
-    """Milliseconds from the command to the page: painted by a browser that runs already, or read without one."""
+    """Return milliseconds from the command to the page: painted by a running browser, or read without one."""
     starts = []
     with _browser() as show:
         for _ in range(STARTS):
@@ -73,7 +73,7 @@ def _starts() -> list[float]:
 
 @contextmanager
 def _browser() -> Iterator[Callable[[str], None]]:
-    """Shows an address until its first content is painted; without a browser, reads the page and all that it names."""
+    """Load an address until its first content is painted; without a browser, read the page and its files."""
     if not BROWSER:
         yield _read
         return
@@ -102,7 +102,7 @@ def _read(address: str) -> None:
 
 @contextmanager
 def _server(*folders: Path) -> Iterator[str]:
-    """A server in a process of its own; its address."""
+    """Start a server in a separate process, and yield its address."""
     command = [sys.executable, "-m", "kilt", "web", *map(str, folders), "--no-browser", "--port", "0"]
     with TemporaryDirectory() as here, subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=here) as server:
         assert server.stderr
@@ -124,7 +124,7 @@ def _ask(address: str, path: str, body: object = None, **query: str) -> dict[str
 
 
 def _clients(address: str) -> list[float]:
-    """Seconds of each answer, to people who each play some hands."""
+    """Return seconds of each response, to people who each play some hands."""
 
     def play(_: int) -> list[float]:
         seconds: list[float] = []
@@ -140,7 +140,7 @@ def _clients(address: str) -> list[float]:
 
 
 def _timed(seconds: list[float], address: str, path: str, body: object = None, **query: str) -> dict[str, object]:
-    """What `_ask` answers; `seconds` gets how long it took."""
+    """Return the response of `_ask`, and append its duration to `seconds`."""
     began = perf_counter()
     found = _ask(address, path, body, **query)
     seconds.append(perf_counter() - began)
@@ -148,12 +148,12 @@ def _timed(seconds: list[float], address: str, path: str, body: object = None, *
 
 
 def _late(seconds: list[float]) -> float:
-    """Milliseconds that 99% of the answers take at most."""
+    """Return the 99th percentile of response times, in milliseconds."""
     return 1000 * float(np.quantile(seconds, 0.99))
 
 
 def _large(folder: Path) -> tuple[int, list[float]]:
-    """Bytes of a large strategy, and seconds of views of it."""
+    """Return the bytes of a large strategy, and seconds of views of it."""
     game, deal = Holdem(ready_made(GAME), GAME), Deal()
     cards = build(AbstractionSpec.named(PLAN, deal), folder / CARDS)
     abstract = AbstractGame(game, cards, actions_of(MENU))
@@ -170,7 +170,7 @@ def _large(folder: Path) -> tuple[int, list[float]]:
 
 
 def _place(blueprint: Blueprint, random: Random) -> tuple[str, str]:
-    """What was bet, and the board, at the end of a random walk through the blueprint's tree: a decision."""
+    """Return the betting and the board of a decision at the end of a random walk through the blueprint's tree."""
     game, nodes, node = blueprint.game, blueprint.nodes, 0
     last = 0
     while nodes.actor[node] != TERMINAL:

@@ -1,4 +1,4 @@
-"""``kilt bench``: how fast kilt is here, next to its peers in the same run."""
+"""``kilt bench``: speed of kilt on this machine, compared with peers in the same run."""
 
 from __future__ import annotations
 
@@ -18,45 +18,45 @@ if TYPE_CHECKING:
     from kilt_lab.against import Comparison
     from kilt_lab.benchmarks.measure import Figure
 
-app = typer.Typer(help="Benchmarks, each next to a peer in the same run.", no_args_is_help=True)
+app = typer.Typer(help="Benchmarks; peers are measured in the same run.", no_args_is_help=True)
 
-# Benchmarks without options of their own: what they measure, and how long they take.
+# Benchmarks without special options: what they measure, and their time.
 PLAIN = {
     "cards": ("Hand strength, river boards, canonical indices and start-up, on one core.", "about a minute"),
     "abstraction": (
-        "Features of the full deck, k-means beside scikit-learn's, and look-ups of buckets, on all cores.",
-        "some minutes",
+        "Features of the full deck, k-means compared with scikit-learn, and look-ups of buckets, on all cores.",
+        "a few minutes",
     ),
     "public": (
         "Distances and classes of all flops, on all cores; with --long, whole hierarchical abstractions.",
-        "some minutes",
+        "a few minutes",
     ),
     "agent": (
-        "External sampling on gigabytes beside random reads, an agent's decisions, and matches of blueprints.",
-        "some minutes",
+        "External sampling on gigabytes compared with random reads, an agent's decisions, and matches of blueprints.",
+        "a few minutes",
     ),
     "distributed": (
-        "Blades on Ray beside threads that share a table, on all cores; with --long, what both learn from equal work.",
-        "some minutes",
+        "Workers on Ray compared with threads that share a table, on all cores; with --long, a match of both.",
+        "a few minutes",
     ),
     "web": (
-        "How soon the page in the browser is there, and how long its answers take; with --long, of a gigabyte.",
+        "Time until the browser shows the page, and response times; with --long, for a strategy of a gigabyte.",
         "about a minute",
     ),
     "solvers": (
-        "External sampling, CFR+ and exploitability beside open_spiel's C++, and what a second thread is worth.",
+        "External sampling, CFR+ and exploitability compared with open_spiel's C++; speed-up by a second thread.",
         "a minute or two",
     ),
     "estimators": (
-        "Hands that estimators judge and a local best response plays per second, and how much luck AIVAT takes away.",
-        "some minutes",
+        "Hands per second of estimators and of a local best response, and the variance reduction by AIVAT.",
+        "a few minutes",
     ),
     "counter": (
-        "CFR and best responses inside 5-bucket limit hold'em by joint tables, and models from logs.",
-        "some minutes",
+        "CFR and best responses inside 5-bucket limit hold'em by pairs of bucket sequences, and models from logs.",
+        "a few minutes",
     ),
     "start": (
-        "CPU seconds of the ten commonest commands when nothing is compiled yet; with --long, once more when it is.",
+        "CPU seconds of the ten most common commands without compiled kernels; with --long, also with them.",
         "a minute or two",
     ),
 }
@@ -71,15 +71,16 @@ Against = Annotated[
         "separate processes with separate caches; the CPU time to compile all kernels is compared too.",
     ),
 ]
-Rounds = Annotated[int, typer.Option("--rounds", metavar="N", help="With --against: rounds that count.", min=1)]
+Rounds = Annotated[int, typer.Option("--rounds", metavar="N", help="With --against: number of measured rounds.", min=1)]
 Gate = Annotated[
     float,
     typer.Option(
-        "--gate", metavar="P", help="With --against: per cent by which a figure may be worse; beyond it, exit 1.", min=0
+        "--gate", metavar="P", help="With --against: exit 1 if a figure is worse by more than this percentage.", min=0
     ),
 ]
 Record = Annotated[
-    bool, typer.Option("--record", help="Keep the figures in lab/results, with commit, machine and date (in a clone).")
+    bool,
+    typer.Option("--record", help="Record the figures in lab/results, with commit, machine and date (in a clone)."),
 ]
 
 
@@ -127,20 +128,24 @@ def disk(
     as_json: AsJson = False,
     long: Long = False,
     minutes: Annotated[
-        float, typer.Option("--minutes", metavar="M", help="How long [3-1] is solved for, with --long.", min=0.01)
+        float, typer.Option("--minutes", metavar="M", help="With --long: minutes of solving [3-1].", min=0.01)
     ] = 120.0,
     bits: Annotated[
         str,
-        typer.Option("--bits", metavar="B,B", help="Of the largest regret of a walk: what these scales cost, alone."),
+        typer.Option(
+            "--bits",
+            metavar="B,B",
+            help="Measure only the cost of these scales, in bits of the largest regret of a walk.",
+        ),
     ] = "",
     against: Against = None,
     rounds: Rounds = 3,
     gate: Gate = 5.0,
     record: Record = False,
 ) -> None:
-    """CFR+ with regrets on disk beside CFR+ in memory: files, time and memory, on [2-1].
+    """CFR+ with regrets on disk compared with CFR+ in memory: files, time and memory, on [2-1].
 
-    With --long, on [2-4]; and how far it comes in [3-1], which memory does not hold, with at most 6 GB of memory.
+    With --long, on [2-4]; and exploitability on [3-1], whose tables exceed memory, with at most 6 GB of memory.
     """
     from kilt_lab.benchmarks.disk import FEWEST_BITS, MOST_BITS, run
 
@@ -163,7 +168,9 @@ def spots(
     long: Long = False,
     peer: Annotated[
         Path | None,
-        typer.Option("--peer", metavar="PATH", help="TexasSolver's console_solver, which solves each spot in turn."),
+        typer.Option(
+            "--peer", metavar="PATH", help="Path of TexasSolver's console_solver, which solves each spot too."
+        ),
     ] = None,
     against: Against = None,
     rounds: Rounds = 3,
@@ -174,7 +181,7 @@ def spots(
     from kilt_lab.benchmarks.spots import run
 
     options = ["--long"] * long + ([f"--peer={peer.resolve()}"] if peer else [])
-    takes = "a minute; with --long, some"
+    takes = "a minute; with --long, a few"
     _measure("spots", options, lambda: run(long=long, peer=peer), takes, Asked(as_json, against, rounds, gate, record))
 
 
@@ -191,20 +198,20 @@ def gpu(
     gate: Gate = 5.0,
     record: Record = False,
 ) -> None:
-    """[2-4] hold'em to 1 mbb/g on a GPU, and how near kernels come to its memory's limit; --long: royal hold'em."""
+    """[2-4] hold'em to 1 mbb/g on a GPU, and the memory bandwidth of kernels; with --long, royal hold'em too."""
     from kilt_lab.benchmarks.gpu import run
 
     options = ["--long"] * long + ([f"--only={only}"] if only else [])
-    takes = "some minutes, on the GPU"
+    takes = "a few minutes, on the GPU"
     _measure("gpu", options, lambda: run(long=long, only=only), takes, Asked(as_json, against, rounds, gate, record))
 
 
 def _measure(name: str, options: list[str], run: Callable[[], list[Figure]], takes: str, asked: Asked) -> None:
-    """Run a benchmark and print its figures; or compare two checkouts, and exit with 1 if this one is worse."""
+    """Run a benchmark and print its figures, or compare two checkouts; exit with 1 if this one is worse."""
     command = ["bench", name, *options]
     if asked.against is not None:
         if asked.record:
-            raise RunError("--record keeps figures of this checkout, and --against compares two: give one of them")
+            raise RunError("--record and --against exclude each other: give one of them")
         from kilt_lab.against import compare
 
         found = compare(command, asked.against, rounds=asked.rounds, gate=asked.gate, tell=say)
@@ -238,7 +245,7 @@ def _print_comparison(title: str, found: list[Comparison], asked: Asked) -> None
         ]
         for one in found
     ]
-    columns = ["figure", "here", "there", "here / there", "of single rounds", f"verdict, gate {asked.gate:g}%"]
+    columns = ["figure", "here", "there", "here / there", "range over rounds", f"verdict, gate {asked.gate:g}%"]
     print_table(title, columns, rows)
 
 

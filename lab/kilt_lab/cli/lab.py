@@ -36,9 +36,11 @@ def render(
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def record(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the result: lab/results/observations/NAME/….json.")],
-    setting: Annotated[str, typer.Option("--setting", metavar="S", help="The file of NAME to write.")] = "default",
-    title: Annotated[str, typer.Option("--title", metavar="TEXT", help="One line about it.")] = "",
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of the result: lab/results/observations/NAME/….json.")
+    ],
+    setting: Annotated[str, typer.Option("--setting", metavar="S", help="Name of its file.")] = "default",
+    title: Annotated[str, typer.Option("--title", metavar="TEXT", help="A one-line title.")] = "",
 ) -> None:
     """Run a command of kilt, and keep its JSON with commit, machine and date: `kilt lab record NAME -- kilt …`."""
     from kilt_lab.provenance import required_clone

@@ -28,7 +28,7 @@ def _number(name: str, letter: str, text: str) -> Any:
 
 def reproduce(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Which table or figure. Left out: list what there is.")
+        str | None, typer.Argument(metavar="[NAME]", help="Table or figure. Default: list all of them.")
     ] = None,
     only: Annotated[
         list[str] | None, typer.Option("--only", metavar="ROW", help="Only this row. May be repeated.")
@@ -37,27 +37,23 @@ def reproduce(
         str | None, typer.Option("--game", "-g", metavar="GAME", help="Another game (see `kilt game list`).")
     ] = None,
     minutes: Annotated[
-        float | None, _number("minutes", "m", "How long each cell solves: CPU time of a core, or time of the GPU.")
+        float | None, _number("minutes", "m", "Minutes of solving per cell: CPU time, or time of the GPU.")
     ] = None,
-    seconds: Annotated[float | None, _number("seconds", "", "The same in seconds.")] = None,
-    iterations: Annotated[
-        int | None, _number("iterations", "", "How long each cell solves: so many iterations, whatever they take.")
-    ] = None,
-    nodes: Annotated[int | None, _number("nodes", "", "How long each cell solves: visits of so many nodes.")] = None,
+    seconds: Annotated[float | None, _number("seconds", "", "Seconds of solving per cell.")] = None,
+    iterations: Annotated[int | None, _number("iterations", "", "Iterations of solving per cell.")] = None,
+    nodes: Annotated[int | None, _number("nodes", "", "Visited nodes per cell.")] = None,
     runs: Annotated[
         int | None,
-        typer.Option("--runs", metavar="N", help="How many runs with other seeds; an interval needs 3 or more."),
+        typer.Option("--runs", metavar="N", help="Number of runs with different seeds; an interval needs 3 or more."),
     ] = None,
     threads: Annotated[int | None, typer.Option("--threads", metavar="T", help="Threads of each cell.")] = None,
     jobs: Annotated[
         int | None,
-        typer.Option("--jobs", "-j", metavar="J", help="Cells that are measured at a time; 0: one for each core."),
+        typer.Option("--jobs", "-j", metavar="J", help="Cells to measure at the same time; 0: one per core."),
     ] = None,
-    device: Annotated[
-        str | None, typer.Option("--device", metavar="D", help="`gpu` for walks on an NVIDIA graphics card.")
-    ] = None,
+    device: Annotated[str | None, typer.Option("--device", metavar="D", help="`gpu` for an NVIDIA GPU.")] = None,
     setting: Annotated[
-        str | None, typer.Option("--setting", metavar="S", help="A setting of the experiment that pages show.")
+        str | None, typer.Option("--setting", metavar="S", help="A named setting, as shown in the documentation.")
     ] = None,
     out: Annotated[
         Path | None,
@@ -65,26 +61,28 @@ def reproduce(
             "--out",
             "-o",
             metavar="FOLDER",
-            help="The folder of cells, runs and pictures, from which the same command goes on. "
-            "Left out: a name in the current folder.",
+            help="Folder of cells, runs and pictures, from which the same command resumes. "
+            "Default: a folder named after the experiment.",
         ),
     ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Measure cells anew that the folder has already.")] = False,
-    everything: Annotated[bool, typer.Option("--all", help="Do all there are, and say which claims hold.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Measure cells again that the folder already has.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Run all experiments, and print which claims hold.")
+    ] = False,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="In small: smaller games, less time, in the folder kilt-quick."),
+        typer.Option("--quick", help="Use smaller games and less time, in the folder kilt-quick."),
     ] = False,
     record: Annotated[
         bool,
-        typer.Option("--record", help="Keep the rows in lab/results, under the setting's name (in a clone of kilt)."),
+        typer.Option("--record", help="Record the rows in lab/results, under the setting's name (in a clone of kilt)."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Measure published numbers again: paper, ours, difference; and which of the paper's claims hold here.
+    """Measure published numbers again, compare them with the paper's, and test the paper's claims.
 
-    An experiment has cells: cases, each with several seeds. Each cell is kept as soon as it is measured. After Ctrl-C,
-    or if the machine goes down, the same command measures those that are missing, and so it does with more --runs.
+    An experiment measures cells: cases, each with several seeds. Each cell is saved immediately. After Ctrl-C or a
+    crash, the same command measures only the missing cells. So does the same command with more --runs.
     """
     from kilt.errors import RunError
     from kilt_lab.cells import CellBudget
@@ -95,12 +93,14 @@ def reproduce(
     given = {option: value for option, value in asked.items() if value not in (None, ())}
     if everything:
         if name is not None or record or setting is not None or given.keys() - {"jobs"}:
-            raise RunError("--all does everything as it stands: it goes with --quick, --out, --jobs and --json alone")
+            raise RunError(
+                "--all runs all experiments with their defaults: use it only with --quick, --out, --jobs and --json"
+            )
         _print_all(out or Path(QUICK if quick else "."), given, quick=quick, again=again, as_json=as_json)
         return
     if name is None:
         if given or quick or record or setting is not None:
-            raise RunError("no name is given: `kilt reproduce` lists what there is, `kilt reproduce NAME` does it")
+            raise RunError("no name is given: `kilt reproduce` lists experiments, `kilt reproduce NAME` runs one")
         _print_list(as_json=as_json)
         return
     _print_one(name, out, given, setting=setting, quick=quick, again=again, record=record, as_json=as_json)
@@ -117,7 +117,7 @@ def _print_one(
     record: bool,
     as_json: bool,
 ) -> None:
-    """Run an experiment, and print its rows and verdicts; after Ctrl-C, the rows so far."""
+    """Run an experiment, and print its rows and verdicts; after Ctrl-C, only the rows measured so far."""
     from kilt_lab.menu import experiment_named
     from kilt_lab.provenance import required_clone
     from kilt_lab.results import record_experiment
@@ -136,7 +136,7 @@ def _print_one(
         spent = monotonic() - began, cpu_seconds() - before
         command = shlex.join(["kilt", "reproduce", name, *_changed(experiment, chosen)])
         say(f"recorded in {record_experiment(found, label, command, *spent)}")
-    # After Ctrl-C some rows may have fewer runs than others: they are printed, but they decide nothing.
+    # After Ctrl-C some rows may have fewer runs than others: they are printed, but without verdicts.
     verdicts = found.verdicts if found.complete else []
     if as_json:
         print_json(_figures(found, verdicts) | ({} if found.complete else {"stopped": True}))
@@ -145,30 +145,32 @@ def _print_one(
     if verdicts and not as_json:
         _print_claims("Claims", {name: verdicts})
     if not found.complete:
-        say(f"stopped; what was measured is in {folder}: the same command goes on from it")
+        say(f"stopped; measured cells are in {folder}: the same command resumes from them")
         raise typer.Exit(128 + (watcher.signals or [2])[0])
 
 
 def _base(experiment: Experiment, name: str | None, *, quick: bool) -> Mapping[str, Any]:
-    """Return the changes of a setting by its name, or those of a quick look."""
+    """Return the changes of a named setting, or those of the quick setting."""
     from kilt.errors import RunError
 
     if name is None:
         return experiment.quick if quick else {}
     if quick:
-        raise RunError("--quick is a setting of its own: leave out --setting")
+        raise RunError("--quick and --setting exclude each other: give one of them")
     if name not in experiment.settings:
-        known = ", ".join(experiment.settings) or "none, so leave out --setting"
+        known = ", ".join(experiment.settings) or "none, so omit --setting"
         raise RunError(f"{experiment.name} has no setting {name!r}: it has {known}")
     return experiment.settings[name]
 
 
 def _folder(experiment: Experiment, out: Path | None, within: Path) -> Path:
-    """Return the folder that an experiment keeps its cells in. Raises `RunError` if `out` cannot be one."""
+    """Return the folder for the cells of an experiment. Raises `RunError` if `out` cannot be a folder."""
     from kilt.errors import RunError
 
     if out is not None and (out.is_file() or out.suffix in (".png", ".pdf", ".svg")):
-        raise RunError(f"--out {out} is no folder: give the name of one, in which pictures get names of their own")
+        raise RunError(
+            f"--out {out} is not a folder: give the name of a folder; pictures in it are named automatically"
+        )
     return out or within / experiment.folder
 
 
@@ -179,9 +181,9 @@ def _changed(experiment: Experiment, setting: Setting) -> list[str]:
 
 
 def _print_all(folder: Path, given: Mapping[str, Any], *, quick: bool, again: bool, as_json: bool) -> None:
-    """Run all experiments, one after another, and print a table of claims; one that fails does not end the others.
+    """Run all experiments in turn, and print a table of claims. An experiment that fails does not end the others.
 
-    After Ctrl-C the table has those that were done.
+    After Ctrl-C the table has the experiments that finished.
     """
     from kilt.errors import KiltError
     from kilt_lab.menu import EXPERIMENTS
@@ -211,7 +213,7 @@ def _print_all(folder: Path, given: Mapping[str, Any], *, quick: bool, again: bo
     if as_json:
         print_json({"quick": quick, "experiments": done, "failed": failed} | stopped)
     elif verdicts:
-        _print_claims("Claims, in small" if quick else "Claims", verdicts)
+        _print_claims("Claims, quick settings" if quick else "Claims", verdicts)
     if stopped:
         raise typer.Exit(128 + (watcher.signals or [2])[0])
     if failed:
@@ -237,7 +239,7 @@ def _print_list(*, as_json: bool) -> None:
         [name, "\n".join(["; ".join(filter(None, (one.what, one.hint))), *_says(one.claims)]), one.takes()]
         for name, one in EXPERIMENTS.items()
     ]
-    print_table("Experiments", ["name", "what it is, and what the paper claims", "how long it takes"], rows)
+    print_table("Experiments", ["name", "experiment and claims", "time"], rows)
 
 
 def _says(claims: Iterable[Any]) -> list[str]:
@@ -245,7 +247,7 @@ def _says(claims: Iterable[Any]) -> list[str]:
 
 
 def _listed(experiment: Experiment) -> dict[str, Any]:
-    """Return an entry of the menu as an object for JSON."""
+    """Return an entry of the menu as a JSON object."""
     return {
         "what": experiment.what,
         "hint": experiment.hint,
@@ -258,7 +260,7 @@ def _listed(experiment: Experiment) -> dict[str, Any]:
 
 
 def _figures(found: Found, verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    """Return what was found as an object for JSON."""
+    """Return the result of an experiment as a JSON object."""
     picture = {"picture": str(found.picture)} if found.picture else {}
     rows = [row.figures() for row in found.rows]
     claims = [verdict.figures() for verdict in verdicts]

@@ -1,7 +1,8 @@
-"""Figures and tables about abstracted players: how exploitable they are in the whole game.
+"""Experiments on abstracted players: their exploitability in the full game.
 
-Three ways to make an abstracted player: both players of the game are abstracted; one is, and learns against one who is
-not; one is, and learns against best responses, by CFR-BR with a hybrid opponent [Johanson16 §§4.3, 4.4, 5.5].
+There are three ways to make an abstracted player: both players use the abstraction; one player uses it and learns
+against a player without abstraction; or one player uses it and learns against best responses, by CFR-BR with a hybrid
+opponent [Johanson16 §§4.3, 4.4, 5.5].
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ from kilt_lab.pieces.convergence import BRIEF, mean_curve, seldom
 
 CFR_BR = "cfr-br"
 WAYS = {"both": "abstract", "one": "real", CFR_BR: "response"}
-LEVEL, EARLY = 0.02, 1 / 32  # what of exploitability a doubling changes that has settled; time before that is looked at
+LEVEL, EARLY = 0.02, 1 / 32  # relative change of a settled doubling; share of the budget before it may count
 
 
 class Way(NamedTuple):
-    """An abstraction, and a way to solve it."""
+    """An abstraction, and a way to solve it: a key of `WAYS`."""
 
     plan: str
     way: str
@@ -58,10 +59,11 @@ def abstract_problem(
     threads: int = 1,
     device: str = CPU,
 ) -> AbstractProblem:
-    """A game with an abstraction that is built for it in a folder; one thread will walk it.
+    """Return a game with an abstraction that is built in a folder, for walks on one thread.
 
-    Where another game is named, hands are sorted as in its first rounds, as if its other rounds were to come. A plan
-    that has more buckets before the flop than there are hands tells all of these apart, and one of more rounds is cut.
+    If `rolled_out` names another game, hands are put into buckets as in its first rounds, as if its later rounds
+    followed. A plan with more buckets before the flop than there are hands distinguishes all hands; superfluous rounds
+    are dropped.
     """
     rules = load_holdem(game)
     own, deal = Deal.of(rules), Deal.of(load_holdem(rolled_out) if rolled_out else rules)
@@ -77,9 +79,9 @@ def abstract_problem(
 def exploitability(
     problem: AbstractProblem, strategy: Array, watcher: Watcher, flops: int | None = None, seed: int = 0
 ) -> float:
-    """What opponents who see all cards win from a strategy of slots, in mbb/g, on the device of the problem.
+    """Return exploitability in mbb/g against opponents who see all cards, on the device of the problem.
 
-    On all flops; where there are more than `flops`, an estimate from as many that are drawn. Raises `Stopped` after
+    If there are more than `flops` flops, the value is an estimate from a sample of that size. Raises `Stopped` after
     Ctrl-C.
     """
     walks = flop_walks(problem, strategy, problem.device)
@@ -94,10 +96,9 @@ def exploitability(
 
 
 class AbstractedSolver:
-    """A way to make an abstracted player, with what its strategies are worth in mbb/g of the whole game.
+    """A solver of an abstracted player, with exploitability in the full game in mbb/g.
 
-    As in the paper boards are drawn for each iteration. CFR-BR goes on the device of the problem, other ways on the
-    CPU.
+    As in the paper, each iteration samples boards. CFR-BR runs on the device of the problem, other ways on the CPU.
     """
 
     def __init__(self, problem: AbstractProblem, way: str, variant: str, trunk: int, seed: int) -> None:
@@ -111,25 +112,25 @@ class AbstractedSolver:
         )
 
     def step(self, iterations: int) -> float:
-        """Run some iterations; the seconds that they took, of one core or of the device."""
+        """Run `iterations` iterations. Returns their seconds, of one core or of the device."""
         began = self.clock()
         self.solver.step(iterations)
         return self.clock() - began
 
     def exploitability(self, strategy: Array, watcher: Watcher) -> float:
-        """That of the average or the current strategy."""
+        """Return the exploitability of the average or the current strategy, in mbb/g."""
         if self.on_device:
             return exploitability(self.problem, strategy, watcher)
         return self.scale * self.problem.bucketed.exploitability(strategy)
 
     def point(self, spent: float, watcher: Watcher, *, whole: bool) -> CurvePoint:
-        """Where the average strategy stands and, of a `whole` point, the current one."""
+        """Return a point with the exploitability of the average strategy and, if `whole`, of the current one."""
         current = self.exploitability(self.solver.current(), watcher) if whole else None
         return CurvePoint(self.solver.iterations, spent, self.exploitability(self.solver.average(), watcher), current)
 
 
 def settled(steps: Sequence[CurvePoint]) -> bool:
-    """Whether the last doubling of iterations changed exploitability by less than `LEVEL` of it.
+    """Return whether the last doubling of iterations changed exploitability by less than `LEVEL` of it.
 
     >>> at = [CurvePoint(count, 0.0, figure) for count, figure in ((64, 80.0), (128, 70.0), (256, 69.0))]
     >>> settled(at[:2]), settled(at), settled([at[1], at[2]._replace(iterations=200)])
@@ -153,12 +154,12 @@ def converge(
     curve: bool = True,
     seed: int = 0,
 ) -> list[CurvePoint]:
-    """Where a solver stands in the end and, for a curve, after 1, 2, 4, 8, … iterations, in mbb/g of the whole game.
+    """Return points of convergence in mbb/g of the full game: the end and, for a curve, 1, 2, 4, 8, … iterations.
 
-    CFR-BR ends as soon as it has `settled`, for which it is measured at each doubling of iterations once `EARLY` of
-    the budget is spent. Brief runs are measured after 1, 8, 64, … iterations, or in the end by their average strategy
-    alone, and do not end sooner. Measuring is not counted, nor is the first iteration, in which kernels may be
-    compiled. Raises `Stopped` after Ctrl-C.
+    CFR-BR stops as soon as it has `settled`. For that it is measured at each doubling of iterations after `EARLY` of
+    the budget. Short runs are measured after 1, 8, 64, … iterations, or only at the end and only by their average
+    strategy, and do not stop early. The budget excludes measuring, and the first iteration, which may compile kernels.
+    Raises `Stopped` after Ctrl-C.
     """
     solver = AbstractedSolver(problem, way, variant, trunk, seed)
     steps, spent, pace = list[CurvePoint](), 0.0, CHUNK
@@ -185,16 +186,16 @@ def converge(
 
 @dataclass(frozen=True)
 class AbstractedPlayers(Experiment):
-    """How exploitable abstracted players are, by abstraction and by the way to solve it."""
+    """Exploitability of abstracted players, by abstraction and by the way to solve it."""
 
     ways: Mapping[str, Way] = field(default_factory=dict)  # by row
     curves: bool = False
-    rolled_out: str = ""  # in the default game hands are sorted as in this one: see `abstract_problem`
+    rolled_out: str = ""  # for the default game: see `abstract_problem`
     trunk: int = 1
     variant: str = "cfr"
 
     def check(self, setting: Setting) -> None:
-        """Load the game."""
+        """Load the game. Raises an error if that fails."""
         if setting.game != self.defaults.game:
             load_holdem(setting.game)
 
@@ -219,13 +220,13 @@ class AbstractedPlayers(Experiment):
         return Cell({case: last.value}, more=more, curve=steps, seconds=last.seconds)
 
     def more(self, spec: RowSpec, cells: Sequence[Cell], measured: Measured) -> dict[str, Any]:
-        """Add the mean curve."""
+        """Return further figures and the mean curve."""
         curve = [(point.iterations, point.value) for point in mean_curve(cells).points]
         return super().more(spec, cells, measured) | {"curve": curve, "settled": all(map(_settled, cells))}
 
     @property
     def picture(self) -> str:
-        """Curves of one abstraction are drawn."""
+        """The name of the picture, or an empty string if curves are not drawn."""
         return "figure.png" if self.curves else ""
 
     def draw(self, found: Found, path: Path) -> None:

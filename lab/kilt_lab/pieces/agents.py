@@ -1,6 +1,6 @@
-"""Agents for experiments: runs like any other, each in its folder, or solved in memory where that takes seconds.
+"""Agents for experiments: ordinary runs in their own folders, or strategies solved in memory within seconds.
 
-Runs go on where they stopped when the same command is given again.
+A run that was stopped resumes if the same command is given again.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from kilt.strategy.blueprint import STRATEGY, card_folders
 from kilt_lab.cells import ITERATIONS
 from kilt_lab.experiment import Lab, Stopped
 
-SPARES = range(0, 6_000, 1_000)  # what is added to a seed where another one takes its place
+SPARES = range(0, 6_000, 1_000)  # offsets of replacement seeds
 Made = TypeVar("Made")
 
 
 class SolvedAgent(NamedTuple):
-    """An agent that is ready."""
+    """A solved agent."""
 
     problem: AbstractProblem
     strategy: Array  # [slot]
@@ -52,9 +52,9 @@ class SolvedAgent(NamedTuple):
 
 
 def solved_agent(config: Config, folder: Path, watcher: Watcher, like: SolvedAgent | None = None) -> SolvedAgent:
-    """The agent of a configuration, in a folder of its own. Raises `Stopped` after Ctrl-C; it goes on from there.
+    """Return the agent of a configuration, solved in `folder`. Raises `Stopped` after Ctrl-C; the run can be resumed.
 
-    Rounds whose hands are sorted as those of another agent, if one is named, are taken from it.
+    If another agent is given as `like`, rounds with the same buckets are copied from it.
     """
     name, plan = folder.name, resolve(config, folder)
 
@@ -74,7 +74,7 @@ def solved_agent(config: Config, folder: Path, watcher: Watcher, like: SolvedAge
             build_cards(cards, own, cache=kept, threads=threads, tick=building, like=theirs)
     run = build(plan, folder, resumes=True, budget=plan.budget, tick=building)
     assert isinstance(run.problem, AbstractProblem)
-    run.schedule = lambda iterations: sys.maxsize  # nobody looks at how it got there
+    run.schedule = lambda iterations: sys.maxsize  # no steps are needed in between
     if not run.ended:
         watcher.say(f"solving {name}", run.budget.seconds)
         for _ in run.solving(stop=watcher.stopped, tick=solving):
@@ -87,7 +87,10 @@ def solved_agent(config: Config, folder: Path, watcher: Watcher, like: SolvedAge
 
 
 def solver_config(lab: Lab, seed: int, longer: float = 1.0) -> SolverConfig:
-    """How a run solves for the budget of a lab, or `longer` times that: CPU time is divided among its threads."""
+    """Return the solver configuration for the budget of a lab, or `longer` times that budget.
+
+    CPU time is divided among the threads.
+    """
     budget = lab.budget._replace(amount=longer * lab.budget.amount)
     if budget.clock == ITERATIONS:
         return SolverConfig(iterations=budget.whole, threads=lab.threads, seed=seed)
@@ -95,7 +98,7 @@ def solver_config(lab: Lab, seed: int, longer: float = 1.0) -> SolverConfig:
 
 
 def share_of(lab: Lab) -> float:
-    """The share of the default budget that a lab has, at most 1; 1 where it has another clock."""
+    """Return the lab's budget as a share of the default budget, at most 1; 1 if the clocks differ."""
     plain = lab.experiment.defaults.budget
     assert plain is not None
     return min(1.0, lab.budget.amount / plain.amount) if plain.clock == lab.budget.clock else 1.0
@@ -104,10 +107,10 @@ def share_of(lab: Lab) -> float:
 def game_in_buckets(
     game: Holdem, actions: str, plan: str, folder: Path, seed: int, public: PublicPlan | None = None
 ) -> AbstractGame:
-    """A game through buckets that are built in a folder, and bets: every legal raise where no `actions` are named.
+    """Return the abstract game with buckets built in a folder, and with all legal raises if `actions` is empty.
 
-    A plan is named with `{}` for all starting hands up to suits. Where boards have classes, its buckets are those of
-    each class.
+    In a plan, `{}` is replaced by the number of starting hands up to suit isomorphism. If boards have classes, the
+    buckets are those of each class.
     """
     deal = Deal.of(game)
     whole = replace(plan_named(plan.format(len(deal.holdings((0,)))), deal.board_cards), seed=seed)
@@ -118,28 +121,28 @@ def game_in_buckets(
 
 
 def with_spare_seeds(make: Callable[[int], Made], seed: int, watcher: Watcher) -> Made:
-    """What is made of cards that a seed clusters, or another one in its place where its clusters cannot be cut further.
+    """Return `make(seed)`, or the result with another seed if the clusters of this one cannot be split.
 
-    With perfect recall, a cluster is cut into buckets in the next round; in small games it may have fewer different
-    hands than these are.
+    With perfect recall, each cluster is split into buckets in the next round. A small game may have fewer
+    different hands than buckets.
     """
     for spare in SPARES[:-1]:
         try:
             return make(seed + spare)
         except AbstractionError as error:
-            watcher.say(f"another seed takes the place of {seed + spare}: {error}")
+            watcher.say(f"seed {seed + spare} is replaced by another one: {error}")
     return make(seed + SPARES[-1])
 
 
 def visit(solver: External | Distributed, nodes: int) -> None:
-    """Let a solver go on until the nodes that it has visited, trunk and leaves included, are at least `nodes`."""
+    """Run a solver until it has visited at least `nodes` nodes, including trunk and leaves."""
     solver.step(1)
     while (seen := solver.visits + (solver.head.visits if isinstance(solver, Distributed) else 0)) < nodes:
         solver.step(max(1, int((nodes - seen) * solver.iterations / seen)))
 
 
 def checkpoints(solver: External | Distributed, points: Iterable[int]) -> Iterator[tuple[int, AbstractStrategy]]:
-    """What a solver plays after each of some numbers of nodes."""
+    """Yield the strategy of a solver after each of the given numbers of nodes."""
     abstract = solver.abstract if isinstance(solver, External) else solver.partition.abstract
     for nodes in points:
         visit(solver, nodes)
@@ -156,10 +159,10 @@ def sampled_agent(
     public: PublicPlan | None = None,
     draws: int | None = None,
 ) -> AbstractStrategy:
-    """What external sampling with linear weights comes to, in memory, once it has visited some nodes.
+    """Return the strategy of external sampling with linear weights, solved in memory.
 
-    `effort` is their number, or lets the solver go as far as it should. Cards are clustered by a seed, and dealt by the
-    same one unless there is another for these `draws`.
+    `effort` is the number of nodes to visit, or a function that runs the solver. `seed` clusters the cards, and also
+    deals them unless `draws` is given.
     """
     abstract = game_in_buckets(game, actions, plan, folder, seed, public)
     solver = External(abstract, seed if draws is None else draws, SamplingOptions(linear=True))
@@ -171,6 +174,6 @@ def sampled_agent(
 
 
 def won_by(one: AbstractStrategy, other: AbstractStrategy, deals: int, seed: int) -> float:
-    """What one strategy wins from another in mbb/h, with all bets averaged over; one seed has one set of deals."""
+    """Return winnings of one strategy against another in mbb/h, averaged over all bets; a seed fixes the deals."""
     chips = expected_winnings(one, other, deals, SEED + seed, threads=cores())
     return float(chips.mean()) * 1000 / one.abstract.game.rules.big_blind

@@ -1,7 +1,7 @@
-"""How solvers converge: exploitability against iterations and seconds of solving. And how a solver spends its budget.
+"""Convergence of solvers: exploitability over iterations and seconds of solving; and the budgets of solvers.
 
-All run on one thread, with vectors of hands. Measuring does not count as solving, so that every point of the run loop's
-schedule can be measured. What draws nothing is run once: another seed would change nothing.
+All solvers run on one thread, with vectors of hands. Measuring does not count as solving, so every point of the
+schedule can be measured. An algorithm without randomness is run once, because its result does not depend on the seed.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from kilt_lab.claims import Row
 from kilt_lab.experiment import Experiment, Found, Lab, Stopped
 
 RUNS = 5  # with different seeds, as in the paper
-BRIEF = 60.0  # seconds of solving; where there are fewer, most of the time would go into measuring
+BRIEF = 60.0  # seconds of solving; in shorter runs, frequent measuring would take most of the time
 
 
 @dataclass(frozen=True)
 class Convergence(Experiment):
-    """Solvers that run one after another on a game until their budget is spent; their mean curves are a picture."""
+    """Solvers that run one after another on a game until their budget is spent; the picture shows their mean curves."""
 
     def check(self, setting: Setting) -> None:
         """Load the game in the form of the first solver."""
@@ -53,7 +53,7 @@ class Convergence(Experiment):
         return Cell({case: last.value}, not drawing, {"iterations": last.iterations}, curve, unit, seconds=last.seconds)
 
     def more(self, spec: RowSpec, cells: Sequence[Cell], measured: Measured) -> dict[str, Any]:
-        """Add the mean curve."""
+        """Return further figures and the mean curve."""
         return super().more(spec, cells, measured) | {"curve": mean_curve(cells).figures()}
 
     def draw(self, found: Found, path: Path) -> None:
@@ -66,25 +66,25 @@ class Convergence(Experiment):
 
 
 def unit_of(problem: Problem) -> tuple[str, float]:
-    """Return the unit in which a game is reported, and how much of it a chip per game is."""
+    """Return the unit in which a game is reported, and the number of units per chip per game."""
     return (UNIT, 1.0) if problem.big_blind is None else ("mbb/g", 1000 / problem.big_blind)
 
 
 class MeanCurve(NamedTuple):
-    """The mean of some runs, point by point."""
+    """The mean of several curves, point by point."""
 
     points: list[CurvePoint]
-    margins: list[float]  # of exploitability: how far its 95% interval reaches to each side; inf for a single run
+    margins: list[float]  # half-width of the 95% interval of exploitability; inf for a single run
 
     def steps(self) -> list[Step]:
-        """Points as `plot_convergence` has them."""
+        """Return the points in the form of `plot_convergence`."""
         return [
             Step(point.iterations, point.seconds, point.value, nan if point.current is None else point.current, nan)
             for point in self.points
         ]
 
     def figures(self) -> list[dict[str, Any]]:
-        """All of it, point by point."""
+        """Return the curve as JSON data, point by point."""
         reach = [{"margin": margin} if margin < inf else {} for margin in self.margins]
         names = {"value": "exploitability", "current": "current_exploitability"}
         return [
@@ -94,7 +94,7 @@ class MeanCurve(NamedTuple):
 
 
 def mean_curve(cells: Sequence[Cell]) -> MeanCurve:
-    """The mean of runs where all of them were measured after as many iterations, and then that of their ends."""
+    """Return the mean of runs at the iterations at which all were measured, then the mean of their ends."""
     curves = [cell.curve for cell in cells]
     points = [list(there) for there in zip(*(curve[:-1] for curve in curves), strict=False)]
     points = [there for there in points if len({point.iterations for point in there}) == 1]
@@ -109,7 +109,7 @@ def mean_curve(cells: Sequence[Cell]) -> MeanCurve:
 
 
 def seldom(iterations: int) -> int:
-    """The first of 1, 8, 64, … from a number on: where brief runs are measured.
+    """Return the first of 1, 8, 64, … that is not below `iterations`: where short runs are measured.
 
     >>> [seldom(iterations) for iterations in (0, 1, 2, 8, 9)]
     [1, 1, 8, 8, 64]
@@ -121,7 +121,7 @@ def seldom(iterations: int) -> int:
 
 
 def draws(problem: Problem, algorithm: str) -> bool:
-    """Whether an algorithm draws anything in a game with vectors of hands, so that what it finds depends on its seed.
+    """Return whether an algorithm samples in a game with vectors of hands, so that its result depends on its seed.
 
     >>> bluff, leduc = (load_problem(game, form=VECTOR) for game in ("bluff-1-1", "leduc"))
     >>> draws(bluff, "pcs"), draws(leduc, "pcs"), draws(leduc, "cfr+")
@@ -132,13 +132,13 @@ def draws(problem: Problem, algorithm: str) -> bool:
 
 
 def converge(problem: Problem, algorithm: str, budget: CellBudget, watcher: Watcher, seed: int = 0) -> list[CurvePoint]:
-    """Where a solver stands at each point of the schedule, in chips per game. Raises `Stopped` after Ctrl-C.
+    """Return points of convergence in chips per game. Raises `Stopped` after Ctrl-C.
 
-    Seconds are CPU time of solving alone, in the budget too. Brief runs are measured after 1, 8, 64, … iterations
-    alone, and in the end: by their average strategy's exploitability, and nothing else.
+    Seconds, also those of the budget, are CPU time of solving. Short runs are measured only after 1, 8, 64, …
+    iterations and at the end, and only by the exploitability of their average strategy.
     """
     brief = budget.seconds is not None and budget.seconds < BRIEF
-    make_solver(problem, algorithm).step(1)  # so that the first use of a kernel does not count as solving
+    make_solver(problem, algorithm).step(1)  # compiles kernels, which does not count as solving
     solver, judge, points = make_solver(problem, algorithm, seed), judge_of(problem), list[CurvePoint]()
     for seconds in timed(solver, budget, watcher, algorithm, seldom if brief else scheduled):
         if brief:
@@ -149,17 +149,17 @@ def converge(problem: Problem, algorithm: str, budget: CellBudget, watcher: Watc
 
 
 def never(iterations: int) -> int:
-    """A schedule without points."""
+    """Return the next point of a schedule without points."""
     return sys.maxsize
 
 
 def timed(
     solver: Solver, budget: CellBudget, watcher: Watcher, what: str, schedule: Callable[[int], int] = never
 ) -> Iterator[float]:
-    """Run a solver until its budget is spent, and no iteration longer; but one at least. `Stopped` after Ctrl-C.
+    """Run a solver for at least one iteration, until no further iteration fits into its budget.
 
-    Yields how many seconds of CPU time it has taken, in the end and at the points of a schedule. What is done
-    meanwhile does not count, nor do other processes, or times in which this one is stopped.
+    Yields the CPU seconds of solving, at the points of a schedule and at the end. Work between iterations, other
+    processes and pauses do not count. Raises `Stopped` after Ctrl-C.
     """
     most = budget.whole if budget.clock == ITERATIONS else sys.maxsize
     limit = inf if budget.seconds is None else budget.seconds
@@ -181,9 +181,9 @@ def timed(
 
 
 def solve_for(solver: Solver, budget: CellBudget, watcher: Watcher, what: str, share: float = 1.0) -> float:
-    """Run a solver until it has spent a share of a budget; returns the seconds. Its first iteration takes no time.
+    """Run a solver until it has spent a share of a budget, and return the seconds.
 
-    In the first iteration kernels may be compiled.
+    The first iteration does not count, because it may compile kernels.
     """
     solver.step(1)
     return solve_on(solver, budget, watcher, what, share)
@@ -192,7 +192,7 @@ def solve_for(solver: Solver, budget: CellBudget, watcher: Watcher, what: str, s
 def solve_on(
     solver: Solver, budget: CellBudget, watcher: Watcher, what: str, share: float, spent: float = 0.0
 ) -> float:
-    """Let a solver that has spent some seconds go on until it has spent a share of a budget; returns the seconds."""
+    """Resume a solver that has spent `spent` seconds until it has spent a share of a budget; return the seconds."""
     if budget.clock == ITERATIONS:
         part = CellBudget(ITERATIONS, max(1, round(share * budget.amount)))
     elif spent < share * budget.amount:
@@ -203,5 +203,5 @@ def solve_on(
 
 
 def _scaled(point: CurvePoint, scale: float) -> CurvePoint:
-    """A point with its chips per game multiplied by `scale`, as another unit asks for."""
+    """Return a point with its chips per game multiplied by `scale`."""
     return point._replace(value=scale * point.value, current=None if point.current is None else scale * point.current)

@@ -1,6 +1,6 @@
-"""Agents in the paper's places in [Johanson16 tables 7.1 to 7.4 and 8.2], their logs, and estimators on these.
+"""Agents that replace those of [Johanson16 tables 7.1 to 7.4 and 8.2], their logs, and estimates from these logs.
 
-Each log is judged once, and what came out is kept beside it.
+Each log is evaluated once, and the results are kept next to it.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from kilt.players.agents import load_agent
 from kilt_lab.experiment import Lab
 from kilt_lab.pieces.agents import solved_agent, solver_config
 
-BRIEF = 1000  # hands: such logs are judged sooner than processes are started
-PARTS = 20  # of a log, which processes judge one by one: hands of a part with the same betting are judged together
+BRIEF = 1000  # hands: shorter logs are evaluated without other processes
+PARTS = 20  # of a log, for worker processes; hands of a part with the same betting are evaluated together
 ESTIMATORS = [
     "basic",
     "divat",
@@ -52,7 +52,7 @@ CAP = 1000.0  # of weights, for a lower bound of such a limit
 
 
 class Style(NamedTuple):
-    """An agent: its cards, and the tilt of the payoffs that it was solved with."""
+    """Parameters of an agent: its cards, and the tilt of the payoffs for which it is solved."""
 
     cards: str
     tilt: tuple[float, ...] = ()
@@ -67,7 +67,7 @@ OPPONENT, OPPONENT_STYLE = "PsOpti4", Style("IR-PHS-PHS 169-20-20-20", (0, 0, -2
 
 
 class StyledAgent(NamedTuple):
-    """An agent that is ready: where it is, its strategy in the abstract game, and the seconds it was solved for."""
+    """A solved agent: its folder, its strategy in the abstract game, and the seconds of solving."""
 
     folder: Path
     strategy: AbstractStrategy
@@ -75,15 +75,14 @@ class StyledAgent(NamedTuple):
 
 
 def run_folder(folder: Path, seed: int) -> Path:
-    """The folder of the agents and logs of a run, by its seed: that of the first run is `folder` itself."""
+    """Return the folder of the agents and logs of a run. The first run uses `folder` itself."""
     return folder / f"run-{seed}" if seed else folder
 
 
 def styled_agents(lab: Lab, seed: int) -> tuple[Holdem, dict[str, StyledAgent]]:
-    """The game, and all agents of a run and their opponent by name. Raises `Stopped` after Ctrl-C.
+    """Return the game, and all agents of a run and their opponent, by name. Raises `Stopped` after Ctrl-C.
 
-    Before the flop agents tell all hands apart, however many the deck of the game has. They are kept in the folder of
-    the lab.
+    Before the flop, agents distinguish all hands of the deck. The agents are kept in the folder of the lab.
     """
     found: dict[str, StyledAgent] = {}
     hands = len(Deal.of(load_holdem(lab.game)).holdings((0,)))
@@ -96,7 +95,7 @@ def styled_agents(lab: Lab, seed: int) -> tuple[Holdem, dict[str, StyledAgent]]:
 
 
 class LogTask(NamedTuple):
-    """The hands of one agent, on which others are judged by estimators; agents by their folders."""
+    """The hands of one agent, the agents to evaluate on them (by folder), and the estimators."""
 
     game: Holdem
     played: str
@@ -108,14 +107,14 @@ _loaded = cache(load_agent)
 
 
 def judge_hands(task: LogTask, text: str) -> FloatArray:
-    """What all estimators make of some hands, for all judged agents, with full and with partial information.
+    """Return the values of all estimators on hands, for all evaluated agents, with full and partial information.
 
-    Roll-outs and the strategies' probabilities are worked out once for all of them.
+    Roll-outs and probabilities are computed once for all of them.
 
     Parameters
     ----------
     task : LogTask
-        Who has played, and who is judged.
+        The agent that played, and the agents to evaluate.
     text : str
         Lines of a log.
 
@@ -141,14 +140,14 @@ def judge_hands(task: LogTask, text: str) -> FloatArray:
 
 
 class Cases:
-    """What estimators make of the agents of a run on each other's hands; each log is judged once, figures are kept."""
+    """Estimates of the agents of a run on each other's hands. Each log is evaluated once, and the figures are kept."""
 
     def __init__(
         self,
         game: Holdem,
         agents: dict[str, StyledAgent],
         hands: int,
-        deals: int,  # from which it is worked out what agents win
+        deals: int,  # for the expected winnings of agents
         out: Path,
         threads: int,
         watcher: Watcher,
@@ -159,7 +158,7 @@ class Cases:
         self._truths: dict[str, float] = {}
 
     def figures(self, played: str, judged: str, *, partial: bool) -> dict[str, dict[str, Any]]:
-        """By estimator: mean and margin in mbb/h, deviation of a hand in mbb, effective hands, bias and error.
+        """Return figures by estimator: mean and margin in mbb/h, deviation per hand in mbb, effective hands, bias.
 
         With partial information, `hidden` is the mean difference to full information on the same hands.
         """
@@ -173,31 +172,31 @@ class Cases:
         return kept[part]
 
     def _judge(self, played: str) -> dict[str, dict[str, dict[str, dict[str, float]]]]:
-        """By judged agent, information and estimator: see `figures`."""
+        """Return figures by evaluated agent, information and estimator: see `figures`."""
         found = self._values(played, tuple(AGENTS), tuple(ESTIMATORS))
         said: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
         for place, judged in enumerate(AGENTS):
             truth = self._truth(judged)
-            limits: dict[str, dict[str, float]] = {}  # off policy, where values are money, whatever is seen
+            limits: dict[str, dict[str, float]] = {}  # off policy; money does not depend on the information
             if judged != played:
                 own = self._values(judged, (played,), tuple(LIMITS.values()))[0, 0]
                 limits = {name: _limit(*own[:, row]) for row, name in enumerate(LIMITS)}
             said[judged] = {
-                seen: {
+                information: {
                     name: _summary(values, weights, truth)
                     for name, values, weights in zip(ESTIMATORS, *found[part, place], strict=True)
                 }
                 | limits
-                for part, seen in enumerate(("full", "partial"))
+                for part, information in enumerate(("full", "partial"))
             }
             for name, full, partial in zip(ESTIMATORS, *found[:, place, 0], strict=True):
                 said[judged]["partial"][name]["hidden"] = float((partial - full).mean())
         return said
 
     def _values(self, played: str, judged: tuple[str, ...], estimators: tuple[str, ...]) -> FloatArray:
-        """What `judge_hands` finds in the log of an agent, values in mbb."""
+        """Return the values of `judge_hands` on the log of an agent, in mbb."""
         lines = self._log(played).splitlines()
-        self.watcher.say(f"judging {', '.join(judged)} on {len(lines):,} hands of {played}")
+        self.watcher.say(f"evaluating {', '.join(judged)} on {len(lines):,} hands of {played}")
         folders = {name: str(agent.folder) for name, agent in self.agents.items()}
         task = LogTask(self.game, folders[played], tuple(folders[name] for name in judged), estimators)
         size = -(-len(lines) // PARTS)
@@ -211,7 +210,7 @@ class Cases:
         return found
 
     def _truth(self, judged: str) -> float:
-        """What an agent wins from the opponent in mbb/h, with all bets averaged over."""
+        """Return the expected winnings of an agent against the opponent in mbb/h, averaged over all bets."""
         if judged not in self._truths:
             both = self.agents[judged].strategy, self.agents[OPPONENT].strategy
             won = expected_winnings(*both, self.deals, SEED + self.seed, threads=self.threads)
@@ -219,7 +218,7 @@ class Cases:
         return self._truths[judged]
 
     def _log(self, played: str) -> str:
-        """The log of an agent's match with the opponent; played once."""
+        """Return the log of an agent's match with the opponent. The match is played once."""
         file = self.out / f"{played}-{self.hands}.log"
         if not file.exists():
             lines: list[str] = []
@@ -238,7 +237,7 @@ class Cases:
 
 
 def _summary(values: FloatArray, weights: FloatArray, truth: float) -> dict[str, float]:
-    """What is kept of an estimator's values, in mbb."""
+    """Return the figures of an estimator that are kept, in mbb."""
     mean, margin = estimate(values)
     bias, deviation = abs(mean - truth), float(values.std(ddof=1))
     return {
@@ -255,24 +254,24 @@ def _summary(values: FloatArray, weights: FloatArray, truth: float) -> dict[str,
 
 
 def _margin_of_deviation(values: FloatArray) -> float:
-    """Half of the 95% interval of a standard deviation, by the fourth moment: too short where tails are heavy."""
+    """Return the half-width of the 95% interval of a standard deviation; too short for heavy tails."""
     squares = (values - values.mean()) ** 2
     return float(WIDTH * squares.std() / (2 * sqrt(squares.mean() * len(values)))) if squares.any() else 0.0
 
 
 def _limit(values: FloatArray, weights: FloatArray) -> dict[str, float]:
-    """What the deviation of an estimator tends to when an agent is judged on hands of another one.
+    """Return the limit of the standard deviation of an estimator for long logs of another agent.
 
     Parameters
     ----------
     values, weights : ndarray of float64, shape (hands,)
-        What it makes of the *other* one on hands of the judged agent: values in mbb, and weights 1 / w.
+        Estimates of the *other* agent on hands of the evaluated agent: values in mbb, and weights 1 / w.
 
     Returns
     -------
     dict
-        ``deviation`` in mbb; ``largest_share``, the share of the largest hand in the sum that it comes from; and
-        ``at_least``, a lower bound of the deviation with a confidence of 97.5%, from weights of `CAP` at most.
+        ``deviation`` in mbb; ``largest_share``, the share of the largest hand in the sum of squares; and ``at_least``,
+        a lower bound of the deviation with a confidence of 97.5%, from weights capped at `CAP`.
     """
     seen = weights > 0  # the other one may do so at all
     worth = values[seen] / weights[seen]
@@ -289,11 +288,11 @@ def _limit(values: FloatArray, weights: FloatArray) -> dict[str, float]:
 
 
 def _on_processes(task: LogTask, parts: list[str], processes: int) -> Iterator[FloatArray]:
-    """The parts of a log, judged in order: here, or on processes that are started for it."""
+    """Yield the values of the parts of a log in order, computed here or in worker processes."""
     if processes < 2:
         yield from (judge_hands(task, part) for part in parts)
         return
-    yield judge_hands(task, parts[0])  # what it compiles is stored before others look for it
+    yield judge_hands(task, parts[0])  # compiled kernels are stored before other processes start
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
         try:
             yield from pool.map(judge_hands, [task] * (len(parts) - 1), parts[1:])

@@ -1,8 +1,8 @@
-"""[Johanson16 figures 6.1 and 6.2] at the scale of the thesis: limit hold'em with five buckets a round.
+"""[Johanson16 figures 6.1 and 6.2] at the scale of the thesis: limit hold'em with five buckets per round.
 
-With perfect recall and buckets by percentiles of E[HS²] there are 3,624,290 information sets [Johanson16 §6.3.1], and
-joint tables stand for all cards. Games of Orange are played out pair by pair of bucket sequences. Everything is
-measured inside the abstraction, as in the thesis.
+With perfect recall and buckets by percentiles of E[HS²], there are 3,624,290 information sets [Johanson16 §6.3.1].
+Tables of pairs of bucket sequences replace all cards. Games of Orange are sampled by pairs of bucket sequences.
+Everything is measured inside the abstraction, as in the thesis.
 """
 
 from __future__ import annotations
@@ -38,65 +38,65 @@ from kilt.strategy.model import OpponentModel
 from kilt.tree.vector_arrays import FOLLOW
 
 PLAN = "PR-PHS-PHS 5-5-5-5"
-ITERATIONS, VARIANT = 250, "dcfr"  # equilibria within some 3 mbb/g
-ORANGE_ITERATIONS, ORANGE_VARIANT = 1000, "cfr"  # chosen since what a best response wins comes nearest to the thesis's
+ITERATIONS, VARIANT = 250, "dcfr"  # equilibria within about 3 mbb/g
+ORANGE_ITERATIONS, ORANGE_VARIANT = 1000, "cfr"  # chosen because the bound is closest to the thesis's
 SEED = 6
 KIND = "strategy of figures 6.1 and 6.2"
-TOGETHER = 5  # iterations between two looks at whether to stop
+TOGETHER = 5  # iterations between checks for a stop
 RNR = ""  # in place of a confidence function
 PROBE, SELF = "probe", "self-play"
 
 
 class CurveSetting(NamedTuple):
-    """A curve: how the model is trusted, from how many games against whom."""
+    """A curve: the confidence function, the number of observed games, and the other player."""
 
     confidence: str = RNR
     games: int = 100_000
     against: str = PROBE
-    run: int = 0  # others draw other games
+    run: int = 0  # seed of the observed games
 
     @property
     def name(self) -> str:
-        """In words."""
+        """The curve, in words."""
         return (
             f"{self.confidence or 'RNR'}, {self.games:,} games against {'Probe' if self.against == PROBE else 'Orange'}"
         )
 
     def row(self, share: float) -> str:
-        """The name of the answer for a p or P_max."""
+        """Return the name of the response for a p or P_max."""
         return f"{self.name}, {'P_max' if self.confidence else 'p'} = {share:g}"
 
 
 class AnswerPoint(NamedTuple):
-    """An answer for one p or P_max: chips per game, means over both seats."""
+    """A response for one p or P_max: chips per game, means over both seats."""
 
     share: float
     risk: float  # exploitability
-    won: float  # from Orange
-    model: float  # from the model
+    won: float  # against Orange
+    model: float  # against the model
 
 
 class OrangeHoldem:
-    """Limit hold'em in an abstraction, Orange, and what is known of both.
+    """Limit hold'em in an abstraction, with Orange and the quantities of the figures.
 
     Parameters
     ----------
     game : Holdem
         The rules.
     joint : callable
-        Gives the joint tables of an abstraction with perfect recall, once they are needed.
+        Returns the pair tables of an abstraction with perfect recall. Called when they are first needed.
     tilt : sequence of float
-        What Orange was solved with, in percent.
+        Tilt of the game in which Orange is an equilibrium, in percent.
     device : str
-        "cpu" or "gpu": where it is solved.
+        "cpu" or "gpu".
     iterations : int
-        Of discounted CFR, for an equilibrium and for every answer.
+        Iterations of discounted CFR for an equilibrium and for every response.
     orange : tuple of (str, int)
-        The variant of CFR that Orange is found by, and its number of iterations.
+        Variant of CFR and number of iterations that solve for Orange.
     folder : Path, optional
-        Where Orange and an equilibrium are kept, and looked for. Left out: nowhere.
+        Folder that keeps Orange and an equilibrium. Default: they are not kept.
     tick : callable
-        Called with a share of the iterations of an answer; it may raise `Stopped`.
+        Called with the finished share of the iterations of a response; it may raise `Stopped`.
     """
 
     def __init__(
@@ -120,19 +120,19 @@ class OrangeHoldem:
 
     @cached_property
     def game(self) -> JointGame:
-        """The game as it is, without tilts."""
+        """The game without tilt."""
         return _joint_game(self._rules, self._tables(), self._device)
 
     @cached_property
     def first(self) -> Array:
-        """[slot] whether it is the first player's."""
+        """[slot] whether it belongs to the first player."""
         layout = self.game.layout
         first: Array = self.game.arrays.asarray(np.repeat(layout.actor, layout.actions) == 0)
         return first
 
     @cached_property
     def orange(self) -> FloatArray:
-        """[slot] near an equilibrium of the tilted game."""
+        """[slot] an approximate equilibrium of the tilted game."""
         return self._equilibrium("orange", self._tilted, *self._by)
 
     @cached_property
@@ -142,14 +142,14 @@ class OrangeHoldem:
 
     @property
     def bound(self) -> float:
-        """What a best response of the abstract game wins from Orange, in chips per game."""
+        """Winnings against Orange of a best response in the abstract game, in chips per game."""
         return float(self.ends()[1, 1])
 
     def _equilibrium(self, name: str, rules: Game, variant: str, iterations: int) -> FloatArray:
-        """[slot] an equilibrium, as it was kept or found now."""
+        """[slot] an equilibrium, from the folder or newly solved."""
         place = self.folder / name if self.folder else None
         if place and artifact.exists(place):
-            with suppress(ArtifactError):  # it can be found again
+            with suppress(ArtifactError):  # it can be solved again
                 return self.game.probabilities(np.array(artifact.read(place, KIND).arrays["strategy"]))
         found = self._stepped(Cfr(PairTables(_joint_game(rules, self._tables(), self._device)), variant), iterations)
         if place:
@@ -168,12 +168,12 @@ class OrangeHoldem:
         return found
 
     def met(self, answer: FloatArray, other: FloatArray) -> float:
-        """What an answer wins from another strategy, mean over both seats, in chips per game."""
+        """Return winnings of a response against another strategy in chips per game, the mean over both seats."""
         pairs, where = ((answer, other), (other, answer)), self.game.arrays.where
         return sum(self.game.worth(seat, FOLLOW, where(self.first, *pair)) for seat, pair in enumerate(pairs)) / 2
 
     def model(self, setting: CurveSetting) -> OpponentModel:
-        """What Orange was seen to do in games against Probe or itself, half of them in each seat."""
+        """Return a model of Orange from games against Probe or itself, half of them in each seat."""
         key = setting.games, setting.against, setting.run
         if key not in self._models:
             host = [np.asarray(_on_host(self.game, table)) for table in (self.orange, self._partner(setting))]
@@ -189,7 +189,7 @@ class OrangeHoldem:
         return self.orange if setting.against == SELF else self.game.probabilities(probe_weights(self.game))
 
     def answer(self, setting: CurveSetting, share: float) -> AnswerPoint:
-        """Return what an answer to a model comes to, for a p or P_max."""
+        """Return the response to a model for a p or P_max, with its exploitability and winnings."""
         if self._held[0] != setting:
             model = self.model(setting)
             fixed = Against(model, 1.0, setting.confidence).fixed()
@@ -209,22 +209,22 @@ class OrangeHoldem:
         )
 
     def frontier(self) -> list[tuple[float, float]]:
-        """Safe responses by linear programmes: there are too many information sets for them."""
+        """Return an empty list: there are too many information sets for linear programs."""
         return []
 
     def ends(self) -> FloatArray:
-        """[equilibrium, best response to Orange] exploitability, and what is won from Orange."""
+        """Return [equilibrium, best response to Orange]: exploitability, and winnings against Orange."""
         both = self.nash, self.game.responses(self.orange)
         return np.array([(self.game.exploitability(one), self.met(one, self.orange)) for one in both])
 
 
 def tables_of(game: Holdem, watcher: Watcher) -> JointTables:
-    """The joint tables of the abstraction of the thesis: those that are kept, or new ones, which take half an hour."""
+    """Return the pair tables of the abstraction of the thesis, from the folder or newly built in half an hour."""
     spec = AbstractionSpec.named(PLAN, Deal.of(game))
     kept = kept_tables(spec.fingerprint)
     if kept:
         return kept
-    watcher.say(f"building {PLAN} and its joint tables: some half an hour, once")
+    watcher.say(f"building {PLAN} and its pair tables: about half an hour, once")
     with TemporaryDirectory() as folder:
         cards = build(spec, Path(folder) / "cards", cache=artifact.cache_folder(), threads=cores())
         return joint_tables(cards, cores())
@@ -247,16 +247,16 @@ def _on_host(game: JointGame, table: Array) -> Array:
 
 
 def probe_weights(game: JointGame) -> FloatArray:
-    """[slot] the strategy that never folds, and calls or raises half and half [Johanson16 §6.3.2]."""
+    """[slot] the strategy that never folds, and calls or raises with equal probability [Johanson16 §6.3.2]."""
     layout = game.layout
     place = np.arange(int(layout.actions.sum())) - np.repeat(layout.start[:-1], layout.actions)
     return np.where(place >= np.repeat(layout.call, layout.actions), 1.0, 0.0)
 
 
 def observed(game: JointGame, profile: FloatArray, seat: int, games: int, rng: np.random.Generator) -> FloatArray:
-    """[slot] how often the player in a seat took each action, in games in which players follow a profile.
+    """[slot] counts of the actions of the player in a seat, in games in which both players follow a profile.
 
-    Cards are drawn as pairs of bucket sequences; all games are played at once, action by action.
+    Cards are sampled as pairs of bucket sequences. All games are played at once, action by action.
 
     Parameters
     ----------
@@ -265,11 +265,11 @@ def observed(game: JointGame, profile: FloatArray, seat: int, games: int, rng: n
     profile : ndarray, shape (slots,)
         Probabilities.
     seat : int
-        Whose actions are counted.
+        The player whose actions are counted.
     games : int
-        How many are played.
+        Number of games.
     rng : Generator
-        What cards and actions are drawn from.
+        Source of cards and actions.
     """
     nodes, joint = game.nodes, game.joint
     likely = joint.together[-1].ravel().cumsum()

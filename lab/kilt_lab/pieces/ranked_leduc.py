@@ -1,4 +1,4 @@
-"""Leduc hold'em with more ranks, suits or boards, to be solved by external sampling without abstraction."""
+"""Leduc hold'em with more ranks, suits or boards, for external sampling without abstraction."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class BoardSampling(NamedTuple):
 
 @dataclass
 class RankedLeduc:
-    """Leduc hold'em with some ranks, to be solved by head and blades, without abstraction.
+    """Leduc hold'em with more ranks, for a head and workers, without abstraction.
 
-    With several `boards`, each in a round of its own, rounds have one raise. Each board is a class of its own, inside
-    that of the boards before it; for classes to have as many boards, there is one suit then.
+    With several `boards`, each board has its own round with one raise. Each board is its own class, inside the class of
+    the boards before it. The deck then has one suit, so that all classes have the same number of boards.
     """
 
     ranks: int
@@ -68,9 +68,10 @@ class RankedLeduc:
         self.seen = BucketedGame.by(VectorGame(game), self.abstract.cards)
 
     def solved(self, seed: int, nodes: int, way: BoardSampling) -> tuple[float, int]:
-        """Exploitability in mbb/g when `nodes` nodes were visited, and after how many deals that was.
+        """Return exploitability in mbb/g after `nodes` visited nodes, and the number of deals at that point.
 
-        With several boards, after `DEALS` deals: blades of each level count the nodes that they begin at.
+        With several boards, it is measured after `DEALS` deals, because workers on each level count the nodes at which
+        they begin.
         """
         fingerprint, options = self.abstract.fingerprint, SamplingOptions()
         batch = BATCH if self.boards == 1 else SHORT
@@ -86,6 +87,6 @@ class RankedLeduc:
             solver.close()
 
     def exploitability(self, shares: Array) -> float:
-        """Of a strategy over slots, in mbb/g."""
+        """Return the exploitability of a strategy over slots, in mbb/g."""
         scale = 1000 / self.abstract.game.rules.big_blind
         return scale * self.seen.exploitability(self.seen.table_of(self.abstract, shares))

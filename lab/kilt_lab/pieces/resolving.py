@@ -1,4 +1,4 @@
-"""Re-solving on games so small that exploitability is known exactly: whole strategies, put together from subgames."""
+"""Re-solving on games that are small enough for exact exploitability of the whole combined strategy."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ ITERATIONS = 1000  # for each subgame
 
 
 class PublicState(NamedTuple):
-    """What is known of both players at a place, hand by hand, in the order of `Deck.holes`."""
+    """Ranges and values of both players at a public state, by hand in the order of `Deck.holes`."""
 
     ranges: FloatArray  # [player, hand]
     values: FloatArray  # [player, hand] chips that a best response wins against the other player's strategy
@@ -79,21 +79,21 @@ class Solved(NamedTuple):
     table: Table
 
     def state(self, place: TreePlace) -> PublicState:
-        """Ranges and best-response values at a decision of a whole game."""
+        """Return ranges and best-response values at a decision of a whole game."""
         looks = self.tree.game.look(self.table, place.path, (RESPOND, RESPOND))
         ranges = [self.tree.reach(looks[1 - player], place) for player in (0, 1)]
         values = [np.nan_to_num(self.tree.hand_values(looks[player], place)) for player in (0, 1)]
         return PublicState(np.stack(ranges), np.stack(values))
 
     def read(self, place: TreePlace) -> dict[str, FloatArray]:
-        """The probability of each action at a decision, [hand of the deck]; 0 for hands that the tree does not have."""
+        """Return the probability of each action at a decision, [hand of the deck]; 0 for hands outside the tree."""
         game, actions = self.tree.holdem, self.tree.actions(place)
         shares = np.zeros((len(actions), len(game.deck.holes(game.rules.hole_cards))))
         shares[:, game.numbers] = self.tree.strategy(self.table, place)
         return dict(zip(actions, shares, strict=True))
 
     def write(self, place: TreePlace, shares: dict[str, FloatArray]) -> None:
-        """Put probabilities of actions [hand of the deck] at a decision; other actions are never taken."""
+        """Set the probabilities of actions [hand of the deck] at a decision; other actions get 0."""
         row = self.tree.row(place)
         for number, action in enumerate(self.tree.actions(place)):
             self.table[row + number] = (
@@ -101,8 +101,8 @@ class Solved(NamedTuple):
             )
 
     def take_over(self, place: TreePlace, other: Solved, there: TreePlace, player: int) -> None:
-        """Put a player's strategy from a place on in, from another tree with the same actions."""
-        if there.position.actor == TERMINAL:  # of the hand, or where a subgame ends early
+        """Copy a player's strategy below a node from another tree with the same actions."""
+        if there.position.actor == TERMINAL:  # end of the hand, or of a subgame with a depth limit
             return
         if place.position.actor == player:
             self.write(place, other.read(there))
@@ -111,15 +111,15 @@ class Solved(NamedTuple):
 
 
 class KnownStrategy(NamedTuple):
-    """The strategy of a whole game, as `PublicStrategy` has it."""
+    """The strategy of a whole game as a `PublicStrategy`."""
 
     solved: Solved
 
     def table(self, position: Betting) -> None:
-        """Nothing is the same on all boards."""
+        """Return None: no part of the strategy is the same on all boards."""
 
     def policies(self, position: Betting, boards: Sequence[tuple[int, ...]]) -> list[PublicPolicy]:
-        """[board] What the player to act does with every hand."""
+        """Return the policy of the player to act with every hand, by board."""
         tree, found = self.solved.tree, list[PublicPolicy]()
         for board in boards:
             place = tree.start
@@ -136,12 +136,12 @@ class KnownStrategy(NamedTuple):
 class PureContinuations(BlueprintContinuations):
     """All pure strategies for the last round of `THREE_ROUNDS`.
 
-    A player there decides once without a bet to face and once facing one: four plans for each of the four cards that
-    may come to a hand.
+    In that round a player decides once without a bet and once facing a bet: four plans for each of the four possible
+    cards.
     """
 
     def _chosen(self, at: Betting, actions: Sequence[str], shares: Singles, board: IntArray | None) -> Singles:
-        assert board is not None  # nothing that is known is the same on all boards
+        assert board is not None  # no part of the strategy is the same on all boards
         *before, card = board.tolist()
         cards, own = np.setdiff1d(np.arange(self.game.deck.size), before), self.game.holes[:, 0]
         place = np.searchsorted(cards, card) - (card > own)  # [hand]
@@ -151,19 +151,19 @@ class PureContinuations(BlueprintContinuations):
 
 
 def events(tree: PlacedTree, place: TreePlace) -> Sequence[str | tuple[int, ...]]:
-    """What may happen next: actions, or cards up to suits that nothing tells apart."""
+    """Return the next events: actions, or cards up to isomorphism of suits."""
     if place.position.actor == CHANCE:
         return [tree.holdem.deck.cards(cards) for cards in tree.next(place)]
     return tree.actions(place) if place.position.actor >= 0 else ()
 
 
 def after(tree: PlacedTree, place: TreePlace, event: str | tuple[int, ...]) -> TreePlace:
-    """Where an event leads."""
+    """Return the node after an event."""
     return tree.act(place, event) if isinstance(event, str) else tree.deal(place, event)
 
 
 def subgames(tree: PlacedTree, first: int) -> Iterator[TreePlace]:
-    """Where the round `first` begins with a decision: all betting and all boards before."""
+    """Return the nodes at which the round `first` begins with a decision, for all betting and all boards before."""
     below = [tree.start]
     while below:
         place = below.pop()
@@ -174,30 +174,30 @@ def subgames(tree: PlacedTree, first: int) -> Iterator[TreePlace]:
 
 
 class Whole(NamedTuple):
-    """A strategy that was put together, and a bound of its exploitability over that of the blueprint."""
+    """A combined strategy, and a bound of its exploitability above that of the blueprint."""
 
     table: Table
-    excess: float  # chips per game that hands win over their alternatives, all together; nan where they have none
+    excess: float  # sum of the gains of hands over their alternatives, chips per game; nan without alternatives
 
 
 def resolve_all(
     blueprint: Solved, first: int, method: str, iterations: int = ITERATIONS, continuations: int = 0
 ) -> Whole:
-    """A blueprint with both players' strategies from a round on replaced by those of subgames that are solved anew.
+    """Replace both players' strategies from a round on by those of re-solved subgames.
 
     Parameters
     ----------
     blueprint : Solved
-        Of a whole game.
+        Strategy of a whole game.
     first : int
-        The round.
+        The round in which subgames begin.
     method : str
         One of `kilt.config.RESOLVE_METHODS`.
     iterations : int
         For each subgame.
     continuations : int
-        Number of continuations that the opponent chooses from at the end of the round; 0: subgames have no depth limit.
-        More than four are those of `PureContinuations`.
+        Number of continuations from which the opponent chooses at the end of the round; 0: no depth limit.
+        Numbers above four use `PureContinuations`.
 
     Returns
     -------
@@ -224,16 +224,16 @@ def take_resolved(
     iterations: int,
     continued: LeafValues | None = None,
 ) -> float:
-    """Solve a subgame anew for one player, who plays what was found; its share of `Whole.excess`.
+    """Re-solve a subgame for one player and insert the player's strategy. Returns its share of `Whole.excess`.
 
-    Subgames that the player never reaches stay as they are.
+    Subgames that the player never reaches keep their strategy.
     """
     tree, game, ranges = found.tree, found.tree.holdem, state.ranges.copy()
     met = rivals(ranges[player], game.holes, game.deck.size)
     if not met.any():
         return 0.0
     if not (ranges[1 - player] * met).any():
-        ranges[1 - player] = 1.0  # nobody comes here: any hand may
+        ranges[1 - player] = 1.0  # the opponent never reaches the subgame: all hands are possible
     part = resolve(
         game,
         place.position,
@@ -258,24 +258,24 @@ def take_resolved(
 
 
 def meet_bets(blueprint: Solved, game: VectorGame, method: str, iterations: int = ITERATIONS) -> Whole:
-    """A blueprint in a tree with more bets: what to do after one that it does not have.
+    """Extend a blueprint to a tree with more bets: how to answer a bet that it lacks.
 
     Parameters
     ----------
     blueprint : Solved
-        Of the game with fewer bets.
+        Strategy of the game with fewer bets.
     game : VectorGame
-        The same game; it may have more bets in the last round, after which each player acts once at most.
+        That game with possibly more bets in the last round, after which each player acts at most once.
     method : str
-        ``translated``: the pseudo-harmonic mapping; or a way of nested re-solving, with what the opponent's hands win
-        by the bets of the blueprint as alternatives.
+        ``translated``: the pseudo-harmonic mapping; or a method of nested re-solving, where the alternatives are the
+        values of the opponent's hands with the bets of the blueprint.
     iterations : int
         For each subgame.
 
     Returns
     -------
     Whole
-        With a table for `game`. Neither player makes bets that the blueprint does not have.
+        With a table for `game`. Neither player makes bets that the blueprint lacks.
     """
     found, excess = Solved(PlacedTree(game), game.table()), 0.0
     below = [(found.tree.start, blueprint.tree.start)]
@@ -298,7 +298,7 @@ def meet_bets(blueprint: Solved, game: VectorGame, method: str, iterations: int 
 
 
 def translated(blueprint: Solved, there: TreePlace, behind: TreePlace) -> dict[str, FloatArray]:
-    """What a blueprint does after a bet that it does not have, by those of its bets that are next to it in size."""
+    """Return the strategy after a bet that the blueprint lacks, from the strategies after the two nearest bets."""
     tree, level = blueprint.tree, max(there.position.spent)
 
     def pots(place: TreePlace) -> float:
@@ -314,20 +314,20 @@ def translated(blueprint: Solved, there: TreePlace, behind: TreePlace) -> dict[s
 
 @dataclass(frozen=True)
 class ResolvingCase:
-    """A game, and a blueprint of it that subgames are solved anew for."""
+    """A game, and a blueprint whose subgames are re-solved."""
 
     rules: str
     iterations: int  # of CFR+, for the blueprint
     bets: str | None = None  # of the blueprint; None in limit games
-    more_bets: str | None = None  # of the opponent, where these are more
+    more_bets: str | None = None  # of the opponent, if there are more
     limited: int | None = None  # the round that is re-solved with a depth limit
 
     def tree(self, bets: str | None) -> VectorGame:
-        """The public tree with some bets."""
+        """Return the public tree with some bets."""
         return VectorGame(Holdem(GameDef.parse(self.rules)), None if bets is None else actions_of(bets))
 
     def blueprint(self) -> Solved:
-        """The blueprint: the average strategy of CFR+."""
+        """Return the blueprint: the average strategy of CFR+."""
         game = self.tree(self.bets)
         solver = Cfr(TreeTables(game))
         solver.step(self.iterations)
@@ -335,13 +335,13 @@ class ResolvingCase:
 
     @property
     def ways(self) -> tuple[str, ...]:
-        """What is compared: the rows of the case."""
+        """The rows of the case: the methods that are compared."""
         if self.limited is not None:
             return (BLUEPRINT, *(way for way in CONTINUED if way != EVERY or self.rules == THREE_ROUNDS))
         return (BLUEPRINT, *RESOLVE_METHODS) if self.more_bets is None else (TRANSLATED, *RESOLVE_METHODS[1:])
 
     def judge(self, blueprint: Solved, way: str, iterations: int = ITERATIONS) -> tuple[float, float]:
-        """Exploitability of what becomes of the blueprint, in chips per game, and its excess: see `Whole`."""
+        """Return the exploitability of the combined strategy, in chips per game, and its excess: see `Whole`."""
         game = blueprint.tree.game
         if self.more_bets is not None:
             game = self.tree(self.more_bets)

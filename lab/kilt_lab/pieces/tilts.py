@@ -1,4 +1,4 @@
-"""Abstractions of a game that are drawn at random, to be solved with tilted payoffs and judged without."""
+"""Random abstractions of a game, for solving with tilted payoffs and evaluating without tilt."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NO_TILT = (0.0, 0.0, 0.0, 0.0)
 
 
 class Abstracted:
-    """A game with a card abstraction, to be solved with tilts and judged without."""
+    """A game with a card abstraction, for solving with tilts and evaluating without tilt."""
 
     def __init__(self, game: Holdem, vectors: VectorGame, cards: CardAbstraction) -> None:
         self.game, self.cards, self.joint = game, cards, joint_tables(cards)
@@ -40,15 +40,15 @@ class Abstracted:
         self.scale = 1000 / game.rules.big_blind
 
     def solver(self, tilt: Sequence[float] = NO_TILT, variant: str = "cfr+") -> Cfr[PairTables]:
-        """A new solver for the abstract game with tilted payoffs."""
+        """Return a new solver for the abstract game with tilted payoffs."""
         return Cfr(PairTables(JointGame(AbstractGame(self._tilted(tilt), self.cards), self.joint)), variant)
 
     def real(self, strategy: ArrayLike) -> float:
-        """Exploitability in the real game, in mbb/g."""
+        """Return the exploitability in the real game, in mbb/g."""
         return self.scale * self.seen.exploitability(self.seen.table_of(self.abstract, np.asarray(strategy)))
 
     def inside(self, strategy: ArrayLike) -> float:
-        """Exploitability by opponents who see the same buckets, in mbb/g, without any tilt."""
+        """Return the exploitability against opponents with the same buckets, in mbb/g, without tilt."""
         return self.scale * JointGame(self.abstract, self.joint).exploitability(np.asarray(strategy))
 
     def _tilted(self, tilt: Sequence[float]) -> Holdem:
@@ -59,7 +59,7 @@ class Abstracted:
 
 
 def drawn_plan(number: int) -> str:
-    """A perfect recall abstraction of two rounds, drawn at random: kind and buckets of each round are equally likely.
+    """Return a random abstraction of two rounds with perfect recall, uniform over kinds and buckets per round.
 
     >>> drawn_plan(0), drawn_plan(1)
     ('PR-KE-KO 8-7', 'PR-PHS-KO 7-9')
@@ -70,7 +70,7 @@ def drawn_plan(number: int) -> str:
 
 
 def drawn_abstraction(lab: Lab, number: int) -> tuple[str, Abstracted]:
-    """The game of a lab with abstraction `number`, and its name: that of `drawn_plan`, clustered with this seed."""
+    """Return the name of abstraction `number`, from `drawn_plan`, and the game with it, clustered with that seed."""
 
     def loaded() -> tuple[Holdem, VectorGame]:
         game = load_holdem(lab.game)

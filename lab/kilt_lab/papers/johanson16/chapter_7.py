@@ -11,8 +11,8 @@ with its own seed. The row also has the bias and the root mean square error over
 1000). The bias is the mean estimate less the agent's expected winnings, averaged over all bets.
 
 With partial information, the thesis finds biases of 47 ± 1 to 96 ± 12 on policy, from a million hands. The intervals of
-10,000 hands are as wide as that. On policy, full information is unbiased, so the bias also equals the mean difference
-of both estimates on the same hands. That difference varies less, and claims are decided by it. Early folds are biased
+10,000 hands are as wide as that. On policy, full information is unbiased, so the bias also equals the difference
+of the mean estimates on these hands. That difference varies less, and claims are decided by it. Early folds are biased
 in the thesis, which does not say why. They are not biased here: a hand that ends with a fold has the same value
 whatever cards the opponent holds, so on policy partial information changes none of the values of early folds or of all
 cards.

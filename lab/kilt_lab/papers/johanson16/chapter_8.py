@@ -143,7 +143,7 @@ class Portfolios(Experiment):
 
 
 def _decides_more(name: str, than: str) -> Slack:
-    """Return the claim that an estimator finds more matches of a run significant than another one, whoever wins them.
+    """Return the claim that an estimator finds more matches of a run significant than another one, won or lost.
 
     Counts of a few runs may agree by chance, so the margin is that of a standard deviation of at least one match.
     """

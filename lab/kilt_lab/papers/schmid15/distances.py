@@ -81,7 +81,7 @@ class _Case(NamedTuple):
     """The information that players get, by run."""
 
     tell: Callable[[int], Telling]  # by run
-    hole: bool = True  # whether hole cards are seen in the first round
+    hole: bool = True  # whether players see their hole card in the first round
     drawn: bool = True  # whether runs differ
 
 
