@@ -154,7 +154,8 @@ TABLE_2 = PostProcessedMatches(
     ),
     claims=CLAIMS,
     hint="the paper had other opponents; each of --runs clusters and solves with its own seeds",
-    time="for each of 3 agents, a few for their cards, and a minute for each of 10 matches",
+    time="each of 3 agents of a run takes this time, plus a few minutes for its cards; each of 10 matches "
+    "takes a minute",
     defaults=Setting("holdem.nolimit.2p.50bb", CellBudget.of(minutes=4), 3, threads=2),
     quick=changes(game="short.nolimit.2p", budget=CellBudget.of(seconds=6), runs=3),
     shares=True,
@@ -198,9 +199,9 @@ class FineBets(Experiment):
     cards and the same bets, so no bet needs translation, and winnings can be averaged over all bets. Only the cards are
     random, and all rules meet the same cards. Each run clusters, solves and deals with its own seeds. Rows named
     ``bets-F-A-I`` are the whole family: the thresholds for folding, for the choice among fold, call and bet, and for
-    the choice among bets (see `strategy.postprocess`). The row `SEARCH` shows the result of a search over the family.
-    It takes the rule that wins most in the first half of the runs, averaged over opponents. Its value is what that rule
-    wins in the other half, less what purification wins.
+    the choice among bets (see `strategy.postprocess`). The row `best of the family` shows the result of a search over
+    the family. It takes the rule that wins most in the first half of the runs, averaged over opponents. Its value is
+    what that rule wins in the other half, less what purification wins.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -297,9 +298,9 @@ class ExactRules(Experiment):
     The game is no-limit, with two rounds, eight cards, and four bets in addition to all-in, so that the new family has
     bets to add up. The strategies come from public chance sampling without abstraction, stopped early (rough) or late
     (solved). A rule is applied to every decision. A row is the exploitability after the rule less that before, over
-    runs with their own seeds. Rows named ``bets-F-A-I`` are the whole family. The rows `SEARCH` are the result of a
-    search over the family: the rule that is best in the first half of the runs, evaluated on the other half.
-    ``bets-1-0-0`` changes nothing and is not a candidate.
+    runs with their own seeds. Rows named ``bets-F-A-I`` are the whole family. The rows `best of the family` are the
+    result of a search over the family: the rule that is best in the first half of the runs, evaluated on the other
+    half. ``bets-1-0-0`` changes nothing and is not a candidate.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

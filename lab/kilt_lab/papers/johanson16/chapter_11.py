@@ -91,9 +91,10 @@ class Trunks(Experiment):
     compile kernels. Each run has its own buckets and seeds. If a game has many flops, exploitability is measured on a
     random sample, the same for all trunks.
 
-    The thesis says that at the end a trunk of three rounds "exactly matches" one of two [Johanson16 §11.2]. Only
-    converged curves can decide that. The claim is therefore not decided unless the last three quarters of the time
-    changed the exploitability with both trunks by less than `WITHIN`.
+    Two curves count as equal if they differ by less than 5%, which is kilt's threshold. The thesis says that at the end
+    a trunk of three rounds "exactly matches" one of two [Johanson16 §11.2]. Only converged curves can decide that. The
+    claim is therefore not decided unless the last three quarters of the time changed the exploitability with both
+    trunks by less than 5%.
     """
 
     def check(self, setting: Setting) -> None:
@@ -167,7 +168,7 @@ FIGURE_11_1 = Trunks(
         ),
     ),
     hint="--device gpu; --game short.4-1 for a game that fits on a CPU",
-    time="on a GPU, and minutes to build and measure",
+    time="on a GPU, plus minutes to build and measure",
     defaults=Setting(GAME, CellBudget.of(minutes=10), 5, CPU, threads=2),
     quick=changes(game="short.4-1", budget=CellBudget.of(seconds=2.4), runs=3),
 )

@@ -195,7 +195,7 @@ class Overfitting(Experiment):
     `tilts`). After 16, 32, 64, … iterations, both exploitabilities of the average strategy are measured. An opponent
     with the same buckets gives the abstract exploitability, and an opponent who sees all cards gives the real one. The
     rise is the increase of real exploitability from its lowest point to the end, in percent. A rise cannot be negative,
-    so a mean above 0 would prove little. The claim therefore requires a rise of more than `RISE` percent.
+    so a mean above 0 would prove little. The claim therefore requires a rise of more than 1%.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

@@ -133,7 +133,7 @@ def _by_plan(
         title,
         rows=rows(ways, "mbb/g", paper=paper, where="holdem.limit.2p"),
         hint="each of --runs has separate buckets and seeds; --device gpu for rows of CFR-BR",
-        time="less if CFR-BR settles earlier, and time to measure",
+        time="less if CFR-BR settles earlier; plus time to measure",
         defaults=Setting(GAME, CellBudget.of(minutes=1), 1, CPU, jobs=0),
         ways=ways,
         trunk=2,

@@ -307,9 +307,9 @@ class Answers(Experiment):
     responses to Orange, by linear programs, and mixtures of an equilibrium with the best response. `pieces.orange` has
     the game of the thesis.
 
-    `SHAPES` lists the claims of the thesis about both figures. The thesis calls differences marked, very small or only
-    marginal without a number [Johanson16 §§6.4, 6.6]. Here a difference is marked if it is at least `MARGIN` of the
-    bound, and small otherwise. The bound is what a best response wins against Orange. `MARGIN` is kilt's choice.
+    The thesis calls differences marked, very small or only marginal without a number [Johanson16 §§6.4, 6.6]. Here a
+    difference is marked if it is at least a tenth of the bound, and small otherwise. The bound is what a best response
+    wins against Orange.
     """
 
     curves: Mapping[str, tuple[CurveSetting, float]] = field(default_factory=dict)  # by row

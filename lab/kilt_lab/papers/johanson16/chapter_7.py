@@ -284,7 +284,7 @@ def _off_policy(best: str, table: str) -> tuple[Claim, ...]:
     )
 
 
-TIME = "for each of 4 agents of each run, one for their cards, and a few for each evaluated log"
+TIME = "each of 4 agents of a run takes this time, plus a minute for its cards; each evaluated log takes a few minutes"
 
 
 def _by_agent(table: str, title: str, paper: dict[str, dict[str, Figures]], claims: tuple[Claim, ...]) -> Experiment:

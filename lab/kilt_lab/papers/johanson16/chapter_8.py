@@ -176,7 +176,8 @@ TABLE_8 = Portfolios(
         ),
     ),
     hint="the paper's opponents were human experts",
-    time=f"for each of 4 agents, one for their cards, and half a minute for each of {MATCHES} matches",
+    time=f"each of 4 agents of a run takes this time, plus a minute for its cards; each of {MATCHES} matches takes "
+    "half a minute",
     defaults=chapter_7.DEFAULTS,
     quick=chapter_7.QUICK,
 )

@@ -134,9 +134,9 @@ class RulesOfAgents(Experiment):
     response (LBR) to it. Matches are exact over actions, and every rule meets every other on the same deals. LBR bets
     from a given round on, with sizes that the agents' trees lack. A last row restricts it to sizes of their trees.
 
-    Only rules that lose at most `MOST_LOST` to the best rule are candidates; the best rule wins most against the
-    others, on average. The default is the candidate against which LBR wins least, averaged over the rounds in which LBR
-    starts to bet.
+    Only rules that lose at most 30 mbb/h to the best rule are candidates; the best rule wins most against the others,
+    on average. The default is the candidate against which LBR wins least, averaged over the rounds in which LBR starts
+    to bet.
 
     Each run clusters the hands, solves and deals with its own seeds, so intervals include all three.
     """
@@ -217,7 +217,8 @@ TABLE = RulesOfAgents(
         )
     ),
     hint="each of --runs has its own seeds for cards, solving and deals; the best rule wins most on average",
-    time="for each run of the demo, ten times that for house, and three hours of evaluation in total, on two cores",
+    time="each run of the demo takes this time, `house` ten times as long; evaluation takes three hours in total, on "
+    "two cores",
     defaults=Setting(EACH, CellBudget.of(minutes=4), 3, threads=2),
     quick=changes(
         only=tuple(

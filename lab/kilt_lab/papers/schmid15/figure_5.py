@@ -111,7 +111,7 @@ FIGURE_5 = PublicClasses(
         for buckets in PAPER
     ),
     hint="only the first row, unless --only names others; each of --runs clusters and solves with its own seeds",
-    time="10 min of a core for each of 2 agents of each run, about 6 for cards, and 25 once for flops",
+    time="10 min of a core for each of 2 agents of each run, about 6 min for cards, and once 25 min for flops",
     defaults=Setting("holdem.nolimit.2p.25bb", CellBudget(ITERATIONS, 40_000_000), 3, threads=2, only=("400 buckets",)),
     quick=changes(only=("400 buckets",), game="short.nolimit.2p", budget=CellBudget(ITERATIONS, 400_000), runs=3),
     clocks=(ITERATIONS,),
