@@ -123,7 +123,7 @@ class FirstActions(Experiment):
         if not exists(Path(game) / STRATEGY):
             return super().setting(base, asked)
         if "budget" in asked:
-            raise RunError(f"{game} is solved already: leave out --minutes")
+            raise RunError(f"{game} is solved already: omit --minutes")
         others = {option: value for option, value in asked.items() if option != "game"}
         return super().setting(base, others)._replace(game=game, budget=None)
 
