@@ -1,1 +1,1 @@
-"""Play: agents, dealers, matches, and the protocols and logs of other programs."""
+"""Play: agents, dealers and matches, also over the network and against Slumbot, and the formats of hand logs."""

@@ -1,4 +1,4 @@
-"""The protocol of the Annual Computer Poker Competition (ACPC): the text of messages and logs.
+"""The text protocol of the Annual Computer Poker Competition (ACPC): messages between dealer and players, and logs.
 
 After every action, a dealer sends each player the state of the match. The player to act answers with the same line and
 an action. A log has one line per hand. The network part is in `play.net`.
@@ -53,22 +53,25 @@ _CHIPS = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,6})?")
 
 @dataclass(frozen=True)
 class MatchState:
-    """The state of a hand as sent to one player. `str` of it is the dealer's line."""
+    """The state of a hand as the dealer sends it to one player, without the hidden cards.
+
+    `str` returns the dealer's line.
+    """
 
     viewer: int  # position of the player who receives it
-    number: int  # of the hand
+    number: int  # number of the hand in the match
     position: Betting
     holes: tuple[tuple[int, ...], tuple[int, ...]]  # [position] private cards; empty if hidden
     board: tuple[int, ...]
 
     @property
     def hand(self) -> tuple[int, ...]:
-        """The viewer's private cards."""
+        """Private cards of the player who receives the state."""
         return self.holes[self.viewer]
 
     @property
     def my_turn(self) -> bool:
-        """Whether the viewer is to act."""
+        """Whether the player who receives the state is to act."""
         return self.position.actor == self.viewer
 
     @property
@@ -77,15 +80,19 @@ class MatchState:
         return self.position.actor == TERMINAL
 
     def observation(self, seed: int) -> Observation:
-        """Return the viewer's observation for agents. Its key is that of `Dealer.keys` for this seed and hand.
+        """Return what an agent needs to act in this state: the visible cards, the betting, and a key for random draws.
 
-        A player over a network who knows the dealer's seed therefore acts like a local player of that dealer.
+        The key is the one that `Dealer.keys` returns for this seed, seat and hand. A player over a network who knows
+        the dealer's seed therefore acts like a local player of that dealer.
         """
         keys = _keys(self.position.rules, seed, self.number)
         return Observation(self.position, self.hand, self.board, keys[self.viewer])
 
     def played_hand(self, game: Holdem) -> PlayedHand:
-        """Return the finished hand as the viewer has seen it. Raises PlayError if shown cards are missing."""
+        """Return the finished hand from the point of view of the player who received the state.
+
+        Raises PlayError if there was a showdown but the opponent's cards are missing.
+        """
         me, end, won = self.viewer, self.position, float(self.position.stake)
         if end.folded is not None:
             won = -won if end.folded == me else won
@@ -105,7 +112,9 @@ class MatchState:
 
 
 def seen_by(viewer: int, number: int, position: Betting, cards: Cards) -> MatchState:
-    """The state as a dealer sends it to the player at position `viewer`, with the other's cards only after a showdown.
+    """Return the state of a hand as a dealer sends it to the player at position `viewer`.
+
+    The opponent's cards are included only after a showdown.
 
     >>> from kilt.games import load_game
     >>> game = load_game("leduc")
@@ -120,7 +129,10 @@ def seen_by(viewer: int, number: int, position: Betting, cards: Cards) -> MatchS
 
 
 def read_state(line: str, game: Holdem) -> MatchState:
-    """Read a dealer's line to a player. Raises PlayError if the line is malformed or impossible."""
+    """Parse the line in which a dealer sends a state to a player.
+
+    Raises PlayError if it is malformed or not a legal state.
+    """
     found = _STATE.fullmatch(line)
     if not found:
         raise PlayError(
@@ -135,7 +147,7 @@ def read_state(line: str, game: Holdem) -> MatchState:
 
 
 def read_betting(text: str, game: Holdem) -> Betting:
-    """Return the position after the betting of a state, with rounds separated by ``/``.
+    """Return the betting position after a string of actions, in which ``/`` separates the rounds.
 
     >>> from kilt.games import load_game
     >>> read_betting("r300c/cr600", load_game("holdem.nolimit.2p")).facing
@@ -151,9 +163,9 @@ def read_betting(text: str, game: Holdem) -> Betting:
 
 
 def read_reply(line: str, asked: MatchState, game: Holdem) -> str | None:
-    """Return the action in a player's answer to `asked`, without parsing it.
+    """Return the text of the action in a player's answer to the state `asked`. None if the line answers another state.
 
-    None if the line answers something else.
+    The text is not parsed: see `read_action`.
     """
     *fields, action = line.split(":", 5) if line.count(":") > 4 else (*line.split(":"), "")
     state = ":".join(fields)
@@ -167,9 +179,10 @@ def read_reply(line: str, asked: MatchState, game: Holdem) -> str | None:
 
 
 def read_action(position: Betting, text: str) -> str:
-    """Read the action at the beginning of a text like the competition's dealer. Raises PlayError if there is none.
+    """Parse the action at the beginning of a player's answer, with the rules of the competition's dealer.
 
-    The rest of the text is ignored. Only raises in no-limit games need a number, which may be illegal.
+    Raises PlayError if the text does not begin with an action. The rest of the text is ignored. Only raises in no-limit
+    games need a number, which may be illegal.
 
     >>> from kilt.games import load_game
     >>> start = load_game("holdem.nolimit.2p").start()
@@ -191,7 +204,7 @@ def read_action(position: Betting, text: str) -> str:
 
 
 def corrected(position: Betting, action: str) -> str:
-    """Replace a player's action by the legal one that the competition's rules prescribe.
+    """Return the legal action that replaces a player's action under the rules of the competition.
 
     A raise in a no-limit game is moved to the nearest legal size. Other illegal actions become a call, and so does a
     fold if checking is free. Raises PlayError if the action cannot be read.
@@ -211,7 +224,10 @@ def corrected(position: Betting, action: str) -> str:
 
 
 class Score(NamedTuple):
-    """The last line of a log: chips and names of the players, in the order given to the dealer."""
+    """The line that ends a log: the chips that each player won in the match, and the players' names.
+
+    Both are in the order given to the dealer.
+    """
 
     chips: tuple[float, float]
     names: tuple[str, str]
@@ -221,7 +237,7 @@ class Score(NamedTuple):
 
 
 class Log(NamedTuple):
-    """The contents of a log: one match."""
+    """The contents of the log of one match: its hands, its final score and its comments."""
 
     hands: list[Hand]
     score: Score | None  # None if the match was not finished
@@ -229,7 +245,7 @@ class Log(NamedTuple):
 
 
 def log_entry(hand: Hand) -> str:
-    """Return the lines of a hand in a log: its players' notes as comments, and the hand."""
+    """Return the lines that describe a hand in a log: the notes of its players as comments, then the hand itself."""
     noted = [
         f"# hand {hand.number}: {name}: {note}" for name, note in zip(hand.players, hand.notes, strict=False) if note
     ]
@@ -237,7 +253,7 @@ def log_entry(hand: Hand) -> str:
 
 
 def read_notes(text: str) -> dict[int, list[str]]:
-    r"""Read the players' notes on hands of a log, by the number of the hand: ``NAME: NOTE``.
+    r"""Return the notes that players left in the text of a log: a list of ``NAME: NOTE`` for each hand number.
 
     >>> read_notes("# hand 7: portfolio(a,b): b\nSTATE:7:f:Kh|As:-1|1:portfolio(a,b)|c\n")
     {7: ['portfolio(a,b): b']}
@@ -249,7 +265,11 @@ def read_notes(text: str) -> dict[int, list[str]]:
 
 
 def with_notes(hand: Hand, notes: Mapping[int, Sequence[str]], *names: tuple[str, str]) -> Hand:
-    """Return a hand of a log with the notes of its players; `names` are other names of the players in notes."""
+    """Return a copy of a hand that includes the notes of its two players.
+
+    `notes` is the result of `read_notes`. Each pair in `names` is a player's name in the hand and another name under
+    which the player's notes appear.
+    """
     said = notes.get(hand.number, ())
 
     def note(player: str) -> str:
@@ -261,7 +281,7 @@ def with_notes(hand: Hand, notes: Mapping[int, Sequence[str]], *names: tuple[str
 
 
 def log_line(hand: Hand) -> str:
-    """Return a hand as a line of a log.
+    """Return a finished hand as one line of a log.
 
     >>> from kilt.games import load_game
     >>> game = load_game("holdem.nolimit.2p")
@@ -274,7 +294,10 @@ def log_line(hand: Hand) -> str:
 
 
 def read_hand(line: str, game: Holdem) -> Hand:
-    """Read a hand from a line of a log. Raises PlayError if it is malformed, or its payoffs do not fit the cards."""
+    """Parse a hand from a line of a log.
+
+    Raises PlayError if it is malformed, or if the payoffs contradict the cards and bets.
+    """
     found = _HAND.fullmatch(line)
     if not found:
         raise PlayError(f"{quoted(line)} is no hand; it has the form STATE:hand:betting:cards:payoffs:names")
@@ -295,7 +318,7 @@ def read_hand(line: str, game: Holdem) -> Hand:
 
 
 def decoded(data: bytes) -> str:
-    r"""Decode the bytes of a log: UTF-8, or else Latin-1, which older programs use for names.
+    r"""Decode the bytes of a log as UTF-8 or, if that fails, as Latin-1, which older programs use for names.
 
     >>> decoded("Zoë".encode()), decoded(b"Zo\xeb")
     ('Zoë', 'Zoë')
@@ -307,7 +330,9 @@ def decoded(data: bytes) -> str:
 
 
 def read_log(text: str, game: Holdem, source: str = "the log") -> Log:
-    r"""Read the log of one match; error messages call it `source`. The score of an unfinished match is None.
+    r"""Parse the log of one match. Error messages call the log `source`.
+
+    The score is None if the match was not finished.
 
     >>> from kilt.games import load_game
     >>> text = "# a match\nSTATE:0:f:8dJd|Td4d:50|-50:Ann|Bob\nSCORE:50|-50:Ann|Bob\n"
@@ -336,7 +361,10 @@ def read_log(text: str, game: Holdem, source: str = "the log") -> Log:
 
 
 def read_names(names: Sequence[str]) -> tuple[str, str]:
-    """Return the names of two players. Raises PlayError if a name cannot be written to a log."""
+    """Return two players' names as a tuple.
+
+    Raises PlayError if there are not two, or if a log cannot contain a name.
+    """
     for name in names:
         if not name.strip() or not name.isprintable() or ":" in name or "|" in name:
             raise PlayError(f"the name {quoted(name)} cannot be in a log; use printable characters other than : and |")
@@ -346,7 +374,7 @@ def read_names(names: Sequence[str]) -> tuple[str, str]:
 
 
 def different_names(names: Sequence[str]) -> tuple[str, str]:
-    """Return the names of two players. Raises PlayError if a log cannot contain them, or if they are equal."""
+    """Return two players' names as a tuple. Raises PlayError if they are equal, or if a log cannot contain them."""
     first, second = read_names(names)
     if first == second:
         raise PlayError(f"both players are called {quoted(first)}, but a log needs different names: use two names")
@@ -354,7 +382,7 @@ def different_names(names: Sequence[str]) -> tuple[str, str]:
 
 
 def _read_score(line: str, hands: Iterable[Hand]) -> Score:
-    """Read the last line of a log. Raises PlayError if the chips are not the sums over the hands."""
+    """Parse the last line of a log. Raises PlayError if a player's chips are not the sum over the hands."""
     found = _SCORE.fullmatch(line)
     if not found:
         raise PlayError(f"{quoted(line)} is no score; it has the form SCORE:chips|chips:name|name")
@@ -381,7 +409,7 @@ def _keys(rules: GameDef, seed: int, number: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=64)  # cards do not change within a round
 def _read_cards(text: str, rules: GameDef, round: int) -> Cards:  # noqa: A002
-    """Return private cards by position, empty if hidden, and the board up to the given round."""
+    """Parse the cards of a state in a given round: private cards by position, empty if hidden, and the board."""
     deck = rules.deck
     private, *rounds = text.split("/")
     new = rules.board_cards[1 : round + 1]
@@ -406,7 +434,7 @@ def _read_cards(text: str, rules: GameDef, round: int) -> Cards:  # noqa: A002
 
 
 def _write_cards(position: Betting, holes: Sequence[tuple[int, ...]], board: Sequence[int]) -> str:
-    """Return the cards of a state as text: ``|`` between players, ``/`` before each round but the first."""
+    """Return the cards of a state as text: ``|`` between the players, ``/`` before the cards of each later round."""
     deck = position.rules.deck
     ends = [0, *accumulate(position.rules.board_cards[1 : position.round + 1])]
     private = "|".join(deck.name(held) for held in holes)
@@ -422,7 +450,7 @@ def _write_chips(chips: Iterable[float]) -> str:
 
 
 def read_chips(text: str) -> tuple[float, float]:
-    """Read chips by position, such as ``100|-100``. Raises PlayError if they are malformed."""
+    """Parse the chips of the two positions, such as ``100|-100``. Raises PlayError if the text is malformed."""
     parts = text.split("|")
     if len(parts) != 2 or not all(map(_CHIPS.fullmatch, parts)):
         raise PlayError(f"the chips {quoted(text)} cannot be read; they are two numbers with | between them")

@@ -1,4 +1,4 @@
-"""The interface of agents, which choose actions in a match. The agents here ignore cards; `BASELINES` lists them.
+"""The interface of agents, which choose actions in a match, and simple agents that ignore their cards (`BASELINES`).
 
 An agent gets an `Observation` and returns a legal action in ACPC notation. It has no state: the observation contains
 the whole hand, and all random choices are derived from its `key`. A hand can therefore be replayed, also on another
@@ -30,7 +30,9 @@ MOST_SIZES = 1000  # largest number of legal raises for which a policy lists eac
 
 
 class Observation(NamedTuple):
-    """The information of a player who is to act.
+    """What a player knows when it is their turn: the betting, their private cards and the board.
+
+    It also holds a key from which the player derives random numbers.
 
     Attributes
     ----------
@@ -50,22 +52,25 @@ class Observation(NamedTuple):
     key: int
 
     def draw(self, number: int) -> float:
-        """Return a uniform random number in [0, 1), a function of the key and `number`: use each number only once."""
+        """Return a uniform random number in [0, 1), determined by the key and `number`.
+
+        Use each `number` only once in a hand.
+        """
         return float(uniform(np.uint64(self.key), np.uint64(number)))
 
 
 class Agent(Protocol):
-    """An object that chooses actions in a match: any class with a `name` and an `act` qualifies.
+    """The interface of an agent: any object with a `name`, and a method `act` that chooses actions in a match.
 
     An agent that plays only one game has it as an attribute `game`.
     """
 
     @property
     def name(self) -> str:
-        """Name in tables and logs."""
+        """Name of the agent in tables and logs."""
 
     def act(self, observation: Observation) -> str:
-        """Choose an action.
+        """Return the action that the agent takes.
 
         Parameters
         ----------
@@ -81,7 +86,7 @@ class Agent(Protocol):
 
 
 class PlayedHand(NamedTuple):
-    """A finished hand from the point of view of one player.
+    """A finished hand from one player's point of view: the opponent's cards are known only after a showdown.
 
     Attributes
     ----------
@@ -109,35 +114,35 @@ class PlayedHand(NamedTuple):
 
 @runtime_checkable
 class RememberingAgent(Protocol):
-    """An agent whose play depends on earlier hands of the match. Its matches are played in order, by one process."""
+    """An agent whose play depends on earlier hands of the match. One process plays all hands of its match, in order."""
 
     @property
     def name(self) -> str:
-        """Name in tables and logs."""
+        """Name of the agent in tables and logs."""
 
     def begin(self, game: Holdem) -> RememberingAgent:
-        """Return the player of a new match: a new object without information about other matches.
+        """Return a new agent for a new match, which knows nothing about other matches.
 
         In a duplicate match, each deal is played at two tables; `begin` is called once for each table.
         """
 
     def act(self, observation: Observation) -> str:
-        """Choose an action: see `Agent`."""
+        """Return the action that the agent takes: see `Agent.act`."""
 
     def saw(self, hand: PlayedHand) -> str | None:
-        """Observe a finished hand of the match. May return a note for the log of the match."""
+        """Learn from a finished hand of the match. May return a note, which is written to the log of the match."""
 
 
 @runtime_checkable
 class PreparingAgent(Protocol):
-    """An agent with a time limit for decisions, which prepares for them before the first hand."""
+    """An agent that compiles its code before the first hand, because it has limited time for each decision."""
 
     def prepare(self) -> None:
-        """Get ready to play: compile what play needs. Called when a match begins; further calls do nothing."""
+        """Compile the code that play needs. It is called when a match begins; further calls do nothing."""
 
 
 def begun(agent: Agent, game: Holdem) -> Agent:
-    """Return the player of a new match, ready to play: `agent` itself, or a new object of an agent that remembers."""
+    """Return the agent that plays a new match, ready to act: `agent` itself, or a new copy if it remembers hands."""
     if isinstance(agent, PreparingAgent):
         agent.prepare()
     if not isinstance(agent, RememberingAgent):
@@ -152,7 +157,7 @@ def begun(agent: Agent, game: Holdem) -> Agent:
 
 
 class PublicPolicy(NamedTuple):
-    """The probabilities of a player's actions at a public state, with every private hand.
+    """The probabilities of a player's actions at a public state, for every private hand that the player may have.
 
     Attributes
     ----------
@@ -170,35 +175,35 @@ class PublicPolicy(NamedTuple):
     column: Array
 
     def share(self, action: str) -> FloatArray:
-        """Probability of an action with each hand, [hand]."""
+        """Return the probability of an action with each private hand, [hand]."""
         if action not in self.actions:
             return np.zeros(len(self.column))
         row: FloatArray = self.table[self.actions.index(action)]
         return row[self.column]
 
     def ever(self, action: str) -> bool:
-        """Whether an action is taken with any hand."""
+        """Return whether an action has a positive probability with at least one private hand."""
         return action in self.actions and bool(self.table[self.actions.index(action)].any())
 
     @property
     def shares(self) -> FloatArray:
-        """Probabilities of all actions with each hand, [action, hand]."""
+        """The probability of each action with each private hand, [action, hand]."""
         return self.table.take(self.column, axis=1)
 
 
 @runtime_checkable
 class KnownAgent(Protocol):
-    """An agent with a `policy`: its strategy at a public state, for all hands at once. Estimators need it."""
+    """An agent that can return its strategy at a public state for all private hands at once. Estimators need that."""
 
     @property
     def name(self) -> str:
-        """Name in tables and logs."""
+        """Name of the agent in tables and logs."""
 
     def act(self, observation: Observation) -> str:
-        """Choose an action: see `Agent`."""
+        """Return the action that the agent takes: see `Agent.act`."""
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Return the probabilities of the actor's actions with every hand; `act` draws from them.
+        """Return the probabilities of the actions of the player to act, for every private hand. `act` draws from them.
 
         Parameters
         ----------
@@ -220,7 +225,7 @@ class KnownAgent(Protocol):
 
 
 def known(agent: Agent) -> KnownAgent:
-    """Return the agent if it has a policy. Raises PlayError otherwise."""
+    """Return `agent` itself if it has a method `policy`. Raises PlayError otherwise."""
     if isinstance(agent, RememberingAgent) and not isinstance(agent, KnownAgent):
         raise PlayError(
             f"{agent.name} depends on earlier hands, so it has no strategy for a single hand: use one of the agents "
@@ -232,7 +237,7 @@ def known(agent: Agent) -> KnownAgent:
 
 
 def tells(agent: Agent, game: Holdem) -> bool:
-    """Whether an agent has a policy in a game, which it can return at the start of a hand."""
+    """Return whether an agent can return its action probabilities in a game, tested at the start of a hand."""
     if not isinstance(agent, KnownAgent):
         return False
     try:
@@ -244,13 +249,16 @@ def tells(agent: Agent, game: Holdem) -> bool:
 
 @dataclass(frozen=True)
 class Fixed:
-    """An agent of `strategy.fixed`, whose actions ignore cards; in no-limit games it raises by the minimum."""
+    """An agent with a fixed rule that ignores cards, such as always-call.
+
+    In no-limit games it raises by the minimum.
+    """
 
     name: str
-    habits: str  # its row of `strategy.fixed.AGENTS`
+    habits: str  # key of `strategy.fixed.AGENTS`, which has the probabilities
 
     def act(self, observation: Observation) -> str:
-        """Return the action of the agent's habit, or a random one of several habits."""
+        """Return an action drawn from the fixed probabilities of the agent."""
         position = observation.position
         actions, bounds = position.passive_actions(), position.raise_bounds()
         kinds = (*actions, RAISE) if bounds else actions
@@ -259,7 +267,7 @@ class Fixed:
         return f"{RAISE}{bounds[0]}" if kind == RAISE and bounds and position.rules.betting != "limit" else kind
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Return the probabilities of its habits, which are the same with all hands."""
+        """Return the fixed action probabilities of the agent, which are the same for all hands."""
         actions, bounds = position.passive_actions(), position.raise_bounds()
         if bounds:
             actions = *actions, RAISE if position.rules.betting == "limit" else f"{RAISE}{bounds[0]}"
@@ -267,7 +275,7 @@ class Fixed:
 
 
 def _alike(position: Betting, actions: tuple[str, ...], shares: FloatArray) -> PublicPolicy:
-    """Return the policy of a player whose probabilities are the same with all hands."""
+    """Return a policy with the same action probabilities for all hands."""
     hands = comb(position.rules.deck.size, position.rules.hole_cards)
     return PublicPolicy(actions, shares[:, None], np.zeros(hands, dtype=np.int64))
 
@@ -279,12 +287,15 @@ def _share(habits: str, kinds: tuple[str, ...]) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Random:
-    """An agent that folds, calls or raises with equal probability if legal, and raises to a random legal level."""
+    """An agent that picks fold, call or raise with equal probability among the legal ones.
+
+    A raise has a random legal size.
+    """
 
     name: str = "random"
 
     def act(self, observation: Observation) -> str:
-        """Return a random kind of action; the level of a raise is random too."""
+        """Return fold, call or raise at random, with a random size for a raise."""
         position, number = observation.position, 2 * len(observation.position.history)
         actions, bounds = position.passive_actions(), position.raise_bounds()
         kinds = (*actions, RAISE) if bounds else actions
@@ -295,7 +306,10 @@ class Random:
         return f"{RAISE}{least + int(observation.draw(number + 1) * (most - least + 1))}"
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Return equal probabilities for every kind of action. Raises PlayError in no-limit games."""
+        """Return the same probability for fold, call and raise if they are legal.
+
+        Raises PlayError in no-limit games.
+        """
         if position.rules.betting != "limit":
             raise PlayError(f"{self.name} raises to any of thousands of levels: evaluate another player")
         actions = position.actions()
@@ -304,12 +318,15 @@ class Random:
 
 @dataclass(frozen=True)
 class Uniform:
-    """The agent that takes each legal action with equal probability; in no-limit games, each legal size of a raise."""
+    """An agent that takes each legal action with the same probability.
+
+    In no-limit games, each raise size is one action.
+    """
 
     name: str = "uniform"
 
     def act(self, observation: Observation) -> str:
-        """Return a random legal action."""
+        """Return a legal action, chosen uniformly at random."""
         position, drawn = observation.position, observation.draw(2 * len(observation.position.history))
         actions, bounds = position.passive_actions(), position.raise_bounds()
         if bounds is None or position.rules.betting == "limit":
@@ -320,7 +337,10 @@ class Uniform:
         return actions[number] if number < len(actions) else f"{RAISE}{least + number - len(actions)}"
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Return equal probabilities for every legal action. Raises PlayError if there are too many to list."""
+        """Return the same probability for every legal action.
+
+        Raises PlayError if there are too many raise sizes to list.
+        """
         bounds = position.raise_bounds()
         if bounds and position.rules.betting != "limit" and bounds[1] - bounds[0] >= MOST_SIZES:
             raise PlayError(f"{self.name} raises to any of thousands of levels: evaluate another player")
@@ -330,7 +350,7 @@ class Uniform:
 
 @dataclass(frozen=True)
 class SeatedAgent:
-    """An agent that consists of a different agent for each seat, such as two runs, each specialised on one seat.
+    """An agent that uses a different agent for each seat, for example two solved strategies, each good in one seat.
 
     Parameters
     ----------
@@ -347,22 +367,22 @@ class SeatedAgent:
     game: Holdem | None = None
 
     def prepare(self) -> None:
-        """Get both agents ready to play: see `PreparingAgent`."""
+        """Prepare the agents of both seats: see `PreparingAgent`."""
         for player in self.players:
             if isinstance(player, PreparingAgent):
                 player.prepare()
 
     def act(self, observation: Observation) -> str:
-        """Return the action of the agent in the actor's seat."""
+        """Return the action of the agent whose seat is to act."""
         return self.players[observation.position.actor].act(observation)
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Return the policy of the agent in the actor's seat. Raises PlayError if one of the agents has none."""
+        """Return the policy of the agent whose seat is to act. Raises PlayError if an agent has no policy."""
         return [known(player) for player in self.players][position.actor].policy(position, board)
 
 
 def pick(actions: Sequence[str], share: Sequence[float], draw: float) -> str:
-    """Return the action that a uniform random number `draw` selects, with the probabilities `share`.
+    """Return one of `actions`, chosen with the probabilities `share` by a uniform random number `draw` in [0, 1).
 
     >>> pick(("f", "c", "r"), (0.25, 0.5, 0.25), 0.6)
     'c'

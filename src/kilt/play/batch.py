@@ -1,10 +1,10 @@
-"""Matches of two blueprints in compiled batches, with the same hands as `dealer` and `BlueprintAgent` play.
+"""Play matches between two blueprints in compiled batches. The hands are the same as if they were played one by one.
 
-Hands walk a *joint tree*. A state of it is a position of the real game, together with the positions in the abstract
-games of both players. If a player translates a bet of the other at random to one of two bets, the action leads to two
-states. The tree is extended when a hand needs a new state, with the agents' own functions (`BlueprintAgent.after`,
-`choices`): hands whose next action is not in the tree wait until it is added, and then continue. Kernels therefore need
-no code for menus and translation, and most of a large tree is never built.
+Hands move through a *joint tree*. Each of its states is a position of the real game, together with the positions of
+both players in their abstract games. An action leads to two states if the opponent translates the bet at random to one
+of two bets. The tree grows as hands need new states: a hand whose next state is missing waits until the agents' own
+functions (`BlueprintAgent.after`, `choices`) have added it. Kernels therefore need no code for menus and translation,
+and most of a large tree is never built.
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ from kilt.strategy.postprocess_kernels import CLASSES
 
 UNITS = 1024  # units of a match per call of the kernels
 UNWRITTEN = np.array((1.0, -1, -1), dtype=EDGE)
-MOST_STATES = 200_000  # of a joint tree, about 200 MB; a larger tree is discarded and rebuilt
+MOST_STATES = 200_000  # largest number of states of a joint tree (200 MB); a larger tree is discarded and rebuilt
 
 
 class JointTree:
-    """The betting of two blueprints against each other, in both seat arrangements, as far as hands have reached it.
+    """A tree of the real betting between two blueprints, with both players' positions in their abstract games.
+
+    It covers both seat arrangements, and grows as hands reach new states.
 
     Parameters
     ----------
@@ -55,7 +57,7 @@ class JointTree:
         self.roots = [self._add(start, [agents[seat ^ swap].start for seat in (0, 1)], swap) for swap in (0, 1)]
 
     def write(self, edge: int) -> None:
-        """Add the states after an action."""
+        """Add the states that follow an action to the tree."""
         state, action = self._origin[edge]
         before, swapped = self.positions[state], self._swapped[state]
         seat, position = before.actor, self.game.positions.after(before, action)
@@ -69,12 +71,15 @@ class JointTree:
         self.edges[edge] = taken[0][1], children[0], children[-1]
 
     def _after(self, state: int, action: str, seat: int) -> list[tuple[Place, float]]:
-        """Return the positions of the player in a seat after an action at a state: see `BlueprintAgent.after`."""
+        """Return where a seat's player may be in its abstract game after an action: see `BlueprintAgent.after`."""
         agent = self.agents[seat ^ self._swapped[state]]
         return agent.after(self._places[state][seat], self.positions[state], action, seat)
 
     def _add(self, position: Betting, places: Sequence[Place], swapped: int) -> int:
-        """Add the state at a position, or at the next decision or end after it, and return its number."""
+        """Add the state at a betting position, or at the next decision or end after it.
+
+        Returns the number of the state.
+        """
         first, second = places
         while position.actor == CHANCE:
             first, second = (
@@ -108,7 +113,7 @@ class JointTree:
 
 
 class BatchMatch:
-    """A match between two blueprints that is played in batches.
+    """A match between two blueprints that compiled code plays in batches of hands.
 
     Parameters
     ----------
@@ -130,7 +135,7 @@ class BatchMatch:
 
     @staticmethod
     def can_play(game: Holdem, agents: tuple[Agent, Agent]) -> bool:
-        """Whether agents are blueprints for this game, with rules and number types that the kernels support."""
+        """Return whether both agents are blueprints for this game, of a kind that the compiled code supports."""
         return all(
             type(agent) is BlueprintAgent
             and agent.game.rules == game.rules
@@ -140,7 +145,10 @@ class BatchMatch:
         )
 
     def play(self, first: int, last: int, keep: bool) -> tuple[list[float], list[Hand]]:
-        """Return results of units `first` to `last` − 1 in chips per hand, and their hands if `keep` is set."""
+        """Play units `first` to `last` − 1 and return their results in chips per hand, with the hands if `keep` is set.
+
+        A unit is a hand, or two hands with the same deal in a duplicate match.
+        """
         if len(self.tree.positions) > MOST_STATES:
             self.tree = JointTree(self.game, self.agents)
         cards, keys = self.dealer.deal_many(first, last)
@@ -159,7 +167,7 @@ class BatchMatch:
         return won.tolist(), kept
 
     def _play(self, sides: tuple[Side, Side], keys: npt.NDArray[np.uint64], deal: IntArray, at: IntArray) -> None:
-        """Play hands to their ends, from their states `at` [hand] on; extends the tree as needed."""
+        """Play hands to their ends, starting from their states in the tree, which is extended as needed."""
         tree, going, wanted = self.tree, np.arange(len(at)), np.empty(len(at), dtype=np.int64)
         while True:
             waiting = play_hands(tree.states, tree.edges, *sides, keys, deal, self._row, at, going, wanted)
@@ -170,7 +178,7 @@ class BatchMatch:
                 tree.write(edge)
 
     def _sides(self, cards: IntArray, hands: IntArray) -> tuple[Side, Side]:
-        """Return both blueprints with the buckets of dealt cards."""
+        """Return, for each player, the weights of the blueprint and the buckets of the dealt hands."""
         rules = self.game.rules
         buckets = []
         for agent in self.agents[: 1 if self._same_cards else 2]:
@@ -183,7 +191,7 @@ class BatchMatch:
         return first, second
 
     def _hands(self, number: IntArray, at: IntArray, chips: IntArray, cards: IntArray) -> list[Hand]:
-        """Return the records of finished hands."""
+        """Return a record of each finished hand."""
         names, held, found = (self.agents[0].name, self.agents[1].name), self.game.rules.hole_cards, []
         for each, end, won, row in zip(number.tolist(), at.tolist(), chips.tolist(), cards.tolist(), strict=True):
             dealt = Cards((tuple(row[:held]), tuple(row[held : 2 * held])), tuple(row[2 * held :]))
@@ -199,14 +207,17 @@ def _side(agent: BlueprintAgent, bucket: npt.NDArray[np.uint32]) -> Side:
 
 
 def bytes_of(blueprint: Blueprint) -> tuple[npt.NDArray[np.uint8], int]:
-    """Return the weights of a blueprint as bytes, and the bytes per weight: kernels are compiled once for all types."""
+    """Return the weights of a blueprint as raw bytes, and the number of bytes per weight.
+
+    With raw bytes, one compiled kernel works for all types of weights.
+    """
     content = np.ascontiguousarray(blueprint.shares).view(np.uint8)
     content.flags.writeable = False  # like a table that is mapped from disk
     return content, blueprint.shares.dtype.itemsize
 
 
 def _with_room(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
-    """Return the array itself if it has at least `size` entries; otherwise a copy at least twice as long."""
+    """Return the array itself if it has at least `size` entries; otherwise a copy that is at least twice as long."""
     if size <= len(array):
         return array
     longer = np.zeros(max(size, 2 * len(array)), dtype=array.dtype)

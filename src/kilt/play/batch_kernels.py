@@ -1,4 +1,4 @@
-"""Compiled loops of `batch`, which play hands of two blueprints from decision to decision."""
+"""Compiled loops that play hands between two blueprints: draw an action, follow it in the tree, and repeat."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ STATE = np.dtype(
 # An action at a state. −1: the next state is not in the tree yet.
 EDGE = np.dtype(
     [
-        ("share", np.float64),  # probability of the lower one
+        ("share", np.float64),  # probability of `lower`
         ("lower", np.int32),  # the next state, if the other player translates the bet to the lower of two bets
-        ("upper", np.int32),  # … for the upper one
+        ("upper", np.int32),  # the next state, if the other player translates the bet to the upper of two bets
     ],
     align=True,
 )
@@ -46,7 +46,7 @@ Records: TypeAlias = npt.NDArray[Any]
 
 
 class Side(NamedTuple):
-    """A blueprint, and the buckets of its hands in some deals."""
+    """A player of a compiled match: the blueprint's weights, and the buckets of the player's hands in many deals."""
 
     shares: npt.NDArray[np.uint8]  # [byte] weights of slots, `width` bytes each, lowest byte first
     width: int
@@ -56,7 +56,7 @@ class Side(NamedTuple):
 
 @inlined
 def weight_of(shares: npt.NDArray[np.uint8], width: int, slot: np.uint64) -> float:
-    """Return the weight of a slot as a number: `shares` has `width` bytes for each, lowest byte first."""
+    """Return the weight that `shares` stores in a given slot, as `width` bytes with the lowest byte first."""
     weight = 0.0
     for byte in range(width - 1, -1, -1):
         weight = 256 * weight + shares[slot * np.uint64(width) + np.uint64(byte)]
@@ -67,7 +67,10 @@ def weight_of(shares: npt.NDArray[np.uint8], width: int, slot: np.uint64) -> flo
 def chosen(
     side: Side, first: np.uint64, bucket: np.uint32, count: Any, call: Any, ruled: bool, draw: float, row: FloatArray
 ) -> Any:
-    """Return the index of the action that a uniform random number `draw` selects, with the rule of `agent.pick`."""
+    """Return the index of the action that a blueprint takes, selected by a random number `draw` in [0, 1).
+
+    The rule is that of `agent.pick`. If the weights of the information set are all 0, it is a call.
+    """
     slot = first + np.uint64(bucket) * np.uint64(count)
     whole = 0.0
     for action in range(count):
@@ -103,12 +106,12 @@ def play_hands(
     going: IntArray,
     wanted: IntArray,
 ) -> int:
-    """Play hands to their ends, or up to an action whose next state is not in the tree yet.
+    """Play hands to their ends, or until a hand needs a state that is not in the tree yet.
 
-    `at` [hand] are the hands' states, which are updated; `deal` [hand] is the deal of each hand, and `keys` [deal,
-    seat] are the players' sources of random numbers. `going` are the hands to play. Hands that wait are moved to the
-    beginning of `going`, with the edges that they need in `wanted`; the function returns their number. `row` is scratch
-    for probabilities.
+    `at` [hand] holds the state of each hand, and is updated. `deal` [hand] is the deal of each hand. `keys` [deal,
+    seat] are the players' sources of random numbers. `going` lists the hands to play. Hands that need a missing state
+    are moved to the beginning of `going`, and the edges to these states are written to `wanted`. The function returns
+    the number of these hands. `row` is scratch memory for probabilities.
     """
     waiting = 0
     for k in range(len(going)):

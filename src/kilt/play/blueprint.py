@@ -1,10 +1,10 @@
-"""An agent that plays a blueprint: translate, look up, post-process, draw [Brown15 §§4, 5].
+"""An agent that plays a blueprint: translate bets, look up probabilities, post-process, draw [Brown15 §§4, 5].
 
-The agent follows the real hand in the tree of the abstract game. A bet that the tree does not have is translated to one
-that it has, by its size relative to the pot (see `strategy.translate`); a small bet may be translated to a check or a
-call. If that call would end the round in the abstract game, it is used only if the bet is closer to zero than to the
-smallest bet of the tree, and the agent then calls. The agent's own bets are converted back, from multiples of the pot
-to chips.
+The agent follows the real hand in the tree of the abstract game. If the tree does not have a bet, the agent translates
+it to a bet of the tree with a similar size relative to the pot (see `strategy.translate`). A small bet may be
+translated to a check or a call. If that call would end the round in the abstract game, the agent uses it only for bets
+closer to zero than to the smallest bet of the tree, and then calls in the real game. The agent's own bets are converted
+back, from multiples of the pot to chips.
 
 The two games can get out of step: a large bet was translated to all-in although chips are left, or an all-in bet was
 translated to a smaller one, so that the raise in the tree is not legal. If the tree has an action, the agent replaces
@@ -39,7 +39,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 KEPT_TABLES = 4096  # tables of public states in the cache: about 100 MB with a thousand buckets
-KEPT_WEIGHTS = 2048  # branch weights by hand in the cache: about 50 MB
+KEPT_WEIGHTS = 2048  # arrays of branch weights in the cache: about 50 MB
 _NEAREST = Deterministic(pseudo_harmonic)  # for the agent's own bets, which are in the tree or close to a bet of it
 
 
@@ -48,7 +48,7 @@ ActionTable: TypeAlias = tuple[tuple[str, ...], FloatArray]
 
 
 class Place(NamedTuple):
-    """State of a hand in the abstract game."""
+    """The state of a hand in the abstract game of a blueprint."""
 
     node: int | None  # a decision of the player in the betting tree; None if the tree has no matching node
     level: int  # level in chips that each player has to match at that node
@@ -57,7 +57,7 @@ class Place(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """A possible node of a hand at a decision of the player, given unknown random translations."""
+    """One of the nodes where the player may be in the abstract tree, given that random translations are hidden."""
 
     place: Place
     share: float  # probability, given the branch at the player's previous decision
@@ -65,7 +65,7 @@ class Branch(NamedTuple):
 
 
 class OwnDecision(NamedTuple):
-    """A decision of the player on the path to a public state, or at the state itself."""
+    """A decision of the player, on the way to a public state or at that state."""
 
     position: Betting
     branches: list[Branch]
@@ -73,12 +73,12 @@ class OwnDecision(NamedTuple):
 
     @property
     def shares(self) -> FloatArray:
-        """Probabilities of the branches, [branch, 1]: see `Branch.share`."""
+        """Probability of each branch, given the player's previous branch, [branch, 1]: see `Branch.share`."""
         return np.array([[branch.share] for branch in self.branches])
 
 
 class OwnSpot(NamedTuple):
-    """A decision of the player, with all earlier decisions of the hand."""
+    """The player's decision at a public state, with the earlier decisions in the hand and the action probabilities."""
 
     before: list[OwnDecision]
     turn: OwnDecision
@@ -90,17 +90,19 @@ OwnWay: TypeAlias = tuple[list[OwnDecision], list[Branch]]  # a player's decisio
 
 
 class ChoiceSet(NamedTuple):
-    """The actions of a decision in the abstract game, and their counterparts in the real one."""
+    """The actions at a node of the abstract tree, and the legal action of the real game that each stands for."""
 
-    node: int | None  # as in `Place`
-    acted: bool  # as in `Place`
+    node: int | None  # see `Place`
+    acted: bool  # see `Place`
     labels: list[str]  # actions in the abstract game
     actions: list[str]  # actions in the real game
 
 
 @dataclass(frozen=True)
 class BlueprintAgent:
-    """The agent that plays a blueprint, in the game it was made for.
+    """An agent that plays a blueprint: a strategy that was solved in an abstract game with fewer bets and hands.
+
+    It plays the real game for which the blueprint was made.
 
     Parameters
     ----------
@@ -131,12 +133,12 @@ class BlueprintAgent:
         return self.blueprint.game
 
     def act(self, observation: Observation) -> str:
-        """Return a legal action, drawn from `shares`."""
+        """Return a legal action, drawn with the probabilities that `shares` returns."""
         actions, shares = zip(*self.shares(observation), strict=True)
         return pick(actions, shares, observation.draw(action_draw(observation.position)))
 
     def shares(self, observation: Observation) -> list[tuple[str, float]]:
-        """Legal actions in ACPC notation, with their probabilities; an action may occur more than once."""
+        """Return pairs of a legal action and its probability. An action may occur more than once."""
         menu = self._menus.get(observation.position.history) or self._menu(observation)
         if menu.node is None:
             return [(CALL, 1.0)]
@@ -149,7 +151,7 @@ class BlueprintAgent:
         return list(zip(menu.actions, apply(self.rule, menu.labels, row, first=not menu.acted), strict=True))
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Return the probabilities of the actions at a public state, with every hand.
+        """Return the probabilities of the agent's actions at a public state, for every private hand.
 
         If bets have several possible translations, the result is the mean over these branches, given the agent's
         earlier actions with the same hand. For hands that never reach the state, only translations are weighted.
@@ -157,7 +159,10 @@ class BlueprintAgent:
         return self.policies(position, [board])[0]
 
     def policies(self, position: Betting, boards: Sequence[tuple[int, ...]]) -> list[PublicPolicy]:
-        """Return `policy` for each of many boards, whose buckets are looked up in one batch."""
+        """Return the result of `policy` for each of many boards.
+
+        The buckets of all boards are looked up in one batch.
+        """
         spot = self._spots.get(position.history) or self._spot(position)
         columns = self.blueprint.hand_buckets_on(position.actor, position.round, boards)
         if (alike := spot.table) is not None:
@@ -165,35 +170,41 @@ class BlueprintAgent:
         return [self._mixed(spot, board, column) for board, column in zip(boards, columns, strict=True)]
 
     def table(self, position: Betting) -> ActionTable | None:
-        """Return the actions of a decision with their probabilities [action, bucket], if these hold for all boards.
+        """Return the probability of each action with each bucket, [action, bucket], if it is the same for all boards.
 
         None if hands of one bucket may have reached the decision with different probabilities.
         """
         return (self._spots.get(position.history) or self._spot(position)).table
 
     def _mixed(self, spot: OwnSpot, board: tuple[int, ...], column: IntArray) -> PublicPolicy:
-        """Return the mean over the branches of a spot, on a board on which hands have the buckets `column`."""
+        """Return a policy on one board: the mean over the branches of a decision.
+
+        `column` is the bucket of each hand.
+        """
         weights = self._weights(spot.before, spot.turn, board)
         apart = [(actions, table.take(column, axis=1)) for actions, table in spot.tables]
         return PublicPolicy(*mixture(apart, weights), np.arange(len(column)))
 
     def level_taken(self, position: Betting) -> float:
-        """Translated level in chips of a bet before a decision of the agent: the geometric mean."""
+        """Return the level in chips to which a bet before the agent's decision was translated.
+
+        If several translations are possible, it is the geometric mean.
+        """
         branches = self._spot(position).turn.branches
         levels, shares = [one.place.level for one in branches], [one.share for one in branches]
         return float(np.exp(np.average(np.log(levels), weights=shares)))
 
     def actions(self, position: Betting) -> tuple[str, ...]:
-        """Legal actions that the agent may take at a position with any hand, without duplicates."""
+        """Return the legal actions that the agent takes at a position with at least one private hand."""
         return tuple(dict.fromkeys(action for actions, _ in self._spot(position).tables for action in actions))
 
     def shares_on(self, position: Betting, boards: Sequence[tuple[int, ...]]) -> tuple[tuple[str, ...], FloatArray]:
-        """`policy` on many boards at once: the actions, and their probabilities [action, board, hand]."""
+        """Return the agent's actions on many boards, and their probabilities, [action, board, hand]."""
         policies = self.policies(position, boards)
         return policies[0].actions, np.stack([policy.shares for policy in policies], axis=1)
 
     def _spot(self, position: Betting) -> OwnSpot:
-        """Return the decisions of a position's actor, including the current one; cached."""
+        """Return the decisions of the player to act in this hand, up to the current one, from a cache if possible."""
         return self._remembered(self._spots, position.history, lambda: self._make_spot(position))
 
     def _make_spot(self, position: Betting) -> OwnSpot:
@@ -207,9 +218,10 @@ class BlueprintAgent:
         return OwnSpot(before, turn, tables, alike)
 
     def _weights(self, before: list[OwnDecision], last: OwnDecision, board: tuple[int, ...]) -> FloatArray:
-        """Probabilities of the branches of the last turn, given earlier actions: [branch, hand].
+        """Return the probability of each branch of the last decision, given the player's earlier actions.
 
-        The shape is [branch, 1] if they are the same for all hands, because there was only one branch at all actions.
+        The shape is [branch, hand], or [branch, 1] if the player had a single branch at each earlier decision, so that
+        all hands have the same probabilities.
         """
         if not before:
             return last.shares
@@ -232,7 +244,7 @@ class BlueprintAgent:
         return scaled
 
     def _table(self, position: Betting, place: Place) -> ActionTable:
-        """Probabilities of the agent's actions at a public state with every bucket, for a hand at `place`; cached."""
+        """Return the probabilities of the agent's legal actions with every bucket, if `place` is its abstract state."""
         key = position.history, place.node
         return self._remembered(self._tables, key, lambda: self._make_table(position, place))
 
@@ -250,7 +262,7 @@ class BlueprintAgent:
         return actions, table
 
     def _make_rows(self, place: Place, labels: list[str]) -> tuple[FloatArray, BoolArray]:
-        """Probabilities at a decision after post-processing, [bucket, action], and which buckets were ever reached."""
+        """Return post-processed probabilities at a node, [bucket, action], and which buckets ever reached the node."""
         assert place.node is not None
         first, last = self.blueprint.first[place.node : place.node + 2]
         rows = self.blueprint.shares[first:last].reshape(-1, len(labels)).astype(np.float64)
@@ -262,7 +274,7 @@ class BlueprintAgent:
 
     @staticmethod
     def _remembered(known: dict[K, V], key: K, make: Callable[[], V], most: int = KEPT_TABLES) -> V:
-        """Return a cached value, or compute and cache it."""
+        """Return the value of a key from a cache, or compute and store it."""
         if key in known:
             with suppress(KeyError):  # another thread may clear the cache in between
                 return known[key]
@@ -273,7 +285,7 @@ class BlueprintAgent:
         return made
 
     def _menu(self, observation: Observation) -> ChoiceSet:
-        """Return the actions to choose from; cached if no random number was involved."""
+        """Return the actions that the agent chooses from. Cached if no translation on the way was random."""
         position, place = observation.position, self.follow(observation)
         menu = self.choices(place, position)
         if place.sure:
@@ -283,13 +295,13 @@ class BlueprintAgent:
         return menu
 
     def choices(self, place: Place, position: Betting) -> ChoiceSet:
-        """Return the actions at a decision of the agent whose hand is at `place` in the abstract game."""
+        """Return the agent's abstract actions at a decision, and the legal action that each stands for."""
         labels = [] if place.node is None else self.blueprint.labels(place.node)
         actions = [self._legal(label, place.level, position) for label in labels]
         return ChoiceSet(place.node, place.acted, labels, actions)
 
     def follow(self, observation: Observation) -> Place:
-        """Follow a hand in the abstract game; bets that its tree does not have are translated."""
+        """Return the agent's state in the abstract game, translating bets that the abstract tree does not have."""
         position, place = observation.position, self.start
         for before, action in self._moves(position):
             options = self.after(place, before, action, position.actor)
@@ -298,7 +310,7 @@ class BlueprintAgent:
         return self.at_turn(place, position)
 
     def _way(self, position: Betting, me: int) -> OwnWay:
-        """Follow a hand of player `me` with all possible translations; cached for each earlier position."""
+        """Return a player's decisions in a hand so far, and all branches where the player may be now. Cached."""
         return self._remembered(self._ways, (position.history, me), lambda: self._make_way(position, me))
 
     def _make_way(self, position: Betting, me: int) -> OwnWay:
@@ -321,20 +333,23 @@ class BlueprintAgent:
 
     @cached_property
     def start(self) -> Place:
-        """Return the state of a hand before the first action."""
+        """The state in the abstract game before the first action of a hand."""
         return Place(0, max(self.game.rules.blinds), acted=False, sure=True)
 
     def at_turn(self, place: Place, position: Betting) -> Place:
-        """Return the state at a decision: without a node unless the tree is at such a decision in this round."""
+        """Return the state at a real decision.
+
+        It has no node if the abstract tree has no such decision in this round.
+        """
         nodes, node = self.blueprint.nodes, place.node
         if node is None or (nodes.actor[node] == position.actor and nodes.round[node] == position.round):
             return place
         return place._replace(node=None)
 
     def after(self, place: Place, before: Betting, action: str, me: int | None) -> list[tuple[Place, float]]:
-        """States of player `me` after an action of a hand, with probabilities: one or two.
+        """Return the one or two states where player `me` may be after an action, with their probabilities.
 
-        For an observer (None), the bets of both players are translated like an opponent's.
+        If `me` is None, the bets of both players are translated like those of an opponent.
         """
         node, level, acted, sure = place
         nodes, levels, mine = self.blueprint.nodes, self.blueprint.level, before.actor == me
@@ -345,7 +360,7 @@ class BlueprintAgent:
                     node = self.blueprint.after_call(node)
                 node = int(nodes.first_child[node]) if nodes.actor[node] == CHANCE else None
             elif nodes.actor[node] != before.actor:
-                # The opponent's small raise was translated to a call that ends the round; this is our call of it.
+                # The opponent's small raise was translated to a call that ends the round. This action is our call.
                 ours = mine or me is None
                 node = node if ours and action == CALL and nodes.actor[node] == CHANCE else None
             elif action == CALL:
@@ -362,7 +377,7 @@ class BlueprintAgent:
     def _raised(
         self, node: int, level: int, before: Betting, action: str, *, mine: bool
     ) -> list[tuple[int | None, float]]:
-        """Nodes that a real raise may be translated to, with probabilities: one or two."""
+        """Return the one or two nodes to which a real raise may be translated, with their probabilities."""
         nodes, levels = self.blueprint.nodes, self.blueprint.level
         child, count = int(nodes.first_child[node]), int(nodes.children[node])
         places = [place for place in range(child, child + count) if levels[place] > 0]
@@ -383,7 +398,7 @@ class BlueprintAgent:
         return [(places[i], share) for i, share in translations(sizes, size, _NEAREST if mine else self.mapping)]
 
     def _legal(self, label: str, level: int, position: Betting) -> str:
-        """Convert an abstract action to a legal one of the real game; a bet keeps its size relative to the pot."""
+        """Return the legal action that an abstract action stands for. A bet keeps its size relative to the pot."""
         if label == FOLD:
             return FOLD if position.facing else CALL
         bounds = position.raise_bounds()
@@ -399,14 +414,17 @@ class BlueprintAgent:
         return f"{RAISE}{min(max(to, bounds[0]), bounds[1])}"
 
     def _moves(self, position: Betting) -> tuple[tuple[Betting, str], ...]:
-        """Return each action of a hand with the position before it. Raises PlayError for a hand of another game."""
+        """Return the actions of a hand, each with the position before it.
+
+        Raises PlayError if the hand is of another game.
+        """
         if position.rules != self.game.rules:
             raise PlayError(f"{self.name} plays only {self.game.name}, and not this game")
         return self.game.positions.moves(position)
 
 
 def mixture(tables: Sequence[ActionTable], weights: FloatArray) -> ActionTable:
-    """Return the mean of the tables of some branches, weighted by `weights` [branch, column] or [branch, 1]."""
+    """Return the mean of tables of action probabilities, weighted by `weights` [table, column] or [table, 1]."""
     actions = tuple(dict.fromkeys(action for actions, _ in tables for action in actions))
     mixed = np.zeros((len(actions), tables[0][1].shape[1]))
     for (some, table), weight in zip(tables, weights, strict=True):
@@ -416,10 +434,10 @@ def mixture(tables: Sequence[ActionTable], weights: FloatArray) -> ActionTable:
 
 
 def action_draw(position: Betting) -> int:
-    """Return the number of the random draw that selects an agent's action at a decision."""
+    """Return the number of the random draw from which an agent picks its action at this position."""
     return 2 * len(position.history)
 
 
 def translation_draw(before: Betting) -> int:
-    """Return the number of the random draw that selects the translation of a bet at an opponent's decision."""
+    """Return the number of the random draw from which an agent picks the translation of the opponent's bet."""
     return 2 * len(before.history) + 1

@@ -1,4 +1,4 @@
-"""Logs of many hands as arrays, one per column, for reading and counting millions of hands.
+"""Read logs of many hands as arrays, one for each column, to read and count millions of hands quickly.
 
 `acpc.read_hand` reads and checks a single line. Most lines of a log differ from earlier ones only in their cards. Each
 betting sequence with its payoffs, and each pair of names, is therefore checked only once. The cards of all hands that
@@ -30,22 +30,25 @@ from kilt.games.holdem import Betting, Holdem
 from kilt.play.acpc import COMMENTS, read_betting, read_chips, read_hand, read_names
 from kilt.play.dealer import Cards, Hand
 
-NOT_DEALT = -1  # instead of a card
+NOT_DEALT = -1  # stands for a card that was not dealt
 LINES = 65_536  # lines of a log that are read in one batch
 
 
 class HandColumns(NamedTuple):
-    """Hands as columns. `end` and `pair` refer to the reader that read the hands."""
+    """Hands as arrays, one for each column.
+
+    `end` and `pair` are indices into lists of the reader that read the hands.
+    """
 
     number: IntArray  # [hand] number in its match, from 0
-    end: IntArray  # [hand] number of its betting among `LogReader.ends`
-    pair: IntArray  # [hand] number of its players among `LogReader.players`
-    cards: ByteArray  # [hand, card] private cards of position 0, of position 1, then the board; NOT_DEALT
+    end: IntArray  # [hand] index of its final position in `LogReader.ends`
+    pair: IntArray  # [hand] index of its players in `LogReader.players`
+    cards: ByteArray  # [hand, card] private cards of position 0, of position 1, then the board; may be NOT_DEALT
     won: IntArray  # [hand] chips that position 0 won
 
 
 class _CardText(NamedTuple):
-    """Layout of the text of cards in hands that end in a round: ``8dJd|Td4d/As9d6s`` on the flop of hold'em."""
+    """Where the letters of cards are in the text of hands that end in one round, such as ``8dJd|Td4d/As9d6s``."""
 
     card: IntArray  # [card] index of the first of its two letters
     between: IntArray  # indices of separators between cards
@@ -54,7 +57,7 @@ class _CardText(NamedTuple):
 
 
 class LogReader:
-    """Reads hands of one game from logs; one reader may read several logs.
+    """A reader of logs with hands of one game. One reader may read several logs.
 
     Parameters
     ----------
@@ -64,7 +67,7 @@ class LogReader:
 
     def __init__(self, game: Holdem) -> None:
         self.game = game
-        self.ends: list[Betting] = []  # distinct ends, in order of first occurrence
+        self.ends: list[Betting] = []  # distinct final positions, in order of first occurrence
         self.players: list[tuple[str, str]] = []  # distinct pairs of names by position, in order of first occurrence
         self._end: dict[str, int] = {}
         self._pair: dict[str, int] = {}
@@ -79,6 +82,8 @@ class LogReader:
 
     def read(self, lines: Sequence[str], before: int = 0) -> tuple[HandColumns, list[str]]:
         """Read lines of an ACPC log.
+
+        Returns the hands as columns, and an error message for each line that cannot be read.
 
         Parameters
         ----------
@@ -145,7 +150,7 @@ class LogReader:
         return HandColumns(*columns), [faults[number] for number in sorted(faults)]
 
     def columns(self, hands: Iterable[Hand]) -> HandColumns:
-        """Convert hands to columns."""
+        """Return hands as columns."""
         rows = list(hands)
         held, size = self.game.rules.hole_cards, self._size
         cards = np.full((len(rows), size), NOT_DEALT, dtype=np.int8)
@@ -160,7 +165,7 @@ class LogReader:
         return HandColumns(number, end, pair, cards, won)
 
     def hands(self, columns: HandColumns) -> Iterator[Hand]:
-        """Convert columns to hands, one by one."""
+        """Yield the hands that columns contain, one by one."""
         held = self.game.rules.hole_cards
         for number, end, pair, cards, won in zip(*(column.tolist() for column in columns), strict=True):
             position = self.ends[end]
@@ -174,7 +179,10 @@ class LogReader:
         return 2 * rules.hole_cards + rules.board_size(rules.rounds - 1)
 
     def _paid_for(self, betting: str, payoffs: str) -> tuple[int, int]:
-        """Return the number of a betting, and the payoff of position 0. Raises PlayError if the payoffs are wrong."""
+        """Return the number of a betting sequence, and the payoff of position 0.
+
+        Raises PlayError if the payoffs contradict it.
+        """
         position, chips = read_betting(betting, self.game), read_chips(payoffs)
         sign = int(chips[0] > 0) - int(chips[0] < 0)
         right = sign if position.folded is None else 1 - 2 * (position.folded == 0)
@@ -197,7 +205,7 @@ class LogReader:
         return self._pair[names]
 
     def _read_cards(self, texts: list[str], end: IntArray, sign: IntArray) -> tuple[ByteArray, BoolArray]:
-        """Read cards, [hand, card], and check whether they are written correctly and fit the payoffs, [hand]."""
+        """Return the cards of hands, [hand, card], and whether they are well-formed and fit the payoffs, [hand]."""
         dealt = np.full((len(texts), self._size), NOT_DEALT, dtype=np.int8)
         sound = np.zeros(len(texts), dtype=np.bool_)
         rounds = np.array([position.round for position in self.ends], dtype=np.int64)
@@ -218,7 +226,7 @@ class LogReader:
         return dealt, sound
 
     def _compare(self, dealt: ByteArray, sign: IntArray, rows: IntArray, r: int, sound: BoolArray) -> None:
-        """Set `sound` to False for hands whose showdown result contradicts the payoffs."""
+        """Set `sound` to False for hands whose cards contradict the winner of the showdown."""
         held, last = self.game.rules.hole_cards, 2 * self.game.rules.hole_cards + self.game.rules.board_size(r)
         board = dealt[rows, 2 * held : last]
         if len(rows):
@@ -232,7 +240,7 @@ class LogReader:
 
 
 def readable_hands(text: str, game: Holdem, before: int = 0) -> tuple[list[Hand], list[str]]:
-    r"""Return the hands of a log that can be read, and an error message for each other line, such as a truncated one.
+    r"""Return the hands of a log that can be read, and an error message for each line that cannot.
 
     Comments and scores are skipped. The hands may be of several matches. `before` is the number of lines before the
     text.
@@ -249,7 +257,7 @@ def readable_hands(text: str, game: Holdem, before: int = 0) -> tuple[list[Hand]
 
 
 def _card_text(held: int, dealt: Sequence[int]) -> _CardText:
-    """Return the layout of cards in the text of a hand that ends after `dealt` cards of each round but the first."""
+    """Return the layout of cards in hands that end after later rounds with `dealt` public cards each."""
     text = "|".join(["xx" * held] * 2) + "".join("/" + "xx" * count for count in dealt)
     letters = np.frombuffer(text.encode(), dtype=np.uint8)
     card = letters == ord("x")

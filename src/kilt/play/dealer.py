@@ -1,7 +1,7 @@
-"""A dealer: shuffles, asks agents for their actions, and computes payoffs.
+"""A dealer, which shuffles the cards, asks agents for their actions, and computes payoffs.
 
-A hand is a function of the dealer's seed, the number of the hand and the agents. Duplicate hands have the same cards
-with the players swapped, so that luck cancels.
+The dealer's seed, the number of the hand and the agents determine a hand completely. A duplicate hand has the same
+cards with the players swapped, so that luck cancels.
 
 >>> from kilt.games import load_game
 >>> from kilt.play.agent import BASELINES
@@ -34,14 +34,14 @@ from kilt.play.dealer_kernels import SIZE, Words32, draw_cards, draw_keys
 
 
 class Cards(NamedTuple):
-    """The cards of a hand, by number."""
+    """The cards of a hand as card numbers: private cards of both seats, and the board."""
 
     holes: tuple[tuple[int, ...], tuple[int, ...]]  # [seat] private cards
     board: tuple[int, ...]  # public cards of all rounds
 
 
 class Hand(NamedTuple):
-    """A finished hand."""
+    """A finished hand with its cards, payoffs and players."""
 
     number: int  # number in its match, from 0
     position: Betting  # position at the end
@@ -56,13 +56,13 @@ class Hand(NamedTuple):
         return self.cards.board[: self.position.rules.board_size(self.position.round)]
 
     def seen_by(self, seat: int) -> PlayedHand:
-        """Return the hand from the point of view of a seat: the opponent's cards only after a showdown."""
+        """Return the hand from the point of view of a seat, with the opponent's cards only after a showdown."""
         shown = self.cards.holes[1 - seat] if self.position.folded is None else ()
         return PlayedHand(self.position, seat, self.cards.holes[seat], self.board, shown, self.payoffs[seat])
 
 
 class Dealer:
-    """Shuffles, asks agents for their actions, and computes payoffs.
+    """A dealer, which shuffles the cards, asks agents for their actions, and computes payoffs.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class Dealer:
         self._sizes = [game.rules.board_size(r) for r in range(game.rules.rounds)]
 
     def deal(self, number: int) -> Cards:
-        """Return the cards of a hand, by its number."""
+        """Return the cards of the hand with a given number."""
         rules = self.game.rules
         held = rules.hole_cards
         drawn = self._random(number, "cards").sample(
@@ -87,12 +87,12 @@ class Dealer:
         return Cards(holes, tuple(drawn[2 * held :]))
 
     def keys(self, number: int) -> tuple[int, int]:
-        """Return the 64 random bits that each agent draws from in a hand, [seat]: `Observation.key`."""
+        """Return, for each seat, the 64 random bits from which an agent draws in a hand: `Observation.key`."""
         drawn = self._random(number, "keys")
         return drawn.getrandbits(64), drawn.getrandbits(64)
 
     def deal_many(self, first: int, last: int) -> tuple[IntArray, npt.NDArray[np.uint64]]:
-        """Return cards and keys of hands number `first` to `last` − 1, the same as `deal` and `keys` for each.
+        """Return cards and keys of hands `first` to `last` − 1. They are the same as those of `deal` and `keys`.
 
         Returns
         -------
@@ -103,7 +103,7 @@ class Dealer:
         """
         rules = self.game.rules
         deck, count = rules.deck.size, 2 * rules.hole_cards + rules.board_size(rules.rounds - 1)
-        # The rule of `Random.sample`.
+        # The rule by which `Random.sample` chooses its method.
         pooled = deck <= 21 + (4 ** ceil(log(count * 3, 4)) if count > 5 else 0)
         cards = np.empty((last - first, count), dtype=np.int64)
         keys = np.empty((last - first, 2), dtype=np.uint64)
@@ -116,7 +116,7 @@ class Dealer:
     def play(
         self, number: int, agents: tuple[Agent, Agent], deal: int | None = None, thinking: list[Thinking] | None = None
     ) -> Hand:
-        """Play a hand, and pass it to the agents that remember hands.
+        """Play one hand to its end. Agents that remember hands are told about it afterwards.
 
         Parameters
         ----------
@@ -164,7 +164,7 @@ class Dealer:
         return hand._replace(notes=(first, second))
 
     def ended(self, number: int, position: Betting, cards: Cards, players: tuple[str, str]) -> Hand:
-        """Return the record of a finished hand, with its payoffs; `players` are names by seat."""
+        """Return the record of a finished hand, with its payoffs. `players` are the names by seat."""
         deck = self.game.deck
         hands = deck.hole_index(cards.holes[0]), deck.hole_index(cards.holes[1])
         return Hand(number, position, cards, self.game.payoffs(position, hands, cards.board), players)
@@ -177,7 +177,7 @@ class Dealer:
 
 
 def _seeds(texts: Iterable[str]) -> tuple[Words32, IntArray]:
-    """Return the words from which `random.Random` seeds its generator for each text, [text, word], and their number."""
+    """Return the words with which `random.Random` is seeded by each text, [text, word], and their number, [text]."""
     whole = [text + sha512(text).digest() for text in map(str.encode, texts)]
     width = -(-max(map(len, whole)) // 4) * 4
     words = np.frombuffer(b"".join(each[::-1].ljust(width, b"\0") for each in whole), dtype="<u4")

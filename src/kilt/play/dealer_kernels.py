@@ -1,4 +1,4 @@
-"""Compiled dealing: the random numbers of Python's `random.Random`, for many seeds.
+"""Compiled dealing: the same random numbers as Python's `random.Random`, for many seeds at once.
 
 The generator is the Mersenne Twister MT19937 (Matsumoto and Nishimura 1998), as CPython seeds and reads it.
 """
@@ -11,20 +11,20 @@ import numpy.typing as npt
 from kilt.arrays import IntArray
 from kilt.jit import inlined, kernel
 
-SIZE, APART = 624, 397  # words of the generator's state, and the distance that its recurrence spans
+SIZE, APART = 624, 397  # words of the generator's state, and the distance between words that its recurrence combines
 
 Words32 = npt.NDArray[np.uint32]
 
 
 @inlined
 def mixed(word: np.uint32, before: np.uint32, factor: np.uint32) -> np.uint32:
-    """Return a word of the state, mixed with the previous one: a step of the generator's seeding."""
+    """Return a word of the Mersenne Twister's state after a step of its seeding; `before` is the previous word."""
     return word ^ np.uint32((before ^ (before >> np.uint32(30))) * factor)
 
 
 @inlined
 def begin(key: Words32, used: int, fresh: Words32, state: Words32) -> None:
-    """Seed the generator's `state` from the first `used` words of a key: ``init_by_array`` of the reference code.
+    """Seed the Mersenne Twister's `state` from the first `used` words of `key`, by ``init_by_array`` of its authors.
 
     `fresh` is the state after ``init_genrand(19650218)``.
     """
@@ -44,7 +44,7 @@ def begin(key: Words32, used: int, fresh: Words32, state: Words32) -> None:
 
 @inlined
 def word(state: Words32, number: int) -> np.uint32:
-    """Return the generator's next 32-bit word, after `number` earlier ones."""
+    """Return the next 32-bit word of the Mersenne Twister, of which `number` words have been drawn since seeding."""
     place = number % SIZE
     high, low = state[place], state[(place + 1) % SIZE]
     y = (high & np.uint32(0x80000000)) | (low & np.uint32(0x7FFFFFFF))
@@ -59,7 +59,10 @@ def word(state: Words32, number: int) -> np.uint32:
 
 @kernel
 def draw_keys(key: Words32, used: IntArray, fresh: Words32, state: Words32, keys: npt.NDArray[np.uint64]) -> None:
-    """Write two 64-bit draws from each seed to `keys` [deal, seat]: `key` [deal, word], `used` [deal] words."""
+    """Write two 64-bit random numbers for each deal to `keys`, one for each seat.
+
+    Shapes: `key` [deal, word] holds the seeds, `used` [deal] their lengths in words, `keys` [deal, seat].
+    """
     for deal in range(len(keys)):
         begin(key[deal], used[deal], fresh, state)
         for seat in range(2):
@@ -71,10 +74,10 @@ def draw_keys(key: Words32, used: IntArray, fresh: Words32, state: Words32, keys
 def draw_cards(
     key: Words32, used: IntArray, fresh: Words32, state: Words32, deck: int, pooled: bool, cards: IntArray
 ) -> None:
-    """Write the result of ``Random.sample(range(deck), …)`` for each seed to `cards` [deal, card].
+    """Write random cards for each deal to `cards`, as ``Random.sample(range(deck), …)`` draws them.
 
-    CPython draws cards from a pool if the sample is a large part of the deck (`pooled`); otherwise it draws until a
-    card is new.
+    Shape: [deal, card]. CPython draws cards from a pool if the sample is a large part of the deck (`pooled`); otherwise
+    it draws until a card is new.
     """
     pool = np.empty(deck, dtype=np.int64)
     for deal in range(len(cards)):

@@ -1,4 +1,4 @@
-"""Logs of hands played by kilt, in the format of the ACPC dealer."""
+"""Write logs of hands that kilt plays, in the format of the ACPC dealer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kilt.play.match import Match
 
 
 class NewLog:
-    """A new log file. It is created with the first line, so that a match that never begins leaves no file.
+    """A new log file. The first line creates it, so that a match that never begins leaves no file.
 
     It has the methods that `kilt.play.net.serve` needs of a text file. The constructor raises PlayError if the file
     already exists, or if its folder does not exist.
@@ -28,28 +28,28 @@ class NewLog:
 
     @property
     def begun(self) -> bool:
-        """Whether the file exists."""
+        """Whether the file has been created."""
         return self._file is not None
 
     def write(self, text: str) -> None:
-        """Add some lines."""
+        """Add text to the log. The first call creates the file."""
         with os_errors(f"{self.path} cannot be written"):
             self._file = self._file or self.path.open("x", encoding="utf-8", errors="replace")
             self._file.write(text)
 
     def flush(self) -> None:
-        """Write what is buffered to the file."""
+        """Write buffered text to the file."""
         if self._file:
             self._file.flush()
 
     def close(self) -> None:
-        """End the log."""
+        """Close the file."""
         if self._file:
             self._file.close()
 
 
 class MatchLog:
-    """The log of a match: a comment with its settings, its hands, and the score. Without a path, nothing is written.
+    """The log of a match: a comment with the settings, the hands, and the score. Without a path, it writes nothing.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class MatchLog:
             self.file.close()
 
     def write(self, hand: Hand) -> None:
-        """Add a hand; before the first one, the settings of the match."""
+        """Add a hand to the log. The first call also writes the settings of the match."""
         if self.file and not self.file.begun:
             names = different_names(hand.players)
             self.file.write(f"# name/game/hands/seed {'.'.join(names)} {self.settings}\n")
@@ -78,7 +78,7 @@ class MatchLog:
             self.file.write(log_entry(hand))
 
     def end(self, match: Match, hands: int) -> None:
-        """Add the score, if all hands of the match were played."""
+        """Add the final score to the log if all `hands` of the match were played."""
         results = match.results if match.played is None else match.played
         per_unit = match.hands // len(match.results)
         if self.file and per_unit * len(results) == hands:

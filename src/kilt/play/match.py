@@ -1,11 +1,11 @@
-"""Matches: many hands between two players, on several processes, with the same result for any number of processes.
+"""Play matches of many hands between two players. The result does not depend on the number of processes.
 
 Processes are started on this machine, or are workers of an engine.
 
 Players swap seats every hand. In a duplicate match, every deal is played twice, with the players swapped, so that the
-luck of the cards cancels. The pair of hands is one unit of the statistics, because its hands are not independent. This
-corresponds to two tables, at each of which the players swap seats after every deal. A player who remembers earlier
-hands has a separate copy at each table. Such a match stays in one process.
+luck of the cards cancels. The pair of hands is one unit of the statistics, because its hands are not independent. A
+duplicate match therefore resembles two tables, at each of which the players swap seats after every deal. A player who
+remembers earlier hands has a separate copy at each table, and one process plays all hands of the match.
 
 >>> from kilt.games import load_game
 >>> from kilt.play.agent import BASELINES
@@ -47,8 +47,8 @@ from kilt.play.dealer import Dealer, Hand
 
 MOST_HANDS = 1_000_000_000  # largest number of hands of a match: hours of compiled play, gigabytes of results
 CHUNK = 64  # units per report of a process, if hands are played one by one
-PLAYED, EXPECTED, AIVAT = "played", "expected", "aivat"  # methods to compute results: see `Match`
-WORTHWHILE = 4.0  # remaining seconds of play for which starting processes, in one or two seconds, pays off
+PLAYED, EXPECTED, AIVAT = "played", "expected", "aivat"  # methods of computing results: see `Match.way`
+WORTHWHILE = 4.0  # seconds of remaining play that justify starting processes, which takes one or two seconds
 
 T = TypeVar("T")
 Load: TypeAlias = Callable[[str], Agent]
@@ -57,17 +57,17 @@ HandJudge: TypeAlias = Callable[[tuple[Agent, Agent], Sequence[Hand]], Sequence[
 
 
 class Chunk(NamedTuple):
-    """Results of some units of a match."""
+    """Results of a few units of a match. A unit is a hand, or a duplicate pair of hands."""
 
     results: list[float]  # chips per hand that the first player won
     judged: list[float]  # results of the `HandJudge`, if there is one
     hands: list[Hand]  # the hands, if they are kept
-    thinking: tuple[Thinking, Thinking] = (Thinking(), Thinking())  # of both players, if hands are played one by one
+    thinking: tuple[Thinking, Thinking] = (Thinking(), Thinking())  # [player] decisions; none if batches are compiled
 
 
 @dataclass(frozen=True, eq=False)
 class Match:
-    """The result of a match.
+    """The result of a match between two players.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Match:
         Method: PLAYED, by playing hands; EXPECTED, expected values over all actions on dealt cards; or AIVAT, played
         hands with variance reduction. All three have the same expectation.
     played : ndarray, shape (units,), or None
-        Raw winnings of the played hands, if `results` are others.
+        Raw winnings of the played hands, if `results` are not these winnings.
     seconds, cpu_seconds : float
         Wall time, and CPU time of all processes on this machine.
     thinking : (Thinking, Thinking)
@@ -107,7 +107,7 @@ class Match:
 
 
 def loaded_player(player: Agent | str, load: Load | None) -> Agent:
-    """Return the player itself, or the agent that `load` makes from its name."""
+    """Return `player` itself if it is an agent, or the agent that `load` makes from a name."""
     if not isinstance(player, str):
         return player
     if load is None:
@@ -117,7 +117,7 @@ def loaded_player(player: Agent | str, load: Load | None) -> Agent:
 
 @dataclass(frozen=True, eq=False)
 class MatchSetup:
-    """Everything a process needs to play any hand of a match."""
+    """Everything a process needs to play any hand of a match: the game, the players, and the random seed."""
 
     game: Holdem
     players: tuple[Agent | str, Agent | str]  # agents, or names from which `load` makes agents
@@ -128,42 +128,42 @@ class MatchSetup:
 
     @cached_property
     def agents(self) -> tuple[Agent, Agent]:
-        """The players; those given by name are loaded at the first hand, in each process."""
+        """Both players as agents. Each process loads those that are given by name when it first needs them."""
         return loaded_player(self.players[0], self.load), loaded_player(self.players[1], self.load)
 
     @cached_property
     def tables(self) -> list[tuple[Agent, Agent]]:
-        """The players at each table of the match: two tables in a duplicate match, otherwise one."""
+        """The pair of players at each table. A duplicate match has two tables, others have one."""
         first, second = self.agents
         return [(begun(first, self.game), begun(second, self.game)) for _ in range(2 if self.duplicate else 1)]
 
     @property
     def remembers(self) -> bool:
-        """Whether a player remembers earlier hands, so that units must be played in order, by one process."""
+        """Whether a player remembers earlier hands, so that one process must play all hands in order."""
         return any(isinstance(agent, RememberingAgent) for agent in self.agents)
 
     @cached_property
     def dealer(self) -> Dealer:
-        """The dealer of the match in this process."""
+        """The dealer that this process uses."""
         return Dealer(self.game, self.seed)
 
     @cached_property
     def batch(self) -> BatchMatch | None:
-        """The match in compiled batches, with the same hands, if both players are blueprints; otherwise None."""
+        """The same match in compiled batches if both players are blueprints; otherwise None."""
         if not BatchMatch.can_play(self.game, self.agents):
             return None
         return BatchMatch(self.dealer, cast(tuple[BlueprintAgent, BlueprintAgent], self.agents), self.duplicate)
 
     @property
     def chunk(self) -> int:
-        """Number of units per report of a process."""
+        """Number of units (hands or duplicate pairs) that a process plays before it reports results."""
         return UNITS if self.batch else CHUNK
 
     def hands(self, unit: int, thinking: list[Thinking] | None = None) -> Iterator[Hand]:
-        """Play the hands of a unit: two with the same deal in a duplicate match, otherwise one.
+        """Yield the played hands of a unit: two with the same deal in a duplicate match, otherwise one.
 
-        Random choices depend on seat and deal: a player who plays itself plays the same hand twice. The decisions are
-        added to `thinking` [player].
+        Random choices depend only on seat and deal, so that an agent that plays itself plays the same hand twice. The
+        players' decisions are added to `thinking` [player].
         """
         for number in (2 * unit, 2 * unit + 1) if self.duplicate else (unit,):
             agents = self.tables[(unit + number) % len(self.tables)]
@@ -174,11 +174,11 @@ class MatchSetup:
                 thinking[:] = [before + seats[(number + player) % 2] for player, before in enumerate(thinking)]
 
     def won(self, hand: Hand) -> float:
-        """Chips that the first player won in a hand."""
+        """Return the chips that the match's first player won in a hand."""
         return hand.payoffs[hand.number % 2]
 
     def play(self, first: int, last: int, keep: bool) -> Chunk:
-        """Play units `first` to `last` − 1; the result includes their hands if `keep` is set."""
+        """Play units `first` to `last` − 1 and return their results, with the hands if `keep` is set."""
         wanted, thinking = keep or self.judge is not None, [Thinking(), Thinking()]
         if self.batch:
             results, hands = self.batch.play(first, last, wanted)
@@ -277,13 +277,16 @@ def play_match(
 
 
 def require_few(hands: int) -> None:
-    """Raise PlayError if a match has more than `MOST_HANDS` hands."""
+    """Raise PlayError if the number of hands of a match exceeds `MOST_HANDS`."""
     if hands > MOST_HANDS:
         raise PlayError(f"a match of {shortened(str(hands), 20)} hands is too long: use at most {MOST_HANDS:,}")
 
 
 def units_of(hands: int, *, duplicate: bool) -> int:
-    """Return the number of units of a match: hands, or pairs of hands. Raises PlayError for an invalid number."""
+    """Return the number of units in a match: duplicate pairs or single hands.
+
+    Raises PlayError if `hands` is invalid.
+    """
     per_unit = 2 if duplicate else 1
     require_few(hands)
     if hands < 1 or hands % per_unit:
@@ -293,7 +296,7 @@ def units_of(hands: int, *, duplicate: bool) -> int:
 
 
 def require_processes(number: int) -> None:
-    """Raise PlayError unless the number of processes of a match is 1 or more."""
+    """Raise PlayError if the number of processes is less than 1."""
     if number < 1:
         raise PlayError(f"a match cannot be played on {number} processes: use 1 or more")
 
@@ -301,7 +304,7 @@ def require_processes(number: int) -> None:
 def _chunks(
     table: MatchSetup, units: int, processes: int, engine: Engine | None, *, keep: bool
 ) -> Generator[Chunk, None, None]:
-    """Yield results of all units, in order: from this process, or from others once that is worth their start."""
+    """Yield the results of all units in order. If enough work is left, other processes play the rest."""
     bounds = [(first, min(first + table.chunk, units)) for first in range(0, units, table.chunk)]
     took = 0.0  # seconds of the last chunk: the first one may include compilation
     for done, (first, last) in enumerate(bounds):
@@ -322,7 +325,7 @@ def _chunks(
 def _on_engine(
     table: MatchSetup, bounds: list[tuple[int, int]], workers: int, engine: Engine, *, keep: bool
 ) -> Generator[Chunk, None, None]:
-    """Play the rest of a match on workers of an engine, each with a copy of the setup."""
+    """Play the rest of a match on workers of an engine, each of which gets a copy of the setup."""
     turns = count()
     with Crew(engine, Job(replace, (_fresh(table),)), workers) as crew:
         yield from ahead(lambda part: crew.ask(next(turns), "play", *part, keep), bounds, workers)
@@ -331,7 +334,7 @@ def _on_engine(
 def _on_processes(
     table: MatchSetup, bounds: list[tuple[int, int]], processes: int, *, keep: bool
 ) -> Generator[Chunk, None, None]:
-    """Play the rest of a match on new processes."""
+    """Play the rest of a match on new processes of this machine."""
     pool = ProcessPoolExecutor(processes, get_context("spawn"), _sit_down, (_fresh(table),))
     try:
         yield from ahead(lambda part: pool.submit(_play, *part, keep).result, bounds, processes)
@@ -345,7 +348,7 @@ def _on_processes(
 
 
 def _fresh(table: MatchSetup) -> MatchSetup:
-    """Return a setup for other processes, without what this one has loaded."""
+    """Return a copy of a setup to send to other processes, without the agents that this process has loaded."""
     fresh = replace(table)
     try:
         pickle.dumps(fresh)
@@ -362,7 +365,7 @@ def _fresh(table: MatchSetup) -> MatchSetup:
 def ahead(
     ask: Callable[[tuple[int, int]], Callable[[], T]], bounds: list[tuple[int, int]], workers: int
 ) -> Iterator[T]:
-    """Yield results of all parts in order; enough parts are requested in advance that no worker waits."""
+    """Yield the results of all parts in order. Enough parts are requested ahead of time to keep all workers busy."""
     waiting: deque[Callable[[], T]] = deque()
     rest = iter(bounds)
     while True:
@@ -376,7 +379,7 @@ _seats: list[MatchSetup] = []  # the setup, in a process of a match
 
 
 def _sit_down(table: MatchSetup) -> None:
-    """Initialise a process of a match: it ignores Ctrl-C, which its parent handles, and ends with its parent."""
+    """Initialise a process of a match. It ignores Ctrl-C, which its parent handles, and ends when its parent ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     if parent is not None:

@@ -1,4 +1,4 @@
-r"""Matches over a network, by the protocol of the ACPC: a dealer for two players, and a player for any dealer.
+r"""Matches over a network with the ACPC protocol: a dealer for two players, and a client that lets an agent play.
 
 A dealer listens on one port for each player, and announces the ports. A player connects, sends ``VERSION:2.0.0``, and
 receives the state of the match after every action; see `play.acpc` for the lines. Lines end with ``\r\n``; those that
@@ -53,10 +53,10 @@ from kilt.records import MOST, Record
 
 LOOPBACK = "127.0.0.1"
 VERSION = "VERSION:2.0.0"
-LONGEST = 1 << 16  # bytes of a line
+LONGEST = 1 << 16  # largest number of bytes of a line
 MOST_PORTS = 65535
-WARNINGS = 100  # warnings about each player that are all reported; later ones if their number is a power of ten
-MOST_IGNORED = 10_000  # unrelated lines of a player in one turn, after which the match ends
+WARNINGS = 100  # the first warnings about a player are all reported; later ones if their number is a power of ten
+MOST_IGNORED = 10_000  # largest number of unrelated lines that a player may send in one turn
 MOST_SECONDS = 1e9  # largest limit: clocks and sockets support some billions of seconds
 
 _VERSIONS = re.compile(r"VERSION:2\.0\.[0-9]+")
@@ -64,15 +64,18 @@ _VERSIONS = re.compile(r"VERSION:2\.0\.[0-9]+")
 
 @dataclass(frozen=True)
 class Limits(Record):
-    """Time limits in seconds, and error limits, of a dealer for each player. Default: those of the competition."""
+    """The limits that a dealer sets for each player, in seconds and in illegal actions.
+
+    The defaults are the competition's.
+    """
 
     COMPLAINT: ClassVar[type[KiltError]] = PlayError
     PLACE: ClassVar[str] = "the limits of the dealer"
 
     start: float = 600.0  # until both players have connected
-    response: float = 600.0  # for an action
-    hand: float = 600.0  # for a player in one hand
-    per_hand: float = 7.0  # for a player, on average over the hands of the match
+    response: float = 600.0  # for one action of a player
+    hand: float = 600.0  # for all actions of a player in one hand
+    per_hand: float = 7.0  # for all actions of a player in one hand, on average over the match
     invalid: int = MOST  # illegal actions of a player in the match; by default, no limit
 
     def __post_init__(self) -> None:
@@ -86,17 +89,17 @@ class Limits(Record):
 
 
 class LogWriter(Protocol):
-    """The log of a dealer: a text file, or an object with the same methods."""
+    """What a dealer needs of its log: a text file, or any object with these two methods."""
 
     def write(self, text: str, /) -> object:
-        """Add some lines."""
+        """Add text, which may be several lines."""
 
     def flush(self) -> object:
-        """Make written lines visible to other readers of the log."""
+        """Make the text written so far visible to other readers of the log."""
 
 
 class Lines:
-    """A connection that carries lines. `who` is the name of its other end in error messages."""
+    """A network connection that sends and receives lines of text. `who` names the other end in error messages."""
 
     def __init__(self, connection: socket.socket, who: str) -> None:
         self.who = who
@@ -107,7 +110,7 @@ class Lines:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(self, line: str, seconds: float | None = None) -> None:
-        """Send a line. Raises PlayError if that takes too long, or the connection is closed."""
+        """Send a line. Raises PlayError if the time limit is exceeded, or if the connection is closed."""
         try:
             self._connection.settimeout(seconds)
             self._connection.sendall(f"{line}\r\n".encode())
@@ -117,7 +120,7 @@ class Lines:
             raise PlayError(f"{self.who} hung up ({error.strerror or error})") from None
 
     def receive(self, deadline: float | None = None) -> str | None:
-        """Return the next line that is no comment; None at the end of the connection.
+        """Return the next line, skipping comments. None if the other end has closed the connection.
 
         Raises TimeoutError at the deadline, in the time of `time.monotonic`, and PlayError if a line is too long or
         incomplete.
@@ -143,7 +146,7 @@ class Lines:
         return line
 
     def _fill(self, deadline: float | None) -> bool:
-        """Wait for more bytes; False at the end of the connection."""
+        """Wait for more bytes. Returns False if the other end has closed the connection."""
         left = None if deadline is None else deadline - time.monotonic()
         if left is not None and left <= 0:
             raise TimeoutError
@@ -176,7 +179,7 @@ def serve(
     announce: Callable[[tuple[int, int]], object] = lambda ports: None,
     warn: Callable[[str], object] = lambda warning: None,
 ) -> Score:
-    """Deal a match to two players who connect, by the protocol of the ACPC.
+    """Run a dealer: wait for two players to connect, and play a match with them by the ACPC protocol.
 
     Parameters
     ----------
@@ -248,7 +251,7 @@ def _check_port(port: int, least: int) -> None:
 
 
 def _welcome(door: socket.socket, name: str, deadline: float, limits: Limits) -> socket.socket:
-    """Wait for a player to connect."""
+    """Wait for a player to connect, and return the connection."""
     door.settimeout(max(deadline - time.monotonic(), 0.001))
     try:
         connection, _ = door.accept()
@@ -261,7 +264,7 @@ def _welcome(door: socket.socket, name: str, deadline: float, limits: Limits) ->
 
 
 def _check_version(lines: Lines, deadline: float, limits: Limits) -> None:
-    """Check the version of the protocol, which every player sends first."""
+    """Check the version of the protocol, which every player sends first. Raises PlayError if it is missing or wrong."""
     try:
         said = lines.receive(deadline)
     except TimeoutError:
@@ -274,7 +277,7 @@ def _check_version(lines: Lines, deadline: float, limits: Limits) -> None:
 
 @dataclass
 class _Account:
-    """Time in seconds, and number of invalid actions, that a player has used."""
+    """What a player has used of the dealer's limits: seconds, and invalid actions."""
 
     in_hand: float = 0.0  # seconds
     in_match: float = 0.0
@@ -282,13 +285,13 @@ class _Account:
 
 
 class _Warnings:
-    """Reports warnings about players, but only some if there are many."""
+    """Reports warnings about each player, but only some of them if there are many."""
 
     def __init__(self, report: Callable[[str], object]) -> None:
         self._report, self._counts = report, Counter[str]()
 
     def add(self, player: str, text: str) -> None:
-        """Report a warning about a player, or count it."""
+        """Count a warning about a player, and report it unless there were too many before."""
         self._counts[player] += 1
         count = self._counts[player]
         if count <= WARNINGS:
@@ -297,14 +300,14 @@ class _Warnings:
             self._report(f"{text} (number {count:,} about {player}; not all are reported)")
 
     def finish(self) -> None:
-        """Report the number of warnings, if not all were reported."""
+        """Report the total number of warnings about each player of whom some warnings were not reported."""
         for player, count in self._counts.items():
             if count > WARNINGS:
                 self._report(f"there were {count:,} warnings about {player}")
 
 
 class NetworkMatch:
-    """A match of a dealer with two connected players, in order, whose versions have been checked."""
+    """A match that a dealer plays with two connected players. Their protocol versions must have been checked."""
 
     def __init__(
         self,
@@ -322,7 +325,10 @@ class NetworkMatch:
         self._accounts = (_Account(), _Account())
 
     def play(self) -> Score:
-        """Play all hands. After an error the match ends: the log has all earlier hands, and PlayError the reason."""
+        """Play all hands and return the score.
+
+        Raises PlayError if a player fails; the log then has all earlier hands.
+        """
         limits, chips = self.limits, [0.0, 0.0]
         names = self.lines[0].who, self.lines[1].who
         milliseconds = {"response": limits.response, "hand": limits.hand, "per_hand": limits.per_hand}
@@ -345,7 +351,10 @@ class NetworkMatch:
         return score
 
     def _player(self, number: int, position: int) -> int:
-        """Return the player at a position in a hand, or the position of a player: they swap after every hand."""
+        """Convert a position in a hand to the number of the player there, or back.
+
+        Players swap positions after every hand.
+        """
         return (position + number) % 2
 
     def _play_hand(self, number: int) -> Hand:
@@ -369,7 +378,7 @@ class NetworkMatch:
         return position
 
     def _tell(self, number: int, position: Betting, cards: Cards) -> tuple[MatchState, MatchState]:
-        """Send the state of the hand to both players."""
+        """Send the state of the hand to both players, and return what was sent."""
         states = seen_by(0, number, position, cards), seen_by(1, number, position, cards)
         finished = position.actor == TERMINAL and number == self.hands - 1
         for player in (0, 1):
@@ -378,7 +387,7 @@ class NetworkMatch:
         return states
 
     def _ask(self, player: int, asked: MatchState) -> str:
-        """Return the action of a player, corrected if necessary."""
+        """Wait for a player's action and return it, corrected if it is illegal."""
         line, account, limits = self.lines[player], self._accounts[player], self.limits
         begun = time.monotonic()
         left = {
@@ -408,7 +417,7 @@ class NetworkMatch:
         return self._judged(line.who, account, asked, action)
 
     def _judged(self, who: str, account: _Account, asked: MatchState, said: str) -> str:
-        """Return the legal action that an answer counts as. Raises PlayError after too many invalid ones."""
+        """Return the legal action that a player's answer counts as. Raises PlayError after too many invalid answers."""
         try:
             meant = read_action(asked.position, said)
         except PlayError as error:
@@ -446,7 +455,7 @@ def play_agent(
     connect_seconds: float = 10.0,
     note: Callable[[int, str], object] = lambda number, text: None,
 ) -> int:
-    """Let an agent play a match with an ACPC dealer, to its end.
+    """Connect to an ACPC dealer and let an agent play a whole match.
 
     Parameters
     ----------
@@ -488,7 +497,7 @@ def play_agent(
 
 
 def _connected(host: str, port: int, seconds: float) -> socket.socket:
-    """Connect to a dealer, who may begin to listen a little later."""
+    """Connect to a dealer. If it does not listen yet, try again until the time limit."""
     until = time.monotonic() + seconds
     while True:
         try:
@@ -507,7 +516,7 @@ def answer(
     seed: int = 0,
     note: Callable[[int, str], object] = lambda number, text: None,
 ) -> int:
-    """Let an agent play a match on an open connection to a dealer; returns the number of hands. See `play_agent`."""
+    """Let an agent play a match on an open connection to a dealer, and return the number of hands. See `play_agent`."""
     player = begun(agent, game)
     lines = Lines(connection, "the dealer")
     lines.send(VERSION)
@@ -528,7 +537,7 @@ def answer(
 
 
 def _legal(agent: Agent, game: Holdem, state: MatchState, seed: int) -> str:
-    """Return an agent's action. Raises PlayError if it is illegal, so that no dealer has to correct it."""
+    """Return an agent's action. Raises PlayError if it is illegal, because a dealer would silently replace it."""
     action = agent.act(state.observation(seed))
     try:
         state.position.after(action)

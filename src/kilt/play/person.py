@@ -1,7 +1,8 @@
-"""A person at the table: the input they may type, messages in words, and the state of their session.
+"""Play of a person against an agent: parsing of typed input, actions in words, and the session with its results.
 
-Drawing is done by a `Screen`, in a terminal or elsewhere. Chips are counted as at a table, within the round: after 300
-each before the flop, ``bet 300`` puts in 300 more. (The ACPC's ``r600`` for the same bet counts over the whole hand.)
+A `Screen` shows the table, for example in a terminal. Chips are counted within the round, as at a real table: if each
+player has put in 300 before the flop, ``bet 300`` puts in 300 more. (The ACPC writes ``r600`` for this bet, which
+counts the whole hand.)
 
 >>> from kilt.games import load_game
 >>> start = load_game("holdem.nolimit.2p").start()
@@ -49,10 +50,11 @@ _POTS = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9}) ?[%x]|[am]")
 
 
 def read_action(text: str, position: Betting) -> str:
-    """Read a person's input as a legal action in ACPC notation. PlayError says what they may type instead.
+    """Convert a person's input to a legal action in ACPC notation.
 
-    A call is accepted as a check if there is nothing to call. A check is refused if there is something to call, because
-    the person might put in chips by mistake.
+    Raises PlayError for invalid input; its message says what the person may type. A call is accepted as a check if
+    there is nothing to call. A check is refused if there is something to call, because the person might put in chips by
+    mistake.
     """
     typed = " ".join(text.casefold().split())
     if typed in ("f", "fold"):
@@ -81,7 +83,10 @@ def _call(word: str, rest: str, position: Betting) -> str:
 
 
 def _raise(size: str, position: Betting) -> str:
-    """Return the action for a raise of `size`: chips, or a word for a bet size; empty in limit games."""
+    """Return the action for a raise.
+
+    `size` is a number of chips or a word for a size, and may be empty in limit games.
+    """
     bounds, stack = position.raise_bounds(), position.rules.stacks[position.actor]
     if bounds is None:
         if size == "a" and position.spent[position.actor] + position.to_call == stack:
@@ -126,7 +131,7 @@ def _number(text: str) -> int:
 
 
 def in_words(position: Betting, action: str, *, third: bool = False) -> str:
-    """Return an action in words, such as ``raise to 300``; ``raises to 300`` in the `third` person.
+    """Return an action in words, such as ``raise to 300``, or ``raises to 300`` if `third` asks for the third person.
 
     >>> from kilt.games import load_game
     >>> start = load_game("leduc").start()
@@ -158,12 +163,12 @@ def _span(least: int, most: int) -> str:
 
 
 def _keys(position: Betting) -> str:
-    """Return the keys that may be typed, with their meaning, for error messages."""
+    """Return the keys that the person may type and their meaning, for error messages."""
     return ", ".join(f"{choice.key} to {choice.words}" for choice in menu(position))
 
 
 class Choice(NamedTuple):
-    """One of the actions on a person's menu."""
+    """One of the actions that a person may take, as a menu shows it."""
 
     key: str  # the key to type
     words: str  # the action in words
@@ -171,7 +176,7 @@ class Choice(NamedTuple):
 
 
 def menu(position: Betting) -> list[Choice]:
-    """Return the actions that a person may take at a position.
+    """Return the actions that a person may take at a position, as entries of a menu.
 
     >>> from kilt.games import load_game
     >>> [tuple(choice) for choice in menu(load_game("holdem.nolimit.2p").start())]
@@ -192,7 +197,7 @@ def menu(position: Betting) -> list[Choice]:
 
 
 def usual_raises(position: Betting) -> list[Choice]:
-    """Return common raises for buttons, smallest first; none if raises have a fixed size.
+    """Return common raises for buttons, smallest first. Empty if there is at most one size to choose.
 
     >>> from kilt.games import load_game
     >>> [choice.words for choice in usual_raises(load_game("holdem.nolimit.2p").start())]
@@ -212,16 +217,16 @@ def usual_raises(position: Betting) -> list[Choice]:
 
 @runtime_checkable
 class Adviser(Protocol):
-    """An agent that knows the probabilities of its actions."""
+    """An agent that can return the probabilities of its actions."""
 
     def shares(self, observation: Observation) -> list[tuple[str, float]]:
-        """Return legal actions in ACPC notation, with their probabilities."""
+        """Return pairs of a legal action in ACPC notation and its probability."""
 
 
 def advice(agent: Agent, observation: Observation) -> list[tuple[str, float]] | None:
-    """Return an agent's actions in the player's place: in words with their probabilities, the largest first.
+    """Return the actions that an agent would take in the person's place, with probabilities. The likeliest is first.
 
-    None if the agent has no probabilities.
+    Actions are in words. None if the agent has no method `shares` that returns probabilities.
     """
     if not isinstance(agent, Adviser):
         return None
@@ -236,16 +241,16 @@ def advice(agent: Agent, observation: Observation) -> list[tuple[str, float]] | 
 
 
 class TurnView(NamedTuple):
-    """The table when it is a person's turn."""
+    """What a screen shows when it is the person's turn: the pot, the stacks, and the possible actions."""
 
     pot: int
     stacks: tuple[int, int] | None  # remaining chips of the person and the opponent; None if unlimited
     choices: list[Choice]
-    sizes: list[Choice]  # raises for buttons, which `choices` has as one entry
+    sizes: list[Choice]  # common raises, for buttons; `choices` has one entry for all raises
 
 
 class Ending(NamedTuple):
-    """The end of a hand of a session."""
+    """What a screen shows at the end of a hand: the winnings, and the cards after a showdown."""
 
     won: int  # chips that the person won; negative for a loss
     shown: list[tuple[tuple[str, ...], str]]  # cards and their rank in words, the person's first; empty after a fold
@@ -254,36 +259,42 @@ class Ending(NamedTuple):
 
 
 class Screen(Protocol):
-    """The interface that draws a table and asks the person. Cards are names of two letters, such as ``As``."""
+    """The interface of a screen that shows the table and asks the person.
+
+    Cards are two letters each, such as ``As``.
+    """
 
     def begin(self, number: int, seat: str, hand: tuple[str, ...]) -> None:
-        """Show that a hand begins."""
+        """Show that a new hand begins, with the person's seat and cards."""
 
     def acted(self, mine: bool, words: str) -> None:
-        """Show an action of either player."""
+        """Show an action in words. `mine` is True if the person took it, and False if the opponent did."""
 
     def dealt(self, name: str, board: tuple[str, ...], hand: tuple[str, ...], made: str) -> None:
         """Show a new round: the whole board, the person's hand, and its rank in words."""
 
     def ask(self, view: TurnView, *, again: bool) -> str:
-        """Return the person's input; `again` after invalid input. Raises EOFError at the end of the input."""
+        """Ask the person for input and return it.
+
+        `again` is True after invalid input. Raises EOFError if the input ends.
+        """
 
     def tell(self, text: str) -> None:
-        """Show an error message about the input."""
+        """Show an error message about the person's input."""
 
     def advise(self, advice: list[tuple[str, float]] | None) -> None:
-        """Show the result of `advice`, as the person requested."""
+        """Show the result of `advice`, because the person asked for it."""
 
     def explain(self) -> None:
-        """Show the accepted input, as the person requested."""
+        """Show which input is accepted, because the person asked for it."""
 
     def end(self, ending: Ending) -> None:
-        """Show the end of a hand."""
+        """Show how a hand ended."""
 
 
 @dataclass
 class Person:
-    """An agent that asks a person. The person leaves by EOFError, which aborts the hand."""
+    """An agent that asks a person for each action. If the person leaves, EOFError aborts the hand."""
 
     name: str
     screen: Screen
@@ -291,11 +302,11 @@ class Person:
     _told: int = field(default=0, repr=False)  # number of moves of the hand that were shown
 
     def forget(self) -> None:
-        """Start a new hand, of which no move has been shown."""
+        """Prepare for a new hand: none of its moves has been shown yet."""
         self._told = 0
 
     def act(self, observation: Observation) -> str:
-        """Ask the person for an action until it is legal."""
+        """Ask the person for an action until it is legal, and return it."""
         position = observation.position
         self.follow(position, observation.hand, observation.board, position.actor)
         view = TurnView(sum(position.spent), _left(position, position.actor), menu(position), usual_raises(position))
@@ -317,7 +328,7 @@ class Person:
                 self.screen.tell(str(error))
 
     def follow(self, position: Betting, hand: Sequence[int], board: Sequence[int], me: int) -> None:
-        """Show the person, who is in seat `me`, the moves of the hand since the last call."""
+        """Show the person in seat `me` all moves of the hand since the last call."""
         rules, deck = position.rules, position.rules.deck
         played = list(positions_of(rules).moves(position))
         for before, action in played[self._told :]:
@@ -332,10 +343,10 @@ class Person:
 
 
 def duplicate_deals(hands: int, seed: int = 0) -> list[int]:
-    """Return the deal of each hand of a duplicate match between a person and an agent, who swap seats every hand.
+    """Return which deal each hand of a duplicate match uses, for a person and an agent who swap seats every hand.
 
-    The second half has the deals of the first with the players swapped, in another order, so that they cannot be
-    recognised.
+    The second half repeats the deals of the first half with the players swapped, in another order, so that the person
+    does not recognise them.
 
     Parameters
     ----------
@@ -362,7 +373,7 @@ def duplicate_deals(hands: int, seed: int = 0) -> list[int]:
 
 
 class Session:
-    """Hands between a person and an agent, who swap seats every hand. A hand that the person leaves does not count.
+    """A series of hands between a person and an agent, who swap seats every hand. An aborted hand does not count.
 
     Parameters
     ----------
@@ -407,21 +418,21 @@ class Session:
 
     @property
     def total(self) -> int:
-        """Total chips that the person has won."""
+        """Chips that the person has won in the session."""
         return sum(self.won)
 
     @property
     def best(self) -> int:
-        """Number of the hand in which the person won most."""
+        """Number of the hand in which the person won most, from 0."""
         return self.won.index(max(self.won))
 
     @property
     def worst(self) -> int:
-        """Number of the hand in which the person lost most."""
+        """Number of the hand in which the person lost most, from 0."""
         return self.won.index(min(self.won))
 
     def play(self) -> Hand:
-        """Play the next hand."""
+        """Play the next hand and return it."""
         number = len(self.won)
         seat = number % 2
         rules, deck = self.game.rules, self.game.deck
@@ -444,7 +455,7 @@ class Session:
 
 
 def _left(position: Betting, me: int) -> tuple[int, int] | None:
-    """Remaining chips of seat `me` and of the opponent."""
+    """Return the chips that seat `me` and the opponent have left; None if stacks are unlimited."""
     stacks, spent = position.rules.stacks, position.spent
     if UNLIMITED in stacks:
         return None

@@ -1,6 +1,7 @@
-"""Hands in the Poker Hand History format (PHH), which pokerkit and other programs read: one hand is one TOML table.
+"""Read and write hands in the Poker Hand History format (PHH), in which each hand is a TOML table.
 
-The format has codes for games. Of these, kilt supports heads-up limit and no-limit Texas hold'em.
+The format supports many games. Of these, kilt supports heads-up limit and no-limit Texas hold'em. Other programs, such
+as pokerkit, read the format too.
 
 >>> from kilt.games import load_game
 >>> from kilt.play.acpc import read_hand
@@ -30,7 +31,7 @@ from kilt.games.gamedef import TEXAS_BOARD, GameDef
 from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem, positions_of
 from kilt.play.dealer import Cards, Dealer, Hand
 
-_TABLE = re.compile(r"^\[[^\[\]\n]+\][ \t]*$", re.MULTILINE)  # beginning of a hand in a file with several
+_TABLE = re.compile(r"^\[[^\[\]\n]+\][ \t]*$", re.MULTILINE)  # the line before each hand in a file of several hands
 _KEY = re.compile(r"^(variant|actions)[ \t]*=", re.MULTILINE)
 MOST_RAISES = 4  # raises in a round of limit hold'em, as readers of the format assume
 
@@ -41,18 +42,18 @@ def write_phh(hand: Hand) -> str:
 
 
 def write_phhs(hands: Iterable[Hand]) -> Iterator[str]:
-    """Yield hands as the parts of a ``.phhs`` file, numbered from 1 in the order given."""
+    """Yield the text of each hand for a ``.phhs`` file, which holds many hands. They are numbered from 1."""
     for number, hand in enumerate(hands, start=1):
         yield f"[{number}]\n{write_phh(hand)}\n"
 
 
 def is_phh(text: str) -> bool:
-    """Whether a text looks like hands in this format, rather than the log of an ACPC dealer."""
+    """Return whether a text looks like hands in this format, rather than the log of an ACPC dealer."""
     return bool(_KEY.search(text))
 
 
 def read_phhs(text: str, game: Holdem) -> tuple[list[Hand], list[str]]:
-    r"""Read the hands of a ``.phh`` or ``.phhs`` file; errors are collected.
+    r"""Read the hands of a ``.phh`` or ``.phhs`` file. Hands that cannot be read are reported as messages.
 
     Parameters
     ----------
@@ -88,7 +89,7 @@ def read_phhs(text: str, game: Holdem) -> tuple[list[Hand], list[str]]:
 
 
 def _read(text: str, game: Holdem, number: int) -> Hand:
-    """Read one hand; it has the number `number` unless it contains another one."""
+    """Parse one hand. Its number is `number` unless the text gives another."""
     try:
         fields = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -116,7 +117,7 @@ def _read(text: str, game: Holdem, number: int) -> Hand:
 
 
 def _followed(game: Holdem, actions: Iterable[list[str]]) -> tuple[Betting, list[tuple[int, ...]]]:
-    """Return the position after actions of the format, and the cards: those of both players, then the board."""
+    """Return the position after actions in PHH notation, and the cards: both players' private cards, then the board."""
     deck, rules, after = game.deck, game.rules, game.positions.after
     position = game.start()
     dealt: list[tuple[int, ...]] = [(), (), ()]
@@ -141,7 +142,7 @@ def _followed(game: Holdem, actions: Iterable[list[str]]) -> tuple[Betting, list
 
 
 def _rules_fields(rules: GameDef) -> dict[str, object]:
-    """Return the fields that describe the game. Blinds are listed from the small one."""
+    """Return the PHH fields that describe the rules of a game. Blinds are listed with the small blind first."""
     fields: dict[str, object] = {"variant": "NT" if rules.betting == "nolimit" else "FT", "antes": [0, 0]}
     fields["blinds_or_straddles"] = [rules.blinds[1], rules.blinds[0]]
     if rules.betting == "nolimit":
@@ -153,12 +154,12 @@ def _rules_fields(rules: GameDef) -> dict[str, object]:
 
 
 def _finishing_stacks(hand: Hand) -> list[int]:
-    """Return the stacks after the hand. Pots are split into whole chips, since both players put in equal amounts."""
+    """Return the stacks after a hand. They are whole chips, since both players put equal amounts into a split pot."""
     return [stack + int(won) for stack, won in zip(hand.position.rules.stacks, hand.payoffs, strict=True)]
 
 
 def _fields(hand: Hand) -> dict[str, object]:
-    """Return the fields of a hand. Player 1 of the format is seat 0, the big blind."""
+    """Return the PHH fields of a hand. Player 1 of the format is seat 0, which has the big blind."""
     rules = hand.position.rules
     _check(rules)
     return {
@@ -171,7 +172,10 @@ def _fields(hand: Hand) -> dict[str, object]:
 
 
 def _actions(hand: Hand) -> Iterator[str]:
-    """Yield the actions of a hand. Bets count the chips of the round; kilt and the ACPC count the whole hand."""
+    """Yield the actions of a hand in PHH notation.
+
+    Bets count chips of the round; in kilt, they count the whole hand.
+    """
     rules, deck = hand.position.rules, hand.position.rules.deck
     positions = positions_of(rules)
     for player, held in enumerate(hand.cards.holes, start=1):
@@ -191,7 +195,7 @@ def _actions(hand: Hand) -> Iterator[str]:
 
 
 def _check(rules: GameDef) -> None:
-    """Raise PlayError unless the game is Texas hold'em with the blinds and order of play that the format assumes."""
+    """Raise PlayError unless the game is Texas hold'em with the blinds and the order of play that PHH assumes."""
     texas = rules.hole_cards == 2 and rules.board_cards == TEXAS_BOARD and rules.deck.size == 52
     usual = rules.blinds[0] > rules.blinds[1] > 0 and rules.first_player == (1, 0, 0, 0)
     sizes = rules.raise_sizes

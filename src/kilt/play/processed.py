@@ -1,4 +1,4 @@
-"""An agent that post-processes the strategy of another agent: see `strategy.postprocess`.
+"""An agent that plays another agent's strategy after post-processing: see `strategy.postprocess`.
 
 >>> from kilt.games.gamedef import ready_made
 >>> from kilt.play.tree_agent import TreeAgent
@@ -28,7 +28,7 @@ from kilt.strategy.postprocess import Rule, apply_rows
 
 @dataclass(frozen=True)
 class ProcessedAgent:
-    """The agent that plays another agent's strategy after post-processing, decision by decision.
+    """An agent that post-processes another agent's action probabilities at each decision before it draws an action.
 
     Attributes
     ----------
@@ -48,14 +48,14 @@ class ProcessedAgent:
     rule: Rule
 
     def act(self, observation: Observation) -> str:
-        """Return an action drawn from `policy`."""
+        """Return an action drawn with the post-processed probabilities."""
         position = observation.position
         policy = self.policy(position, observation.board)
         row = policy.table[:, policy.column[self.game.deck.hole_index(observation.hand)]]
         return pick(policy.actions, row.tolist(), observation.draw(action_draw(position)))
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Return the probabilities of the actor's actions with every hand; 0 for hands without a strategy."""
+        """Return post-processed action probabilities for every private hand, 0 for hands without a strategy."""
         found = self.plain.policy(position, board)
         acted = any(before.actor == position.actor for before, _ in self.game.positions.moves(position))
         rows = np.ascontiguousarray(found.table.T)

@@ -1,4 +1,4 @@
-"""A match with Slumbot by its public HTTP API: no-limit hold'em with 200 big blinds, one hand after another.
+"""A client for the public HTTP API of Slumbot, which plays no-limit hold'em with stacks of 200 big blinds.
 
 A request is a POST of JSON to ``URL/login`` (optional), ``URL/new_hand`` or ``URL/act``. The answer describes the state
 of the hand: `client_pos` (0 for the big blind, 1 for the button), `hole_cards`, `board` and `action`, and, at the end
@@ -47,22 +47,22 @@ Reply = dict[str, Any]  # an answer, as a JSON object
 
 
 class RequestError(PlayError):
-    """A request failed for now; it may succeed later."""
+    """Raised if a request to Slumbot failed but may succeed later."""
 
 
 class RefusedError(PlayError):
-    """Slumbot refused a request; repeating it would not help."""
+    """Raised if Slumbot refused a request, so that repeating it would not help."""
 
 
 class BrokenHandError(PlayError):
-    """A hand cannot be finished: Slumbot's description of it contradicts the actions that were sent."""
+    """Raised if a hand cannot be finished because Slumbot's description of it contradicts the actions sent."""
 
 
 # Actions -------------------------------------------------------------------------------------------------------------
 
 
 def read_actions(text: str, game: Holdem) -> Betting:
-    """Return the position after Slumbot's actions. Raises PlayError if they are not legal."""
+    """Return the position after actions in Slumbot's notation. Raises PlayError if one of them is not legal."""
     position, at = game.start(), 0
     while at < len(text):
         action = _ACTION.match(text, at)
@@ -94,7 +94,7 @@ def _dealt(position: Betting, game: Holdem) -> Betting:
 
 
 def increment(position: Betting, action: str) -> str:
-    """Convert an action in ACPC notation to Slumbot's notation."""
+    """Convert an action from ACPC notation to Slumbot's notation."""
     if action == FOLD:
         return "f"
     if action == CALL:
@@ -106,7 +106,7 @@ def increment(position: Betting, action: str) -> str:
 
 
 class SlumbotHand(NamedTuple):
-    """A finished hand.
+    """A finished hand against Slumbot.
 
     Attributes
     ----------
@@ -130,7 +130,10 @@ class SlumbotHand(NamedTuple):
 
 
 def state_of(reply: Reply, number: int, game: Holdem) -> MatchState:
-    """Return the state of hand `number` for the player. Raises PlayError if the answer is inconsistent."""
+    """Return the state of hand `number` for our player from Slumbot's answer.
+
+    Raises PlayError if it is inconsistent.
+    """
     seat = reply.get("client_pos")
     if seat not in (0, 1) or not isinstance(reply.get("action", ""), str):
         raise PlayError(f"an answer lacks `client_pos` or `action`: {_shortened(reply)}")
@@ -148,7 +151,7 @@ def state_of(reply: Reply, number: int, game: Holdem) -> MatchState:
 
 
 def finished_hand(reply: Reply, number: int, game: Holdem, name: str) -> SlumbotHand:
-    """Return a finished hand from the last answer. Raises PlayError if the answer is inconsistent."""
+    """Return a finished hand from Slumbot's last answer. Raises PlayError if the answer is inconsistent."""
     state, won, baseline = state_of(reply, number, game), reply["winnings"], reply.get("baseline_winnings")
     if not isinstance(won, int | float) or not state.over:
         raise PlayError(f"an answer has winnings, but the hand is not over: {_shortened(reply)}")
@@ -166,7 +169,7 @@ def finished_hand(reply: Reply, number: int, game: Holdem, name: str) -> Slumbot
 
 
 def play_hand(client: SlumbotClient, agent: Agent, game: Holdem, number: int, seed: int, name: str) -> SlumbotHand:
-    """Play one hand.
+    """Play one hand against Slumbot.
 
     Parameters
     ----------
@@ -215,7 +218,7 @@ def play_hand(client: SlumbotClient, agent: Agent, game: Holdem, number: int, se
 
 
 class AgentError(PlayError):
-    """The player took an illegal action, and would do so again in other hands."""
+    """Raised if our agent takes an illegal action. It would do so again in other hands."""
 
 
 # Requests ------------------------------------------------------------------------------------------------------------
@@ -223,7 +226,7 @@ class AgentError(PlayError):
 
 @dataclass(frozen=True)
 class ClientConfig(Record):
-    """Where `SlumbotClient` sends requests, and how often.
+    """Settings of `SlumbotClient`: the URL of the API, the time limit, and how often to retry.
 
     Parameters
     ----------
@@ -255,7 +258,7 @@ class ClientConfig(Record):
 
 
 class SlumbotClient:
-    """Sends requests to Slumbot, repeats them if there is no answer, and holds the token of the session.
+    """A client that sends requests to Slumbot, retries them if they fail, and stores the token of the session.
 
     Parameters
     ----------
@@ -279,7 +282,7 @@ class SlumbotClient:
         self._opener = urllib.request.build_opener(*proxies)
 
     def login(self, user: str, password: str) -> None:
-        """Play under the name of an account. The session is opened again after an error."""
+        """Log in to an account, under whose name further hands are played. Later sessions log in again."""
         self._login = user, password
         self.token = ""
         reply = self._retried("login", {"username": user, "password": password})
@@ -288,7 +291,10 @@ class SlumbotClient:
             raise RefusedError(f"{self.host} gave no token at login: {_shortened(reply)}")
 
     def new_hand(self) -> Reply:
-        """Begin a hand. If Slumbot refuses the session, perhaps because it is too old, a new session is opened."""
+        """Start a hand and return Slumbot's answer.
+
+        If Slumbot refuses the session, perhaps as too old, a new one is opened.
+        """
         try:
             return self._keep_token(self._retried("new_hand", self._session()))
         except RefusedError as error:
@@ -299,10 +305,11 @@ class SlumbotClient:
             return self._keep_token(self._retried("new_hand", self._session()))
 
     def act(self, increment: str, before: str) -> Reply:
-        """Take an action in a hand whose actions so far are `before`.
+        """Send an action, in Slumbot's notation, in a hand whose actions so far are `before`, and return the answer.
 
-        A request whose answer was lost may have been executed. It is repeated, and `old_action` of the answer then
-        shows whether the action was executed once. Raises BrokenHandError if not, or if Slumbot refuses the action.
+        If an answer is lost, the request is repeated, although Slumbot may have executed it already. `old_action` in
+        the answer shows whether the action was executed only once. Raises BrokenHandError if it was not, or if Slumbot
+        refuses the action.
         """
         try:
             reply = self._retried("act", self._session() | {"incr": increment})
@@ -316,7 +323,7 @@ class SlumbotClient:
         return self._keep_token(reply)
 
     def forget_session(self) -> None:
-        """Open a new session with the next hand."""
+        """Forget the token, so that the next hand opens a new session. Logs in again if there is an account."""
         self.token = ""
         if self._login:
             self.login(*self._login)
@@ -325,13 +332,13 @@ class SlumbotClient:
         return {"token": self.token} if self.token else {}
 
     def _keep_token(self, reply: Reply) -> Reply:
-        """Remove the token from an answer and store it; tokens can change, and do not belong in logs."""
+        """Move the token from an answer to this object. Tokens can change, and must not appear in logs."""
         token = reply.pop("token", None)
         self.token = token if isinstance(token, str) and token else self.token
         return reply
 
     def _retried(self, what: str, body: Mapping[str, Any]) -> Reply:
-        """Send a request until it is answered, or `tries` times."""
+        """Send a request up to `tries` times, until Slumbot answers."""
         wait = self.wait
         for attempt in range(1, self.tries + 1):
             try:
@@ -346,7 +353,7 @@ class SlumbotClient:
         raise AssertionError
 
     def _sent(self, what: str, body: Mapping[str, Any]) -> Reply:
-        """Send a request once."""
+        """Send a request once and return Slumbot's answer."""
         headers = {"Content-Type": "application/json", "User-Agent": "kilt"}
         request = urllib.request.Request(f"{self.url}/{what}", json.dumps(body).encode(), headers, method="POST")
         refusal = 0
@@ -377,5 +384,5 @@ class SlumbotClient:
 
 
 def _shortened(reply: Reply) -> str:
-    """Return an answer as text for a message, without the token."""
+    """Return an answer of Slumbot as text for an error message, without the token."""
     return quoted(json.dumps({key: value for key, value in reply.items() if key != "token"}), 300)

@@ -1,8 +1,8 @@
-"""A match with Slumbot and its log: each finished hand is added to the log, and an interrupted match continues from it.
+"""Play a match against Slumbot, and log each finished hand. An interrupted match continues from its log.
 
-The log is an ACPC log with comments. ``# slumbot hand {…}`` is Slumbot's last answer of a hand, from which the hand is
-restored; the ``STATE`` line after it is for other readers, such as `kilt evaluate log`. A process that is killed loses
-only the current hand.
+The log is an ACPC log with comments. A comment ``# slumbot hand {…}`` holds Slumbot's last answer of a hand, from which
+kilt restores the hand. The ``STATE`` line after it is for other readers, such as `kilt evaluate log`. If the process is
+killed, only the current hand is lost.
 
 >>> import tempfile
 >>> from kilt.games import load_game
@@ -42,7 +42,7 @@ _MATCH, _HAND, _BROKEN = "# slumbot match ", "# slumbot hand ", "# slumbot broke
 
 
 def name_in_logs(player: str) -> str:
-    """Return the name of a player in logs: without ``:`` and ``|``, and different from Slumbot's.
+    """Return a form of a player's name that logs accept: without ``:`` and ``|``, and different from Slumbot's name.
 
     >>> name_in_logs("house@resolve:rounds=river")
     'house@resolve;rounds=river'
@@ -52,11 +52,11 @@ def name_in_logs(player: str) -> str:
 
 
 class _OtherMatchError(PlayError):
-    """A log belongs to another match."""
+    """Raised if a log belongs to another match."""
 
 
 class SlumbotLog:
-    """A log that is open for more hands, and locked against other processes.
+    """The log of a match against Slumbot. While it is open, no other process can write to it.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class SlumbotLog:
     game : Holdem
         The game of the match.
     player : str
-        The name of Slumbot's opponent, as returned by `name_in_logs`. PlayError if the log has another name.
+        The name of Slumbot's opponent, as returned by `name_in_logs`. It must be the one in the log.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class SlumbotLog:
         self._held.close()
 
     def add(self, hand: SlumbotHand, note: str = "") -> None:
-        """Add a hand, with a note of its player. It is on disk when the function returns."""
+        """Add a hand, with its player's note. The hand is on disk when the method returns."""
         if hand.hand and note:
             notes = (note, "") if hand.seat == 0 else ("", note)
             hand = hand._replace(hand=hand.hand._replace(notes=notes))
@@ -119,7 +119,7 @@ class SlumbotLog:
         self.hands.append(hand)
 
     def give_up(self, reason: str) -> None:
-        """Record that a hand could not be finished, and why."""
+        """Record in the log that a hand could not be finished, and why."""
         with os_errors(f"the log {self.file} cannot be written"):
             self._write(f"{_BROKEN}{' '.join(reason.split())}\n")
         self.broken += 1
@@ -131,7 +131,7 @@ class SlumbotLog:
         os.fsync(self._out.fileno())
 
     def _read(self, text: str) -> SlumbotHand | None:
-        """Read all hands; returns the last one if its lines for other readers are missing."""
+        """Read all hands of the log. Returns the last one if its line in ACPC format is missing."""
         lines = text.splitlines()
         if lines and not lines[0].startswith(_MATCH):
             raise PlayError(f"{self.file} is no log of a match with Slumbot: choose another `log`")
@@ -159,7 +159,7 @@ class SlumbotLog:
 
 
 def _entry(hand: SlumbotHand) -> str:
-    """Return the lines of a hand for other readers; empty if cards are missing."""
+    """Return a hand in ACPC format, for other programs that read the log. Empty if cards are missing."""
     return log_entry(hand.hand) if hand.hand else ""
 
 
@@ -174,7 +174,7 @@ def continue_match(
     stop: Callable[[], bool] = lambda: False,
     warn: Callable[[str], object] = lambda text: None,
 ) -> None:
-    """Play hands until the log has `hands` of them.
+    """Play hands against Slumbot until the log has `hands` of them.
 
     A hand that cannot be finished is abandoned, and the next one is dealt in a new session.
 

@@ -1,4 +1,4 @@
-"""An agent that plays the strategy of a small game, information set by information set.
+"""An agent that plays the strategy of a small game, which stores probabilities for every information set.
 
 >>> from kilt.games.gamedef import ready_made
 >>> from kilt.tree.best_response import uniform
@@ -24,7 +24,7 @@ from kilt.strategy.table import Strategy
 
 @dataclass(frozen=True)
 class StrategyAgent:
-    """The agent that plays a strategy with a row for every information set of its game.
+    """An agent that plays a strategy with action probabilities for every information set of its game.
 
     Attributes
     ----------
@@ -41,15 +41,15 @@ class StrategyAgent:
     strategy: Strategy
 
     def act(self, observation: Observation) -> str:
-        """Return an action drawn from the row of the information set."""
+        """Return an action drawn with the probabilities of the player's information set."""
         position = observation.position
         row = self._row(position, self.game.deck.name(observation.hand), observation.board)
         return pick(tuple(row), tuple(row.values()), observation.draw(action_draw(position)))
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Return the probabilities of the actor's actions with every hand.
+        """Return the action probabilities of the player to act, for every private hand.
 
-        0 for hands that share a card with the board.
+        They are 0 for hands that share a card with the board.
         """
         actions = position.actions()
         holes = self.game.deck.holes(self.game.rules.hole_cards)

@@ -1,4 +1,4 @@
-"""An agent that plays a strategy of a public tree; the table is in memory, mapped from a file, or unpacked from disk.
+"""An agent that plays a strategy of a public tree. Its table is in memory, mapped from a file, or unpacked from disk.
 
 >>> from kilt.games.gamedef import ready_made
 >>> from kilt.tree.vector import VectorGame
@@ -23,12 +23,12 @@ from kilt.play.blueprint import action_draw
 from kilt.tree.place import PlacedTree, TreePlace
 from kilt.tree.vector_arrays import TableRows
 
-KEPT = 1024  # cached positions at the beginning of rounds
+KEPT = 1024  # largest number of cached positions at the beginning of rounds
 
 
 @dataclass(frozen=True)
 class TreeAgent:
-    """The agent that plays a strategy with rows for every decision on every board, up to suits.
+    """An agent that plays a strategy with action probabilities for every decision on every board, up to suits.
 
     Attributes
     ----------
@@ -37,7 +37,8 @@ class TreeAgent:
     tree : PlacedTree
         The game of the agent, with all its bets.
     table : TableRows
-        Weights of actions over (board, row) × hand, normalised for each decision.
+        Weights of actions: a row for each action of a decision on a board, with a column for each hand. They need not
+        sum to 1.
     figures : dict
         Figures that the solver has saved with the strategy.
     """
@@ -54,23 +55,23 @@ class TreeAgent:
         return self.tree.holdem
 
     def act(self, observation: Observation) -> str:
-        """Return an action drawn from the strategy of the hand."""
+        """Return an action drawn with the probabilities of the player's hand."""
         position = observation.position
         place = self._place(position, observation.board)
         row = self.tree.strategy(self.table, place)[:, self.game.deck.hole_index(observation.hand)]
         return pick(self.tree.actions(place), row.tolist(), observation.draw(action_draw(position)))
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Return the probabilities of the actor's actions with every hand.
+        """Return the action probabilities of the player to act, for every private hand.
 
-        0 for hands that share a card with the board.
+        They are 0 for hands that share a card with the board.
         """
         place = self._place(position, board)
         shares = self.tree.strategy(self.table, place) * self.tree.live(place)
         return PublicPolicy(self.tree.actions(place), shares, np.arange(shares.shape[1]))
 
     def _place(self, position: Betting, board: tuple[int, ...]) -> TreePlace:
-        """Return the position of the tree for a betting position on a board."""
+        """Return the node of the tree and the board at a betting position."""
         place, rules = self.tree.start, self.game.rules
         for before, action in self.game.positions.moves(position):
             if action == REVEAL:
