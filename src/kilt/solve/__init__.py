@@ -1,1 +1,4 @@
-"""Solvers: the CFR family and linear programmes. `registry.ALGORITHMS` lists them; `forms` finds suitable ones."""
+"""Solvers: CFR and its variants, and linear programmes.
+
+`registry.ALGORITHMS` lists them; `forms` finds suitable ones.
+"""

@@ -1,4 +1,4 @@
-"""A vector game with a card abstraction for each player: their tables are over row × bucket.
+"""Games whose players see buckets of hands instead of cards: one row of a table per action, one column per bucket.
 
 In a walk, all hands of a bucket play the bucket's strategy. Players with and without abstraction can therefore play
 each other, and best responses to abstract strategies are those of the whole game [Johanson16 chapters 4, 5].
@@ -28,7 +28,7 @@ TOGETHER = 4096  # boards whose buckets are looked up in one batch
 
 
 class DecisionPlace(NamedTuple):
-    """Location of a decision of the betting, for all buckets: in strategies and in tables."""
+    """Where a decision of the betting is found in a strategy of the abstract game and in a table over buckets."""
 
     player: int
     round: int
@@ -39,7 +39,11 @@ class DecisionPlace(NamedTuple):
 
 
 def rounded_shares(weights: Table, dtype: npt.DTypeLike) -> Array:
-    """Convert weights [action, bucket] to integers [bucket, action]; `iinfo(dtype).max` stands for 1."""
+    """Convert the weights of a decision's actions to integer probabilities, for each bucket.
+
+    `weights` has the shape (actions, buckets), the result (buckets, actions). The largest integer of `dtype` stands for
+    1.
+    """
     part = np.maximum(weights.T, 0.0)
     whole = part.sum(axis=1, keepdims=True)
     return np.round(part / np.where(whole > 0, whole, 1.0) * np.iinfo(data_type(dtype)).max)
@@ -47,7 +51,7 @@ def rounded_shares(weights: Table, dtype: npt.DTypeLike) -> Array:
 
 @dataclass(frozen=True)
 class BucketedGame(Judged):
-    """A vector game with a card abstraction per player: (row, bucket) tables in place of (board, row) × hand tables."""
+    """A game on its public tree in which each player sees buckets of hands, by the player's card abstraction."""
 
     game: VectorGame
     layouts: tuple[TableLayout, TableLayout]  # layouts of each player's tables
@@ -55,7 +59,7 @@ class BucketedGame(Judged):
 
     @classmethod
     def by(cls, game: VectorGame, cards: PlayerAbstractions, part: VectorTree | None = None) -> BucketedGame:
-        """Return a game with one card abstraction for both players, or one for each.
+        """Return a game whose players see the buckets of one card abstraction, or of one for each player.
 
         Parameters
         ----------
@@ -70,14 +74,14 @@ class BucketedGame(Judged):
         return cls(game, bucket_layouts(game, cards, part or game.tree), (first.numbers, second.numbers))
 
     def table(self, dtype: npt.DTypeLike = np.float64) -> Table:
-        """Return a table of zeros: the uniform strategy.
+        """Return a table of zeros, which means the uniform strategy.
 
         Its last column is for hands that share a card with the board.
         """
         return np.zeros((int(self.layouts[0].start[-1]), max(max(columns) for columns in self.columns) + 1), dtype)
 
     def table_of(self, abstract: AbstractGame, shares: Array, *, calling: bool = True) -> Table:
-        """Convert a strategy of the abstract game, over slots, to a table [row, bucket].
+        """Convert a saved strategy of the abstract game to a table with one row per action and one column per bucket.
 
         Information sets that were never reached have no probabilities: with `calling`, the player calls there, as
         agents do.
@@ -91,14 +95,17 @@ class BucketedGame(Judged):
         return table
 
     def shares_of(self, abstract: AbstractGame, table: Table, dtype: npt.DTypeLike) -> Array:
-        """Convert a table to a strategy of the abstract game, integers [slot]; `iinfo(dtype).max` stands for 1."""
+        """Convert a table to a strategy of the abstract game with integer probabilities.
+
+        The largest integer of `dtype` stands for 1.
+        """
         shares = np.zeros(abstract.slots, dtype=dtype)
         for place in self.places(abstract):
             shares[place.slots] = rounded_shares(table[place.rows, : place.buckets], shares.dtype).ravel()
         return shares
 
     def places(self, abstract: AbstractGame) -> Iterator[DecisionPlace]:
-        """Yield the location of each decision of the betting, in tables and in strategies of the abstract game."""
+        """Yield, for each decision of the betting, where it is found in tables and in abstract strategies."""
         betting, first = abstract.betting, abstract.first
         nodes = {betting.history(node): node for node in np.flatnonzero(betting.nodes.actor >= 0).tolist()}
         for r, row, position in self.game.decisions():
@@ -115,7 +122,7 @@ class BucketedGame(Judged):
 
     @cached_property
     def rows(self) -> tuple[IntArray, IntArray]:
-        """Rows of player 0's decisions and of player 1's decisions in a table, in ascending order."""
+        """The table rows of player 0's decisions and of player 1's decisions, each in ascending order."""
         mine: tuple[list[int], list[int]] = [], []
         for r, row, position in self.game.decisions():
             begin = int(self.layouts[0].start[r]) + row
@@ -125,7 +132,7 @@ class BucketedGame(Judged):
 
     @property
     def infosets(self) -> int:
-        """Number of information sets of the abstract game."""
+        """The number of information sets of the abstract game."""
         return sum(self.columns[position.actor][r] for r, _, position in self.game.decisions())
 
     @property
@@ -134,16 +141,19 @@ class BucketedGame(Judged):
         return self.game.uneven
 
     def worth(self, player: int, task: int, strategy: Table) -> float:
-        """Winnings of a player who follows a strategy, or responds to it and sees all cards, in chips per game."""
+        """Return a player's winnings for following a strategy, or for best-responding to it with all cards visible.
+
+        The unit is chips per game.
+        """
         return self.game.walk(self.walk(player, task, strategy))
 
     def walk(self, player: int, task: int, strategy: Table) -> Walk:
-        """Return the walk of a player who follows a strategy or responds to it; both players see buckets."""
+        """Return a `Walk` in which a player who sees buckets follows a strategy or best-responds to it."""
         return Walk(player, (task,), strategy, strategy, self.layouts[player], self.layouts[1 - player])
 
 
 def bucket_layouts(game: VectorGame, cards: PlayerAbstractions, tree: VectorTree) -> tuple[TableLayout, TableLayout]:
-    """Return the table layout of each player: row × bucket, with the buckets of all hands on the boards of a tree.
+    """Return, for each player, the table layout that gives each hand on each board the column of its bucket.
 
     The column after the last bucket of any round is for hands that share a card with the board.
 
@@ -163,7 +173,7 @@ def bucket_layouts(game: VectorGame, cards: PlayerAbstractions, tree: VectorTree
 
 
 def _layout(game: VectorGame, abstraction: CardAbstraction, most: int, tree: VectorTree) -> TableLayout:
-    """Return the table layout of a player with a card abstraction; column `most` is for impossible hands."""
+    """Return a player's table layout: the bucket of each hand on each board, or column `most` for impossible hands."""
     rules = game.game
     if not isinstance(rules, Holdem):
         raise AbstractionError(f"{rules.name} has no cards: {abstraction.identity.name} is for poker games")

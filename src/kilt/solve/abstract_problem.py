@@ -1,4 +1,4 @@
-"""Abstract games in the form that solvers work on: `problem.Problem` for players who see buckets and a menu of bets.
+"""Abstract games as problems for solvers: players see buckets of hands and choose from a menu of bets.
 
 Strategies are integers over the slots of the abstract game: see `strategy.blueprint`. If memory is large enough, the
 whole game can also be walked with all boards and hands, and players who see only buckets (`bucketed`): the CFR family
@@ -48,12 +48,12 @@ PER_BOARD = 64  # bytes per board of the public tree and of the card abstraction
 
 
 def dtype_of(slots: int) -> npt.DTypeLike:
-    """Integer type of the probabilities of a strategy with `slots` slots."""
+    """Return the integer type for the probabilities of a strategy with a given number of entries."""
     return np.uint16 if slots <= FINE else np.uint8
 
 
 class WalkSize(NamedTuple):
-    """Size of walks of a whole game with vectors of hands and players who see buckets, known before it is built."""
+    """Estimates of the memory and time for evaluating an abstract game on all boards, made before anything is built."""
 
     name: str  # name of the game
 
@@ -69,7 +69,7 @@ class WalkSize(NamedTuple):
 
     @classmethod
     def of(cls, game: Holdem, menu: ActionAbstraction | None, size: AbstractSize, threads: int = 1) -> WalkSize:
-        """Count betting sequences and boards, without building anything."""
+        """Count the betting sequences and boards of a game, without building anything."""
         rules = game.rules
         hands = comb(game.deck.size, rules.hole_cards)
         dealt = [tuple(filter(None, rules.board_cards[: r + 1])) for r in range(rules.rounds)]
@@ -83,18 +83,18 @@ class WalkSize(NamedTuple):
 
     @property
     def entries(self) -> int:
-        """Rows × hands over all boards: the number of entries in one walk."""
+        """The number of table entries on all boards: one for each action and hand."""
         return self.hands * sum(rows * boards for rows, boards in zip(self.rows, self.boards, strict=True))
 
     @property
     def whole(self) -> Cost:
-        """Cost of evaluating a strategy with one walk of all boards."""
+        """The memory and time for evaluating a strategy on all boards at once."""
         what, memory = f"walking all boards and hands of {self.name}", self.maps + self.scratch + self.table
         return Cost(memory, iteration=self.seconds, what=what, remedy="use external")
 
     @property
     def by_flop(self) -> Cost:
-        """Cost of evaluating a strategy flop by flop, with some flops in memory at once."""
+        """The memory and time for evaluating a strategy flop by flop, with only some flops in memory."""
         flops = self.boards[1] if len(self.boards) > 1 else 1
         maps = min(self.maps, 2 * self.maps // flops * (2 * self.threads + 2))
         what = f"looking for best responses in {self.name}"
@@ -103,20 +103,23 @@ class WalkSize(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Estimated duration of one walk in seconds."""
+        """The estimated seconds for one pass over all boards and hands."""
         return PER_ENTRY * self.entries / self.threads
 
     @property
     def samples_drawn(self) -> bool:
-        """Whether public chance sampling looks up only sampled boards, because memory cannot hold all boards."""
+        """Whether public chance sampling looks up buckets board by board, because memory cannot hold all of them."""
         return not Cost(self.whole.memory + 3 * self.table).fits
 
     def draws(self, trunk: int) -> bool:
-        """Whether CFR-BR with a trunk stores only sampled boards, because the game has too many."""
+        """Return whether CFR-BR stores only sampled boards, because the game has too many boards for memory."""
         return trunk > 0 and self.maps > LARGE
 
     def drawn(self, trunk: int) -> tuple[int, int]:
-        """Bytes of CFR-BR's opponent with sampled boards: regrets of the trunk, and responses on one draw."""
+        """Return the bytes that CFR-BR with sampled boards needs for the opponent's regrets and responses.
+
+        The opponent has regrets in the first `trunk` rounds, and responses on one sample of boards.
+        """
         size = 4 * self.hands
         regrets = size * sum(rows * n for rows, n in zip(self.rows[:trunk], self.boards[:trunk], strict=True))
         left, boards, responses = self.cards - sum(self.dealt[: trunk + 1]), 1, size * self.rows[trunk]
@@ -126,9 +129,10 @@ class WalkSize(NamedTuple):
         return regrets, responses
 
     def opponent(self, trunk: int) -> int:
-        """Bytes of the table of CFR-BR's opponent, who sees all cards, and learns in a trunk of `trunk` rounds.
+        """Return the bytes for the table of the opponent in CFR-BR, who sees all cards.
 
-        If only the last round follows the trunk, the table needs the rows of only one board there.
+        The opponent learns in the first `trunk` rounds, and best-responds afterwards. If only the last round follows
+        the trunk, the table needs the rows of only one board there.
         """
         boards = (*self.boards[:-1], 1) if trunk and trunk == len(self.boards) - 1 else self.boards
         size = 8 * self.hands * sum(rows * n for rows, n in zip(self.rows, boards, strict=True))
@@ -137,7 +141,7 @@ class WalkSize(NamedTuple):
 
 @dataclass(frozen=True)
 class AbstractProblem(Problem):
-    """An abstract game, with settings for sampling and for playing its strategies."""
+    """An abstract game to solve, with settings for sampling and for playing its strategies."""
 
     form: ClassVar[str] = ABSTRACT
 
@@ -153,19 +157,19 @@ class AbstractProblem(Problem):
 
     @property
     def name(self) -> str:
-        """Name of the game."""
+        """The name of the game."""
         return self.abstract.game.name
 
     @property
     def fingerprint(self) -> str:
-        """Short hash of the abstract game, its payoffs, and the sampling options."""
+        """A short hash of the abstract game, its payoffs, and the sampling options."""
         tilt = [self.abstract.game.definition] if isinstance(self.abstract.game, TiltedGame) else []
         whom = [self.against.fingerprint] if self.against else []
         return artifact.fingerprint(self.abstract.fingerprint, artifact.spelled(self.options), *tilt, *whom)
 
     @property
     def opponent(self) -> Against:
-        """The opponent that a counter-strategy is for, with a model that fits the abstract game."""
+        """The opponent that a counter-strategy is for. Its model must fit the abstract game."""
         if self.against is None:
             return super().opponent
         self.against.model.on(self.name, self.abstract.fingerprint, (self.abstract.slots,))
@@ -173,28 +177,28 @@ class AbstractProblem(Problem):
 
     @cached_property
     def real(self) -> AbstractProblem:
-        """The problem with the payoffs of the rules; the problem itself if payoffs are not tilted."""
+        """The same problem with payoffs by the game's original rules, without tilts, for evaluation."""
         game = self.abstract.game
         return replace(self, abstract=replace(self.abstract, game=game.real)) if game.real is not game else self
 
     @property
     def big_blind(self) -> float:
-        """Chips of the big blind, or of the ante."""
+        """The big blind, or the ante, in chips."""
         return self.abstract.game.rules.big_blind
 
     @property
     def dtype(self) -> npt.DTypeLike:
-        """Integer type of the probabilities."""
+        """The integer type of the strategy's probabilities."""
         return dtype_of(self.abstract.slots)
 
     @cached_property
     def walk(self) -> WalkSize:
-        """Size of walks of the whole game."""
+        """Estimates of the memory and time for evaluating the game on all boards."""
         return WalkSize.of(self.abstract.game, self.abstract.actions, self.abstract.size, self.threads)
 
     @cached_property
     def bucketed(self) -> BucketedGame:
-        """The whole game, with players who see buckets. Raises RunError if memory cannot hold it."""
+        """The whole game with players who see buckets. Raises RunError if memory cannot hold it."""
         self.walk.whole.require()
         return BucketedGame.by(
             VectorGame(self.abstract.game, self.abstract.actions, threads=self.threads), self.abstract.cards
@@ -202,23 +206,26 @@ class AbstractProblem(Problem):
 
     @property
     def without_boards(self) -> VectorGame:
-        """The whole game without tables by board, for solvers that look up the boards they sample."""
+        """The whole game with tables that have no rows per board, for solvers that look up buckets as they sample."""
         threads = self.threads if self.device == CPU else 1
         return VectorGame(self.abstract.game, self.abstract.actions, threads=threads, by_board=False)
 
     @cached_property
     def joint(self) -> JointGame:
-        """The abstract game by joint tables. Raises AbstractionError if players have too many bucket sequences."""
+        """The abstract game with tables over pairs of bucket sequences.
+
+        Raises AbstractionError if there are too many.
+        """
         return JointGame(self.abstract, joint_tables(self.abstract.cards, self.threads))
 
     def bucketed_restriction(self, player: int) -> Restriction:
-        """Return the restriction of a player to the model of the opponent, with a table over rows × buckets."""
+        """Return how one player is restricted to the opponent model, as a table over buckets."""
         found = self.restriction(player)
         return found._replace(fixed=self.bucketed.table_of(self.abstract, found.fixed, calling=False))
 
     @cached_property
     def pairs(self) -> JointGame:
-        """The abstract game by joint tables, on the device where its solver runs."""
+        """The abstract game with tables over pairs of bucket sequences, on the CPU or GPU on which its solver runs."""
         if self.device == CPU:
             return self.joint
         from kilt.solve.joint_device import DeviceJointGame  # imports the GPU library
@@ -226,15 +233,15 @@ class AbstractProblem(Problem):
         return DeviceJointGame(self.abstract, self.joint.joint)
 
     def shares_by(self, game: BucketedGame | JointGame) -> Callable[[Any], Array]:
-        """Return a function that converts tables of a game to a blueprint's strategy: integers [slot]."""
+        """Return a function that converts tables of a game to a blueprint strategy with integer probabilities."""
         return lambda strategy: game.shares_of(self.abstract, strategy, self.dtype)
 
     def uniform(self) -> Array:
-        """The strategy that takes all actions of a decision with equal probability, [slot]."""
+        """Return the strategy that takes every action of a decision with the same probability."""
         return np.ones(self.abstract.slots, dtype=self.dtype)
 
     def save(self, path: Path, strategy: Array | StrategyInParts, **figures: Any) -> None:
-        """Save a blueprint to a folder; a strategy in parts is never completely in memory."""
+        """Save a blueprint strategy to a folder. If workers store its parts, the whole is never in memory."""
         parts = strategy if isinstance(strategy, StrategyInParts) else None
         shares = np.zeros(0, dtype=self.dtype) if isinstance(strategy, StrategyInParts) else strategy
         blueprint = Blueprint.of(self.abstract, shares, agent=self.agent, **figures)
@@ -242,7 +249,7 @@ class AbstractProblem(Problem):
         blueprint.save(path, *self.cards, fill=(lambda shares: parts.fill(shares, scratch)) if parts else None)
 
     def load(self, path: Path) -> tuple[Array, dict[str, Any]]:
-        """Return the strategy of a saved blueprint, [slot], and its figures. Raises an error for another game."""
+        """Return the strategy of a saved blueprint, and its figures. Raises an error if it is for another game."""
         found = Blueprint.load(path)
         require_same((found.game.name, found.fingerprint), (self.name, self.abstract.fingerprint))
         if len(found.shares) != self.abstract.slots:

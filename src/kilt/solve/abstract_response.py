@@ -1,4 +1,4 @@
-"""Best responses inside an abstraction, by walks over all boards and hands of the game.
+"""Compute best responses for players who see buckets, by passes over all boards and hands of the game.
 
 A player who sees buckets takes the same action with all hands of a bucket on all boards. The value of an action is
 known once the player's later decisions are fixed. Decisions are therefore fixed from the last to the first. For each
@@ -26,7 +26,7 @@ _SUM = Discount(1.0, 1.0, 1.0, 1.0, 1.0, False)  # no discounts, equal weights
 
 
 def abstract_responses(game: BucketedGame, strategy: Table) -> tuple[Table, tuple[float, float]]:
-    """Best responses of players who see buckets.
+    """Return the best response in each seat for players who see buckets, and the value of each.
 
     Parameters
     ----------
@@ -55,12 +55,15 @@ def abstract_responses(game: BucketedGame, strategy: Table) -> tuple[Table, tupl
 
 
 def walks_of(game: BucketedGame) -> int:
-    """Number of walks that `abstract_responses` takes."""
+    """Return how many passes over the game `abstract_responses` takes."""
     return sum(len(_decisions(game, player)) + 1 for player in (0, 1))
 
 
 def _decisions(game: BucketedGame, player: int) -> list[list[tuple[int, int]]]:
-    """First row and number of actions of the player's decisions, [number of the player's earlier decisions]."""
+    """Return the player's decisions in groups with the same number of earlier decisions of that player.
+
+    A decision is given by its first row and its number of actions.
+    """
     found: dict[int, list[tuple[int, int]]] = {}
     start = game.layouts[player].start
     for r, row, position in game.game.decisions():
@@ -72,7 +75,7 @@ def _decisions(game: BucketedGame, player: int) -> list[list[tuple[int, int]]]:
 
 
 def _action_values(game: BucketedGame, player: int, own: Table, theirs: Table) -> FloatArray:
-    """Gain of each action over `own`, summed over all boards and hands of a bucket, [row, bucket]."""
+    """Return how much each action gains over the strategy `own`, summed over all boards and hands of a bucket."""
     vectors = game.game
     sums = np.zeros((vectors.threads, *own.shape))
     none = np.zeros_like(own)

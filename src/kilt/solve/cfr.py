@@ -1,4 +1,4 @@
-"""Counterfactual regret minimisation: an iteration, its walk, and the interface of its tables.
+"""Counterfactual regret minimisation (CFR): the passes of an iteration, the loop over iterations, and table storage.
 
 In an iteration, each player in turn learns from a walk over the public tree with vectors of hands [Johanson16 §3.3].
 The walk passes the reach of all of the opponent's hands down, and the values of all of the player's hands up. At a
@@ -55,7 +55,7 @@ def walk(
     sums: FloatArray,
     result: FloatArray,
 ) -> None:
-    """Run one walk of CFR: `player` learns against the opponent's strategy, which is averaged.
+    """Run one pass of CFR over the public tree: update a player's regrets and the opponent's average strategy.
 
     In rounds whose `tasks` entry is ANSWER rather than FOLLOW, the player takes a best response instead of learning.
     """
@@ -94,7 +94,7 @@ def walk(
 
 
 class Turn(NamedTuple):
-    """A walk of an iteration: the tables of both sides, the player who learns and how, and what is sampled."""
+    """One pass of a CFR iteration: which player learns against which tables, and what is sampled."""
 
     player: int
     own: int  # number of a table: 0 and 1 are the players', 2 is that of an opponent who sees all cards
@@ -107,27 +107,27 @@ SELF_PLAY = Turn(0, 0, 1, 0, 0), Turn(1, 1, 0, 0, 1)
 
 
 class Tables(ABC):
-    """Regrets and averages, wherever they are stored, and the walk that updates them."""
+    """Base class of table storage for CFR: it stores regrets and averages, and runs the passes that update them."""
 
     iterations: int = 0  # completed iterations
     sampled = False  # whether a walk reaches only a part of the tables: then sums are weighted, not discounted
     groups: Sequence[Sequence[Turn]] = (SELF_PLAY,)  # the turns of an iteration; groups are independent of each other
 
     def prepare(self, variant: Variant) -> None:  # noqa: B027, not all have something to do
-        """Allocate what a variant needs. Raises GameError if the tables do not support the variant."""
+        """Allocate what a variant of CFR needs. Raises GameError if these tables do not support the variant."""
 
     def learn(self, turn: Turn, discount: Discount) -> None:
-        """Walk the game once: the player of the turn learns, and the opponent's strategy is averaged."""
+        """Update one player's regrets and the opponent's average strategy."""
         raise NotImplementedError(f"iterations of {type(self).__name__} are compiled: call `run`")
 
     def run(self, rows: FloatArray, predictive: float) -> None:
-        """Run one iteration for each row of discounts. Overridden by tables whose iterations are compiled."""
+        """Run one iteration for each row of discounts. Subclasses with compiled iterations override this method."""
         for row in rows.tolist():
             self.side_by_side(partial(self.take, Discount._make([*row, predictive])))
             self.iterations += 1
 
     def take(self, discount: Discount, turns: Sequence[Turn]) -> None:
-        """Run some turns in order."""
+        """Run some turns of an iteration in order."""
         for turn in turns:
             self.learn(turn, discount)
 
@@ -146,18 +146,18 @@ class Tables(ABC):
 
     @abstractmethod
     def state(self) -> dict[str, Array]:
-        """Return the state for a checkpoint: arrays by name."""
+        """Return the arrays to save in a checkpoint, by name."""
 
     @abstractmethod
     def restore(self, state: dict[str, Array]) -> None:
-        """Restore a state that `state` returned."""
+        """Load the arrays of a checkpoint, as returned by `state`."""
 
 
 T = TypeVar("T", bound=Tables)
 
 
 class Cfr(Generic[T]):
-    """Counterfactual regret minimisation with tables of any kind: a `solver.Solver`.
+    """A solver that runs counterfactual regret minimisation (CFR) with any variant and any table storage.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ class Cfr(Generic[T]):
 
     @property
     def iterations(self) -> int:
-        """Number of completed iterations."""
+        """The number of completed iterations."""
         return self.tables.iterations
 
     def step(self, iterations: int) -> None:
@@ -187,7 +187,7 @@ class Cfr(Generic[T]):
         tables.run(discounts(variant, tables.iterations + 1, iterations, sampled=tables.sampled), variant.predictive)
 
     def average(self) -> Any:
-        """Return the average strategy, which converges; not normalised."""
+        """Return the average strategy, which converges to an equilibrium. It is not normalised."""
         return self.shares(self.tables.average())
 
     def current(self) -> Any:
@@ -195,9 +195,9 @@ class Cfr(Generic[T]):
         return self.shares(self.tables.current())
 
     def state(self) -> dict[str, Array]:
-        """Return the state for a checkpoint."""
+        """Return the arrays to save in a checkpoint."""
         return self.tables.state()
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Restore a state that `state` returned."""
+        """Load the arrays of a checkpoint, as returned by `state`."""
         self.tables.restore(state)

@@ -1,4 +1,4 @@
-"""Counter-strategies: responses to a model of an opponent that stay safe against others [Johanson16 chapter 6].
+"""Compute counter-strategies: they exploit a model of an opponent, but lose little to others [Johanson16 chapter 6].
 
 A best response to a model wins the most against it, but may lose any amount against another opponent. Two kinds of
 counter-strategies trade one for the other. Each is an equilibrium of a game in which the opponent is partly restricted
@@ -44,7 +44,7 @@ RNR, DBR = "rnr", "dbr"  # prefixes of algorithms
 
 
 class Restriction(NamedTuple):
-    """Restriction of one player to a fixed strategy, fully or in part, while both players learn."""
+    """A fixed strategy that one player must follow, fully or in part, while both players learn."""
 
     player: int
     fixed: Array  # a strategy table: σ(I, a) with a coin, P_conf(I) · σ(I, a) without one
@@ -53,7 +53,7 @@ class Restriction(NamedTuple):
 
 @dataclass(frozen=True)
 class Against:
-    """An opponent to exploit: a model, and the trust in it.
+    """An opponent to exploit: a model of its play, and how far the model is trusted.
 
     Parameters
     ----------
@@ -83,36 +83,39 @@ class Against:
             raise RunError(f"the model of {self.model.player} has no observations: count hands of {self.model.game}")
 
     def algorithm(self, base: str) -> str:
-        """Name of the algorithm that solves for it: ``"cfr+"`` becomes ``"dbr:cfr+"``, or ``"rnr:cfr+"``."""
+        """Return the name of the algorithm for this opponent: ``"cfr+"`` becomes ``"dbr:cfr+"`` or ``"rnr:cfr+"``."""
         kind, _, own = base.partition(":")
         rest = own if kind in (RNR, DBR) else base
         return ":".join(filter(None, (DBR if self.confidence else RNR, rest)))
 
     @property
     def fingerprint(self) -> str:
-        """Short hash of the model and the trust in it."""
+        """A short hash of the model and of the trust in it."""
         return artifact.fingerprint(self.model.fingerprint, self.model.counts, f"{self.p!r} {self.confidence}")
 
     def fixed(self) -> FloatArray:
-        """The fixed strategy of the opponent, as a table like the model's: P_conf · σ for DBR, σ itself for RNR."""
+        """Return the strategy that the opponent is restricted to, as a table like the model's.
+
+        It is P_conf · σ for a data-biased response, and σ itself for a restricted Nash response.
+        """
         policy = self.model.policy()
         if not self.confidence:
             return policy if self.p > 0 else 0 * policy
         return policy * self.model.spread(self.p * CONFIDENCES[self.confidence](self.model.seen))
 
     def restriction(self, player: int, fixed: Array) -> Restriction:
-        """Return the restriction of one player, with `fixed` as a table of the solver."""
+        """Return how one player is restricted, with `fixed` as a table of the solver."""
         return Restriction(player, fixed, 0.0 if self.confidence else self.p)
 
     def own(self, tables: tuple[Array, Array]) -> Array:
-        """Combine two strategies of one shape: player 0's part of the first, and player 1's of the second."""
+        """Combine two strategies: player 0's part of the first with player 1's part of the second."""
         layout = self.model.layout
         first = np.repeat(layout.actor, layout.actions) == 0
         return np.where(first.reshape(-1, *[1] * (tables[0].ndim - 1)), *tables)
 
 
 class CounterSolver:
-    """A separate solve for each seat, with the interface of one solver: its strategy combines both seats' results.
+    """A solver for counter-strategies that solves a separate game for each seat and combines the results.
 
     Parameters
     ----------
@@ -133,19 +136,19 @@ class CounterSolver:
         self.iterations += iterations
 
     def average(self) -> Array:
-        """Return the average strategies of both seats, which converge."""
+        """Return the average strategy, which converges, with each seat's part from that seat's game."""
         return self.against.own((self.seats[0].average(), self.seats[1].average()))
 
     def current(self) -> Array:
-        """Return the strategies of the last iteration, of both seats."""
+        """Return the strategy of the last iteration, with each seat's part from that seat's game."""
         return self.against.own((self.seats[0].current(), self.seats[1].current()))
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Return the state of both solvers, for a checkpoint."""
+        """Return the arrays of both seats' solvers, to save in a checkpoint."""
         return {f"{name}.{seat}": kept for seat in (0, 1) for name, kept in self.seats[seat].state().items()}
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Restore a state that `state` returned."""
+        """Load the arrays of a checkpoint, as returned by `state`."""
         for number, seat in enumerate(self.seats):
             mine = {name.rpartition(".")[0]: kept for name, kept in state.items() if name.endswith(f".{number}")}
             seat.restore(mine)

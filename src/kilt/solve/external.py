@@ -1,4 +1,4 @@
-"""External-sampling Monte Carlo CFR on an abstract game: the starting point of [Brown15 §3].
+"""External-sampling Monte Carlo CFR on an abstract game, on which [Brown15 §3] builds.
 
 An iteration deals all cards of one hand, up to the last round. The buckets of both players in every round, and the
 outcome of a showdown, are therefore known before the first bet. What remains is a walk over the betting tree for each
@@ -56,7 +56,7 @@ PROBED = 100_000_000  # largest number of slots of the synthetic game of a speed
 
 @dataclass(frozen=True)
 class SamplingOptions:
-    """Options of external sampling."""
+    """Options of external-sampling CFR."""
 
     SPELLED: ClassVar[str] = "Options"
 
@@ -73,7 +73,10 @@ class SamplingOptions:
 
 
 def words_of(options: SamplingOptions) -> int:
-    """Number of 4-byte words of a slot: a regret, and a count if an average is stored."""
+    """Return how many 4-byte words an action takes: one for its regret, and one for its count, if counts are stored.
+
+    Counts are stored for the average strategy.
+    """
     return 2 if options.average else 1
 
 
@@ -87,7 +90,7 @@ MOST_ACTIONS = 63  # largest number of actions of a decision on a GPU
 
 
 def require_options(options: SamplingOptions, game: Holdem) -> None:
-    """Raise RunError if a game cannot be sampled with these options."""
+    """Raise RunError if a game does not support these sampling options."""
     if options.equities and np.any(game.tilts):
         raise RunError(
             "`equities` average wins and losses, which tilted payoffs weight differently: use only one of the two"
@@ -95,13 +98,13 @@ def require_options(options: SamplingOptions, game: Holdem) -> None:
 
 
 def require_wide(options: SamplingOptions) -> None:
-    """Raise RunError if the options require tables of a GPU."""
+    """Raise RunError if the options ask for compact tables, which need a GPU."""
     if options.compact:
         raise RunError("`compact` tables need a GPU: omit `compact`, or solve on a GPU")
 
 
 def require_sampled_there(game: Holdem, menu: ActionAbstraction | None, options: SamplingOptions) -> None:
-    """Raise RunError if a game cannot be sampled on a GPU with these options."""
+    """Raise RunError if external sampling on a GPU does not support a game with these options."""
     require_options(options, game)
     most = int(betting_tree(game, menu).nodes.children.max())
     if most > MOST_ACTIONS:
@@ -112,12 +115,12 @@ def require_sampled_there(game: Holdem, menu: ActionAbstraction | None, options:
 
 
 def priced_rounds(options: SamplingOptions, rounds: range) -> range:
-    """Return the rounds, among those of a walk, whose all-ins pay their mean over all boards."""
+    """Return the rounds in which an all-in showdown pays its mean over all boards, instead of one sampled board."""
     return rounds if options.equities else range(0)
 
 
 class RegretTable:
-    """Regrets and action counts for the slots of an abstract game, or of a part of it."""
+    """The regrets and action counts of external sampling, for an abstract game or a part of it."""
 
     def __init__(self, slots: SlotLayout, options: SamplingOptions = DEFAULT, rules: Rules | None = None) -> None:
         require_wide(options)
@@ -133,18 +136,21 @@ class RegretTable:
 
     @property
     def views(self) -> tuple[Singles, Words]:
-        """Regrets and counts as arguments of walks; counts are empty without an average."""
+        """The regrets and the counts as arrays for compiled code. Counts are empty if no average is stored."""
         return self.table.view(np.float32), self.table[: len(self.table) if self.options.average else 0]
 
     def quantised(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
-        """Return the average strategy if it is stored, otherwise the current one, [slot]: see `quantise`."""
+        """Return the average strategy, or the current one if no average is stored, as integer probabilities.
+
+        See `quantise`.
+        """
         shares = np.zeros(self.slots.slots, dtype=dtype)
         counted = counted and self.options.average
         self._in_parts(partial(kernels.quantise, self.words, counted, shares), threads)
         return shares
 
     def discount(self, key: np.uint64, threads: int = 1) -> None:
-        """Multiply regrets and counts by FACTOR; counts are rounded at random to integers."""
+        """Multiply regrets and counts by FACTOR. Counts are rounded at random to integers."""
         self._in_parts(partial(kernels.discount, self.words, FACTOR, key), threads)
 
     def halve(self, limit: int, threads: int = 1) -> None:
@@ -153,7 +159,10 @@ class RegretTable:
             self._in_parts(partial(kernels.halve, self.words, limit), threads)
 
     def _in_parts(self, kernel: Callable[..., None], threads: int) -> None:
-        """Call a kernel for parts of the decisions: their first slots, actions and buckets, and the table's views."""
+        """Call compiled code for parts of the decisions, on several threads.
+
+        The arguments are the decisions' first slots, actions and buckets, and the table's views.
+        """
         nodes = self.slots.betting.nodes
         acts = np.flatnonzero(nodes.actor >= 0)
         counts, buckets = nodes.children[acts].astype(np.int64), self.slots.buckets_at[acts]
@@ -167,9 +176,9 @@ class RegretTable:
 
 
 class External(TableState):
-    """External sampling on an abstract game. Strategies are [slot] unsigned integers: see `RegretTable.quantised`.
+    """A solver that runs external-sampling CFR on an abstract game. Strategies are arrays of integer probabilities.
 
-    One player may be restricted: see `counter`.
+    See `RegretTable.quantised`. One player may be restricted: see `counter`.
     """
 
     KEPT = ("table", "seed")
@@ -200,7 +209,7 @@ class External(TableState):
         self._pool = ThreadPoolExecutor(threads)
 
     def step(self, iterations: int) -> None:
-        """Run `iterations` more iterations: one deal each, and one walk for each player."""
+        """Run `iterations` more iterations: one deal each, and one pass over the betting tree for each player."""
         end = self.iterations + iterations
         while self.iterations < end:
             if self.options.linear and scheduled(self.iterations, STEPS) == self.iterations:
@@ -211,7 +220,7 @@ class External(TableState):
             self._walk_to(min(until, scheduled(self.iterations + 1, STEPS)) if self.options.linear else until)
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Restore a state that `state` returned.
+        """Load the arrays of a checkpoint, as returned by `state`.
 
         Counts of a release in which they could overflow are halved in time.
         """
@@ -253,16 +262,18 @@ class External(TableState):
         return seen
 
     def average(self) -> Array:
-        """Average strategy, if it is stored, [slot]; information sets without counts use the current strategy."""
+        """Return the average strategy. Where nothing was counted, it is the current strategy."""
         return self.regrets.quantised(self.dtype, self.threads)
 
     def current(self) -> Array:
-        """Current strategy by regret matching, [slot]."""
+        """Return the current strategy, computed by regret matching."""
         return self.regrets.quantised(self.dtype, self.threads, counted=False)
 
 
 def weight_beyond(iterations: int, first: int) -> float:
-    """Total weight of all iterations so far minus their number, if the next one has weight 1, with linear weighting.
+    """Return by how much the total weight of all iterations so far exceeds their number, if the next one weighs 1.
+
+    This applies to linear weighting.
 
     >>> weight_beyond(100, first=0) < -50, weight_beyond(100, first=20)
     (True, 0.0)
@@ -274,7 +285,7 @@ def weight_beyond(iterations: int, first: int) -> float:
 
 
 class WalkWorkspace:
-    """Buffers of one thread: cards, buckets and outcomes of deals, and the queue of a walk."""
+    """Scratch memory of one thread: the cards, buckets and showdown results of deals, and the nodes of a pass."""
 
     def __init__(self, abstract: SlotLayout, most: int = DEALS, *, priced: range = range(0)) -> None:
         rules = abstract.game.rules
@@ -300,15 +311,16 @@ class WalkWorkspace:
         self.queue = np.empty(2 * len(abstract.betting.nodes.actor) + 2, dtype=PLACE)
 
     def deal(self, seed: np.uint64, first: int, deals: int) -> tuple[Words, Singles]:
-        """Deal hands number `first` and following; returns the result of `settle`."""
+        """Deal hands, starting with number `first`, and return their buckets and showdown results."""
         kernels.deal_cards(seed, first, self.deck, self.cards[:deals])
         return self.settle(deals, self.abstract)
 
     def settle(self, deals: int, abstract: SlotLayout) -> tuple[Words, Singles]:
-        """Buckets [deal, round, player] and outcomes [deal, round] of the first `deals` hands in `cards`.
+        """Return the buckets and showdown results of the first `deals` hands in `cards`.
 
-        An outcome is 1 if player 0 wins the showdown on the dealt board, −1 if player 1 wins it, and 0 for a split pot,
-        in whatever round the betting ends. In the rounds of `priced`, it is the mean over all boards that may follow.
+        Their shapes are (deals, rounds, players) and (deals, rounds). An outcome is 1 if player 0 wins the showdown on
+        the dealt board, −1 if player 1 wins it, and 0 for a split pot, in whatever round the betting ends. In the
+        rounds of `priced`, it is the mean over all boards that may follow.
         """
         cards, hands = self.cards[:deals], self.hands[:deals]
         bucket, outcome = self.bucket[:deals], self.outcome[:deals]
@@ -323,7 +335,7 @@ class WalkWorkspace:
 
 
 class Pace(NamedTuple):
-    """Speed of walks over an abstract game."""
+    """The speed of external sampling on an abstract game."""
 
     iterations: float  # per second
     decisions: float  # per second
@@ -331,7 +343,10 @@ class Pace(NamedTuple):
 
 
 def probe(game: SlotLayout, options: SamplingOptions = DEFAULT, threads: int = 1, seconds: float = 2.0) -> Pace:
-    """Measure the speed of external sampling for some seconds, on a synthetic game of this size if memory allows."""
+    """Measure the speed of external sampling for some seconds, on a made-up game of the same size.
+
+    The made-up game is smaller if memory requires it.
+    """
     share = min(1.0, PROBED / max(1, sum(game.size.slots)))
     fewer = [tuple(max(1, int(share * number)) for number in numbers) for numbers in game.buckets]
     made_up = SyntheticGame(game.game, (fewer[0], fewer[1]), game.actions)
@@ -350,7 +365,10 @@ def probe(game: SlotLayout, options: SamplingOptions = DEFAULT, threads: int = 1
 
 
 def rules_of(abstract: SlotLayout, words: int) -> Rules:
-    """Convert the betting tree to records for walks, with `words` 4-byte words per slot; chance nodes are skipped."""
+    """Convert a betting tree to records for compiled code, without its chance nodes.
+
+    Each slot of the table has `words` 4-byte words.
+    """
     nodes, betting = abstract.betting.nodes, abstract.betting
     records = np.zeros(len(nodes.actor), dtype=NODE)
     acts = nodes.actor >= 0

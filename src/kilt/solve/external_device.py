@@ -1,4 +1,4 @@
-"""External sampling on a GPU: the iterations of `external`, with tables and bucket maps in GPU memory.
+"""External-sampling CFR on a GPU, with tables and the buckets of all hands in GPU memory.
 
 Each warp deals some hands, looks up their buckets and walks over the betting: see `external_device.cu`. Deals and
 random choices are those of the CPU for the same seed.
@@ -88,19 +88,19 @@ PLACE = 16  # bytes of a list entry
 
 
 class Room(NamedTuple):
-    """List entries that walks need: for the player's own decisions, for values, and for all decisions."""
+    """How many list entries the computation on one deal needs: for own decisions, values, and all decisions."""
 
     own: float
     values: float
     decisions: float
 
     def list_bytes(self) -> float:
-        """Bytes of lists with this many entries."""
+        """Return the bytes of lists with this many entries."""
         return PLACE * (2 * self.decisions + self.own) + 4 * self.values
 
 
 def room_of(betting: BettingTree, *, most: bool) -> Room:
-    """Number of list entries for the walks of a deal, for both players: the maximum, or the mean under uniform play."""
+    """Return how many list entries one deal needs, for both players: at most, or on average under uniform play."""
     nodes, found = betting.nodes, np.zeros(3)
     for player in (0, 1):
         room = np.zeros((len(nodes.actor), 3))
@@ -110,25 +110,28 @@ def room_of(betting: BettingTree, *, most: bool) -> Room:
 
 
 def depth_of(betting: BettingTree) -> int:
-    """Largest number of decisions in a hand."""
+    """Return the largest number of decisions in a hand."""
     depth = np.zeros(len(betting.nodes.actor), dtype=np.int32)
     count_depth(betting.nodes.parent, betting.nodes.actor, depth)
     return int(depth.max())
 
 
 def row_words(actions: IntArray, options: SamplingOptions) -> IntArray:
-    """4-byte words of a row after the first round, for each number of actions."""
+    """Return how many 4-byte words a table row takes after the first round, for each number of actions."""
     regrets = (actions + 1) // 2 if options.compact else actions
     return regrets + actions if options.average else regrets
 
 
 def slot_bytes(options: SamplingOptions) -> float:
-    """Bytes of a slot of a table on the GPU; of compact tables at most, for an odd number of regrets is rounded up."""
+    """Return the bytes that one action takes in a table on the GPU. For compact tables, this is an upper bound.
+
+    An odd number of compact regrets is rounded up.
+    """
     return 4 * words_of(options) - (4 / 3 if options.compact else 0)
 
 
 def device_bytes(game: Holdem, menu: ActionAbstraction | None, slots: int, options: SamplingOptions, maps: int) -> int:
-    """GPU memory of a run in bytes: tables, bucket maps, the lists of warps, and a piece of the strategy."""
+    """Return the bytes of GPU memory that a run needs for tables, buckets, lists, and a piece of the strategy."""
     betting = betting_tree(game, menu)
     lists = WARPS * RESIDENT * multiprocessors() * ROOMY * SIZE * room_of(betting, most=False).list_bytes()
     lists += SIZE * room_of(betting, most=True).list_bytes() + NODE.itemsize * len(betting.nodes.actor)
@@ -138,7 +141,10 @@ def device_bytes(game: Holdem, menu: ActionAbstraction | None, slots: int, optio
 def probe_there(
     game: Holdem, menu: ActionAbstraction | None, buckets: Buckets, options: SamplingOptions, seconds: float = 2.0
 ) -> Pace:
-    """Measure the speed of external sampling for some seconds on a synthetic game, smaller if memory requires it."""
+    """Measure the speed of external sampling on the GPU for some seconds, on a made-up game.
+
+    The game is smaller than the real one if memory requires it.
+    """
     deal = Deal.of(game)
     slots = sum(SyntheticGame(game, buckets, menu).size.slots)
     share = min(1.0, PROBED * free_memory() / device_bytes(game, menu, slots, options, 0))
@@ -149,7 +155,7 @@ def probe_there(
 
 
 def pace_of(solver: External, seconds: float) -> Pace:
-    """Speed of a solver, measured for half of `seconds` after a warm-up of the other half."""
+    """Measure the speed of a solver: it runs for `seconds`, of which the second half is timed."""
     before, first, spent = (0, 0, 0), True, 0.0
     while first or spent < seconds / 2:
         began = perf_counter()
@@ -162,7 +168,7 @@ def pace_of(solver: External, seconds: float) -> Pace:
 
 
 def _made_up(deal: Deal, numbers: Sequence[int]) -> CardAbstraction:
-    """Make a card abstraction with random buckets for each hand on each board."""
+    """Return a card abstraction with random buckets for each hand on each board."""
     rounds, rng = [], np.random.default_rng(0)
     for size, number in zip(deal.sizes, numbers, strict=True):
         holdings = deal.holdings((size,))
@@ -175,10 +181,11 @@ def _made_up(deal: Deal, numbers: Sequence[int]) -> CardAbstraction:
 
 
 def deals_in_flight(classes: int, iterations: int, most: int, crowd: int = CLASS) -> int:
-    """Number of deals to walk at the same time: at most `most`, the GPU's limit, and `crowd` for each of the `classes`.
+    """Return how many deals the GPU should process at the same time.
 
-    Each deal misses the updates of the others in flight. Therefore small games, and the beginning of a run, have
-    few deals in flight.
+    That is at most `most`, the GPU's limit, and at most `crowd` for each of the `classes` of first-round hands. Each
+    deal misses the updates of the others in flight. Therefore small games, and the beginning of a run, have few deals
+    in flight.
 
     >>> deals_in_flight(169, 10**9, 40_000), deals_in_flight(3, 10**9, 40_000), deals_in_flight(169, 64_000, 40_000)
     (33800, 600, 1000)
@@ -187,7 +194,7 @@ def deals_in_flight(classes: int, iterations: int, most: int, crowd: int = CLASS
 
 
 class DeviceTable:
-    """Regrets and counts in GPU memory: the counterpart of `external.RegretTable`."""
+    """The regrets and action counts of external sampling in GPU memory."""
 
     trunk = classes = 0  # rounds before separate classes of boards, and the number of classes; 0 without
     frame = stride = 0  # where classes are: see `external_device_classes`
@@ -235,11 +242,11 @@ class DeviceTable:
 
     @property
     def record(self) -> Array:
-        """The rows of all decisions as a kernel argument."""
+        """The rows of all decisions, as an argument for GPU code."""
         return np.array(tuple(address(array) for array in (*self._rows, self.table, self.numbers)), dtype=ROWS)
 
     def quantised(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
-        """Return the average strategy if it is stored, otherwise the current one by regret matching, [slot]."""
+        """Return the average strategy, or the current one if no average is stored, as integer probabilities."""
         shares = np.empty(self.slots.slots, dtype=dtype)
         ends = np.append(self.first, self.slots.slots)[1:]
         begin, most = 0, max(TOGETHER // shares.itemsize, int(np.diff(self.first, append=self.slots.slots).max()))
@@ -255,11 +262,11 @@ class DeviceTable:
         return shares
 
     def discount(self, key: np.uint64, threads: int = 1) -> None:
-        """Multiply regrets and counts by FACTOR; counts are rounded at random to integers."""
+        """Multiply regrets and counts by FACTOR. Counts are rounded at random to integers."""
         self._over("discount_rows", 0, len(self.first), np.float64(FACTOR), key.view(np.int64))
 
     def halve(self, limit: int, threads: int = 1) -> None:
-        """Halve the counts of each decision that has a count of `limit` or more, and bound its regrets."""
+        """Halve the counts of each decision that has a count of `limit` or more, and limit the size of its regrets."""
         top = RANGE * float(np.abs(self.payoff).max())
         self._over(
             "bound_rows", 0, len(self.first), np.uint32(limit), np.float32(top), np.float32(max(top, self.least))
@@ -268,12 +275,15 @@ class DeviceTable:
     least = 0.0  # lower bound of regrets: pruned actions must stay pruned
 
     def _over(self, kernel: str, first: int, decisions: int, *arguments: Any) -> None:
-        """Run a kernel over the rows of some decisions."""
+        """Run GPU code on the rows of some decisions."""
         given = by_value(self.record), np.int32(first), np.int32(decisions), *arguments
         self.kernel(kernel)((min(decisions, 1 << 16),), (THREADS,), given)
 
     def kept(self) -> tuple[Deferred, Deferred]:
-        """The table in the CPU's format, and the 8-byte numbers of the first round; both are copied on demand."""
+        """Return the table in the CPU's format and the first round's 8-byte numbers, for a checkpoint.
+
+        Both are copied from the GPU only when they are written.
+        """
         shape, kind = (self.size,), np.dtype(np.uint32)
         wide = Deferred(
             (self.wide_size,), np.dtype(np.float64), lambda to: copy_out(self.numbers[: self.wide_size], to)
@@ -281,7 +291,10 @@ class DeviceTable:
         return Deferred(shape, kind, partial(self._fill, wide)), wide
 
     def _fill(self, wide: Deferred, table: Array) -> None:
-        """Write the table in the CPU's format, unless it is compact; counts of the first round are halved to fit."""
+        """Write the table in the CPU's format, unless it is compact.
+
+        Counts of the first round are halved until they fit.
+        """
         copy_out(self.table[: len(table)], table)
         if self.compact:
             return
@@ -294,7 +307,7 @@ class DeviceTable:
                 theirs[:, n:] = counts
 
     def load(self, table: Array, wide: Array | None) -> None:
-        """Restore the arrays of `kept`, or a table of the CPU if `wide` is None."""
+        """Load the arrays that `kept` returned, or a table of the CPU if `wide` is None."""
         if table.shape != (self.size,):
             raise ValueError(f"table has shape {table.shape}, not {(self.size,)}")
         copy_in(table, self.table[: len(table)])
@@ -310,7 +323,7 @@ class DeviceTable:
         copy_in(wide, self.numbers[: len(wide)])
 
     def _wide_rows(self, wide: Array, table: Array) -> Iterator[tuple[Array, Array, int]]:
-        """[bucket, number] rows of each decision of the first round, here and in a table of the CPU; its actions."""
+        """Yield the rows of each first-round decision on the GPU and on the CPU, and its number of actions."""
         for d in np.flatnonzero(self.wide).tolist():
             n, buckets = int(self.counts[d]), int(self.buckets[d])
             mine, theirs = int(self.rows[d]), int(self.words * self.first[d])
@@ -322,7 +335,7 @@ class DeviceTable:
 
 
 class DeviceExternal(External):
-    """External sampling with tables in GPU memory. It can resume runs of `External`, and vice versa.
+    """A solver that runs external-sampling CFR on a GPU. Runs can move between this class and `External`.
 
     Parameters
     ----------
@@ -384,14 +397,14 @@ class DeviceExternal(External):
         self._counters = self.cupy.zeros(2, np.uint32), self.cupy.zeros(4, np.uint64)
 
     def _lists(self, betting: BettingTree) -> tuple[Room, Room]:
-        """Sizes of each warp's lists, and of the large lists."""
+        """Return the sizes of the lists of each warp (a group of GPU threads), and of the lists for large deals."""
         spare = LANES * self.actions + 2 * SIZE
         most = [SIZE * each + spare for each in room_of(betting, most=True)]
         usual = [ROOMY * SIZE * each + spare for each in room_of(betting, most=False)]
         return Room(*map(min, usual, most)), Room(*most)
 
     def _room(self, room: Room, warps: int, empty: Any) -> tuple[Any, ...]:
-        """Allocate lists for some warps; returns their record."""
+        """Allocate lists in GPU memory for some warps, and return a record with their addresses."""
         levels, owns, values = (-(-int(each) // 4) * 4 for each in (room.decisions, room.own, room.values))
         arrays = (
             empty(warps * 2 * levels * PLACE, np.uint8),
@@ -412,7 +425,7 @@ class DeviceExternal(External):
         self.borrowed, self.own_decisions = self.borrowed + borrowed, self.own_decisions + own
 
     def _walk_all(self, end: int, weight: float) -> None:
-        """Walk the deals from the next one up to `end`; the number in flight grows with the number of deals so far."""
+        """Process all deals up to number `end`. More and more deals are in progress at a time as their number grows."""
         most, at = self.blocks * WARPS * SIZE, self.iterations
         while at < end:
             flight = deals_in_flight(self.classes, at, most, self.crowd)
@@ -423,11 +436,11 @@ class DeviceExternal(External):
 
     @property
     def in_flight(self) -> int:
-        """Number of deals that are walked at the same time."""
+        """The number of deals that are processed at the same time."""
         return deals_in_flight(self.classes, self.iterations, self.blocks * WARPS * SIZE, self.crowd)
 
     def _launch(self, first: int, deals: int, flight: int, weight: float) -> None:
-        """Walk some deals, with about `flight` of them at the same time."""
+        """Start the GPU on some deals, with about `flight` of them in progress at a time."""
         blocks = max(1, flight // (WARPS * SIZE))
         size = SIZE if flight >= WARPS * SIZE else max(1, flight // WARPS)
         chunk = LANES if self.regrets.trunk else min(size, LANES)
@@ -442,14 +455,14 @@ class DeviceExternal(External):
         self.kernel("walk_deals")((min(blocks, -(-batches // WARPS)),), (LANES * WARPS,), given)
 
     def state(self) -> dict[str, Any]:
-        """The solver's state for a checkpoint; the arrays are copied from the GPU when they are written."""
+        """Return the arrays to save in a checkpoint. They are copied from the GPU only when they are written."""
         table, wide = self.regrets.kept()
         return {"table": table, "wide": wide, "seed": self.seed} | {
             name: np.asarray(getattr(self, name)) for name in ("iterations", *self.COUNTS)
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore a state of this class or of `External`."""
+        """Load the arrays of a checkpoint from this class or from `External`."""
         self.regrets.load(np.asarray(state["table"]), np.asarray(state["wide"]) if "wide" in state else None)
         self.seed[...] = state["seed"]
         self.cards.record["seed"] = self.seed

@@ -1,4 +1,4 @@
-"""The cards of external sampling on a GPU: arrays with which `external_device.cu` deals hands and finds buckets."""
+"""Arrays with which the GPU deals hands and finds their buckets, for external-sampling CFR."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ DEALS = np.dtype(
 
 
 class DeviceCards:
-    """Bucket maps and hand strengths in GPU memory, in the layout of the kernels."""
+    """The buckets and strengths of all hands in GPU memory."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class DeviceCards:
         self.record = np.array((*pointers, hands, np.uint64(seed), *size), dtype=DEALS)
 
     def _prices(self) -> tuple[int, int]:
-        """Addresses of the boards that may follow in each priced round, and of the all-in equities before any board."""
+        """Return GPU addresses of the boards that may follow an all-in, and of all-in equities before any board."""
         rules = self.abstract.game.rules
         whole, held = rules.board_size(rules.rounds - 1), rules.hole_cards
         prices, edges = np.zeros(max(1, self.priced), dtype=PRICE), np.zeros((1, 1), dtype=np.float32)
@@ -103,7 +103,7 @@ class DeviceCards:
         return address(self._kept[-1])
 
     def _look(self, this: RoundBuckets) -> tuple[Any, ...]:
-        """Return the record of a round's buckets."""
+        """Return a record that tells GPU code how to look up the buckets of a round."""
         if id(this.table) not in self._tables:
             table = np.concatenate([*_computed(this)]) if this.by_strength is not None else this.table
             kept = self.cupy.asarray(np.ascontiguousarray(table))
@@ -121,7 +121,10 @@ class DeviceCards:
         return address(kept), labels, bucket, kept.itemsize, kept.shape[1], search, classes, codes, 0
 
     def _search(self, holdings: Holdings) -> int:
-        """Index of the search for canonical boards of this layout; a new search is added."""
+        """Return the number of the search table that maps boards to their canonical form.
+
+        It is created if it is new.
+        """
         dealt = tuple(filter(None, holdings.dealt))
         if dealt not in self._searches:
             boards = holdings.index.boards
@@ -134,7 +137,7 @@ class DeviceCards:
 
     @property
     def macros(self) -> dict[str, int]:
-        """Compile-time constants of the cards."""
+        """The compile-time constants of GPU code that depend on the cards."""
         rules = self.abstract.game.rules
         board = rules.board_size(rules.rounds - 1)
         return {
@@ -148,7 +151,10 @@ class DeviceCards:
 
 
 def _computed(this: RoundBuckets) -> Iterator[Array]:
-    """Yield the buckets of a round that has no table, [board, hand], for a few boards at a time."""
+    """Yield the buckets of a round that has no stored table, for a few boards at a time.
+
+    The shape is (boards, hands).
+    """
     boards = this.holdings.boards.astype(np.int64)
     for start in range(0, len(boards), PIECE):
         yield this.rows(boards[start : start + PIECE]).clip(0).astype(np.uint32)

@@ -1,10 +1,11 @@
-"""External sampling on a GPU whose memory holds some classes of boards at a time; the other classes are in host memory.
+"""External-sampling CFR on a GPU whose memory holds the tables of only some classes of boards at a time.
 
-From the first board on, players know the class of their board, and no information set belongs to two classes
-[Brown15 §2.1]. So the tables of the trunk stay on the GPU. The rest of its memory has *frames*, each with room for the
-tables of one class. A *pass* goes over a range of deals group by group: the classes of a group are copied to the
-frames, and the GPU walks over those deals of the range whose board is of these classes. The deals and their random
-choices are those of a table in one piece. Each deal is walked over once, so that what it adds has the same expectation.
+The tables of the other classes are in the memory of the CPU. From the first board on, players know the class of their
+board, and no information set belongs to two classes [Brown15 §2.1]. So the tables of the trunk stay on the GPU. The
+rest of its memory has *frames*, each with room for the tables of one class. A *pass* goes over a range of deals group
+by group: the classes of a group are copied to the frames, and the GPU walks over those deals of the range whose board
+is of these classes. The deals and their random choices are those of a table in one piece. Each deal is walked over
+once, so that what it adds has the same expectation.
 
 The last group of a pass is the first of the next one. Between two copies the GPU walks for several times as long as it
 copied, as far as the schedule of discounts lets it: a step may go on for longer than asked for.
@@ -42,7 +43,7 @@ FEWEST = 1 << 14  # smallest number of deals of a pass
 
 
 class DeviceNeeds(NamedTuple):
-    """GPU resources that a run needs."""
+    """The GPU memory that a run needs, and how many classes of boards fit into it at a time."""
 
     memory: int  # bytes
     frames: int  # classes of boards in GPU memory at a time; 0: the whole table fits
@@ -57,7 +58,10 @@ class DeviceNeeds(NamedTuple):
         options: SamplingOptions,
         maps: int,
     ) -> DeviceNeeds:
-        """Compute the needs of a game with `maps` bytes of bucket maps; `apart` is the result of `apart_of`."""
+        """Compute the GPU memory that a game needs, with `maps` bytes for the buckets of all hands.
+
+        `apart` is the result of `apart_of`.
+        """
         whole = device_bytes(game, menu, sum(size.slots), options, maps)
         try:
             free = free_memory()
@@ -73,7 +77,7 @@ class DeviceNeeds(NamedTuple):
 
 
 def apart_of(cards: Sequence[AbstractionSpec]) -> tuple[int, int] | None:
-    """Number of rounds before both players know the class of the board, and number of classes; None without classes."""
+    """Return how many rounds precede the classes of boards, and how many classes there are, or None without classes."""
     try:
         shared = shared_classes(cards)
         return trunk_of(shared.plan, shared.deal), shared.plan.public[0].classes
@@ -84,7 +88,7 @@ def apart_of(cards: Sequence[AbstractionSpec]) -> tuple[int, int] | None:
 def solver_there(
     abstract: AbstractGame, places: Sequence[Path], seed: int, options: SamplingOptions, dtype: npt.DTypeLike
 ) -> DeviceExternal:
-    """Return the GPU solver of a game; its whole table is in GPU memory if it fits."""
+    """Return the GPU solver for a game: with all tables in GPU memory, or with some classes of boards at a time."""
     cards = abstract.cards.each
     maps = sum(this.table.nbytes for this in {id(this.table): this for each in cards for this in each.rounds}.values())
     apart = apart_of([each.identity for each in cards])
@@ -95,7 +99,9 @@ def solver_there(
 
 
 class ClassTables(DeviceTable):
-    """Regrets and counts of the trunk and of some classes of boards in GPU memory, and of all classes in host memory.
+    """The regrets and action counts of a game whose classes of boards take turns in GPU memory.
+
+    The first rounds and some classes are in GPU memory. All classes are in the memory of the CPU.
 
     Parameters
     ----------
@@ -122,12 +128,12 @@ class ClassTables(DeviceTable):
 
     @property
     def ahead(self) -> int:
-        """4-byte words before the first frame."""
+        """The number of 4-byte words before the first class of boards in GPU memory."""
         return self.size + self.size % 2
 
     @property
     def whole(self) -> int:
-        """4-byte words of the table of the whole game."""
+        """The number of 4-byte words in the table of the whole game."""
         return self.words * self.partition.abstract.slots
 
     def clear(self) -> None:
@@ -143,14 +149,14 @@ class ClassTables(DeviceTable):
         self._walk_over([])
 
     def _walk_over(self, classes: Sequence[int]) -> None:
-        """Make walks skip the deals of all other classes."""
+        """Make the GPU skip all deals whose boards are not in the given classes."""
         frames = np.zeros(self.classes, np.uint32)
         frames[list(classes)] = [1 + self.held.index(label) for label in classes]
         self._frame_of = self.cupy.asarray(frames)
         self.frame = address(self._frame_of)
 
     def table_in(self, frame: int) -> DeviceTable:
-        """Return the tables of the class in a frame."""
+        """Return the tables of the class of boards that is in a given place of GPU memory."""
         found = copy(self.each)
         start = self.ahead + frame * self.stride
         found.table, found.numbers = self.table[start : start + self.stride + 2], self.numbers
@@ -158,7 +164,7 @@ class ClassTables(DeviceTable):
         return found
 
     def hold(self, classes: Sequence[int]) -> None:
-        """Bring the tables of some classes into GPU memory, and restrict walks to deals of these classes."""
+        """Copy the tables of some classes to GPU memory, and restrict the computation to deals with their boards."""
         free = [frame for frame, label in enumerate(self.held) if label not in classes]
         for label, frame in zip([label for label in classes if label not in self.held], free, strict=False):
             there = self.table_in(frame)
@@ -172,17 +178,20 @@ class ClassTables(DeviceTable):
         self._walk_over(classes)
 
     def _store(self, frame: int) -> None:
-        """Copy the tables in a frame to host memory."""
+        """Copy the tables in one place of GPU memory to the memory of the CPU."""
         copy_out(self.table_in(frame).table[: self.each.size], self.pages[self.held[frame]], pinned=True)
 
     def groups(self) -> list[list[int]]:
-        """Divide all classes into groups that fit into the frames, beginning with the classes in GPU memory."""
+        """Return the classes of boards in groups that fit into GPU memory. Those that are already there come first."""
         first = sorted(self.held)
         others = [label for label in range(self.classes) if label not in first]
         return [first, *(others[k : k + self.frames] for k in range(0, len(others), self.frames))]
 
     def _of_all(self, name: str, *arguments: Any) -> None:
-        """Change the tables of the trunk and of the classes in GPU memory; other classes are changed when copied."""
+        """Change the tables of all classes of boards.
+
+        Those not in GPU memory are changed when they are next copied there.
+        """
         getattr(super(), name)(*arguments)
         for label in range(self.classes):
             if label in self.held:
@@ -191,15 +200,15 @@ class ClassTables(DeviceTable):
                 self._waiting[label].append((name, arguments))
 
     def discount(self, key: np.uint64, threads: int = 1) -> None:
-        """Multiply regrets and counts by FACTOR; counts are rounded at random to integers."""
+        """Multiply regrets and counts by FACTOR. Counts are rounded at random to integers."""
         self._of_all("discount", key)
 
     def halve(self, limit: int, threads: int = 1) -> None:
-        """Halve the counts of each decision that has a count of `limit` or more, and bound its regrets."""
+        """Halve the counts of each decision that has a count of `limit` or more, and limit the size of its regrets."""
         self._of_all("halve", limit)
 
     def quantised(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
-        """Return the average strategy if it is stored, otherwise the current one by regret matching, [slot]."""
+        """Return the average strategy, or the current one if no average is stored, as integer probabilities."""
         whole = self.partition.abstract
         shares = np.zeros(whole.slots, dtype=dtype)
         join_parts([(self.partition.head, super().quantised(dtype, counted=counted))], whole, shares)
@@ -208,19 +217,22 @@ class ClassTables(DeviceTable):
         return shares
 
     def _each_in_turn(self) -> Iterator[tuple[int, int]]:
-        """Yield each class with its frame, which stays valid until the next one is requested."""
+        """Yield each class with its place in GPU memory, which it keeps until the next class is requested."""
         for group in self.groups():
             self.hold(group)
             for label in group:
                 yield label, self.held.index(label)
 
     def kept(self) -> tuple[Deferred, Deferred]:
-        """The table in the CPU's format, and the 8-byte numbers of the first round; both are copied on demand."""
+        """Return the table in the CPU's format and the first round's 8-byte numbers, for a checkpoint.
+
+        Both are copied from the GPU only when they are written.
+        """
         _, wide = super().kept()
         return Deferred((self.whole,), np.dtype(np.uint32), partial(self._fill_whole, wide)), wide
 
     def _fill_whole(self, wide: Deferred, table: Array) -> None:
-        """Write the table in the CPU's format."""
+        """Write the table of the whole game in the CPU's format."""
         head = np.empty(self.size, np.uint32)
         self._fill(wide, head)
         for label, frame in self._each_in_turn():  # pending changes are applied
@@ -229,7 +241,7 @@ class ClassTables(DeviceTable):
         self._copy(self.partition.head, head, table)
 
     def _copy(self, part: AbstractPart, mine: Array, table: Array, *, back: bool = False) -> None:
-        """Copy the tables of a part into those of the whole game, or `back`."""
+        """Copy the tables of a part of the game to the table of the whole game, or the other way with `back`."""
         acts = np.flatnonzero(part.betting.nodes.actor >= 0)
         begin, place, size = (self.words * each for each in part.pieces(self.partition.abstract, acts))
         if back:
@@ -238,7 +250,7 @@ class ClassTables(DeviceTable):
             copy_pieces(mine, begin, table, place, size)
 
     def load(self, table: Array, wide: Array | None) -> None:
-        """Restore the arrays of `kept`, or a table of the CPU if `wide` is None."""
+        """Load the arrays that `kept` returned, or a table of the CPU if `wide` is None."""
         if table.shape != (self.whole,):
             raise ValueError(f"table has shape {table.shape}, not {(self.whole,)}")
         head = np.empty(self.size, np.uint32)
@@ -252,7 +264,7 @@ class ClassTables(DeviceTable):
 
 
 class ClassedExternal(DeviceExternal):
-    """External sampling with some classes of boards in GPU memory at a time: see the module's docstring.
+    """A solver that runs external-sampling CFR on a GPU, with some classes of boards in GPU memory at a time.
 
     Parameters
     ----------
@@ -277,7 +289,7 @@ class ClassedExternal(DeviceExternal):
         super().__init__(partition.abstract, seed, options, dtype, ClassTables(partition, options, frames))
 
     def step(self, iterations: int) -> None:
-        """Run at least `iterations` more iterations, and enough to make copying worthwhile."""
+        """Run at least `iterations` more iterations, and enough that copying tables takes a small share of the time."""
         points = [(self.iterations // CHECKED + 1) * CHECKED]
         if self.options.linear:
             points.append(scheduled(self.iterations + 1, STEPS))
@@ -285,7 +297,10 @@ class ClassedExternal(DeviceExternal):
         super().step(max(iterations, min(paid, min(points) - self.iterations)))
 
     def pass_deals(self) -> int:
-        """Number of deals for which walking takes `TIMES` as long as copying; at most the number of deals so far."""
+        """Return how many deals to process between copies, so that processing takes `TIMES` as long as copying.
+
+        The result is at most the number of deals so far.
+        """
         if not self._walked:
             return FEWEST
         deals_a_second = self._walked / max(self.walking, 1e-9)
@@ -293,7 +308,7 @@ class ClassedExternal(DeviceExternal):
         return int(min(max(FEWEST, self.iterations), max(FEWEST, pays)))
 
     def _walk_all(self, end: int, weight: float) -> None:
-        """Walk the deals from the next one up to `end`, group by group."""
+        """Process all deals up to number `end`, one group of classes after the other."""
         for group in self.regrets.groups():
             began = perf_counter()
             self.regrets.hold(group)
@@ -307,5 +322,5 @@ class ClassedExternal(DeviceExternal):
         self._walked += end - self.iterations
 
     def _wait(self) -> None:
-        """Wait until the GPU has finished all kernels."""
+        """Wait until the GPU has finished all its work."""
         self.cupy.asnumpy(self._counters[0])

@@ -1,4 +1,4 @@
-"""The compiled loops of `external_device`, which measure what walks over a betting tree need."""
+"""Compute how much memory a GPU needs to process a betting tree, in compiled code on the CPU."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ Ints = npt.NDArray[np.int32]
 
 @kernel
 def count_depth(parent: Ints, actor: ByteArray, depth: Ints) -> None:
-    """Write to `depth` [node] the number of decisions before each node; parents precede their children."""
+    """Write the number of decisions before each node to `depth`. Parents precede their children."""
     for node in range(1, len(parent)):
         depth[node] = depth[parent[node]] + (1 if actor[parent[node]] >= 0 else 0)
 
 
 @kernel
 def count_room(first_child: Ints, children: Ints, actor: ByteArray, player: int, most: bool, room: FloatArray) -> None:
-    """Write to `room` [node, kind] how many of the player's decisions, their actions, and all decisions a walk reaches.
+    """Write, for each node, how many decisions and actions one deal reaches after it.
 
-    That is the maximum for each kind if `most`, otherwise the mean if the opponent's actions are uniformly random.
+    `room` has the shape (nodes, 3): the player's decisions, their actions, and the decisions of both players. That is
+    the maximum for each kind if `most`, otherwise the mean if the opponent's actions are uniformly random.
     """
     for node in range(len(actor) - 1, -1, -1):
         n, first = children[node], first_child[node]

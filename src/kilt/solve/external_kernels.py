@@ -1,4 +1,4 @@
-"""The compiled walks of `external`.
+"""External-sampling CFR in compiled code.
 
 Walks hide memory latency. Nodes wait in a queue, and the memory of a node is prefetched when the node is put there, so
 that other nodes can be processed meanwhile. On the way down, nodes are appended to the queue in the order of their
@@ -51,7 +51,7 @@ Singles: TypeAlias = npt.NDArray[np.float32]
 
 
 class Rules(NamedTuple):
-    """The betting tree of an abstract game as arrays for walks."""
+    """A betting tree as arrays for compiled code."""
 
     nodes: Records  # [node] NODE
     # [ENDINGS · row + 3 · player + outcome + 1] winnings of the player of a walk, with the sign changed for player 1.
@@ -61,7 +61,10 @@ class Rules(NamedTuple):
 
 
 class Held(NamedTuple):
-    """Restriction of one player to a fixed strategy while both learn: see `counter.Restriction`."""
+    """A fixed strategy that one player must follow while both players learn.
+
+    See `counter.Restriction`.
+    """
 
     player: int  # −1: none
     coin: float  # the probability, drawn once for each deal, that the player follows `fixed`; 0: at each decision
@@ -72,7 +75,7 @@ NOBODY = Held(-1, 0.0, np.zeros(0, dtype=np.float32))
 
 
 class Starts(NamedTuple):
-    """The nodes where walks begin, for each deal."""
+    """The nodes at which the computation of each deal starts."""
 
     begin: IntArray  # [deal + 1] the first start of each deal
     node: Words  # [start]
@@ -80,7 +83,7 @@ class Starts(NamedTuple):
 
 
 class Exits(NamedTuple):
-    """The nodes where walks have left this part of the tree, for each deal."""
+    """The nodes at which the computation of each deal leaves this part of the tree."""
 
     begin: IntArray  # [deal + 1] the first exit of each deal
     node: Words  # [exit] the node in another part
@@ -90,7 +93,7 @@ class Exits(NamedTuple):
 
 @kernel
 def deal_cards(seed: np.uint64, first: int, deck: int, cards: IntArray) -> None:
-    """Write the cards of deals number `first` and following to `cards` [deal, card]."""
+    """Deal hands, starting with number `first`, and write their cards to `cards`, one row per deal."""
     pack = np.arange(deck)
     for deal in range(len(cards)):
         key = numbered(seed, np.uint64(first + deal))
@@ -120,7 +123,7 @@ def walk_deals(
     queue: Records,
     value: Singles,
 ) -> tuple[int, int]:
-    """Run walks of external sampling over deals number `first` and following, from each of their starts.
+    """Run external-sampling CFR on some deals, from each of their starting nodes.
 
     `bucket` [deal, round, player] and `outcome` [deal, round] describe the deals. Adds to `regret`, weighted by each
     deal's `share`; and adds `tally` [deal], unless it is empty, to `count` of each action that is sampled for the
@@ -155,14 +158,14 @@ def walk_deals(
 
 @inlined
 def _keys(key: np.uint64, deal: int) -> tuple[np.uint64, np.uint64]:
-    """Return the random keys of the walks of a deal, for each player."""
+    """Return the random seeds of a deal, one for each player."""
     number = np.uint64(deal)
     return numbered(key, number + number), numbered(key, number + number + np.uint64(1))
 
 
 @inlined
 def _begin(there: Any, node: Any, player: int, bucket: Words, deal: int, shift: np.uint64) -> None:
-    """Initialise a queue entry with the decision where a walk begins."""
+    """Write the decision at which a pass starts to an entry of the queue."""
     there.slot = node.first + np.uint64(bucket[deal, node.round, node.actor]) * (np.uint64(node.count) << shift)
     there.link, there.count, there.actor, there.player = node.link, node.count, node.actor, player
 
@@ -184,7 +187,7 @@ def _descend(
     poor: np.float32,
     held: Held,
 ) -> tuple[np.uint64, int]:
-    """Walk down from the queue entries before `free`; return the end of the queue and the number of decisions."""
+    """Pass down the tree from the queued nodes. Return the end of the queue and the number of decisions."""
     one, zero, nothing, lowest = np.uint64(1), np.uint64(0), np.float32(0.0), -np.float32(np.inf)
     second = np.uint64(4)
     averaging = len(count) > 0
@@ -273,7 +276,7 @@ def _ascend(
     held: Held,
     shift: np.uint64,
 ) -> None:
-    """Walk back up from the end of the queue to its start: propagate values, and add regrets times the deal's share."""
+    """Pass values back up from the end of the queue to its start, and add regrets times the deal's weight."""
     nothing = np.float32(0.0)
     while place > start:
         place -= np.uint64(1)
@@ -327,11 +330,11 @@ def descend_deals(
     begin: IntArray,
     exits: Exits,
 ) -> tuple[int, int, int]:
-    """Run the first half of `walk_deals` on a part of the tree, where some nodes are `BEYOND` the part.
+    """Pass down a part of the tree for some deals, and record where they leave this part.
 
-    Writes the walks of all deals to `queue`, one after another, the beginning of each deal's entries to `begin`
-    [deal + 1], and the nodes beyond the part, whose values are missing, to `exits`. Returns the number of exits,
-    decisions and nodes.
+    This is the first half of `walk_deals`. Nodes beyond the part are marked `BEYOND`. Writes the walks of all deals to
+    `queue`, one after another, the beginning of each deal's entries to `begin` [deal + 1], and the nodes beyond the
+    part, whose values are missing, to `exits`. Returns the number of exits, decisions and nodes.
     """
     key = mix(seed ^ WALKS)
     shift = np.uint64(1 if len(count) > 0 else 0)
@@ -371,7 +374,10 @@ def ascend_deals(
     starts: Starts,
     worth: Singles,
 ) -> None:
-    """Run the second half of `walk_deals`, given the values of exits: write player 0's values to `worth` [start]."""
+    """Pass values back up a part of the tree, given the values at the nodes where deals left it.
+
+    This is the second half of `walk_deals`. It writes player 0's value of each start to `worth`.
+    """
     for deal in range(len(begin) - 1):
         for k in range(exits.begin[deal], exits.begin[deal + 1]):
             queue[exits.place[k]].value = value[k]
@@ -401,11 +407,11 @@ def quantise(
     regret: Singles,
     count: Words,
 ) -> None:
-    """Write probabilities as integers, [slot], with the largest integer for 1: from counts if `counted`, else regrets.
+    """Write a strategy as integer probabilities, computed from counts, or by regret matching if `counted` is False.
 
-    [decision] `first` is the first slot, `counts` the number of actions and `buckets` the number of buckets; a slot has
-    `words` numbers. If nothing was counted, regret matching gives the probabilities; if no regret is positive either,
-    all are 0.
+    The largest integer stands for 1. [decision] `first` is the first slot, `counts` the number of actions and `buckets`
+    the number of buckets; a slot has `words` numbers. If nothing was counted, regret matching gives the probabilities;
+    if no regret is positive either, all are 0.
     """
     top = 2.0 ** (8 * shares.itemsize) - 1
     for decision in range(len(first)):
@@ -438,7 +444,10 @@ def discount(
     regret: Singles,
     count: Words,
 ) -> None:
-    """Scale regrets and counts of some decisions, see `quantise`. Counts stay integers: they are rounded at random."""
+    """Multiply the regrets and counts of some decisions by a factor. Counts are rounded at random to integers.
+
+    The arguments are those of `quantise`.
+    """
     for decision in range(len(first)):
         n = counts[decision]
         for slot in range(first[decision], first[decision] + buckets[decision] * n, n):
@@ -452,7 +461,10 @@ def discount(
 def halve(
     words: int, limit: int, first: IntArray, counts: IntArray, buckets: IntArray, regret: Singles, count: Words
 ) -> None:
-    """Halve the counts of each decision with a count of at least `limit`; arguments as in `quantise`."""
+    """Halve the counts of each decision that has a count of at least `limit`.
+
+    The arguments are those of `quantise`.
+    """
     for decision in range(len(first)):
         n = counts[decision]
         for slot in range(first[decision], first[decision] + buckets[decision] * n, n):

@@ -1,4 +1,4 @@
-"""Games in the form that fits: small ones as flat trees, larger ones as vectors of hands over the public tree.
+"""Choose how to represent a game: as a flat tree if it is small, otherwise as a public tree with vectors of hands.
 
 >>> load_problem("kuhn", "cfr+").form, load_problem("kuhn", "cfr+", threads=2).form
 ('flat', 'vector')
@@ -69,34 +69,34 @@ def load_problem(
     device: str = CPU,
     tilt: Sequence[float] = (),
 ) -> Problem:
-    """A game in the form that an algorithm works on, or that fits to judge strategies.
+    """Return a game in the representation that an algorithm works on, or that suits evaluation.
 
     Parameters
     ----------
     game : str or Game
-        A ready-made game by name, a file in ACPC format, ``openspiel:NAME``, or custom rules.
+        The name of a ready-made game, a file in ACPC format, ``openspiel:NAME``, or a custom `Game`.
     algorithm : str, Variant or Algorithm, optional
-        A name of `registry.ALGORITHMS`, a row of discounts for CFR, or a custom `Algorithm`. Default:
-        the problem is only for evaluation.
+        A name in `registry.ALGORITHMS`, a variant of CFR, or a custom algorithm. Default: strategies of the game are
+        only evaluated.
     form : str, optional
-        "flat" or "vector". Default: flat if the algorithm supports it, the game fits and `threads` is 1.
+        "flat" or "vector". Default: "flat" if the algorithm supports it, the game fits and one thread is enough.
     threads : int
-        That share the boards, in vector form.
+        Number of threads, which share the boards. More than one needs the vector form.
     device : str
-        "cpu", or "gpu" for walks on a graphics card, in vector form.
+        "cpu", or "gpu" to run on a graphics card, which needs the vector form.
     tilt : sequence of float
-        Percentages by which payoffs differ while it is solved: see `kilt.games.tilt`.
+        Percentages by which payoffs are changed while the game is solved: see `kilt.games.tilt`.
 
     Raises
     ------
     RunError
-        Where no form will do, with what is missing and what would do.
+        If no form fits. The message says what is missing, and what to use instead.
     """
     return fitted(game, algorithm, form, threads, device, tilt).problem()
 
 
 class FittedGame(NamedTuple):
-    """A game, and how it is solved in the first form that fits. Its tables are not made yet."""
+    """A game with the representation and the method that were chosen for it. Tables are not yet allocated."""
 
     source: _Source
     form: str
@@ -104,12 +104,12 @@ class FittedGame(NamedTuple):
     called: str | None  # the algorithm
 
     def problem(self) -> Problem:
-        """The game in this form."""
+        """Return the game in the chosen representation."""
         return self.method.problem(self.source)
 
     @property
     def cost(self) -> Cost:
-        """What solving takes."""
+        """The memory and time that solving the game takes."""
         remedy = "use a smaller game, or abstract it in a configuration"
         return replace(self.method.cost(self.source), what=f"{self.called} on {self.source.name}", remedy=remedy)
 
@@ -122,7 +122,10 @@ def fitted(
     device: str = CPU,
     tilt: Sequence[float] = (),
 ) -> FittedGame:
-    """A game and the first form that fits; RunError if none does. Parameters are those of `load_problem`."""
+    """Choose the first representation of a game that an algorithm supports. Raises RunError if there is none.
+
+    The parameters are those of `load_problem`.
+    """
     if not 1 <= threads <= MOST_THREADS:
         raise RunError(f"the number of threads is {shortened(str(threads))}: use 1 or more, and {MOST_THREADS} at most")
     entry = None if algorithm is None else algorithm_named(algorithm)
@@ -153,7 +156,7 @@ def fitted(
 
 
 def stored_form(path: Path) -> str:
-    """The form of the problem that a strategy on disk is for."""
+    """Return which representation of a game a saved strategy is for: flat, vector, disk or abstract."""
     forms = {
         flat_strategy.KIND: FLAT,
         vector_strategy.KIND: VECTOR,
@@ -167,10 +170,11 @@ def stored_form(path: Path) -> str:
 
 
 def stored_problem(path: Path, threads: int = 1) -> Problem:
-    """Return the game of a strategy on disk, in the strategy's form, from the saved rules or by its name.
+    """Return the game that a saved strategy is for, in the same representation as the strategy.
 
-    Nothing is asked of memory: tables are mapped from their files, subgames are unpacked one by one. ArtifactError
-    where it is a blueprint, which has a game of its own.
+    The rules are those saved with the strategy, or those that the game's name stands for. Available memory is not
+    checked: tables are mapped from their files, and subgames are unpacked one by one. Raises ArtifactError for a
+    blueprint, which has an abstract game.
     """
     form = stored_form(path)
     if form == ABSTRACT:
@@ -183,7 +187,10 @@ def stored_problem(path: Path, threads: int = 1) -> Problem:
 
 
 def disk_problem(game: str | Game, threads: int = 1) -> DiskProblem:
-    """Return a game in subgames on disk without checking memory, for plans. Raises RunError if it has no such form."""
+    """Return a game split into subgames on disk, to plan a run. Its memory needs are not checked.
+
+    Raises RunError if the game cannot be split.
+    """
     source = _Source(game if isinstance(game, str) else game.name, threads, None if isinstance(game, str) else game)
     if lack := source.lacks_subgames():
         remedy = _remedy(source, None, DISK) if source.too_many_bets else "use another game, such as holdem.limit.2p"
@@ -193,7 +200,7 @@ def disk_problem(game: str | Game, threads: int = 1) -> DiskProblem:
 
 @dataclass(frozen=True)
 class _Source:
-    """A game before it is known in which form it is to be solved."""
+    """A game before its representation is chosen."""
 
     name: str  # as the user calls it
     threads: int
@@ -203,7 +210,7 @@ class _Source:
 
     @cached_property
     def game(self) -> Game | None:
-        """The rules, unless they are open_spiel's, with the payoffs that count while the game is solved."""
+        """The rules with the payoffs that apply while solving, or None for a game of open_spiel."""
         if self.given is None and self.name.startswith(OPENSPIEL):
             if any(self.tilt):
                 raise RunError(f"{self.name} has no showdowns or folds: leave out the tilt")
@@ -212,14 +219,14 @@ class _Source:
 
     @cached_property
     def size(self) -> GameSize | None:
-        """Counted, where that can be done before anything is written out."""
+        """The size of the game, if it can be computed without building a tree."""
         if isinstance(self.game, Poker):
             return size_of(self.game.rules)
         return size_of(self.game) if isinstance(self.game, Bluff) else None
 
     @cached_property
     def vectors(self) -> VectorGame:
-        """The public tree. Its tables are not made yet."""
+        """The public tree of the game, without tables."""
         assert self.game
         return VectorGame(self.game, threads=self.threads)
 
@@ -232,7 +239,7 @@ class _Source:
         return None
 
     def lacks_subgames(self) -> str | None:
-        """What subgames need that is not there, but for memory."""
+        """Return why the game cannot be split into subgames, apart from memory, or None if it can."""
         lack = self.lacks_vector(0)
         if lack is None and len(self.vectors.tree.rows) < 2:
             return f"a game of two rounds or more, and {self.name} has one"
@@ -246,12 +253,12 @@ class _Source:
 
     @cached_property
     def on_disk(self) -> DiskProblem:
-        """The public tree in subgames."""
+        """The public tree of the game, split into subgames."""
         return DiskProblem(self.vectors, self._dtype(1))
 
     @property
     def too_many_bets(self) -> bool:
-        """Whether a no-limit game has more bets than a tree of them may have nodes."""
+        """Whether a no-limit game has more betting sequences than a tree may have nodes."""
         counted = self.size if isinstance(self.game, Holdem) else None
         return counted is not None and counted.actions.total >= betting.MOST_NODES
 
@@ -268,13 +275,13 @@ class _Source:
         return Cost(self._bytes(tables, self._dtype(tables))).lack(f"the tables of {self.name}")
 
     def flat_cost(self, tables: int) -> Cost:
-        """What a flat tree takes, with tables over its slots."""
+        """Return the memory and disk space for a flat tree and its tables."""
         if self.size is None:  # it has to be written out to be counted
             return Cost()
         return Cost(self.size.states.total * PER_STATE, disk=3 * 8 * tables * self.size.infoset_actions.total)
 
     def vector_cost(self, tables: int) -> Cost:
-        """What the public tree takes, with tables over (board, row) × hand."""
+        """Return the memory and time for a public tree with tables by board and hand."""
         dtype = self._dtype(tables)
         kept = self._bytes(tables, dtype)
         if self.device == CPU:
@@ -283,7 +290,7 @@ class _Source:
         return replace(walk_cost(self.vectors, 3 * kept, dtype), disk=3 * kept, device=there, iteration=None)
 
     def disk_cost(self, tables: int) -> Cost:
-        """What subgames on disk take, if they shrink to a quarter when they are packed."""
+        """Return the memory, disk space and time for subgames on disk, if compression shrinks them to a quarter."""
         cut = self.on_disk.subgames
         return Cost(cut.memory * tables, disk=4 * cut.numbers * tables // PACKED, iteration=cut.seconds)
 
@@ -295,7 +302,7 @@ class _Source:
         return tables * prod(self.vectors.shape) * data_type(dtype).itemsize
 
     def problem(self, form: str, tables: int, *, compact: bool = False) -> Problem:
-        """The game in a form that lacks nothing."""
+        """Return the game in a given representation."""
         if form == DISK:
             return self.on_disk
         if form == VECTOR:
@@ -310,7 +317,7 @@ class _Source:
 
 
 def _remedy(source: _Source, algorithm: str | None, form: str | None) -> str:
-    """What will do, where this does not."""
+    """Return advice for an error message: which algorithm, threads or game to use instead."""
     fitting = _fitting(source, form)
     alone = fitting if source.threads == 1 else _fitting(replace(source, threads=1), form)
     if algorithm and len(fitting) == 1:
@@ -328,7 +335,7 @@ def _remedy(source: _Source, algorithm: str | None, form: str | None) -> str:
 
 
 def _fitting(source: _Source, form: str | None) -> list[str]:
-    """The algorithms that a game can be solved with."""
+    """Return the names of the algorithms that can solve a game."""
     return [
         name
         for name, entry in ALGORITHMS.items()

@@ -1,4 +1,4 @@
-"""Abstract games by joint tables: expected values, best responses inside the abstraction, and walks for CFR.
+"""Evaluate and solve abstract games by tables over pairs of bucket sequences, without looking at boards.
 
 A walk covers only the betting tree, with vectors over bucket sequences [Johanson16 §6.3.1]. It takes the opponent's
 reach down. At the ends of the betting, the values are a product with a table of `abstraction.joint`, computed for all
@@ -54,7 +54,7 @@ OnRange = Callable[[int, int, int, FloatArray], None]
 
 
 class _Range(NamedTuple):
-    """Ends of the betting and chance nodes among a range of nodes of a round."""
+    """The ends of the betting and the chance nodes among some nodes of a round."""
 
     roots: Any  # the first nodes of blocks
     ends: list[tuple[Any, Any, Any]]  # (nodes, stakes as a column, the table that multiplies reach)
@@ -63,7 +63,7 @@ class _Range(NamedTuple):
 
 
 class JointGame(Judged):
-    """An abstract game as the product of its betting tree and joint tables.
+    """An abstract game as a betting tree and tables of probabilities and payoffs for pairs of bucket sequences.
 
     Parameters
     ----------
@@ -94,11 +94,11 @@ class JointGame(Judged):
 
     @cached_property
     def layout(self) -> DecisionLayout:
-        """Layout of the information sets in tables over slots."""
+        """How information sets are laid out in strategy arrays."""
         return DecisionLayout.of_abstract(self.abstract)
 
     def probabilities(self, strategy: Array) -> FloatArray:
-        """Return a strategy as probabilities, [slot]; information sets without a strategy call."""
+        """Return a strategy as probabilities. Information sets without a strategy call."""
         layout, weights = self.layout, np.maximum(np.asarray(strategy, dtype=np.float64), 0.0)
         if len(weights) != self.abstract.slots:
             raise GameError(
@@ -112,36 +112,42 @@ class JointGame(Judged):
         return weights
 
     def normalised(self, total: FloatArray) -> FloatArray:
-        """Normalise sums of strategies to probabilities, [slot]; uniform at information sets never reached."""
+        """Return sums of strategies as probabilities, uniform at information sets that were never reached."""
         actions = self.layout.actions
         whole = np.repeat(np.add.reduceat(total, self.layout.start[:-1]), actions)
         return np.where(whole > 0, total / np.where(whole > 0, whole, 1.0), np.repeat(1.0 / actions, actions))
 
     def on_host(self, table: Any) -> Array:
-        """Return a table of this game as a NumPy array, which it already is."""
+        """Return a table as a NumPy array. On a CPU it already is one."""
         found: Array = table
         return found
 
     def shares_of(self, abstract: SlotLayout, strategy: FloatArray, dtype: npt.DTypeLike) -> Array:
-        """Convert probabilities [slot] to a blueprint's integers; `iinfo(dtype).max` stands for 1."""
+        """Convert probabilities to the integer probabilities of a blueprint.
+
+        The largest integer of `dtype` stands for 1.
+        """
         kind = data_type(dtype)
         shares: Array = np.round(self.on_host(strategy) * np.iinfo(kind).max).astype(kind)
         return shares
 
     @property
     def uneven(self) -> bool:
-        """Whether the players' winnings do not sum to 0, because of tilted payoffs."""
+        """Whether the players' winnings do not sum to 0, because the payoffs are tilted."""
         return bool(self.abstract.game.tilts.any())
 
     def worth(self, player: int, task: int, strategy: Array) -> float:
-        """Winnings of a player who follows a strategy, or responds to it while seeing buckets, in chips per game."""
+        """Return the winnings of a player who follows a strategy, or best-responds to it while seeing buckets.
+
+        The unit is chips per game.
+        """
         theirs = self.probabilities(strategy)
         if task == FOLLOW:
             return self._worth(player, theirs, theirs, self.pull_values)
         return self._worth(player, theirs.copy(), theirs, self.respond)
 
     def responses(self, strategy: Array) -> FloatArray:
-        """Return a strategy that plays a best response of the abstract game in each seat, [slot]."""
+        """Return a best response in each seat for players who see buckets, as one strategy."""
         theirs = self.probabilities(strategy)
         answer = theirs.copy()
         for player in (0, 1):
@@ -149,7 +155,7 @@ class JointGame(Judged):
         return answer
 
     def _worth(self, player: int, own: FloatArray, theirs: FloatArray, pull: Callable[..., None]) -> float:
-        """Winnings of a player against the strategy `theirs`."""
+        """Return the winnings of a player against the strategy `theirs`."""
 
         def push(r: int, begin: int, end: int, reach: FloatArray) -> None:
             self.push_reach(r, begin, end, 1 - player, theirs, reach[0])
@@ -162,21 +168,21 @@ class JointGame(Judged):
     # ── kernels on a range of the nodes of a round ──
 
     def push_reach(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, reach: FloatArray) -> None:
-        """Write the reach of `player` at all nodes, from the reach at the first nodes of blocks."""
+        """Compute the probability with which `player` reaches each node of the betting, from the first nodes on."""
         kernels.push_reach(self.nodes, self.first, begin, end, player, self.bucket(player, r), strategy, reach)
 
     def pull_values(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, value: FloatArray) -> None:
-        """Write the values of `player`, who follows a strategy, at all nodes, from the values at the ends."""
+        """Compute the values of `player`, who follows a strategy, at each node, from the values at the ends."""
         kernels.pull_values(self.nodes, self.first, begin, end, player, self.bucket(player, r), strategy, value)
 
     def respond(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, value: FloatArray) -> None:
-        """Like `pull_values`, for a player who takes the best action, and write this action to the strategy."""
+        """Compute the best-response values of `player` at each node, and write the best actions to the strategy."""
         kernels.respond(self.nodes, self.first, begin, end, player, self.bucket(player, r), strategy, value)
 
     def add_average(
         self, r: int, begin: int, end: int, player: int, discount: Discount, reach: FloatArray, total: FloatArray
     ) -> None:
-        """Add the strategy of `player`, weighted by reach and by the probability of cards, to the sum of strategies."""
+        """Add the strategy of `player`, weighted by reach and by the probability of the cards, to its sum."""
         likely, there = self.likely(player, r), (self.nodes, self.first, begin, end, player, self.bucket(player, r))
         kernels.add_average(*there, likely, discount, reach, total)
 
@@ -193,27 +199,33 @@ class JointGame(Judged):
         *,
         restricted: bool,
     ) -> None:
-        """Add regrets of `player`, and update the strategy by regret matching; see `joint_kernels.learn`."""
+        """Add the regrets of `player` to their sums, and update the strategy by regret matching.
+
+        See `joint_kernels.learn`.
+        """
         there = self.nodes, self.first, begin, end, player, self.bucket(player, r)
         kernels.learn(*there, discount, restricted, value, regret, self._gain, strategy)
 
     def _add_up(self, player: int, r: int, values: FloatArray) -> FloatArray:
-        """Sum the values of a round's sequences over those with one prefix in round `r` − 1: [block, sequence]."""
+        """Sum values over all bucket sequences that continue the same sequence of the round before.
+
+        The result has the shape (blocks, sequences).
+        """
         before = len(self.bucket(player, r - 1))
         firsts = np.searchsorted(self.joint.sequences[player][r].parent, np.arange(before))  # they are adjacent
         return np.asarray(np.add.reduceat(values, firsts, axis=1))
 
     def bucket(self, player: int, r: int) -> npt.NDArray[np.int32]:
-        """Bucket of a player in a round, [sequence]."""
+        """Return a player's bucket in a round, for each bucket sequence."""
         return self.joint.sequences[player][r].bucket
 
     def likely(self, player: int, r: int) -> FloatArray:
-        """Probability of each sequence of a player's cards, [sequence]."""
+        """Return the probability of each bucket sequence of a player."""
         chance: FloatArray = self.joint.together[r].sum(axis=1 - player)
         return chance
 
     def walk(self, player: int, push: OnRange, pull: OnRange, ways: Sequence[float] = (1.0,)) -> float:
-        """Take the opponent's reach down the betting tree, and the values of `player` up.
+        """Pass the opponent's reach down the betting tree and the values of `player` up, for each bucket sequence.
 
         Parameters
         ----------
@@ -239,7 +251,7 @@ class JointGame(Judged):
     def _round(
         self, player: int, r: int, begin: int, end: int, opening: FloatArray, push: OnRange, pull: OnRange
     ) -> FloatArray:
-        """Values at the openings of some blocks, nodes `begin` to `end`, including later rounds: [block, sequence].
+        """Return the values at the start of some betting of a round, including all later rounds.
 
         `opening` [way, block, opponent's sequence] is the opponent's reach there.
         """
@@ -260,7 +272,7 @@ class JointGame(Judged):
         return openings
 
     def _range(self, player: int, r: int, begin: int, end: int) -> _Range:
-        """Return the ends and chance nodes of a range of nodes for a player's walk; cached."""
+        """Return the ends and chance nodes among some nodes, prepared for one player. The result is cached."""
         if (player, begin, end) in self._ranges:
             return self._ranges[player, begin, end]
         nodes, betting, put = self.nodes, self.abstract.betting, self.arrays.asarray
@@ -282,7 +294,7 @@ class JointGame(Judged):
         return self._ranges[player, begin, end]
 
     def _chunks(self, r: int, chance: IntArray) -> list[IntArray]:
-        """Split chance nodes before blocks of a round into groups whose vectors fit into caches and memory."""
+        """Yield groups of chance nodes that are small enough for their vectors to fit into caches and memory."""
         sequences = sum(len(self.bucket(player, r)) for player in (0, 1))
         sizes = np.diff(self.nodes.block)
         size = max(int(sizes[self.nodes.round[self.nodes.block[:-1]] == r].max()), 1)

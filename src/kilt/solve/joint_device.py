@@ -1,4 +1,4 @@
-"""Abstract games by joint tables on a GPU: the walks of `joint`, with tables and vectors that stay on the device.
+"""Evaluate and solve abstract games on a GPU by tables over pairs of bucket sequences.
 
 All blocks of a round are walked at once, with one thread for each block and bucket sequence. Ends of the betting are
 products with the tables of `abstraction.joint`, computed by the GPU's linear algebra library. Perfect recall is
@@ -30,7 +30,7 @@ RANGE = np.dtype([(name, np.int32) for name in ("block", "begin", "player", "seq
 
 
 class DeviceJointGame(JointGame):
-    """An abstract game as the product of its betting tree and joint tables, on a GPU.
+    """An abstract game as a betting tree and tables for pairs of bucket sequences, in GPU memory.
 
     `PairTables` accept it like a `JointGame`, and then store their tables on the device. Strategies from the device are
     probabilities; those from the host are converted to probabilities.
@@ -72,14 +72,14 @@ class DeviceJointGame(JointGame):
         self._start = put(self.layout.start.astype(np.int32))
 
     def probabilities(self, strategy: Any) -> FloatArray:
-        """Convert a strategy to probabilities on the device, [slot]."""
+        """Return a strategy as probabilities in GPU memory."""
         if isinstance(strategy, np.ndarray):
             return self._put(super().probabilities(strategy))
         found: FloatArray = strategy
         return found
 
     def on_host(self, table: Any) -> Array:
-        """Return a table as a NumPy array."""
+        """Copy a table from GPU memory to a NumPy array."""
         found: Array = self.arrays.asnumpy(table)
         return found
 
@@ -88,28 +88,28 @@ class DeviceJointGame(JointGame):
         return on_device
 
     def normalised(self, total: FloatArray) -> FloatArray:
-        """Normalise sums of strategies to probabilities, [slot]; uniform at information sets never reached."""
+        """Return sums of strategies as probabilities, uniform at information sets that were never reached."""
         infosets, strategy = len(self._start) - 1, self.arrays.empty(len(total))
         grid = (-(-infosets // BLOCK), 1, 1)
         self._kernel("normalise")(grid, (BLOCK,), (self._start, np.int32(infosets), total, strategy))
         return strategy  # type: ignore[no-any-return]
 
     def push_reach(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, reach: FloatArray) -> None:
-        """Write the reach of `player` at all nodes, from the reach at the first nodes of blocks."""
+        """Compute the probability with which `player` reaches each node of the betting, from the first nodes on."""
         self._call("push_reach", r, begin, end, player, strategy, reach)
 
     def pull_values(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, value: FloatArray) -> None:
-        """Write the values of `player`, who follows a strategy, at all nodes, from the values at the ends."""
+        """Compute the values of `player`, who follows a strategy, at each node, from the values at the ends."""
         self._call("pull_values", r, begin, end, player, strategy, value)
 
     def respond(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, value: FloatArray) -> None:
-        """Like `pull_values`, for a player who takes the best action, and write this action to the strategy."""
+        """Compute the best-response values of `player` at each node, and write the best actions to the strategy."""
         self._call("respond", r, begin, end, player, strategy, value)
 
     def add_average(
         self, r: int, begin: int, end: int, player: int, discount: Discount, reach: FloatArray, total: FloatArray
     ) -> None:
-        """Add the strategy of `player`, weighted by reach and by the probability of cards, to the sum of strategies."""
+        """Add the strategy of `player`, weighted by reach and by the probability of the cards, to its sum."""
         how = learning_of(discount, averages=True)
         self._call("add_average", r, begin, end, player, self._likely[player][r], how, reach, total)
 
@@ -126,12 +126,12 @@ class DeviceJointGame(JointGame):
         *,
         restricted: bool,
     ) -> None:
-        """Add regrets of `player`, and update the strategy by regret matching."""
+        """Add the regrets of `player` to their sums, and update the strategy by regret matching."""
         how = learning_of(discount, regrets=True, restricted=restricted)
         self._call("learn", r, begin, end, player, how, value, regret, strategy)
 
     def _call(self, kernel: str, r: int, begin: int, end: int, player: int, *given: Any) -> None:
-        """Run a kernel on all blocks of a range."""
+        """Run GPU code on some nodes of the betting."""
         first, last = np.searchsorted(self.nodes.block, (begin, end)).tolist()
         sequences = len(self.bucket(player, r))
         where = np.array((first, begin, player, sequences), RANGE)
@@ -139,6 +139,9 @@ class DeviceJointGame(JointGame):
         self._kernel(kernel)(grid, (BLOCK,), (*self._betting, where, self._bucket[player][r], *given))
 
     def _add_up(self, player: int, r: int, values: FloatArray) -> FloatArray:
-        """Sum the values of a round's sequences over those with one prefix in round `r` − 1: [block, sequence]."""
+        """Sum values over all bucket sequences that continue the same sequence of the round before.
+
+        The result has the shape (blocks, sequences).
+        """
         summed: FloatArray = values @ self._parents[player][r]
         return summed

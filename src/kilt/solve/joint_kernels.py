@@ -1,4 +1,4 @@
-"""Compiled loops of `joint`: reach down and values up a range of betting nodes, with vectors over bucket sequences.
+"""Pass reach probabilities down and values up betting nodes, with vectors over bucket sequences, in compiled code.
 
 A range holds whole blocks of one round. Vectors are [node of the range, sequence]; tables are over the slots of the
 abstract game, with the actions of each (decision, bucket) adjacent. `bucket` [sequence] belongs to the player who acts.
@@ -26,7 +26,7 @@ def push_reach(
     strategy: FloatArray,
     reach: FloatArray,
 ) -> None:
-    """Write the reach of `player` at all nodes of a range, from the reach at the first nodes of its blocks."""
+    """Compute the probability with which `player` reaches each of some nodes, from the first of them on."""
     for node in range(begin, end):
         actor = nodes.actor[node]
         if actor < 0:
@@ -56,7 +56,10 @@ def add_average(
     reach: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Add the strategy of `player` to the sum, weighted by reach and by the cards' probability `likely` [sequence]."""
+    """Add the strategy of `player`, weighted by reach and by the probability of the cards, to its sum.
+
+    `likely` is the probability of each bucket sequence.
+    """
     for node in range(begin, end):
         if nodes.actor[node] != player:
             continue
@@ -81,7 +84,7 @@ def pull_values(
     strategy: FloatArray,
     value: FloatArray,
 ) -> None:
-    """Write the values of `player`, who follows a strategy, at all nodes of a range, from the values at its ends."""
+    """Compute the values of `player`, who follows a strategy, at each of some nodes, from the values at the ends."""
     for node in range(end - 1, begin - 1, -1):
         actor = nodes.actor[node]
         if actor < 0:
@@ -111,7 +114,7 @@ def respond(
     strategy: FloatArray,
     value: FloatArray,
 ) -> None:
-    """Like `pull_values`, for a player who takes the best action in each bucket, and write this action to `strategy`.
+    """Compute the best-response values of `player` at each of some nodes, and write the best actions to `strategy`.
 
     The value of an action in a bucket is the sum over the bucket's sequences.
     """
@@ -150,10 +153,11 @@ def learn(
     gain: FloatArray,
     strategy: FloatArray,
 ) -> None:
-    """Add regrets of `player` at the decisions of a range, and update the strategy; `gain` [slot] is scratch.
+    """Add the regrets of `player` at some decisions to their sums, and update the strategy by regret matching.
 
-    A predictive strategy is computed as if a share of the last regrets occurred once more. If the player is
-    `restricted`, values are those of the strategy actually played, while regrets are relative to the learnt strategy.
+    `gain` is scratch memory with an entry for each slot. A predictive strategy is computed as if a share of the last
+    regrets occurred once more. If the player is `restricted`, values are those of the strategy actually played, while
+    regrets are relative to the learnt strategy.
     """
     for node in range(begin, end):
         if nodes.actor[node] != player:

@@ -1,4 +1,4 @@
-"""Compiled updates of CFR: how the values and the reach of a walk enter the tables of regrets and averages."""
+"""Update the tables of CFR with the values and reach probabilities of one pass, in compiled code."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from kilt.tree.vector_kernels import follow
 
 
 class PlayerTables(NamedTuple):
-    """Regrets and averages of one player. In the identity layout, a walk updates the tables on each board, once.
+    """The regrets and the average strategy of one player, as arrays for compiled code.
 
-    In a layout with buckets, boards and hands share entries, and a walk first sums the contributions of all of them.
+    Without buckets, a pass updates the tables on each board directly. In a layout with buckets, boards and hands share
+    entries, and a walk first sums the contributions of all of them.
     """
 
     layout: TableLayout
@@ -35,7 +36,7 @@ class PlayerTables(NamedTuple):
 
 
 class RootChoice(NamedTuple):
-    """A player's decision for each hand before the game begins, learnt by regret matching: see `solve.resolve`.
+    """A decision before the game: a player chooses, for each hand, whether to play, and learns from the results.
 
     It only changes the reach with which the player's hands begin the game.
     """
@@ -55,7 +56,7 @@ NO_CHOICE = RootChoice(-1, False, np.zeros(0), np.zeros(0), np.zeros(0), np.zero
 def update_average(
     reach: FloatArray, child: int, start: Hand, end: Hand, weight: float, kept: float, average: Table, row: int
 ) -> None:
-    """Discount the sum of strategies, and add the reach after an action."""
+    """Discount the sum of strategies for an action, and add the reach probability after the action."""
     share, left = reach.dtype.type(weight), reach.dtype.type(kept)
     for hand in range(start, end):
         average[row, hand] = averaged(average[row, hand], reach[child, hand], share, left)
@@ -73,7 +74,7 @@ def update_regrets(
     regret: Table,
     row: int,
 ) -> None:
-    """Add the regret of an action, unless it is below `noise`, and discount the sum."""
+    """Add the regret of an action to its sum, unless it is below `noise`, and discount the sum."""
     number = value.dtype.type
     above, below, weight = number(discount.above), number(discount.below), number(discount.weight)
     least, zero = number(noise), number(0)
@@ -100,7 +101,7 @@ def predict_regrets(
     row: int,
     prediction: Table,
 ) -> None:
-    """Write the predicted regrets: those after the last regrets occurred once more."""
+    """Write the regrets that are expected after the next iteration, if the last regrets occur once more."""
     number = value.dtype.type
     share, least, one = number(weight), number(noise), number(1)
     for hand in range(start, end):
@@ -121,7 +122,7 @@ def accumulate_reach(
     part: int,
     row: int,
 ) -> None:
-    """Add the reach after an action to the sums of buckets, weighted by the board."""
+    """Add the reach probability after an action, weighted by the board, to the sum of each hand's bucket."""
     for hand in range(start, end):
         sums[part, row, bucket[board, hand]] += weight * reach[child, hand]
 
@@ -140,7 +141,7 @@ def accumulate_regrets(
     part: int,
     row: int,
 ) -> None:
-    """Add the regret of an action to the sums of buckets, weighted by the board."""
+    """Add the regret of an action, weighted by the board, to the sum of each hand's bucket."""
     for hand in range(start, end):
         sums[part, row, bucket[board, hand]] += weight * (value[child, hand] - value[here, hand])
 
@@ -157,7 +158,7 @@ def add_average(
     discount: Discount,
     vectors: Vectors,
 ) -> None:
-    """Add the opponent's strategy in a block to the average, weighted by the opponent's own reach."""
+    """Add the opponent's strategy in a betting round to the average, weighted by the opponent's own reach."""
     reach, average, sums, bucket = vectors.reach, theirs.average, theirs.sums, theirs.layout.bucket
     given = theirs.layout.given
     weight, kept = discount.average_weight, discount.average
@@ -199,7 +200,7 @@ def add_regrets(
     discount: Discount,
     vectors: Vectors,
 ) -> None:
-    """Add the regrets of the player's actions in a block: the value of each action minus that of the strategy.
+    """Add the regrets of the player in a betting round: each action's value minus that of the strategy.
 
     A restricted player does not play the learnt strategy: its values are replaced by those of the learnt one.
     """
@@ -238,7 +239,10 @@ def add_regrets(
 
 @kernel
 def begin_game(root: RootChoice, prior: FloatArray) -> None:
-    """Write the reach of the hands that begin the game to `prior` [player, hand], by regret matching."""
+    """Write the probability with which each hand begins the game to `prior`, by regret matching.
+
+    `prior` has the shape (players, hands).
+    """
     regret, weight = root.regret, root.weight
     total, possible = 0.0, 0
     for hand in range(len(weight)):
@@ -257,7 +261,7 @@ def begin_game(root: RootChoice, prior: FloatArray) -> None:
 
 @kernel
 def learn_root(root: RootChoice, result: FloatArray, discount: Discount, prior: FloatArray) -> None:
-    """Update the root decision with a walk's values of beginning the game with each hand, and write the new `prior`.
+    """Update the decision before the game with the value of each hand in the game, and write the new `prior`.
 
     `result` [hand] is weighted by the other player's reach, like `root.value`.
     """
@@ -281,7 +285,7 @@ def learn_root(root: RootChoice, result: FloatArray, discount: Discount, prior: 
 
 @kernel
 def restrict(tables: PlayerTables) -> None:
-    """Write a restricted player's strategy: `fixed`, and regret matching for the rest [Johanson16 eq. 6.1]."""
+    """Write the strategy of a restricted player: `fixed`, plus regret matching for the rest [Johanson16 eq. 6.1]."""
     fixed, regret, played = tables.fixed, tables.regret, tables.strategy
     for d in range(len(tables.decisions)):
         first, actions = tables.decisions[d]
@@ -328,9 +332,10 @@ def blend(
 
 @inlined
 def entered(board: int, hands: IntArray, lasting: bool, columns: int) -> tuple[int, int, int]:
-    """Board, first and end hand that a walk has entered into a row; −1 and all columns if this cannot be narrowed down.
+    """Return the board, and the first and end hand, to which a pass has added sums in a row.
 
-    It can if a single board was sampled for few hands, and if a row keeps (`lasting`) entries that nothing is added to.
+    The board is −1 and the hands are all columns if this cannot be narrowed down. It can be if a single board was
+    sampled for few hands, and if entries of the row that nothing is added to do not change (`lasting`).
     """
     if lasting and board >= 0 and hands[1] - hands[0] < columns:
         return board, hands[0], hands[1]
@@ -339,7 +344,7 @@ def entered(board: int, hands: IntArray, lasting: bool, columns: int) -> tuple[i
 
 @kernel
 def conclude(own: PlayerTables, theirs: PlayerTables, noise: float, discount: Discount, scope: Scope) -> None:
-    """Enter the sums of a walk over buckets into the player's regrets and the opponent's average.
+    """Add the sums over buckets of a pass to the player's regrets and to the opponent's average strategy.
 
     The sums are then reset to 0. Several hands may share a column, which is entered only once.
     """
@@ -379,7 +384,7 @@ def conclude(own: PlayerTables, theirs: PlayerTables, noise: float, discount: Di
 def enter(
     tables: PlayerTables, rows: IntArray, columns: IntArray, learning: bool, noise: float, discount: Discount
 ) -> None:
-    """Enter the sums over buckets in some rows and columns into the regrets or into the average."""
+    """Add the sums over buckets in some rows and columns to the regrets or to the average strategy."""
     regret, average, sums = tables.regret, tables.average, tables.sums
     weight, above, below = discount.weight, discount.above, discount.below
     for row in rows:

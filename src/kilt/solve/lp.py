@@ -1,4 +1,4 @@
-"""The sequence-form linear programme: the exact equilibrium of a small game, as a reference for all other solvers.
+"""Solve small games exactly by a linear programme in sequence form, as a reference for all other solvers.
 
 With perfect recall, each information set is reached by exactly one *sequence* of its player's own actions. A strategy
 can then be written as a realisation plan: for each sequence, the probability that the player takes all its actions. The
@@ -39,14 +39,14 @@ NEVER = 1e-12  # smaller probabilities of sequences are rounding errors
 
 @dataclass(frozen=True)
 class Equilibrium:
-    """Optimal strategies of both players, and the game value."""
+    """Optimal strategies of both players, and the value of the game."""
 
     value: float  # to player 0, in chips per game
     strategy: FloatArray  # [slot] uniform at information sets that the player's own actions never reach
 
 
 def solve_lp(nodes: FlatNodes) -> Equilibrium:
-    """Solve a zero-sum game with perfect recall, given as a flat tree.
+    """Solve a zero-sum game with perfect recall exactly. The game is given as a flat tree.
 
     >>> from kilt.games import load_game
     >>> from kilt.tree.flat import flat_tree
@@ -62,7 +62,7 @@ def solve_lp(nodes: FlatNodes) -> Equilibrium:
 
 
 def solve_restricted(nodes: FlatNodes, restriction: Restriction) -> Equilibrium:
-    """The exact counter-strategy to a partly restricted opponent [Johanson16 §§6.1, 6.5.1].
+    """Return the exact counter-strategy to a partly restricted opponent [Johanson16 §§6.1, 6.5.1].
 
     With a coin of probability p this is a restricted Nash response: max p · xᵀ A ŷ + (1 − p) fᵀ q. Without one it is a
     data-biased response: the opponent's plans satisfy y(Ia) ≥ P_conf(I) σ(I, a) y(before I), whose multipliers g ≥ 0
@@ -96,7 +96,7 @@ def solve_restricted(nodes: FlatNodes, restriction: Restriction) -> Equilibrium:
 
 
 def safe_response(nodes: FlatNodes, player: int, strategy: FloatArray, safety: float) -> Equilibrium:
-    """The highest value against a strategy while giving up at most `safety` [Johanson16 §6.2].
+    """Return the strategy that wins most against a given one while giving up at most `safety` [Johanson16 §6.2].
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def safe_response(nodes: FlatNodes, player: int, strategy: FloatArray, safety: f
 
 
 class SequenceForm(NamedTuple):
-    """A game in sequence form: one player's plans against the other's."""
+    """A game in sequence form: a payoff for each pair of action sequences, and equations for valid plans."""
 
     player: int
     owner: ByteArray  # [slot] player to act
@@ -131,7 +131,10 @@ class SequenceForm(NamedTuple):
     payoff: csr_array  # A: [own sequence, theirs] to the player
 
     def against(self, nodes: FlatNodes, strategy: FloatArray) -> FloatArray:
-        """Values of the player's sequences against the opponent's part of a strategy, [own sequence]: A ŷ."""
+        """Return the value of each of the player's sequences against the opponent's part of a strategy.
+
+        This is A ŷ.
+        """
         reach = np.empty(len(self.owner))
         own_reach(nodes, np.ascontiguousarray(strategy), 1 - self.player, reach)
         plan = np.append(1.0, reach[self.owner != self.player])
@@ -139,7 +142,7 @@ class SequenceForm(NamedTuple):
         return worth
 
     def profile(self, nodes: FlatNodes, solution: FloatArray, strategy: FloatArray) -> FloatArray:
-        """Combine the player's plan, as a strategy, with the opponent's part of `strategy`: [slot]."""
+        """Return the player's solution as a strategy, combined with the opponent's part of `strategy`."""
         plan = np.array(strategy, dtype=np.float64)
         own = solution[1 : self.mine.shape[1]]
         plan[self.owner == self.player] = np.where(own > NEVER, own, 0.0)
@@ -147,7 +150,7 @@ class SequenceForm(NamedTuple):
 
 
 def _sequence_form(nodes: FlatNodes, player: int) -> SequenceForm:
-    """Return the sequence form from a player's side. Raises GameError without zero sum or perfect recall."""
+    """Return a game in sequence form, for one player. Raises GameError without zero sum or perfect recall."""
     if nodes.surplus.size:
         raise GameError(
             "the game with this tilt is not zero-sum, as the linear programme requires: use a solver of the CFR family"
@@ -171,9 +174,10 @@ def _maximise(
     bounds: csr_array | None = None,
     least: float | None = None,
 ) -> Any:
-    """Maximise worthᵀ x + share · fᵀ q over plans x and concessions q, with Fᵀ q + Gᵀ g ≤ Aᵀ x and fᵀ q ≥ `least`.
+    """Solve the linear programme of a player's best plan, and return the result of the LP solver.
 
-    The unknowns are x, then q, then g. HiGHS looks for a minimum; f is 1 at the empty sequence, 0 elsewhere.
+    It maximises worthᵀ x + share · fᵀ q over plans x and concessions q, with Fᵀ q + Gᵀ g ≤ Aᵀ x and fᵀ q ≥ `least`. The
+    unknowns are x, then q, then g. HiGHS looks for a minimum; f is 1 at the empty sequence, 0 elsewhere.
     """
     (rows, plans), concessions = form.mine.shape, form.theirs.shape[0]
     more = 0 if bounds is None else bounds.shape[0]
@@ -202,7 +206,7 @@ def _maximise(
 
 
 class Exact(TableState):
-    """The linear programme with the interface of an iterative solver: finished after one step."""
+    """A solver that solves a linear programme, with the interface of iterative solvers. It finishes in one step."""
 
     KEPT = ("strategy",)
 
@@ -212,20 +216,23 @@ class Exact(TableState):
         self.strategy = normalised(np.zeros(int(nodes.infoset_start[-1])), nodes)
 
     def step(self, iterations: int) -> None:
-        """Solve the game, at the first call."""
+        """Solve the game in the first call. Later calls do nothing but count iterations."""
         if not self.iterations:
             self.strategy = solve_lp(self.nodes).strategy
         self.iterations += iterations
 
     def average(self) -> FloatArray:
-        """The solution, [slot]."""
+        """Return the optimal strategy, as one probability for each action of each information set."""
         return self.strategy
 
     current = average
 
 
 def _walk(nodes: FlatNodes) -> tuple[Sequences, FloatArray]:
-    """Sequences that lead to each node, [player, node], and chance's probability of reaching it, [node]."""
+    """Return the sequence of each player that leads to each node, and the probability of chance to reach it.
+
+    The shapes are (players, nodes) and (nodes,).
+    """
     last = np.full((2, len(nodes.parent)), -1, dtype=np.int64)
     reach = np.ones(len(nodes.parent))
     for start, end in zip(nodes.level[1:-1], nodes.level[2:], strict=True):
@@ -253,7 +260,10 @@ def _check_recall(nodes: FlatNodes, last: Sequences) -> None:
 
 
 def _equations(player: int, nodes: FlatNodes, number: Sequences) -> csr_array:
-    """Equations of a player's plans: 1 for the empty sequence; for each information set, out − in = 0."""
+    """Return the equations that a player's plan must satisfy.
+
+    They are 1 for the empty sequence, and out − in = 0 for each information set.
+    """
     sizes = np.diff(nodes.infoset_start)
     sets = np.flatnonzero(nodes.infoset_player == player)
     slots = np.flatnonzero(np.repeat(nodes.infoset_player, sizes) == player)

@@ -1,4 +1,4 @@
-"""Methods: algorithms on unabstracted games of one form, with their cost, their problem and their solver.
+"""Define how each algorithm solves games in one representation: what it needs, what it costs, and its solver.
 
 A `Method` is an algorithm on games of one form; `registry.ALGORITHMS` has those of each algorithm. It answers
 everything that depends on the algorithm, so that no other code distinguishes algorithms. The methods for abstract games
@@ -26,33 +26,36 @@ Make: TypeAlias = Callable[[Any, int], Solver]  # makes a solver from a problem 
 
 
 class Source(Protocol):
-    """A game before its form is chosen: see `forms`."""
+    """A game for which no representation, such as a flat tree or a public tree, has been chosen yet."""
 
     def lacks_flat(self) -> str | None:
-        """Return what is missing for a flat tree; None if nothing is."""
+        """Return why the game cannot be solved as a flat tree, or None if it can."""
 
     def lacks_vector(self, tables: int) -> str | None:
-        """Return what is missing for tables of vectors; None if nothing is."""
+        """Return why the game cannot be solved on its public tree with tables by board and hand, or None if it can."""
 
     def lacks_disk(self) -> str | None:
-        """Return what is missing for subgames on disk; None if nothing is."""
+        """Return why the game cannot be split into subgames on disk, or None if it can."""
 
     def problem(self, form: str, tables: int, *, compact: bool = False) -> Problem:
-        """Return the game in a form for which nothing is missing."""
+        """Return the game in a given representation.
+
+        The matching check, such as `lacks_flat`, must have returned None.
+        """
 
     def flat_cost(self, tables: int) -> Cost:
-        """Cost of a flat tree with tables over its slots."""
+        """Return the memory and disk space for a flat tree and its tables."""
 
     def vector_cost(self, tables: int) -> Cost:
-        """Cost of the public tree with tables over (board, row) × hand."""
+        """Return the memory and time for a public tree with tables by board and hand."""
 
     def disk_cost(self, tables: int) -> Cost:
-        """Cost of subgames on disk."""
+        """Return the memory, disk space and time for subgames on disk."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """An algorithm on games of one form. Called with a problem and a seed, it returns a solver."""
+    """An algorithm for games in one representation. Called with a problem and a random seed, it returns a solver."""
 
     make: Make
 
@@ -61,53 +64,53 @@ class Method:
         return self.make(problem, seed)
 
     def shares(self, threads: int, device: str) -> bool:
-        """Whether it solves unabstracted games with this number of threads on a device."""
+        """Return whether the algorithm solves unabstracted games with this number of threads on this device."""
         return False
 
 
 @dataclass(frozen=True)
 class WholeMethod(Method, ABC):
-    """An algorithm on unabstracted games of one form."""
+    """An algorithm for unabstracted games in one representation, such as flat trees."""
 
     def shares(self, threads: int, device: str) -> bool:
-        """Whether it is one thread on the CPU."""
+        """Return whether the algorithm can run as asked. By default, it supports only one thread on the CPU."""
         return threads == 1 and device == CPU
 
     @abstractmethod
     def lacks(self, source: Source) -> str | None:
-        """Return what the game or the machine lacks for it; None if nothing is missing."""
+        """Return why the algorithm cannot solve a game on this machine, or None if it can."""
 
     @abstractmethod
     def problem(self, source: Source) -> Problem:
-        """Return the game in the method's form, after `lacks` found nothing missing."""
+        """Return the game in the representation that the algorithm works on. `lacks` must have returned None."""
 
     @abstractmethod
     def cost(self, source: Source) -> Cost:
-        """Cost of solving, computed before anything is built."""
+        """Return the memory and time that solving takes, before anything is built."""
 
 
 @dataclass(frozen=True)
 class FlatMethod(WholeMethod):
-    """Algorithms on flat trees."""
+    """An algorithm for flat trees."""
 
     tables: int = 2
 
     def lacks(self, source: Source) -> str | None:
-        """Return what is missing for a flat tree; None if nothing is."""
+        """Return why the game cannot be solved as a flat tree, or None if it can."""
         return source.lacks_flat()
 
     def problem(self, source: Source) -> Problem:
-        """Return the flat tree as a problem."""
+        """Return the flat tree of the game as a problem to solve."""
         return source.problem(FLAT, self.tables)
 
     def cost(self, source: Source) -> Cost:
-        """Cost of the nodes, and of tables over the slots."""
+        """Return the memory and disk space for the nodes of the tree and the solver's tables."""
         return source.flat_cost(self.tables)
 
 
 @dataclass(frozen=True)
 class VectorMethod(WholeMethod):
-    """Algorithms on public trees with vectors of hands.
+    """An algorithm for public trees with vectors over all private hands.
 
     Parameters
     ----------
@@ -127,49 +130,49 @@ class VectorMethod(WholeMethod):
     compact: bool = False
 
     def shares(self, threads: int, device: str) -> bool:
-        """Whether walks can use several threads, and run on the device."""
+        """Return whether the algorithm supports this number of threads on this device."""
         return (threads == 1 or self.threads) and (device == CPU or self.gpu)
 
     def lacks(self, source: Source) -> str | None:
-        """Return what is missing for a public tree and its tables; None if nothing is."""
+        """Return why the game cannot be solved on its public tree with tables by board and hand, or None if it can."""
         return source.lacks_vector(self.tables)
 
     def problem(self, source: Source) -> Problem:
-        """Return the public tree as a problem."""
+        """Return the public tree of the game as a problem to solve."""
         return source.problem(VECTOR, self.tables, compact=self.compact)
 
     def cost(self, source: Source) -> Cost:
-        """Cost of the tables, and of the scratch memory of threads."""
+        """Return the memory and time for the solver's tables and for the scratch memory of its threads."""
         return source.vector_cost(self.tables)
 
 
 @dataclass(frozen=True)
 class DiskMethod(WholeMethod):
-    """Algorithms on public trees in subgames on disk."""
+    """An algorithm for games whose tables are split into subgames on disk."""
 
     tables: int = 1
 
     def shares(self, threads: int, device: str) -> bool:
-        """Whether it is on the CPU, with any number of threads."""
+        """Return whether the device is the CPU. Any number of threads is supported."""
         return device == CPU
 
     def lacks(self, source: Source) -> str | None:
-        """Return what is missing for subgames on disk; None if nothing is."""
+        """Return why the game cannot be split into subgames on disk, or None if it can."""
         return source.lacks_disk()
 
     def problem(self, source: Source) -> Problem:
-        """Return the public tree in subgames as a problem."""
+        """Return the game, split into subgames, as a problem to solve."""
         return source.problem(DISK, 1)
 
     def cost(self, source: Source) -> Cost:
-        """Cost of the subgames in memory at a time, and of the files of all subgames."""
+        """Return the memory for the subgames loaded at a time, and the disk space for all files."""
         return source.disk_cost(self.tables)
 
 
 def walk_cost(game: VectorGame, tables: int, dtype: npt.DTypeLike, each: float = 2 * PER_ENTRY) -> Cost:
-    """Cost of walks of a public tree: `tables` bytes of tables, and the scratch memory of its threads.
+    """Return the memory and time of passes over a public tree: for tables, and for the scratch memory of threads.
 
-    `each` is the CPU time of an iteration per infoset-action, in seconds.
+    `tables` is the size of the tables in bytes. `each` is the CPU time of an iteration per infoset-action, in seconds.
     """
     rows, hands = game.shape
     places = int(game.tree.nodes.place.max()) + 1
@@ -178,7 +181,7 @@ def walk_cost(game: VectorGame, tables: int, dtype: npt.DTypeLike, each: float =
 
 
 def judged_only(problem: Any, seed: int) -> Solver:
-    """Raise RunError: a game that is only evaluated has no solver."""
+    """Raise RunError, because a game that was loaded for evaluation has no solver."""
     raise RunError(f"{problem.name} was loaded for evaluation: choose an algorithm to solve it")
 
 
@@ -191,5 +194,5 @@ WHOLE: dict[str, Callable[[Make], WholeMethod]] = {FLAT: FlatMethod, VECTOR: Vec
 
 
 def whole_method(form: str, make: Make) -> WholeMethod:
-    """Return the method for a form; a custom algorithm given as a plain function gets the usual one."""
+    """Return the method for games in a given representation. A plain function that makes a solver is wrapped."""
     return make if isinstance(make, WholeMethod) else WHOLE[form](make)

@@ -1,4 +1,4 @@
-"""The opponents that players learn against, and the sampling schemes.
+"""The opponents that players learn against, and the schemes for sampling boards and hands.
 
 ==========  ========================================================================================================
 `scheme`    the boards and hands that a walk covers: all, or sampled ones (Johanson, Bard, Lanctot, Gibson and Bowling
@@ -35,7 +35,7 @@ OPPONENTS = ABSTRACT, REAL, RESPONSE = "abstract", "real", "response"
 
 
 class Opponent(NamedTuple):
-    """The opponent that players learn against. One who sees all cards has a separate table and separate turns."""
+    """The opponent that players learn against. An opponent who sees all cards has separate tables and turns."""
 
     name: str  # one of `OPPONENTS`
     tasks: IntArray  # [round] FOLLOW: learns, ANSWER: responds
@@ -46,7 +46,7 @@ class Opponent(NamedTuple):
 
     @classmethod
     def of(cls, game: VectorGame, name: str, scheme: str | Scheme, trunk: int, *, hands: bool) -> Opponent:
-        """Return an opponent by name.
+        """Return the opponent with a given name: the other player, a learner who sees all cards, or a best response.
 
         Parameters
         ----------
@@ -85,7 +85,7 @@ class Opponent(NamedTuple):
 
     @property
     def apart(self) -> bool:
-        """Whether the opponent is not the other player of self-play."""
+        """Whether the opponent is someone else than the other player of self-play."""
         return self.name != ABSTRACT
 
 
@@ -94,7 +94,7 @@ def _learning(game: VectorGame) -> IntArray:
 
 
 def _hybrid(game: VectorGame, trunk: int) -> tuple[IntArray, Scheme, TableLayout]:
-    """Return what the opponent of CFR-BR does in each round, what it samples, and the layout of its table.
+    """Return what the opponent of CFR-BR does in each round, what is sampled, and how its table is laid out.
 
     It learns in the first `trunk` rounds and responds in later ones [Johanson16 §4.3]. The boards at the end of the
     trunk are sampled, so that an iteration needs the responses on one of them only. If only the last round follows the
@@ -114,7 +114,7 @@ def _hybrid(game: VectorGame, trunk: int) -> tuple[IntArray, Scheme, TableLayout
 
 
 def decisions_of(game: VectorGame | BucketedGame, player: int) -> IntArray:
-    """First row and number of actions of each of a player's decisions in a game's tables, [decision, 2]."""
+    """Return, for each of a player's decisions, its first row in the game's tables and its number of actions."""
     if isinstance(game, BucketedGame):
         starts, vectors = game.layouts[0].start, game.game
         found = [

@@ -1,4 +1,4 @@
-"""Problems: a game in the form that solvers work on, with the strategies that belong to it.
+"""Problems: games in the representations that solvers work on, with methods to save and load strategies.
 
 A small game is expanded to a flat tree. A large one is walked over its public tree, with vectors of hands. One that is
 too large for that is abstracted first: see `abstract_problem`. `Problem` is the common base class. `evaluate.judge`
@@ -44,26 +44,26 @@ SINGLE = 1 << 30  # bytes; tables that would be larger in double precision have 
 
 
 class Walker(Protocol):
-    """A game as its public tree is walked.
+    """The interface of an object that evaluates strategies on a game's public tree.
 
     The type of its strategies depends on it: on the host, a GPU, fixed point.
     """
 
     def expected_value(self, strategy: Any, /) -> float:
-        """Winnings of player 0 when both players follow a strategy, in chips per game."""
+        """Return the expected winnings of player 0 when both players follow a strategy, in chips per game."""
 
     def response_values(self, strategy: Any, /) -> tuple[float, float]:
-        """Value of a best response to a strategy in seats 0 and 1, in chips per game."""
+        """Return the value of a best response to a strategy in seat 0 and in seat 1, in chips per game."""
 
     def exploitability(self, strategy: Any, /) -> float:
-        """Mean over both seats of a best response's gain over the strategy itself, in chips per game."""
+        """Return how much a best response gains over a strategy, as a mean over both seats, in chips per game."""
 
     def on_host(self, table: Any, /) -> Table:
-        """Return a table as a NumPy array over (board, row) × hand."""
+        """Return a table as a NumPy array, with rows by board and action and columns by hand."""
 
 
 class Problem(ABC):
-    """A game in one of its forms. Strategies are tables in the form that its solvers use."""
+    """A game in the representation that a solver works on. Strategies are arrays in the same representation."""
 
     form: ClassVar[str]
     against: Against | None
@@ -71,25 +71,25 @@ class Problem(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """Name of the game."""
+        """The name of the game."""
 
     @property
     @abstractmethod
     def fingerprint(self) -> str:
-        """Short hash of the game in this form; different forms of a game have different ones."""
+        """A short hash of the game in this representation. Different representations have different hashes."""
 
     @property
     @abstractmethod
     def big_blind(self) -> float | None:
-        """Chips of the big blind, or of the ante; None if the game has neither."""
+        """The big blind, or the ante, in chips; None if the game has neither."""
 
     @abstractmethod
     def uniform(self) -> Array:
-        """Return the strategy that takes all actions of a decision with equal probability."""
+        """Return the strategy that takes every action of a decision with the same probability."""
 
     @abstractmethod
     def save(self, path: Path, strategy: Array, **figures: Any) -> None:
-        """Save a strategy to a folder, with figures about it that `load` returns."""
+        """Save a strategy to a folder, together with figures that `load` returns."""
 
     @abstractmethod
     def load(self, path: Path) -> tuple[Array, dict[str, Any]]:
@@ -97,12 +97,12 @@ class Problem(ABC):
 
     @property
     def real(self) -> Problem:
-        """The problem with the payoffs of the rules, for evaluation; the problem itself if payoffs are not tilted."""
+        """The same problem with payoffs by the game's original rules, without tilts, for evaluation."""
         return self
 
     @property
     def opponent(self) -> Against:
-        """The opponent that a counter-strategy is for, with a model that fits this problem.
+        """The opponent that a counter-strategy is for. Its model must fit this problem.
 
         Raises RunError if unset.
         """
@@ -112,18 +112,18 @@ class Problem(ABC):
         return self.against
 
     def restriction(self, player: int) -> Restriction:
-        """Return the restriction of a player to the model of the opponent, with a table of this form."""
+        """Return how one player is restricted to the opponent model."""
         opponent = self.opponent
         return opponent.restriction(player, opponent.fixed())
 
     def mbb(self, chips: float) -> float | None:
-        """Convert chips per game to thousandths of a big blind per game; None if there is no big blind."""
+        """Convert chips per game to thousandths of a big blind per game, or return None if there is no big blind."""
         return None if self.big_blind is None else 1000 * chips / self.big_blind
 
 
 @dataclass(frozen=True)
 class FlatProblem(Problem):
-    """A game expanded to a flat tree. Tables are over slots: one entry for each action of each information set."""
+    """A small game as a flat tree. Strategies have one number for each action of each information set."""
 
     form: ClassVar[str] = FLAT
 
@@ -134,21 +134,21 @@ class FlatProblem(Problem):
 
     @cached_property
     def real(self) -> FlatProblem:
-        """The problem with the payoffs of the rules; the problem itself if payoffs are not tilted."""
+        """The same problem with payoffs by the game's original rules, without tilts, for evaluation."""
         return self if self.untilted is None else FlatProblem(self.untilted, self.big_blind)
 
     @property
     def name(self) -> str:
-        """Name of the game."""
+        """The name of the game."""
         return self.tree.name
 
     @cached_property
     def fingerprint(self) -> str:
-        """Short hash of the tree."""
+        """A short hash of the tree."""
         return tree_fingerprint(self.tree)
 
     def uniform(self) -> Array:
-        """Equal probabilities for all actions of an information set, [slot]."""
+        """Return the strategy that takes every action of an information set with the same probability."""
         return best_response.uniform(self.tree)
 
     def save(self, path: Path, strategy: Array, **figures: Any) -> None:
@@ -156,14 +156,14 @@ class FlatProblem(Problem):
         Strategy.of(self.tree, strategy, **figures).save(path)
 
     def load(self, path: Path) -> tuple[Array, dict[str, Any]]:
-        """Return a saved strategy, [slot], and its figures. Raises an error if it was saved for another tree."""
+        """Return a saved strategy and its figures. Raises an error if it was saved for another tree."""
         strategy = Strategy.load(path)
         return strategy.on(self.tree), strategy.figures
 
 
 @dataclass(frozen=True)
 class VectorProblem(Problem):
-    """A game on its public tree, walked with vectors of hands. Tables are over (board, row) × hand."""
+    """A game on its public tree. Strategies are tables with rows by board and action and columns by hand."""
 
     form: ClassVar[str] = VECTOR
 
@@ -175,7 +175,7 @@ class VectorProblem(Problem):
 
     @cached_property
     def real(self) -> VectorProblem:
-        """The problem with the payoffs of the rules; the problem itself if payoffs are not tilted."""
+        """The same problem with payoffs by the game's original rules, without tilts, for evaluation."""
         rules, game = self.game.game, self.game
         if not isinstance(rules, TiltedGame):
             return self
@@ -183,13 +183,16 @@ class VectorProblem(Problem):
 
     @property
     def opponent(self) -> Against:
-        """The opponent that a counter-strategy is for; observations of hands that are equal up to suits are pooled."""
+        """The opponent that a counter-strategy is for.
+
+        Hands that differ only by equivalent suits share their observations.
+        """
         opponent = super().opponent
         return replace(opponent, model=replace(opponent.model, counts=self.game.pooled(opponent.model.counts)))
 
     @cached_property
     def walker(self) -> Walker:
-        """The game to walk: itself, or its copy on the GPU."""
+        """The object that evaluates strategies of the game, on the CPU or on the GPU."""
         if self.device == CPU:
             return self.game
         from kilt.tree.gpu.device import DeviceGame  # imports the GPU library
@@ -198,45 +201,48 @@ class VectorProblem(Problem):
 
     @property
     def name(self) -> str:
-        """Name of the game."""
+        """The name of the game."""
         return self.game.game.name
 
     @cached_property
     def fingerprint(self) -> str:
-        """Short hash of the rules and of the raises in the tree."""
+        """A short hash of the rules and of the raises in the tree."""
         return game_fingerprint(self.game.game, self.game.menu)
 
     @property
     def big_blind(self) -> float | None:
-        """Chips of the big blind, or of the ante; None if the game has neither."""
+        """The big blind, or the ante, in chips; None if the game has neither."""
         return big_blind_of(self.game.game)
 
     def uniform(self) -> Array:
-        """A table of zeros, [row, hand], which means equal probabilities."""
+        """Return a table of zeros, which stands for the uniform strategy."""
         return self.game.table(self.dtype)
 
     def save(self, path: Path, strategy: Array, **figures: Any) -> None:
-        """Save a table to a folder without normalising it."""
+        """Save a strategy table to a folder without normalising it."""
         VectorStrategy.of(self.game, self.walker.on_host(strategy), **figures).save(path)
 
     def load(self, path: Path) -> tuple[Array, dict[str, Any]]:
-        """Map a saved table, [row, hand], and return it with its figures. Raises an error if it has other rules."""
+        """Return a saved strategy table, mapped from its file, and its figures.
+
+        Raises an error if it has other rules.
+        """
         strategy = VectorStrategy.load(path)
         return strategy.on(self.game), strategy.figures
 
 
 def require_device(device: str) -> str:
-    """Return `device` if it is the name of a device. Raises RunError otherwise."""
+    """Return the name of a device, "cpu" or "gpu". Raises RunError for any other name."""
     if device not in DEVICES:
         raise RunError(f"the device is {shortened(repr(device))}: use one of {', '.join(DEVICES)}")
     return device
 
 
 def precision_of(problem: Problem) -> str:
-    """Type of the numbers in a solver's tables, such as "float32"."""
+    """Return the type of the numbers in a solver's tables, such as "float32"."""
     return np.dtype(getattr(problem, "dtype", np.float64)).name
 
 
 def big_blind_of(game: Game) -> float | None:
-    """Chips of a poker game's big blind, or of its ante; None for other games."""
+    """Return the big blind of a poker game, or its ante, in chips; None for other games."""
     return game.rules.big_blind if isinstance(game, Poker) else None

@@ -1,4 +1,4 @@
-"""Safe re-solving: solve a subgame again during play, given the blueprint's play before it and its values in it.
+"""Safe re-solving: solve the current subgame again during play so that the opponent gains nothing from it.
 
 A player who re-solves the subgame that play has reached knows its own range, which follows from its own strategy. The
 opponent's range is only an estimate, and a strategy that is optimal against the estimate may lose to an opponent with
@@ -68,7 +68,7 @@ ALIKE = 9  # digits to which the values of hands are compared
 
 @dataclass(frozen=True, eq=False)
 class Resolved:
-    """The solution of a subgame.
+    """The solution of a subgame that was re-solved during play.
 
     Attributes
     ----------
@@ -95,9 +95,9 @@ class Resolved:
     seconds: float
 
     def margins(self) -> FloatArray:
-        """Margin of each of the opponent's hands, [hand]: `values` minus its best-response value, in chips.
+        """Return how much each of the opponent's hands loses compared with its value before re-solving, in chips.
 
-        The strategy is safe if no margin is negative.
+        The margin of a hand is `values` minus its best-response value. The strategy is safe if no margin is negative.
         """
         won = self.game.hand_values(1 - self.player, RESPOND, self.table.astype(np.float64))
         return (0.0 if self.values is None else self.values) - won
@@ -122,7 +122,7 @@ def resolve(
     continued: LeafValues | None = None,
     device: str = CPU,
 ) -> Resolved:
-    """Re-solve a subgame for one player.
+    """Re-solve a subgame for one player, and return the strategies of both players in it.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def resolve(
 
 
 def _tables(problem: VectorProblem, root: RootChoice | None) -> Tables:
-    """Return tables for a subgame, on the CPU or a GPU."""
+    """Return CFR tables for a subgame, on the CPU or on a GPU."""
     if problem.device == CPU:
         return TreeTables(problem.game, problem.dtype, root=root)
     from kilt.solve.tables.device import DeviceTables  # imports the GPU library
@@ -219,7 +219,7 @@ def _tables(problem: VectorProblem, root: RootChoice | None) -> Tables:
 
 
 def with_depth_limit(game: Subgame, menu: Menu | None, continued: LeafValues) -> Subgame:
-    """Return a subgame that ends with its first round, where `continued` gives the values."""
+    """Return a subgame that ends after its first round. `continued` gives the values of its ends."""
     cut = first_round_of(game)
     return replace(cut, continued=continued(cut, ends_of_round(cut, menu)))
 
@@ -232,9 +232,10 @@ def ends_of_round(game: Subgame, menu: Menu | None) -> tuple[Betting, ...]:
 def heeded(
     game: Holdem, board: str | Sequence[int], player: int, ranges: FloatArray, neglect: float
 ) -> npt.NDArray[np.bool_]:
-    """Which of the opponent's hands are not ignored, [hand of the deck]: all hands if `neglect` is 0.
+    """Return which of the opponent's hands have enough weight to be considered, for each hand of the deck.
 
-    A hand counts if it has at least that share of the largest weight among the hands that both players can hold.
+    If `neglect` is 0, all hands are considered. A hand counts if it has at least that share of the largest weight among
+    the hands that both players can hold.
     """
     cards = game.deck.cards(board) if isinstance(board, str) else board
     free = ~np.isin(game.holes, cards).any(axis=1)
@@ -244,7 +245,10 @@ def heeded(
 
 
 def _step_until(solver: Solver, end: float, iterations: float) -> None:
-    """Iterate up to a time of the monotonic clock or a number of iterations: at least once, and within the time."""
+    """Iterate until a time of the monotonic clock or a number of iterations, whichever comes first.
+
+    At least one iteration is run.
+    """
     begun, doing = monotonic(), 1
     while doing >= 1:
         solver.step(doing)
@@ -265,7 +269,10 @@ def _with_choice(
     neglect: float,
     trust: float,
 ) -> tuple[Subgame, FloatArray, RootChoice]:
-    """Return a subgame that the opponent may enter with any hand, the alternative values, and the opponent's choice."""
+    """Return a subgame before which the opponent chooses, for each hand, whether to play it.
+
+    Also returns the values of not playing it, and the choice itself.
+    """
     opponent, said = 1 - player, np.zeros(0) if values is None else np.asarray(values, dtype=np.float64)
     if said.shape != ranges.shape[1:] or not np.isfinite(said).all():
         raise GameError(

@@ -1,4 +1,4 @@
-"""Monte Carlo CFR on a flat tree: external sampling, outcome sampling and pure CFR.
+"""Monte Carlo CFR on small games: external sampling, outcome sampling and pure CFR.
 
 An iteration walks over a random part of the tree, once for each player, and adds to the player's regrets numbers that
 are on average the counterfactual regrets of a full walk (Lanctot, Waugh, Zinkevich and Bowling 2009, Lemma 1). Chance
@@ -56,7 +56,10 @@ SCHEMES: dict[str, Callable[..., None]] = {
 
 
 class Sampled(TableState):
-    """Monte Carlo CFR on a flat tree. Results depend only on `seed` and the number of iterations."""
+    """A solver that runs Monte Carlo CFR on a flat tree.
+
+    Results depend only on the seed and the number of iterations.
+    """
 
     KEPT = ("regret", "strategy", "total", "seed")
 
@@ -74,22 +77,22 @@ class Sampled(TableState):
         self._paths = paths(nodes)
 
     def step(self, iterations: int) -> None:
-        """Run `iterations` more iterations of Monte Carlo CFR: one walk for each player."""
+        """Run `iterations` more iterations, each with one sampled pass for each player."""
         walks = (self.seed[()], 2 * self.iterations, 2 * iterations)
         self._walk(*walks, self._paths, self.regret, self.regret, self.strategy, self.total)
         self.iterations += iterations
 
     def average(self) -> FloatArray:
-        """Average strategy, which converges, [slot]."""
+        """Return the average strategy, which converges, as one probability for each action of each information set."""
         return normalised(self.total, self.nodes)
 
     def current(self) -> FloatArray:
-        """Current strategy by regret matching, [slot]."""
+        """Return the current strategy, computed by regret matching."""
         return self.strategy.copy()
 
 
 def paths(nodes: FlatNodes) -> kernels.Paths:
-    """Convert a flat tree to the arrays that walks use."""
+    """Convert a flat tree to arrays for Monte Carlo CFR."""
     acts, ends = nodes.actor >= 0, nodes.actor == TERMINAL
     decision = (nodes.actor, nodes.children, nodes.first_child, nodes.infoset_start[nodes.infoset])
     payoffs = np.stack([nodes.payoff, nodes.payoff - (nodes.surplus if nodes.surplus.size else 0)])[:, ends]
@@ -115,7 +118,7 @@ def paths(nodes: FlatNodes) -> kernels.Paths:
 
 
 def chance_events(nodes: FlatNodes) -> tuple[IntArray, IntArray, FloatArray]:
-    """For each outcome of each chance event: the node of the event, the node it leads to, and the probability.
+    """Return, for each outcome of each chance event, the event's node, the node it leads to, and its probability.
 
     Consecutive chance nodes are merged into one event. Rows are sorted by event.
     """

@@ -1,4 +1,4 @@
-"""The compiled walks of `sampled`.
+"""Monte Carlo CFR on a flat tree in compiled code.
 
 A random number is a function of the walk's number and of its use, an information set or a chance event; the order in
 which a walk reaches them does not matter. An opponent whose information set is reached twice in a walk therefore takes
@@ -32,7 +32,7 @@ Links: TypeAlias = npt.NDArray[np.uint32]
 
 
 class Paths(NamedTuple):
-    """A flat tree as arrays for walks. Consecutive chance nodes are merged, and forced moves are skipped.
+    """A flat tree as arrays for Monte Carlo CFR, with consecutive chance nodes merged and forced moves skipped.
 
     ======  ==================  ====================================  ======================================
     actor   count               link                                  slot
@@ -51,7 +51,7 @@ class Paths(NamedTuple):
 
 @kernel
 def choose(strategy: FloatArray, slot: np.uint64, count: np.uint64, draw: float) -> np.uint64:
-    """Return the action that a uniform random number selects."""
+    """Return the action that a uniform random number selects from a strategy."""
     action, passed = np.uint64(0), 0.0
     for a in range(count - np.uint64(1)):
         passed += strategy[slot + a]
@@ -61,7 +61,7 @@ def choose(strategy: FloatArray, slot: np.uint64, count: np.uint64, draw: float)
 
 @kernel
 def match(regret: FloatArray, slot: np.uint64, count: np.uint64, strategy: FloatArray) -> None:
-    """Write the strategy of regret matching: proportional to positive regret, uniform if there is none.
+    """Write the strategy of regret matching: proportional to positive regrets, or uniform if there are none.
 
     A single loop handles both cases: with one loop for each, walks over Leduc take nearly 50% longer.
     """
@@ -76,7 +76,10 @@ def match(regret: FloatArray, slot: np.uint64, count: np.uint64, strategy: Float
 
 @kernel
 def deal(paths: Paths, link: np.uint64, count: np.uint64, draw: float) -> np.uint64:
-    """Sample the node after a chance node: the random number selects a row, and its remainder one of two outcomes."""
+    """Sample the node after a chance node, using a single random number.
+
+    The number selects a row, and its remainder one of the row's two outcomes.
+    """
     place = draw * count
     row = np.uint64(place)
     second = np.uint64(place - row >= paths.odds[link + row])
@@ -85,7 +88,7 @@ def deal(paths: Paths, link: np.uint64, count: np.uint64, draw: float) -> np.uin
 
 @kernel
 def alias(first: npt.NDArray[np.int64], odds: FloatArray, outcome: Links) -> None:
-    """Turn chance events into rows of equal probability with two outcomes each (Walker 1977, Vose 1991).
+    """Convert the outcomes of chance events to equally likely rows with two outcomes each (Walker 1977, Vose 1991).
 
     Event i has the rows first[i] to first[i + 1]. On entry, `odds` holds the probability of each row's outcome, which
     is in both columns of `outcome`. Writes `odds`, and the second column of rows whose outcome is too improbable to
@@ -126,7 +129,7 @@ def walk_all(
     strategy: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Run walks number `first` and following, for players 0 and 1 in turn, that try all actions of the player.
+    """Run sampled passes in which the learning player tries every action, for players 0 and 1 in turn.
 
     Adds sampled counterfactual regrets to `gain`, which is the same array as `regret` unless they are examined, and the
     opponent's strategy to `total`. Writes the strategy of `regret` to `strategy`. In `pure` walks, the player also has
@@ -204,7 +207,7 @@ def walk_one(
     strategy: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Run outcome-sampling walks number `first` and following, for players 0 and 1 in turn, each along one path.
+    """Run outcome-sampling passes, each along a single path, for players 0 and 1 in turn.
 
     With probability `exploration`, the player takes a uniformly random action.
     """

@@ -1,4 +1,4 @@
-"""The protocols that a solver implements for the run loop: see `runs.loop`."""
+"""The interfaces that a solver implements, so that the same loop can run, save and resume any of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 class Solver(Protocol):
-    """An iterative algorithm. The form of its tables depends on the form of the game.
+    """The interface of an iterative algorithm that solves a game.
 
     On a flat tree, tables are over slots: one for each action of each information set. On a public tree, they are over
     (board, row) × hand, and need not be normalised: see `tree.vector`.
@@ -26,7 +26,7 @@ class Solver(Protocol):
 
     @property
     def iterations(self) -> int:
-        """Number of completed iterations."""
+        """The number of completed iterations."""
 
     def step(self, iterations: int) -> None:
         """Run `iterations` more iterations."""
@@ -38,80 +38,86 @@ class Solver(Protocol):
         """Return the strategy of the last iteration."""
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Return the solver's state, for a checkpoint."""
+        """Return the arrays to save in a checkpoint."""
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Restore a state that `state` returned; further iterations give the same results as without interruption."""
+        """Load the arrays of a checkpoint, as returned by `state`.
+
+        Further iterations give the same results as without interruption.
+        """
 
 
 @runtime_checkable
 class WithWorkers(Protocol):
-    """A solver whose work is done by workers, possibly on other machines."""
+    """The interface of a solver whose work is done by workers, possibly on other machines."""
 
     size: int  # total size of its tables in bytes
 
     def parts(self) -> list[tuple[str, float]]:
-        """Return the host of each worker, and the share of time that the worker was busy."""
+        """Return the host name of each worker, and the fraction of time that the worker was busy."""
 
     def spent(self) -> str:
-        """Return one line about how busy the workers were."""
+        """Return one line of text about how busy the workers were."""
 
     def close(self) -> None:
-        """Release the workers and their resources."""
+        """Stop the workers and release their resources."""
 
 
 @runtime_checkable
 class InParts(WithWorkers, Protocol):
-    """A solver most of whose tables are in the memory of workers: see `distributed`."""
+    """The interface of a solver most of whose tables are in the memory of workers."""
 
     def save_parts(self, folder: Path) -> None:
-        """Write the workers' tables to a folder, at the iteration of `state`."""
+        """Write the workers' tables to a folder, at the same iteration as `state`."""
 
     def restore_parts(self, folder: Path) -> None:
-        """Read the workers' tables from a folder, after `restore`."""
+        """Read the workers' tables from a folder. Call `restore` before."""
 
     def mend(self) -> None:
-        """Discard the tables after a worker was lost, so that they can be restored."""
+        """Discard all tables after a worker was lost, so that they can be restored from a checkpoint."""
 
 
 @runtime_checkable
 class StrategyInParts(Protocol):
-    """A solver whose strategy need not be in memory as a whole: see `distributed`."""
+    """The interface of a solver whose strategy is stored in parts, because the whole may not fit into memory."""
 
     def over_parts(self, work: Callable[[Any], R]) -> list[R]:
-        """Call `work`, which is pickled, on each part of the average strategy where the part is; return the results."""
+        """Call `work` on each part of the average strategy, on the worker that stores the part, and return the results.
+
+        `work` is pickled.
+        """
 
     def fill(self, shares: Array, folder: Path) -> None:
-        """Write the average strategy to a table that may be mapped from a file; `folder` is for temporary files."""
+        """Write the average strategy to the array `shares`, which may be mapped from a file.
+
+        `folder` is for temporary files.
+        """
 
 
 @runtime_checkable
 class OnDisk(Protocol):
-    """A solver that stores its tables in a folder during the solve: see `disk`."""
+    """The interface of a solver that keeps its tables in files while it runs."""
 
     size: int  # approximate final size of the folder in bytes
     interrupted: bool  # whether the folder is in the middle of an iteration: the next step completes it
 
     def open(self, folder: Path, warn: Callable[[str], None] = ..., run: str = ...) -> None:
-        """Store all tables in the folder of the run with id `run`, or resume from the files in it.
+        """Store all tables in the folder of a run, or resume from the files in it.
 
-        `warn` is called with a line of text for each lost worker.
+        `run` is the id of the run. `warn` is called with a line of text for each lost worker.
         """
 
     def settle(self) -> None:
-        """Bring the folder to the solver's last pass: workers may have newer files."""
+        """Make sure that the folder holds the solver's latest files, because workers may have newer ones."""
 
 
 def on_disk(solver: Solver) -> OnDisk | None:
-    """Return the part of a solver that stores its tables in a folder: the solver or its tables.
-
-    None if neither does.
-    """
+    """Return the solver or its tables, whichever keeps its tables in files, or None if neither does."""
     return found if isinstance(found := _home(solver), OnDisk) else None
 
 
 def with_workers(solver: Solver) -> WithWorkers | None:
-    """Return the part of a solver that has workers: the solver or its tables; None if neither has."""
+    """Return the solver or its tables, whichever has workers, or None if neither has."""
     return found if isinstance(found := _home(solver), WithWorkers) else None
 
 
@@ -120,18 +126,18 @@ def _home(solver: Solver) -> object:
 
 
 class TableState:
-    """State of a solver that consists of a few arrays, the number of iterations, and other counts."""
+    """Base class of solvers whose state is a few arrays and counts. It saves and restores them."""
 
     KEPT: tuple[str, ...]  # names of the attributes that are arrays
     COUNTS: tuple[str, ...] = ()  # names of integer attributes; missing in checkpoints of kilt 0.1.0
     iterations: int
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Return the solver's state, for a checkpoint."""
+        """Return the arrays to save in a checkpoint."""
         return {name: np.asarray(getattr(self, name)) for name in (*self.KEPT, "iterations", *self.COUNTS)}
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Restore a state that `state` returned."""
+        """Load the arrays of a checkpoint, as returned by `state`."""
         for name in self.KEPT:
             mine = getattr(self, name)
             if mine.shape != state[name].shape:
@@ -143,7 +149,7 @@ class TableState:
 
 
 def normalised(table: FloatArray, nodes: FlatNodes) -> FloatArray:
-    """Scale the nonnegative numbers of each information set to sum to 1, [slot]; uniform if all are 0."""
+    """Scale the numbers of each information set so that they sum to 1. If all are 0, the result is uniform."""
     starts = nodes.infoset_start
     sizes = np.diff(starts)
     sums = np.repeat(np.add.reduceat(table, starts[:-1]), sizes)
@@ -152,7 +158,9 @@ def normalised(table: FloatArray, nodes: FlatNodes) -> FloatArray:
 
 
 def scheduled(iteration: int, first: int = 0) -> int:
-    """The first iteration of a schedule that is not before `iteration`: powers of √2 from number `first` on.
+    """Return the first iteration of a schedule that is not before `iteration`.
+
+    The schedule has the powers of √2, from number `first` on.
 
     >>> [scheduled(iteration) for iteration in (0, 1, 2, 5, 9, 12)]
     [1, 1, 2, 6, 11, 16]

@@ -1,4 +1,4 @@
-"""An abstract game to be solved: the content of a configuration, before cards are built or tables are created."""
+"""Describe an abstract game to solve as a configuration states it, before any cards or tables are built."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Cards: TypeAlias = Path | AbstractionSpec  # a card abstraction: the folder of a
 
 @dataclass(frozen=True)
 class AbstractSpec:
-    """An abstract game and how it will be solved; nothing is built yet."""
+    """A description of an abstract game and how to solve it. Nothing is built yet."""
 
     config: Config
     game: Holdem
@@ -39,33 +39,36 @@ class AbstractSpec:
 
     @property
     def device(self) -> str:
-        """The device on which the algorithm walks."""
+        """The device on which the algorithm runs: "cpu" or "gpu"."""
         return self.config.solver.device
 
     @property
     def called(self) -> str:
-        """Name of the algorithm and the game, for messages."""
+        """The algorithm and the game in words, for messages."""
         return f"{self.config.solver.algorithm} on {self.game.name}"
 
     @property
     def options(self) -> SamplingOptions:
-        """Options of external sampling."""
+        """The options of external sampling."""
         solver = self.config.solver
         return SamplingOptions(solver.average, solver.linear, solver.prune, solver.equities, solver.compact)
 
     @property
     def shared_cards(self) -> AbstractionSpec:
-        """The card abstraction whose classes of boards blades share. Raises RunError if the players' classes differ."""
+        """The card abstraction whose classes of boards the workers share.
+
+        Raises RunError if the players have different classes.
+        """
         return shared_classes(self.specs)
 
     @property
     def specs(self) -> list[AbstractionSpec]:
-        """Existing card abstractions, or those to build: one for both players, or one for each."""
+        """The card abstractions to load or build: one for both players, or one for each."""
         return [AbstractionSpec.read(one) if isinstance(one, Path) else one for one in self.cards]
 
     @cached_property
     def size(self) -> AbstractSize:
-        """Size of the abstract game."""
+        """The size of the abstract game."""
         numbers = [
             bucket_numbers(cards.plan, cards.deal)
             if isinstance(cards, AbstractionSpec)
@@ -76,17 +79,17 @@ class AbstractSpec:
 
     @property
     def synthetic(self) -> SyntheticGame:
-        """The game with arbitrary buckets, whose walks take the same time."""
+        """The same game with arbitrary buckets, on which iterations take the same time."""
         return SyntheticGame(self.game, self.size.buckets, self.menu)
 
     @property
     def slots(self) -> int:
-        """Bytes of a table over its slots, of 4 bytes each."""
+        """The bytes of a table with 4 bytes for each action of each information set."""
         return 4 * sum(self.size.slots)
 
     @cached_property
     def walk(self) -> WalkSize:
-        """Size of walks of the whole game."""
+        """Estimates of the memory and time for evaluating the game on all boards."""
         return WalkSize.of(self.game, self.menu, self.size, self.config.solver.threads)
 
     def takes(
@@ -99,10 +102,10 @@ class AbstractSpec:
         iteration: float | None = None,
         device: int = 0,
     ) -> Cost:
-        """Cost of solving with `tables` bytes of tables, `kept` bytes on disk, and `mapped` bytes of cards.
+        """Return the memory, disk space and time for solving the game, given the size of the solver's tables.
 
-        It includes the betting tree and a strategy of up to two bytes per slot. `instead` is a remedy that needs less
-        memory.
+        `tables`, `kept` and `mapped` are bytes: of tables, of files on disk, and of card abstractions. It includes the
+        betting tree and a strategy of up to two bytes per slot. `instead` is a remedy that needs less memory.
         """
         memory = tables + PER_NODE * self.size.nodes + self.slots // 2 + mapped
         remedy = f"use fewer buckets or bets, or {instead}"
@@ -115,7 +118,10 @@ class AbstractSpec:
         return Cost(memory, mapped, device, kept, iteration=iteration, what=self.called, remedy=remedy, parts=parts)
 
     def parts(self, blades: tuple[int, ...]) -> PartsMemory:
-        """Memory of the head, and of the blades that share classes of boards; `blades` are their numbers by level."""
+        """Return the memory of the head process and of the workers in a distributed run.
+
+        `blades` has the number of workers on each level.
+        """
         cards, solver = self.shared_cards, self.config.solver
         trunk, actions = trunk_of(cards.plan, cards.deal), betting_size(self.game, self.menu).actions
         bounds = [0, trunk, *(public.round - 1 for public in cards.plan.public[1 : len(blades)])]

@@ -1,4 +1,4 @@
-"""Regret minimisers as rows of numbers, or of functions of the iteration.
+"""Variants of CFR: each is a row of numbers that says how it discounts earlier regrets and strategies.
 
 After iteration t, regrets above zero are multiplied by t^α / (t^α + 1), regrets below zero by t^β / (t^β + 1), and the
 sum of strategies by (t / (t + 1))^γ: discounted CFR of Brown and Sandholm (2019). The limits of the exponents give
@@ -53,7 +53,7 @@ LEFT = 2.0**-30
 
 
 def scheduled(first: float, last: float) -> Exponent:
-    """Return an exponent that changes linearly over `HORIZON` iterations.
+    """Return a function of the iteration that changes an exponent linearly over `HORIZON` iterations.
 
     >>> scheduled(30, 25)(np.array([0, 100, 1000, 2000])).tolist()
     [30.0, 29.5, 25.0, 25.0]
@@ -62,7 +62,7 @@ def scheduled(first: float, last: float) -> Exponent:
 
 
 class Variant(NamedTuple):
-    """A row of the table above: how a regret minimiser discounts regrets and strategies.
+    """A variant of CFR: the exponents with which it discounts earlier regrets and strategies.
 
     Attributes
     ----------
@@ -86,12 +86,12 @@ class Variant(NamedTuple):
 
     @property
     def unsigned(self) -> bool:
-        """Whether no regret is ever negative, and nothing is predicted, so that unsigned tables suffice."""
+        """Whether no regret is ever negative and nothing is predicted, so that unsigned tables suffice."""
         return self.beta == -inf and not self.predictive
 
     @property
     def steady(self) -> bool:
-        """Whether the exponents are constant and the average never restarts, as sampled walks require."""
+        """Whether the exponents are constant and the average never restarts, as sampled variants require."""
         return not self.restart and not any(map(callable, self[:3]))
 
 
@@ -113,7 +113,7 @@ STEADY = tuple(name for name, row in VARIANTS.items() if row.steady)
 
 
 def variant_named(variant: str | Variant) -> Variant:
-    """Return a variant by name; a `Variant` is returned unchanged."""
+    """Return the variant of CFR with a given name. A `Variant` is returned unchanged."""
     if isinstance(variant, Variant):
         return variant
     if variant not in VARIANTS:
@@ -122,12 +122,12 @@ def variant_named(variant: str | Variant) -> Variant:
 
 
 def exponent_at(exponent: Exponent, iteration: FloatArray) -> float | FloatArray:
-    """Return the exponent of each iteration, or the constant exponent."""
+    """Return the exponent at each iteration, or a single number if it is constant."""
     return exponent(iteration) if callable(exponent) else exponent
 
 
 def last_power(base: int, number: int) -> int:
-    """Return the greatest power of `base` that is at most `number`, which is 1 or more.
+    """Return the greatest power of `base` that is at most `number`. `number` must be at least 1.
 
     >>> [last_power(4, number) for number in (1, 3, 4, 15, 16, 100)]
     [1, 1, 4, 4, 16, 64]
@@ -139,7 +139,9 @@ def last_power(base: int, number: int) -> int:
 
 
 def multipliers(variant: Variant, iteration: FloatArray) -> FloatArray:
-    """Multipliers after each iteration, [iteration, 3]: for positive regrets, negative regrets and the average.
+    """Return the factors that multiply positive regrets, negative regrets and the average after each iteration.
+
+    The shape is (iterations, 3).
 
     >>> multipliers(VARIANTS["dcfr"], np.array([1.0, 4.0])).round(4).tolist()
     [[0.5, 0.5, 0.25], [0.8889, 0.5, 0.64]]
@@ -162,7 +164,9 @@ def multipliers(variant: Variant, iteration: FloatArray) -> FloatArray:
 
 
 def discounts(variant: Variant, first: int, count: int, *, sampled: bool = False) -> FloatArray:
-    """Return the fields of `rule.Discount` for some iterations, which are numbered from 1.
+    """Return the discounts of some iterations, which are numbered from 1, as rows of numbers.
+
+    The columns are fields of `rule.Discount`.
 
     Parameters
     ----------

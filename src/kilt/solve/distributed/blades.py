@@ -148,7 +148,7 @@ def places_in(partition: Partition, first: int, later: int) -> int:
 
 
 class OwnedClass(Protocol):
-    """A class of boards that belongs to a worker, with its tables."""
+    """A class of similar boards that belongs to a worker, with its tables."""
 
     @property
     def path(self) -> tuple[int, ...]:
@@ -217,7 +217,7 @@ class ClassOwner:
         return sums, decisions, visits
 
     def halve(self, number: int) -> None:
-        """Halve the large counts in all tables before a batch, if it is time.
+        """Halve the large counts in all tables, if they could overflow during a batch.
 
         See `SharedGame.halves`.
         """
@@ -259,7 +259,7 @@ class ClassOwner:
 
 
 class BoardClass:
-    """A class of boards on a worker: its regrets, its boards, and its part of the strategy."""
+    """A class of similar boards on a worker: its boards, its regrets, and its part of the strategy."""
 
     def __init__(self, partition: Partition, label: int, options: SamplingOptions, rules: walks.Rules | None) -> None:
         self.label, self.part = label, partition.part(label)
@@ -279,9 +279,9 @@ class BoardClass:
 
 
 def counted_in(boards: ByteArray, deck: int) -> tuple[int, IntArray, IntArray]:
-    """Return arrays that tell how many of some boards contain a set of cards, as arguments of `count_ways`.
+    """Return counts of boards by the cards they contain, in the form that `count_ways` takes.
 
-    They are the size of the boards, binomial coefficients, and counts of boards by set of cards.
+    The result has the size of the boards, binomial coefficients, and the counts.
     """
     size = boards.shape[1]
     choose = np.array([[comb(n, k) for k in range(max(size, 4) + 2)] for n in range(deck + 1)])
@@ -425,10 +425,7 @@ class Child(ClassOwner):
         key: np.uint64,
         weight: float = 0.0,
     ) -> tuple[IntArray, int, int]:
-        """Run CFR on a batch whose cards are in `workspace`.
-
-        Values and updates are weighted by `ways`, one per deal.
-        """
+        """Run CFR on a batch whose cards are in `workspace`. Each deal's values and updates are weighted by `ways`."""
         first, seen = batch.number * self.game.batch, self.settled(own, workspace, ways)
         return self.walked(own.regrets, workspace, batch.starts, *seen, ways, key, first, weight)
 

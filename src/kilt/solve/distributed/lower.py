@@ -351,7 +351,7 @@ class LowerChild(ClassOwner):
     def walk_over(
         self, own: LowerClass, workspace: WalkWorkspace, one: Onward, drawn: BoardDraw, weight: float = 0.0
     ) -> Passing | tuple[IntArray, int, int]:
-        """Run CFR on deals whose cards are in `workspace`. Values and updates are weighted by the ways of `drawn`.
+        """Run CFR on deals whose cards are in `workspace`, weighted by how many boards each deal allows.
 
         Returns the result of `ClassOwner.walked`; or the state after the first pass if there are blades below.
         """

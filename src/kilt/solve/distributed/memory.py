@@ -112,7 +112,10 @@ class PartsMemory(NamedTuple):
         return cls(found, part_cost(found[0].memory(words), head), each)
 
     def here(self, *, one_process: bool) -> int:
-        """Bytes on a machine that has the head and all blades, as processes or as threads of `one_process`."""
+        """Return the bytes that one machine needs for the head process and all workers.
+
+        The workers may also be threads of `one_process`.
+        """
         spread = zip(self.levels[1:], self.blades, strict=True)
         held = self.head.memory + sum(level.blades * blade.memory for level, blade in spread)
         processes = 1 if one_process else 1 + sum(level.blades for level in self.levels[1:])

@@ -38,7 +38,7 @@ AT_ONCE = 1 << 18  # boards whose classes are looked up in one batch
 
 @dataclass(frozen=True)
 class Partition:
-    """An abstract game that is split into its first rounds and one part for each class of boards.
+    """An abstract game that is split into its first rounds and one part for each class of similar boards.
 
     With several levels, the part of a class ends before the next board: later rounds belong to classes of that board. A
     class is identified by its *path*: for each level, its number inside the class of the level above.
@@ -88,7 +88,7 @@ class Partition:
         return [number // above for above, number in pairwise(numbers)]
 
     def end(self, level: int) -> int:
-        """Return the round after the last round of a level."""
+        """Return the round after the last round of a level of workers."""
         return self.trunk + level if level < self.depth else self._rounds
 
     def number(self, *path: int) -> int:
@@ -226,7 +226,7 @@ class Partition:
         return self.next_ways(1)
 
     def next_ways(self, level: int) -> int:
-        """Return how many sets of cards can be dealt in the round that begins a level.
+        """Return how many sets of cards can be dealt in the round that begins a level of workers.
 
         This is Σ |F(n,h)| on level 1, and Σ |G(m,f,h)| on level 2.
         """

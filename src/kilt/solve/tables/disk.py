@@ -170,7 +170,7 @@ class SubgameTables(PartTables):
         return {"iterations": np.asarray(self.iterations)}
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Check that the folder is as far as a checkpoint. Raises ArtifactError if the folder lacks iterations."""
+        """Check that the folder has at least the iterations of a checkpoint. Raises ArtifactError if it has fewer."""
         self.store.require_passes(self.passes, 2 * int(state["iterations"]))
 
     @property

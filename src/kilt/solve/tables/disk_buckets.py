@@ -163,7 +163,7 @@ class BucketedSubgames(Subgames):
 
     @property
     def default_scale(self) -> float:
-        """How many integer steps one chip of regret has in the files. Buckets sum the regrets of all their hands."""
+        """The number of integer steps per chip with which files store regrets. A bucket sums those of all its hands."""
         return super().default_scale * 2.0 ** (FINER - ceil(log2(self._together)))
 
     def memory_of(self, abreast: int) -> int:

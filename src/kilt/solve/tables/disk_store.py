@@ -56,7 +56,7 @@ Checksums = npt.NDArray[np.uint64]
 
 
 class KeptNumbers(NamedTuple):
-    """The content of a file: the numbers of one player in a subgame."""
+    """The content of a subgame's file: the packed numbers of one player, with the pass that wrote them."""
 
     passes: int = 0  # passes over all subgames, including the one that wrote the file
     values: FloatArray = np.zeros((0, 0))  # [chance node of the trunk, hand] in that pass
@@ -192,7 +192,7 @@ class SubgameStore:
         return cls(folder, game, said["scale"], said["average"], said["subgames"], run)
 
     def settled(self, trunk: str) -> int:
-        """Return how many passes over the subgames a saved strategy has behind it, and check its first-rounds file.
+        """Check the files of a saved strategy, and return how many passes over the subgames they record.
 
         `trunk` is the checksum of the trunk's file according to the strategy's manifest, or an empty string if the
         manifest has none. Raises RunError if the file has another checksum.
@@ -204,7 +204,7 @@ class SubgameStore:
 
     @property
     def scale(self) -> float:
-        """How many integer steps one chip of regret has in the files."""
+        """The number of integer steps per chip with which the files store regrets."""
         return float(self.said["scale"])
 
     @contextmanager
@@ -231,7 +231,7 @@ class SubgameStore:
     def begin(self, passes: int, trunk: Table) -> None:
         """Accept files of the next pass from now on.
 
-        It starts from the first-round regrets `trunk` after `passes` passes.
+        The pass starts from the first-round regrets `trunk` after `passes` passes.
         """
         self._name = trunk_name(passes, trunk)
 
@@ -294,7 +294,7 @@ class SubgameStore:
             self.checksums[number, player] = content.checksum + KNOWN
 
     def require_passes(self, passes: int, least: int) -> None:
-        """Raise ArtifactError if the files have fewer passes than the checkpoint."""
+        """Raise ArtifactError if the files record fewer passes over the subgames than the checkpoint."""
         if passes < least:
             raise ArtifactError(
                 f"{self.folder} is at pass {passes:,}, but the checkpoint is at pass {least:,}: copy the folder from "
@@ -387,7 +387,7 @@ class SubgameStore:
         return sum(file.stat().st_size for file in self.folder.glob(FILES))
 
     def copy_to(self, folder: Path, game: str) -> None:
-        """Give all current files to another folder, as hard links if the file system allows it, otherwise as copies.
+        """Put all current files into another folder, as hard links if the file system allows it, otherwise as copies.
 
         The other folder is described as belonging to the game with fingerprint `game`, which may have other payoffs.
         """
@@ -505,7 +505,7 @@ def _trunk_last(file: Path) -> bool:
 
 
 def copy_files(files: Iterable[Path], folder: Path) -> None:
-    """Give files to a folder, as hard links if possible, otherwise as copies. Files of the same names are replaced."""
+    """Put files into a folder, as hard links if possible, otherwise as copies. Files of the same names are replaced."""
     with os_errors(f"{folder} cannot be written"):
         for file in files:
             draft = folder / f".{file.name}"

@@ -132,7 +132,7 @@ class DiskStrategy:
         return followed[0], -followed[0] if len(followed) == 1 else followed[1], first, second
 
     def _walks(self, table: Table, layouts: tuple[TableLayout, TableLayout]) -> list[Walk]:
-        """Walks that compute values: following the strategy in one seat or in both, and best responses."""
+        """Return the computations for one pass: following the strategy in one or both seats, and best responses."""
         seats = (0, 1) if self.subgames.game.uneven else (0,)
         todo = [(seat, FOLLOW) for seat in seats] + [(seat, RESPOND) for seat in (0, 1)]
         return [Walk(seat, (task,), table, table, layouts[seat], layouts[1 - seat]) for seat, task in todo]

@@ -159,14 +159,17 @@ class Subgames:
 
     @property
     def default_scale(self) -> float:
-        """How many integer steps one chip has in the files: as many as give the largest regret `FINENESS` bits."""
+        """The number of integer steps per chip with which files store regrets.
+
+        The largest possible regret of one pass then has `FINENESS` bits.
+        """
         tree = self.game.tree
         most = max(np.abs(tree.nodes.stake).max(), np.abs(tree.dice.called).max())
         return 2.0 ** (FINENESS - ceil(log2(2 * most * tree.prior.sum(axis=1).max())))
 
     @cached_property
     def abreast(self) -> int:
-        """The number of subgames in memory at once: enough to keep all threads busy, if they fit into half of it."""
+        """The number of subgames to load at once: enough to keep all threads busy, in at most half of the memory."""
         one = self.memory_of(1) - self.memory_of(0)
         room = machine.available_memory() // 2 - self.memory_of(0)
         return min(subgames_abreast(self.game.threads), max(1, room // one))

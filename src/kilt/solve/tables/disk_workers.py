@@ -448,6 +448,6 @@ class SharedStore(SubgameStore):
         return super().open(number, player, passes)
 
     def copy_to(self, folder: Path, game: str) -> None:
-        """Give all files to another folder, after the workers have copied theirs."""
+        """Put all files into another folder, after the workers have copied theirs."""
         self.settle()
         super().copy_to(folder, game)

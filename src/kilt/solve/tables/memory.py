@@ -256,7 +256,7 @@ class TreeTables(TableState, Tables):
 
     @property
     def total(self) -> Table:
-        """The sums of the strategies of all iterations. If no average is stored, the table `next`."""
+        """The sums of the strategies of all iterations. If no average is stored, it is the table `next`."""
         return self._arranged.by_hand(self._total)
 
     def run(self, rows: FloatArray, predictive: float) -> None:
