@@ -1,4 +1,4 @@
-"""Engines, which run heavy work on this machine or a cluster. `ENGINES` lists them."""
+"""Engines, which run heavy work in this process, in several processes or on a cluster. `ENGINES` lists them."""
 
 from __future__ import annotations
 
@@ -39,12 +39,15 @@ ENGINES: dict[str, Callable[[str, int], Engine]] = {"local": _local, "ray": _ray
 
 
 def require_engine(name: str) -> None:
-    """Raise EngineError if no engine has this name."""
+    """Raise EngineError if there is no engine with this name."""
     if name not in ENGINES:
         raise EngineError(f"unknown engine {name!r}: use one of {', '.join(ENGINES)}")
 
 
 def engine_named(name: str, address: str = "", threads: int = 1) -> Engine:
-    """Return an engine by name, at an address if it has one; `map` runs on `threads` threads or processes."""
+    """Return the engine with a given name.
+
+    `address` is that of a cluster; `threads` is how many calls `map` runs at once.
+    """
     require_engine(name)
     return ENGINES[name](address, threads)

@@ -1,8 +1,8 @@
-"""The interface of engines, which run work elsewhere: workers with a state, and plain functions.
+"""The interface of engines, which run functions and keep workers in this process, other processes or a cluster.
 
 A worker is an object that an engine creates in this process or on another machine. Its methods are called by name.
-Calls are asynchronous and are executed in order. If a worker is lost, the engine raises `WorkerLost`. It never replaces
-a worker by itself, because the new one would lack the state of the old one.
+Calls are asynchronous and are executed in order. If a worker is lost, the engine raises `WorkerLost`. The engine never
+replaces a worker by itself, because the new worker would lack the state of the old one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TRIES = 3  # attempts at a call before a crew gives up
 
 
 class WorkerLost(EngineError):  # noqa: N818, it is what has happened
-    """A worker process has died, or its machine was lost. The number of the worker is in `worker`."""
+    """Raised if a worker's process has died, or if its machine was lost. `worker` is the number of the worker."""
 
     def __init__(self, worker: int, why: str) -> None:
         super().__init__(f"worker {worker} was lost: {why}")
@@ -33,7 +33,10 @@ class WorkerLost(EngineError):  # noqa: N818, it is what has happened
 
 @dataclass(frozen=True)
 class Job:
-    """A worker to be hired: `make(*arguments)` is called on the machine where the worker will run."""
+    """The description of a worker to hire.
+
+    Calling `make(*arguments)` on the worker's machine creates the worker's object.
+    """
 
     make: Callable[..., Any]  # a class or function of a module
     arguments: tuple[Any, ...] = ()
@@ -43,44 +46,50 @@ class Job:
 
 
 class Answer(Protocol):
-    """The result of an asynchronous call."""
+    """The result of an asynchronous call, which may not be available yet."""
 
     def get(self) -> Any:
-        """Wait for the result. Raises the exception of the call, or WorkerLost."""
+        """Wait for the result and return it. Raises the exception of the call, or WorkerLost if the worker has died."""
 
 
 class Worker(Protocol):
-    """An object that may be in another process or on another machine."""
+    """An object in this process, in another process or on another machine, whose methods are called asynchronously."""
 
     where: str  # a description for messages
     place: str  # the machine, for `Job.place`
 
     def ask(self, method: str, *arguments: Any) -> Answer:
-        """Call a method after all earlier calls; returns immediately."""
+        """Call a method and return its future result at once.
+
+        The worker executes calls in the order in which they are made.
+        """
 
 
 class Engine(Protocol):
-    """Hires workers and runs functions."""
+    """The interface of engines: an engine hires workers, and calls functions in parallel."""
 
     name: str
 
     def hire(self, jobs: Sequence[Job]) -> list[Worker]:
-        """Start workers, all or none. Raises EngineError if there is no room for one of them."""
+        """Start a worker for each job. Raises EngineError, and starts none, if there is no room for one of them."""
 
     def map(
         self, work: Callable[[A], R], items: Iterable[A], tick: Callable[[float], None] = lambda share: None
     ) -> list[R]:
-        """Call a function of a module for each item, several at a time; return the results in order."""
+        """Call a function for each item, several at a time, and return the results in order.
+
+        The function must be at the top level of a module. `tick` is called with the finished share.
+        """
 
     def dismiss(self, workers: Iterable[Worker]) -> None:
-        """End workers, whether they are alive or not."""
+        """End workers, whether they are still alive or not."""
 
     def close(self) -> None:
         """End all workers, and everything else that the engine has started."""
 
 
 class Crew:
-    """Identical workers without a state between calls: a lost worker is replaced.
+    """A group of identical workers that keep no state between calls, so that a new worker can replace a lost one.
 
     A call that was lost is repeated on the new worker, so results do not depend on lost workers. Several threads may
     make calls. As a context manager, a crew dismisses its workers at the end.
@@ -109,7 +118,10 @@ class Crew:
         self.engine.dismiss(self._workers)
 
     def ask(self, number: int, method: str, *arguments: Any) -> Callable[[], Any]:
-        """Call a method of a worker, given by a number modulo the number of workers; returns a function that waits."""
+        """Start a call of a worker's method, and return a function that waits for the result.
+
+        The worker is the one with this number, modulo the number of workers.
+        """
         place = number % self.size
         worker = self._workers[place]
         answer = worker.ask(method, *arguments)

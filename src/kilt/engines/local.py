@@ -1,4 +1,4 @@
-"""The engine of this process: each worker has a thread. Kernels release the interpreter lock, so workers overlap.
+"""The engine that works in this process, with a thread for each worker. Compiled code releases the interpreter lock.
 
 >>> engine = LocalEngine(threads=2)
 >>> engine.map(abs, [-3, 4])
@@ -20,7 +20,7 @@ from kilt.engines.engine import A, Answer, Job, R, Worker
 
 
 class LocalEngine:
-    """Runs workers as objects of this process."""
+    """An engine whose workers are objects of this process, each with its own thread."""
 
     name = "local"
 
@@ -29,7 +29,7 @@ class LocalEngine:
         self._workers: list[_LocalWorker] = []
 
     def hire(self, jobs: Sequence[Job]) -> list[Worker]:
-        """Make workers."""
+        """Create a worker for each job."""
         hired = [_LocalWorker(job) for job in jobs]
         self._workers += hired
         return list[Worker](hired)
@@ -37,7 +37,7 @@ class LocalEngine:
     def map(
         self, work: Callable[[A], R], items: Iterable[A], tick: Callable[[float], None] = lambda share: None
     ) -> list[R]:
-        """Call a function for each item; return the results in order."""
+        """Call a function for each item on several threads, and return the results in order."""
         listed, results = list(items), list[R]()
         with ThreadPoolExecutor(self.threads) as pool:
             for done, result in enumerate(pool.map(work, listed), start=1):
@@ -58,7 +58,7 @@ class LocalEngine:
 
 
 class _LocalWorker:
-    """An object, and the thread that calls its methods."""
+    """A worker's object, and the thread that calls its methods."""
 
     where, place = "this process", ""
 

@@ -1,8 +1,8 @@
-"""The engine for several processes or machines: each worker is an actor of Ray.
+"""The engine that works in several processes or on several machines, by means of Ray. Each worker is an actor of Ray.
 
 Without an address, Ray is started for this process only: it listens on the loopback device, and ends with the engine.
-With an address, workers run on an existing cluster, spread over its machines as evenly as there is room. All machines
-need the same version of kilt, which is checked when workers are hired.
+With an address, workers run on an existing cluster, spread over its machines as evenly as their memory and cores allow.
+All machines need the same version of kilt, which is checked when workers are hired.
 
 Arguments and results are passed by value: a worker gets a copy of an array at the time of the call, and may not write
 to it. A worker that dies is lost for good, including its pending calls: Ray is configured never to restart workers or
@@ -60,9 +60,9 @@ except ImportError as error:
 ray: Any = package  # its type hints are incomplete
 
 NODE = "ray.io/node-id"  # Ray's label of a machine
-PREFIX, LOCK = "kilt-ray-own-", ".lock"  # prefix of folders of a Ray started here; its process holds the lock
-STORE = 256 << 20  # bytes of shared memory for arguments and results of a Ray started here; more goes to disk
-INLINE = 1 << 20  # bytes sent with a call or a result rather than by shared memory: twice as fast for 200 kB
+PREFIX, LOCK = "kilt-ray-own-", ".lock"  # folders of a Ray that kilt starts; the process that starts it holds the lock
+STORE = 256 << 20  # bytes of shared memory for arguments and results if kilt starts Ray; more goes to disk
+INLINE = 1 << 20  # arguments and results up to this many bytes are sent with the call, without shared memory
 PATIENCE = 3.0  # seconds for an address to answer as a cluster
 # seconds without an answer before a machine is probed, and number of probes before it counts as lost
 PROBING, PROBES = 10.0, 3
@@ -74,10 +74,10 @@ INSTALL = "install the same version on every machine"
 
 
 class Installation(NamedTuple):
-    """The versions that must be the same on all machines."""
+    """The versions of kilt and Python, which must be the same on all machines."""
 
     version: str
-    source: str  # a hash
+    source: str  # hash of the source files of kilt
     python: str
 
     def __str__(self) -> str:
@@ -86,7 +86,7 @@ class Installation(NamedTuple):
 
 @cache
 def identity() -> Installation:
-    """Return the versions of kilt and Python in this process."""
+    """Return the versions of kilt and Python that this process runs."""
     root = Path(kilt.__file__).parent
     state = blake2b(digest_size=4)
     for path in sorted(root.rglob("*.py")):
@@ -96,7 +96,7 @@ def identity() -> Installation:
 
 
 class RayEngine:
-    """Runs workers in processes, on this machine or on a cluster. Only one such engine can exist at a time.
+    """An engine whose workers are processes on this machine or on a Ray cluster. Only one can exist at a time.
 
     `address` is empty, HOST:PORT of a cluster, or `auto` for the cluster that runs on this machine. `threads` is the
     number of processes of `map` if Ray is started here. On a cluster, `map` uses all cores.
@@ -109,7 +109,7 @@ class RayEngine:
             raise EngineError("this process is connected to Ray already: close the other engine first")
         self.address, self.threads = address, threads
         self._workers: list[_RayWorker] = []
-        self._folder: Path | None = None  # of a Ray started here
+        self._folder: Path | None = None  # files of Ray, if this engine starts it
         self._held = ExitStack()  # holds the lock of that folder
         self._open = True
         atexit.register(self.close)  # before Ray's own
@@ -164,7 +164,10 @@ class RayEngine:
             ) from error
 
     def hire(self, jobs: Sequence[Job]) -> list[Worker]:
-        """Start workers, all or none, spread over the machines."""
+        """Start a worker for each job, spread over the machines.
+
+        Starts none, and raises EngineError, if one has no room.
+        """
         hired = list[_RayWorker]()
         try:
             for number, (job, node) in enumerate(zip(jobs, self._places(jobs), strict=True)):
@@ -188,7 +191,7 @@ class RayEngine:
     def map(
         self, work: Callable[[A], R], items: Iterable[A], tick: Callable[[float], None] = lambda share: None
     ) -> list[R]:
-        """Call a function of a module for each item; return the results in order."""
+        """Call a function for each item in several processes, and return the results in order."""
         listed, results = list(items), list[R]()
         processes = max(1, int(ray.cluster_resources().get("CPU", 1)))
         # Workers may occupy all cores, but they are idle during this call.
@@ -206,14 +209,14 @@ class RayEngine:
         return results
 
     def dismiss(self, workers: Iterable[Worker]) -> None:
-        """End workers."""
+        """End workers by killing their processes."""
         for worker in workers:
             if isinstance(worker, _RayWorker) and worker in self._workers:
                 self._workers.remove(worker)
                 ray.kill(worker.actor)
 
     def close(self) -> None:
-        """End all workers. A Ray started here ends too; an existing cluster keeps running."""
+        """End all workers. Also ends Ray if this engine has started it; an existing cluster keeps running."""
         if self._open:
             self._open = False
             atexit.unregister(self.close)
@@ -228,7 +231,7 @@ class RayEngine:
         return job.threads if self.address else 0  # without a cluster, workers may outnumber cores
 
     def _places(self, jobs: Sequence[Job]) -> list[str]:
-        """Choose a node for each job: the preferred one if all preferences can be met, otherwise any.
+        """Return a machine for each job. The preferred machines are used if all preferences can be met.
 
         Ray reserves the resources of all jobs at once, spread over the machines, in a placement group. The group is
         removed before the workers start: it would keep the resources of a dismissed worker until all others end.
@@ -254,7 +257,10 @@ class RayEngine:
 
 
 def _reserved(needs: Sequence[Mapping[str, float]], places: Sequence[str], patience: float) -> list[str] | None:
-    """Choose a node for each need among those its label selector allows; None if there is no room in time."""
+    """Return a machine with room for each need, among those that its label selector allows.
+
+    None if there is no room in time.
+    """
     bundles = [{name: amount for name, amount in need.items() if amount} for need in needs]
     group = placement_group(bundles, "SPREAD", bundle_label_selector=[{NODE: place} for place in places])
     latest = time.monotonic() + patience
@@ -271,7 +277,7 @@ def _reserved(needs: Sequence[Mapping[str, float]], places: Sequence[str], patie
 
 
 def _room(resources: Mapping[str, float]) -> str:
-    """Describe the resources that a worker needs, or a machine has."""
+    """Return a description of the resources that a worker needs or a machine has."""
     memory = f"{resources.get('memory', 0) / 1e9:.1f} GB of memory"
     return f"{resources['CPU']:g} cores and {memory}" if resources.get("CPU") else memory
 
@@ -298,7 +304,7 @@ _TASK = ray.remote(_call)
 
 
 class _RayWorker:
-    """An actor, with its number and machine."""
+    """A worker that is an actor of Ray, with its number and its machine."""
 
     where = "not started yet"
 
@@ -306,7 +312,7 @@ class _RayWorker:
         self.number, self.actor, self.place = number, actor, place
 
     def introduce(self, latest: float) -> None:
-        """Wait until the process has started, and check that it runs the same version of kilt."""
+        """Wait until the worker's process has started, and check that it runs the same version of kilt."""
         try:
             self.where, told = _get(self.actor.introduce.remote(), self.number, max(0, latest - time.monotonic()))
         except WorkerLost as error:
@@ -344,7 +350,10 @@ class _RayAnswer:
 
 
 def _get(reference: Any, worker: int | None = None, timeout: float | None = None) -> Any:
-    """Return the result of a call. Raises the call's exception, or WorkerLost or EngineError if its process is gone."""
+    """Return the result of a call.
+
+    Raises the exception of the call, or WorkerLost or EngineError if its process is lost.
+    """
     try:
         return ray.get(reference, timeout=timeout)
     except RayTaskError as error:
@@ -359,7 +368,7 @@ def _get(reference: Any, worker: int | None = None, timeout: float | None = None
 
 
 def _why(error: RayError) -> str:
-    """Describe the reason of a loss in a few words."""
+    """Return the reason why a process was lost, in a few words."""
     told = str(error)
     if isinstance(error, OutOfMemoryError) or "NODE_OUT_OF_MEMORY" in told:
         return "its machine ran out of memory"
@@ -382,7 +391,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def _is_cluster(address: str) -> bool:
-    """Whether the service at HOST:PORT answers like Ray: HTTP/2, with a first frame of type 4."""
+    """Return whether the service at HOST:PORT answers like Ray: HTTP/2, with a first frame of type 4."""
     host, _, port = address.rpartition(":")
     try:
         with socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE) as line:
@@ -395,7 +404,7 @@ def _is_cluster(address: str) -> bool:
 
 
 def _is_loopback(address: str) -> bool:
-    """Whether HOST:PORT is on the loopback device of this machine."""
+    """Return whether the host of HOST:PORT is this machine, reached by its loopback device."""
     try:
         return ip_address(socket.gethostbyname(address.rpartition(":")[0].strip("[]"))).is_loopback
     except OSError:
@@ -403,12 +412,15 @@ def _is_loopback(address: str) -> bool:
 
 
 def _is_there(place: str) -> bool:
-    """Whether the node with this number is alive."""
+    """Return whether the machine with a given Ray ID is alive."""
     return any(node["NodeID"] == place and _is_alive(node) for node in ray.nodes())
 
 
 def _is_alive(node: Mapping[str, Any]) -> bool:
-    """Whether a node is alive, which Ray may learn only after half a minute."""
+    """Return whether a machine of Ray is alive.
+
+    It is contacted, since Ray may notice a loss only after half a minute.
+    """
     try:
         socket.create_connection((node["NodeManagerAddress"], node["NodeManagerPort"]), timeout=PATIENCE).close()
     except OSError:
@@ -417,7 +429,7 @@ def _is_alive(node: Mapping[str, Any]) -> bool:
 
 
 def _sweep() -> None:
-    """Remove the folders of Ray instances whose processes were killed: their locks are free."""
+    """Remove the folders that killed processes of Ray have left. Nobody holds their locks."""
     for folder in Path("/tmp").glob(f"{PREFIX}*"):
         with suppress(OSError):  # the folder belongs to another user, or is in use
             # the process of a new folder may not hold its lock yet
@@ -427,7 +439,7 @@ def _sweep() -> None:
 
 
 def _make_token() -> None:
-    """Create a token if there is none, since Ray requires one. Ray itself would create it readable by all users."""
+    """Create the token that Ray requires if there is none. Ray itself would create it readable by all users."""
     place = Path.home() / ".ray" / "auth_token"
     if not {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & os.environ.keys() and not place.exists():
         place.parent.mkdir(mode=0o700, exist_ok=True)
@@ -437,7 +449,7 @@ def _make_token() -> None:
 
 @contextmanager
 def _path_of_this_process() -> Iterator[None]:
-    """Let processes that are started in this block find the same modules as this process."""
+    """Let processes that are started in this context import the same modules as this process."""
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join(str(Path(entry).resolve()) for entry in sys.path)
     try:
@@ -451,7 +463,7 @@ def _path_of_this_process() -> Iterator[None]:
 
 @contextmanager
 def _signals() -> Iterator[None]:
-    """Restore the handler of SIGTERM, which Ray replaces."""
+    """Restore the handler of SIGTERM, which Ray replaces, at the end of the context."""
     before = signal.getsignal(signal.SIGTERM)
     try:
         yield

@@ -1,4 +1,4 @@
-"""The private parts of Ray that kilt uses, which may change in any version; `ray_engine` uses the public ones.
+"""The private functions of Ray that kilt calls, which may change in any version. `ray_engine` calls the public ones.
 
 Each function says what would be missing without it. `tests/test_private_parts.py` lists all of them.
 """
@@ -21,7 +21,7 @@ driver.print_to_stdstream = lambda data, ignore_prefix: logging.getLogger(__name
 
 
 def start(threads: int, folder: Path, *, store: int, inline: int) -> None:
-    """Start Ray for this process only, unreachable from other machines.
+    """Start an instance of Ray that serves only this process. Other machines cannot reach it.
 
     Parameters
     ----------
@@ -50,7 +50,10 @@ def start(threads: int, folder: Path, *, store: int, inline: int) -> None:
 
 @contextmanager
 def _loopback() -> Iterator[None]:
-    """Keep the processes that Ray starts on the loopback device. The option for it is read only once, at the import."""
+    """Keep processes that Ray starts in this context on the loopback device.
+
+    Ray reads its option for that only at import.
+    """
     before = ray_constants.ENABLE_RAY_CLUSTER
     ray_constants.ENABLE_RAY_CLUSTER = False
     try:
@@ -60,9 +63,9 @@ def _loopback() -> Iterator[None]:
 
 
 def resolve(address: str) -> str | None:
-    """Return HOST:PORT of a cluster; for `auto`, of the one on this machine, or None. Raises ValueError otherwise.
+    """Return the HOST:PORT of a cluster. For `auto`, it is the cluster on this machine, or None if there is none.
 
-    Without this function, `auto` would not be supported.
+    Raises ValueError for any other text. Without this function, kilt could not support `auto`.
     """
     try:
         found: str | None = services.canonicalize_bootstrap_address(address)
@@ -72,5 +75,8 @@ def resolve(address: str) -> str | None:
 
 
 def show_token() -> None:
-    """Send this user's token to a cluster, as `ray start` does. Ray would connect without it."""
+    """Let Ray send this user's token when it connects to a cluster, as `ray start` does.
+
+    Without this call, Ray would connect without the token.
+    """
     maybe_enable_token_auth_if_token_available(warn_if_disabled=False)

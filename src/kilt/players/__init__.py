@@ -1,1 +1,1 @@
-"""Players: everything that can play or be evaluated, by name or as an object."""
+"""Players: everything that can play or be evaluated, given by name or as an object."""

@@ -1,25 +1,26 @@
-"""Agents by name, as used by commands and configurations.
+"""Load agents by name, for commands, configurations and the page in the browser.
 
 ===============================  =====================================================================================
 ``always-call``                  a baseline, see `kilt.play.agent.BASELINES`
 ``my_agent.py:Mine``             a class of a Python file, made without arguments: it has a `name` and an
                                  `act(observation)`
-``uniform``                      all legal actions with equal probability
+``uniform``                      each legal action with the same probability
 ``solved:leduc``                 a small game that is solved by CFR+ first, which takes a second
 ``house``                        an agent that comes with kilt, see `kilt.strategy.blueprint.SHIPPED`
 ``runs/demo``                    the blueprint of a run, or a folder written by `kilt export`
 ``runs/leduc``                   the strategy of a game that `kilt solve --game` has solved without an abstraction: as
                                  a flat tree, with vectors of hands, or in subgames on disk, which are unpacked when
                                  needed
-``runs/demo@purification``       … after post-processing
-``runs/demo@new-0.2``            … with another post-processing than the run's own; ``@RULE@TRANSLATION`` sets both
-``runs/demo@resolve``            … that re-solves the current subgame, as set by the run's ``[resolve]`` or in the last
-                                 two rounds: see `kilt.search.agent`. ``@resolve:rounds=turn+river:iterations=100``
-                                 changes settings, with ``+`` for commas; ``@blueprint`` switches re-solving off
+``runs/demo@new-0.2``            the strategy of a run with this post-processing instead of the run's own;
+                                 ``@RULE@TRANSLATION`` also sets the translation of bets
+``runs/demo@resolve``            the blueprint of a run, with re-solving of the current subgame in the rounds of the
+                                 run's ``[resolve]``, or in the last two: see `kilt.search.agent`.
+                                 ``@resolve:rounds=turn+river:iterations=100`` changes settings, with ``+`` for commas;
+                                 ``@blueprint`` switches re-solving off
 ``seats:runs/a,runs/b``          a different agent in each seat: see `kilt.play.agent.SeatedAgent`
-``portfolio:runs/a,runs/b``      picks one of the agents for each hand, by what all would have won so far: see
-                                 `kilt.evaluate.portfolio`; ``…,explore=0.5,window=200,estimator=all-cards`` changes
-                                 settings
+``portfolio:runs/a,runs/b``      picks one of the agents for each hand, by estimates of what each would have won so
+                                 far: see `kilt.evaluate.portfolio`. Parts such as ``explore=0.5``, ``window=200`` and
+                                 ``estimator=all-cards`` change settings
 ===============================  =====================================================================================
 
 >>> agent, game = load_player("always-call", load_holdem("leduc"))
@@ -65,9 +66,9 @@ from kilt.tree.place import PlacedTree
 
 PORTFOLIO, SEATS, SOLVED = "portfolio:", "seats:", "solved:"
 GRAMMAR = "FILE.py:CLASS", f"{SOLVED}GAME", f"{PORTFOLIO}A,B", f"{SEATS}A,B"  # other forms of names, for error messages
-SOLVED_ITERATIONS = 2000  # CFR+ iterations for a game that is solved before it is played
+SOLVED_ITERATIONS = 2000  # CFR+ iterations for ``solved:GAME``
 _SETTINGS: dict[str, Callable[[str], Any]] = {"estimator": estimator_named, "explore": float, "window": int}
-RESOLVE, BLUEPRINT = "resolve", "blueprint"  # after the name of a run: with re-solving, or without
+RESOLVE, BLUEPRINT = "resolve", "blueprint"  # parts after @ that switch re-solving on and off
 _RESOLVE_KEYS: dict[str, Callable[[str], Any]] = {
     "rounds": lambda text: tuple(text.split(",")),
     "method": str,
@@ -86,13 +87,16 @@ _CLASS = re.compile(r"(.+\.py):([^:]*)", re.DOTALL)
 
 
 def loaded(name: str) -> Agent:
-    """Load an agent by name, once per process: the `load` of matches, which other processes import by its name."""
+    """Return the agent with a given name, loaded once per process.
+
+    Other processes of a match import this function by name.
+    """
     return _remembered(name, tuple(_written(part) for part in re.split("[:,]", name)))
 
 
 @file_errors()
 def load_agent(spec: str | Path) -> Agent:
-    """Load an agent by name.
+    """Return the agent with a given name.
 
     Parameters
     ----------
@@ -106,7 +110,7 @@ def load_agent(spec: str | Path) -> Agent:
     Returns
     -------
     Agent
-        An agent that plays only one game has it as `game`.
+        The agent. If it plays only one game, that is its attribute `game`.
 
     Raises
     ------
@@ -136,25 +140,28 @@ def _remembered(name: str, written: tuple[int, ...]) -> Agent:
 
 
 def _written(name: str) -> int:
-    """Time at which a strategy was written, so that a run that is solved again is reloaded; 0 if it is in no folder."""
+    """Return the time at which the strategy of a run was written, or 0 if there is none.
+
+    A run that is solved again is loaded again, because this time differs.
+    """
     stored = blueprint_folder(name)[0] / STRATEGY
     return stored.stat().st_mtime_ns if stored.exists() else 0
 
 
 def load_player(spec: str | Path, game: Holdem | None = None) -> tuple[Agent, Holdem]:
-    """Load an agent by name (see `load_agent`), and return it with its game (see `game_for`)."""
+    """Return the agent with a given name, and its game: see `load_agent` and `game_for`."""
     agent = load_agent(spec)
     return agent, game_for(agent, game)
 
 
 def own_game(agent: Agent) -> Holdem | None:
-    """Return the game that an agent was made for; None if it plays any."""
+    """Return the game that an agent was made for; None if it plays any poker game."""
     game = getattr(agent, "game", None)
     return game if isinstance(game, Holdem) else None
 
 
 def game_for(agent: Agent, game: Holdem | None = None) -> Holdem:
-    """Return the game that an agent was made for, or else `game`. Raises PlayError if the agent cannot play `game`."""
+    """Return the game that an agent plays: its own game, or else `game`. Raises PlayError if it cannot play `game`."""
     own = own_game(agent) or game
     if own is None:
         raise PlayError(f"{agent.name} plays any poker game: give the `game`")
@@ -167,9 +174,10 @@ def game_for(agent: Agent, game: Holdem | None = None) -> Holdem:
 
 
 def _solved_agent(name: str, stored: Path, rest: Sequence[str]) -> StrategyAgent | TreeAgent | ProcessedAgent:
-    """Return the agent that plays the strategy of an unabstracted game, by information sets or on its public tree.
+    """Return the agent of a game that was solved without an abstraction.
 
-    A part after @ is a rule. Translation does not apply, since the strategy has all bets.
+    The agent looks up information sets or nodes of the public tree. A part after @ is a post-processing rule. The
+    strategy covers all legal bets, so no translation is needed.
     """
     rest = [part for part in rest if part != BLUEPRINT]
     if len(rest) > 1 or any(part.partition(":")[0] == RESOLVE for part in rest):
@@ -192,7 +200,7 @@ def _solved_agent(name: str, stored: Path, rest: Sequence[str]) -> StrategyAgent
 
 
 def _solved_here(spec: str) -> StrategyAgent:
-    """Solve a small game, and return its agent."""
+    """Solve a small game now, and return an agent that plays the solution."""
     rules = load_holdem(spec.removeprefix(SOLVED))
     problem = load_problem(rules, "cfr+", form=FLAT)
     assert isinstance(problem, FlatProblem)
@@ -202,7 +210,10 @@ def _solved_here(spec: str) -> StrategyAgent:
 
 
 def blueprint_folder(spec: str) -> tuple[Path, list[str]]:
-    """Split a name such as ``RUN@RULE`` into the folder and the parts after it; without a folder, the whole name."""
+    """Split a name such as ``RUN@RULE`` into the folder of the run and a list of the parts after @.
+
+    If there is no such folder, the path is the whole name, and the list is empty.
+    """
     parts = spec.split("@")
     for n in range(len(parts), 0, -1):
         if (place := located("@".join(parts[:n]))).exists():
@@ -211,12 +222,12 @@ def blueprint_folder(spec: str) -> tuple[Path, list[str]]:
 
 
 def chooses_rule(spec: str) -> bool:
-    """Whether the name of a run ends with a rule, as in ``RUN@RULE``, rather than using the run's own."""
+    """Return whether the name of a run ends with a post-processing rule, as ``RUN@RULE`` does."""
     return any(part != BLUEPRINT for part in blueprint_folder(spec)[1])
 
 
 def resolves(run: str | Path) -> bool:
-    """Whether the configuration of a run enables re-solving, so that its agent does not only follow a table."""
+    """Return whether the agent of a run solves subgames during play, as its configuration may request."""
     place, rest = blueprint_folder(str(run))
     stored = place / STRATEGY
     if BLUEPRINT in rest or not exists(stored) or kind_of(stored) != KIND:
@@ -225,7 +236,7 @@ def resolves(run: str | Path) -> bool:
 
 
 def strategy_of(agent: Agent) -> str:
-    """Describe the strategy of a run that an agent plays, in words; empty for other agents.
+    """Return a description in words of the solved strategy that an agent plays; empty for agents without one.
 
     >>> strategy_of(BASELINES["always-call"])
     ''
@@ -249,7 +260,7 @@ def strategy_of(agent: Agent) -> str:
 
 
 def strategies_to_judge(spec: str, agent: Agent) -> tuple[str, ...]:
-    """Return the names of all strategies to evaluate for a player, with the strategy that it plays first.
+    """Return the names of all strategies to evaluate for a player, beginning with the one that it plays.
 
     The average strategy is second if the player is a run that post-processes it, and if the name has no ``@RULE``.
     """
@@ -259,13 +270,13 @@ def strategies_to_judge(spec: str, agent: Agent) -> tuple[str, ...]:
 
 
 def blueprint_name(agent: BlueprintAgent) -> str:
-    """Describe the strategy in the table of a blueprint's agent, in words; re-solving changes it during play."""
+    """Return a description in words of the strategy in a blueprint's table, without the effect of re-solving."""
     how = f"{AS_PLAYED} without re-solving" if RESOLVE in agent.blueprint.figures.get("agent", {}) else AS_PLAYED
     return strategy_name(agent.rule, agent.blueprint.figures, how)
 
 
 def blueprint_agent(spec: str) -> BlueprintAgent:
-    """Load the agent that plays a blueprint; the parts after @ are a rule and a translation."""
+    """Return the agent of a blueprint, given the folder and, after @, optional post-processing and bet translation."""
     place, rest = blueprint_folder(spec)
     if any(part.partition(":")[0] == RESOLVE for part in rest):
         raise PlayError(
@@ -290,7 +301,10 @@ def blueprint_agent(spec: str) -> BlueprintAgent:
 
 
 def _run_agent(spec: str) -> BlueprintAgent | ResolvingAgent:
-    """Load the agent of a run, which re-solves if the run or the last part of its name says so."""
+    """Return the agent of a run.
+
+    It re-solves subgames if the run's configuration or the end of its name requests that.
+    """
     place, rest = blueprint_folder(spec)
     how = rest[-1] if rest else ""
     asked = how.partition(":")[0] == RESOLVE
@@ -306,7 +320,10 @@ def _run_agent(spec: str) -> BlueprintAgent | ResolvingAgent:
 
 
 def _resolve_settings(text: str, settings: ResolveConfig, game: Holdem) -> ResolveConfig:
-    """Combine a run's settings for re-solving with ``resolve:KEY=VALUE:KEY=VALUE``. Default: the last two rounds."""
+    """Return a run's settings for re-solving, changed by a text such as ``resolve:KEY=VALUE:KEY=VALUE``.
+
+    If no rounds are given, the last two are re-solved.
+    """
     said: dict[str, Any] = {}
     for part in text.split(":")[1:]:
         key, _, value = part.partition("=")
@@ -323,7 +340,7 @@ def _resolve_settings(text: str, settings: ResolveConfig, game: Holdem) -> Resol
 
 
 def _portfolio(spec: str) -> Portfolio:
-    """Load a portfolio of players separated by commas; parts such as ``window=200`` are settings."""
+    """Return a portfolio of agents, whose names are separated by commas. Parts such as ``window=200`` are settings."""
     components: list[KnownAgent] = []
     settings: dict[str, Any] = {}
     for part in filter(None, spec.removeprefix(PORTFOLIO).split(",")):
@@ -341,7 +358,7 @@ def _portfolio(spec: str) -> Portfolio:
 
 
 def _seated(spec: str) -> SeatedAgent:
-    """Load an agent for each seat, from names separated by a comma."""
+    """Return an agent that plays a different agent in each seat, from two names separated by a comma."""
     players = [load_agent(part) for part in filter(None, spec.removeprefix(SEATS).split(","))]
     if len(players) != 2:
         raise PlayError(f"{spec} has {len(players)} players: use two, for the first and the second seat")
@@ -353,7 +370,10 @@ def _seated(spec: str) -> SeatedAgent:
 
 
 def _require_one_game(spec: str, components: Sequence[Agent]) -> Holdem | None:
-    """Return the game of all components; None if they play any. Raises PlayError if their games differ."""
+    """Return the game that all agents have in common; None if they play any game.
+
+    Raises PlayError if their games differ.
+    """
     games = [game for agent in components if (game := own_game(agent))]
     for game in games:
         if game.rules != games[0].rules:
@@ -362,7 +382,7 @@ def _require_one_game(spec: str, components: Sequence[Agent]) -> Holdem | None:
 
 
 def _own_agent(file: Path, name: str) -> Agent:
-    """Create an agent from a class in a Python file."""
+    """Return an agent made from a class in the user's Python file."""
     if not file.is_file():
         raise PlayError(f"there is no file {file}: use a Python file and a class in it, such as my_agent.py:MyAgent")
     module = _module(file.resolve())
@@ -391,7 +411,7 @@ def _own_agent(file: Path, name: str) -> Agent:
 
 @cache
 def _module(file: Path) -> ModuleType:
-    """Import a Python file as a module, once per process. It may import other files in its folder."""
+    """Import a Python file as a module, once per process. The file may import other files in its folder."""
     module_spec = importlib.util.spec_from_file_location(f"{file.stem} ({file.parent})", file)
     assert module_spec and module_spec.loader
     module = importlib.util.module_from_spec(module_spec)

@@ -1,4 +1,4 @@
-"""Strategies of agents by name, as tables for evaluation.
+"""Compute the strategy of an agent as a table of probabilities, so that it can be evaluated exactly.
 
 >>> problem, table = agent_profile("leduc", "always-call")
 >>> from kilt.evaluate.judge import judge_of
@@ -23,15 +23,15 @@ from kilt.strategy import fixed
 from kilt.tree.betting import MOST_NODES
 from kilt.tree.vector import VectorGame
 
-AGENTS = (UNIFORM.name, *fixed.AGENTS)  # agents whose tables are known without calling `policy` at every public state
-HABITS = {name: alias for alias, name in ALIASES.items()}  # baselines that have another name in `fixed`
+AGENTS = (UNIFORM.name, *fixed.AGENTS)  # agents whose tables are made without calling `policy` at every public state
+HABITS = {name: alias for alias, name in ALIASES.items()}  # baseline to its name in `fixed`, if that differs
 
 
 def agent_profile(game: str | Game, agent: str | Agent, threads: int = 1) -> tuple[Problem, Array]:
-    """Return a game in a suitable form, and the strategy of an agent for it.
+    """Return a game in a form that can be evaluated, and the strategy of an agent for both seats as a table.
 
-    The strategies of `AGENTS` ignore cards, and are known for large games too. For any other agent, `policy` is called
-    at every public state of a flat tree.
+    The agents in `AGENTS` ignore their cards, so that large games are possible too. For any other agent, the method
+    `policy` is called at every public state, and the game must be small enough for a flat tree.
     """
     name = agent if isinstance(agent, str) else agent.name
     if isinstance(agent, str) and (habit := HABITS.get(agent, agent)) in AGENTS:
@@ -53,7 +53,7 @@ def agent_profile(game: str | Game, agent: str | Agent, threads: int = 1) -> tup
 
 
 def _fixed_profile(game: str | Game, agent: str, threads: int) -> tuple[Problem, Array]:
-    """Return a game and the strategy of an agent of `AGENTS`: see `agent_profile`."""
+    """Return a game, and the strategy of an agent that ignores its cards: see `agent_profile`."""
     if agent == UNIFORM.name:
         problem = load_problem(game, threads=threads)
         return problem, problem.uniform()

@@ -1,4 +1,4 @@
-"""Observers for opponent models: for a run, a configuration, or an unabstracted game."""
+"""Count the actions of players in logs, as data for opponent models."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kilt.strategy.translate import Mapping, pseudo_harmonic
 
 
 def log_text(path: Path) -> str:
-    """Return the text of a log. Raises ArtifactError if the file cannot be read."""
+    """Return the text of a log file. Raises ArtifactError if it cannot be read."""
     with artifact.os_errors(f"{path} cannot be read"):
         return decoded(path.read_bytes())
 
@@ -37,7 +37,7 @@ def observer_for(
     mapping: Mapping = pseudo_harmonic,
     tick: Tick = lambda what, share: None,
 ) -> Iterator[Observer]:
-    """Count a player's actions at the information sets of a run, a configuration, or an unabstracted game.
+    """Make an object that counts a player's actions at the information sets of a run, a configuration or a game.
 
     Parameters
     ----------

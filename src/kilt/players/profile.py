@@ -1,7 +1,7 @@
-"""References to strategies for evaluation: the strategy of an agent by name, or of a run.
+"""References to strategies that are to be evaluated: those of a run, or of an agent with a given name.
 
 A run has two strategies if its agent post-processes: the average strategy of its solver, and the strategy that its
-agent plays. `StrategyRef.all_of_run` returns both; the attribute `strategy` says which one it is.
+agent plays. `StrategyRef.all_of_run` returns both, and their attribute `strategy` tells them apart.
 
 >>> from kilt.engines import LocalEngine
 >>> subject = StrategyRef("leduc", agent="always-call")
@@ -48,19 +48,19 @@ from kilt.strategy.table import process_slots
 from kilt.strategy.vector import process_table
 from kilt.tree.vector import Walks
 
-KEPT = "best-responses"  # folder in a run for responses computed flop by flop
+KEPT = "best-responses"  # folder in a run for best responses that are computed flop by flop
 
 
 @dataclass(frozen=True)
 class StrategyRef:
-    """A reference to a strategy for evaluation: of a run, or of an agent for a game. It can be pickled.
+    """A reference to the strategy of a run or an agent, which is loaded when it is evaluated. It can be pickled.
 
     Attributes
     ----------
     game : str
         Name of the game.
     run : Path or None
-        A run: its solved strategy. ``RUN@RULE``, or an exported agent: the strategy as played.
+        The name of a run, for its solved strategy; ``RUN@RULE`` or an exported agent, for the strategy as played.
     agent : str
         Name of an agent, if there is no run: see `kilt.players.known_tables`.
     strategy : str
@@ -80,9 +80,10 @@ class StrategyRef:
 
     @classmethod
     def of_run(cls, run: Path) -> StrategyRef:
-        """Return the strategy that the name of a run stands for. Raises RunError if the run has no strategy yet.
+        """Return a reference to the strategy of a run, given by its name.
 
-        This is the solved strategy for a run, and the strategy as played for ``RUN@RULE`` and for exported agents.
+        Raises RunError if the run has no strategy yet. The name of a run stands for its solved strategy. ``RUN@RULE``
+        and the folder of an exported agent stand for the strategy as played.
         """
         place, rest = blueprint_folder(str(run))
         if RunFolder.begun(run) or not artifact.exists(place / STRATEGY):
@@ -99,10 +100,11 @@ class StrategyRef:
 
     @classmethod
     def all_of_run(cls, run: Path, warn: Callable[[str], None] = lambda text: None) -> tuple[StrategyRef, ...]:
-        """Return all strategies to evaluate for the name of a run, with that of `of_run` first.
+        """Return references to all strategies of a run that are to be evaluated.
 
-        The other one of the solved strategy and the strategy as played is second if it differs, and if the name does
-        not choose one by ``@RULE``. If memory cannot hold it, it is omitted, and `warn` is called.
+        The first is the one that `of_run` returns. There are two if the solved strategy and the strategy as played
+        differ, and if the name does not choose one of them by ``@RULE``. If memory cannot hold the second, it is
+        omitted, and `warn` is called.
         """
         first = cls.of_run(run)
         place, _ = blueprint_folder(str(run))
@@ -119,9 +121,11 @@ class StrategyRef:
     def load(
         self, threads: int = 1, *, shared: bool = False, device: str = CPU
     ) -> tuple[Judge[Any], Array, dict[str, Any]]:
-        """Return the judge of the game, the strategy, and the figures saved with it.
+        """Load the strategy.
 
-        A game that is `shared` among workers has the form of vectors of hands, as with several threads.
+        Returns the judge of its game, the strategy's table, and the figures that were saved with it. The judge computes
+        exploitability. If workers share the game (`shared`), it is stored with vectors of hands, as it is for several
+        threads.
         """
         if self.held is not None:
             problem, strategy = self.held
@@ -145,13 +149,15 @@ class StrategyRef:
         if agent.rule.idle:
             return judge_of(problem, patience=inf), blueprint.shares, blueprint.figures
         played = blueprint_strategy(agent)
-        assert played  # rules by name are always built in
+        assert played  # every rule that has a name is built in
         return judge_of(problem, patience=inf), played.shares, blueprint.figures
 
     def flop_responses(
         self, problem: AbstractProblem, strategy: Array, flops: int | None = None, seed: int = 0, device: str = CPU
     ) -> FlopResponses:
-        """Return best responses to a run's strategy flop by flop; finished flops are read from the run's folder.
+        """Return an object that computes best responses to a run's strategy, one flop at a time.
+
+        Results of finished flops are read from the run's folder.
 
         Parameters
         ----------
@@ -162,12 +168,12 @@ class StrategyRef:
         seed : int
             Random seed of the flops.
         device : str
-            "cpu" or "gpu": where flops are walked. Either can continue the work of the other.
+            "cpu" or "gpu": where best responses are computed. Either can continue the work of the other.
 
         Returns
         -------
         FlopResponses
-            Walks the remaining flops.
+            Computes best responses on the remaining flops.
         """
         assert self.run
         walks = flop_walks(problem, strategy, device)
@@ -180,26 +186,32 @@ class StrategyRef:
         return FlopResponses.begun(walks, name, problem.abstract.fingerprint, path, draws)
 
     def response_values(self, walks: Walks, engine: Engine, workers: int) -> tuple[tuple[float, float], float]:
-        """Values of best responses in both seats, and of player 0, computed by workers: see `evaluate.responses`."""
+        """Return the values of best responses in both seats, and the value of the strategy itself for player 0.
+
+        Workers compute them: see `evaluate.responses`.
+        """
         return response_values(walks, _walks, (self._anywhere,), engine, workers)
 
     def flop_crew(self, problem: AbstractProblem, engine: Engine, workers: int) -> Crew:
-        """Hire workers that walk flops for `FlopResponses.crew`; each needs the memory of one thread."""
+        """Hire workers that compute best responses on flops, for `FlopResponses.crew`.
+
+        Each needs the memory of one thread.
+        """
         return Crew(engine, Job(_flop_walks, (self._anywhere,), problem.walk.by_flop.memory), workers)
 
     @property
     def _anywhere(self) -> StrategyRef:
-        """Return a reference for workers, whose path is valid in any working folder."""
+        """The same reference with an absolute path, for workers with another working folder."""
         return replace(self, run=self.run and self.run.resolve())
 
 
 def _is_whole_game(exported: Path) -> bool:
-    """Whether a folder has the strategy of a game that was solved without an abstraction."""
+    """Return whether a folder holds the strategy of a game that was solved without an abstraction."""
     return artifact.exists(exported / STRATEGY) and stored_form(exported / STRATEGY) != ABSTRACT
 
 
 def _lacks_memory(agent: BlueprintAgent) -> str:
-    """Say what is missing if memory cannot hold the table of an agent's strategy after its rule; empty if it can."""
+    """Return why memory cannot hold the table of an agent's strategy after post-processing; empty if it can."""
     table = Cost(len(agent.blueprint.shares) * np.dtype(np.float32).itemsize)
     lack = None if agent.rule.idle else table.lack("a table")
     remedy = "use a machine with more memory, or find a lower bound with a local best response"
@@ -207,7 +219,7 @@ def _lacks_memory(agent: BlueprintAgent) -> str:
 
 
 def _rule(rest: Sequence[str]) -> Rule:
-    """Return the rule at the end of a run's name, for a game that was solved without an abstraction."""
+    """Return the post-processing rule at the end of a run's name. The run solved its game without an abstraction."""
     rest = [part for part in rest if part != BLUEPRINT]
     if len(rest) > 1:
         raise RunError(f"@{'@'.join(rest)} has {len(rest)} parts, but there is nothing to translate: use @{rest[0]}")
@@ -215,7 +227,7 @@ def _rule(rest: Sequence[str]) -> Rule:
 
 
 def _played(problem: Problem, strategy: Any, rule: Rule) -> Any:
-    """Return the strategy of a game that was solved without an abstraction, after a rule."""
+    """Return a strategy after post-processing by a rule. Its game was solved without an abstraction."""
     if rule.idle:
         return strategy
     if isinstance(strategy, DiskStrategy):
@@ -242,14 +254,14 @@ def _flop_walks(subject: StrategyRef) -> FlopWalks:
 
 
 class AsPlayed(NamedTuple):
-    """The strategy that the agent of a run plays, and its exploitability."""
+    """The name and the exploitability of the strategy that the agent of a run plays."""
 
     strategy: str  # name of the strategy
     exploitability: float  # chips per game
 
 
 def as_played(run: Run) -> AsPlayed | None:
-    """Evaluate the strategy that the agent of a run plays.
+    """Compute the exploitability of the strategy that the agent of a run plays, after post-processing.
 
     Returns None if the agent plays the solved strategy, if the run has no folder, or if its judge measures win rates
     because best responses take too long. `StrategyRef.all_of_run` finds both strategies of any run.

@@ -1,4 +1,4 @@
-"""The resolver of players: converts anything that stands for a player to a `Player`, who can play and be evaluated.
+"""Convert anything that stands for a player, such as a name or a run, to a `Player` that can play or be evaluated.
 
 >>> caller = player("always-call", "leduc")
 >>> caller.agent.name, round(caller.profile().exploitability(), 6)
@@ -59,17 +59,17 @@ Who: TypeAlias = "str | Path | Agent | Run | StoredRun | Strategy | VectorStrate
 
 
 class Names(Protocol):
-    """A namespace of players."""
+    """The interface of a namespace, which says which names stand for players."""
 
     def reference(self, name: str) -> str:
-        """Return the reference for `kilt.players.agents.load_agent`. Raises PlayError if the name stands for none."""
+        """Return a name that `kilt.players.agents.load_agent` understands. Raises PlayError for an unknown name."""
 
 
 class Anywhere:
-    """The namespace of the command line and Python: names of `kilt.players.agents.load_agent`, and paths."""
+    """The namespace of the command line and of Python: all names and paths that `load_agent` understands."""
 
     def reference(self, name: str) -> str:
-        """Return the name itself."""
+        """Return the name unchanged."""
         return name
 
 
@@ -77,7 +77,7 @@ ANYWHERE = Anywhere()
 
 
 class Profile(NamedTuple):
-    """A strategy for both seats, and the judge of its game.
+    """The strategy of a player in both seats, with a judge that computes how exploitable it is.
 
     Attributes
     ----------
@@ -97,7 +97,10 @@ class Profile(NamedTuple):
     strategy: str
 
     def exploitability(self) -> float:
-        """Exploitability in chips per game, mean over both seats. Raises an error if the game is too large."""
+        """Return the exploitability in chips per game, averaged over both seats.
+
+        Raises RunError if the game is too large.
+        """
         if not self.judge.exact:
             raise RunError(
                 f"{self.judge.problem.name} is too large to compute best responses in memory: play matches against it"
@@ -107,7 +110,7 @@ class Profile(NamedTuple):
 
 @dataclass(frozen=True)
 class Player:
-    """An object that can play, or whose strategy can be evaluated.
+    """A player in the widest sense: an agent that plays, a strategy that is evaluated, or both.
 
     Attributes
     ----------
@@ -132,7 +135,7 @@ class Player:
 
     @property
     def agent(self) -> Agent:
-        """The agent that plays in matches and against people. Raises PlayError if the game is not poker."""
+        """The agent that plays matches. Raises PlayError if the game is not poker."""
         if self.spec is not None:
             return loaded(self.spec)
         if self._agent is None:
@@ -140,17 +143,20 @@ class Player:
         return self._agent()
 
     def holdem(self, game: Holdem | None = None) -> Holdem:
-        """Return the poker game of the player, or `game` if the player can play it. Raises PlayError otherwise."""
+        """Return the poker game that the player plays: its own, or `game`.
+
+        Raises PlayError if the player cannot play it.
+        """
         wanted = game or (None if self.game is None else _rules(self.game))
         return game_for(self.agent, wanted)
 
     def strategies(
         self, game: str | Game | None = None, warn: Callable[[str], None] = lambda text: None
     ) -> tuple[StrategyRef, ...]:
-        """Return all strategies to evaluate, with the one that the player's name stands for first.
+        """Return references to all strategies of the player, beginning with the one that the player's name stands for.
 
-        A run whose agent post-processes has two: the average strategy, and the strategy as played. If memory cannot
-        hold one of them, it is omitted, and `warn` is called.
+        A run whose agent post-processes has two strategies: the average strategy, and the strategy as played. If
+        memory cannot hold one of them, it is omitted, and `warn` is called.
         """
         game = self.game if game is None else game
         if self._held is not None:
@@ -171,7 +177,7 @@ class Player:
     def profile(
         self, game: str | Game | None = None, *, threads: int = 1, device: str = CPU, as_played: bool = False
     ) -> Profile:
-        """Return the strategy of the player with the judge of its game.
+        """Return the player's strategy as a table, with a judge that computes its exploitability.
 
         Parameters
         ----------
@@ -196,7 +202,7 @@ class Player:
 
 @file_errors()
 def player(who: Who, game: str | Game | None = None, *, names: Names = ANYWHERE) -> Player:
-    """Return a player for anything that can play or be evaluated.
+    """Return a `Player` for anything that can play or be evaluated, such as a name, a run, a strategy or an agent.
 
     Parameters
     ----------
@@ -261,7 +267,7 @@ def _named(spec: str, shown: str, game: str | Game | None) -> Player:
 
 
 def is_run_name(spec: str) -> bool:
-    """Whether a name is that of a run or an exported agent, with or without a rule."""
+    """Return whether a name is that of a run or an exported agent, perhaps followed by a post-processing rule."""
     if spec.startswith((PORTFOLIO, SEATS)):
         return False
     place, _ = blueprint_folder(spec)
@@ -318,7 +324,7 @@ def _of_openspiel(policy: Mapping[str, Sequence[tuple[int, float]]], game: str |
 
 
 def _openspiel_policy(who: object) -> Mapping[str, Sequence[tuple[int, float]]] | None:
-    """Return {information state: [(action, probability), …]} of a tabular policy of open_spiel.
+    """Return the probabilities of a tabular policy of open_spiel: {information state: [(action, probability), …]}.
 
     None for anything else.
     """
@@ -331,7 +337,7 @@ def _openspiel_policy(who: object) -> Mapping[str, Sequence[tuple[int, float]]] 
 
 
 def _solved(problem: Problem, table: Array, words: str, game: str | Game | None = None) -> Player:
-    """Return a player for a solved game whose strategy is not in a folder."""
+    """Return a player for a solved game whose strategy is only in memory."""
     if not isinstance(problem, FlatProblem | VectorProblem):
         raise PlayError(f"the run on {problem.name} has no saved strategy yet: use a folder, and finish the run")
     wanted = problem.name if game is None else game
@@ -340,7 +346,7 @@ def _solved(problem: Problem, table: Array, words: str, game: str | Game | None 
 
 
 def _rules(game: str | Game) -> Holdem:
-    """Return the rules of a poker game that agents play. Raises PlayError for other games."""
+    """Return a game as poker that agents can play. Raises PlayError for other games."""
     rules = load_game(game) if isinstance(game, str) else game
     if not isinstance(rules, Holdem):
         raise PlayError(f"{rules.name} is not poker: agents play games with cards and bets")

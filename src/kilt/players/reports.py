@@ -1,4 +1,4 @@
-"""Sanity reports about a run by its name: one for each of its strategies."""
+"""Sanity checks of a run: one report for each of its strategies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kilt.strategy.blueprint import STRATEGY
 
 
 def reports_of_run(run: str | Path, deals: int = DEALS, seed: int = 0) -> tuple[Report, ...]:
-    """Return the sanity reports about a run: one for each of its strategies.
+    """Run the sanity checks on each strategy of a run, and return their reports.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The strategy of an agent at every information set of a small game, as a table for evaluation.
+"""Ask an agent for its action probabilities at every information set of a small game, as a table for evaluation.
 
 >>> from kilt.games import load_game
 >>> from kilt.play.agent import BASELINES
@@ -22,16 +22,16 @@ from kilt.games.holdem import Holdem
 from kilt.play.agent import KnownAgent, PublicPolicy
 from kilt.tree.flat import FlatTree
 
-CLOSE = 1e-6  # tolerance of the sum of an information set's probabilities
+CLOSE = 1e-6  # largest difference between 1 and the sum of probabilities at an information set
 
 
 def tabulated(agent: KnownAgent, game: Holdem, tree: FlatTree) -> FloatArray:
-    """Probabilities of an agent's actions at all information sets of a flat tree.
+    """Return the probabilities of an agent's actions at all information sets of a small game.
 
     Parameters
     ----------
     agent : KnownAgent
-        Its `policy` is called once for each public state.
+        The agent. Its `policy` is called once for each public state.
     game : Holdem
         The rules of `tree`.
     tree : FlatTree
