@@ -225,5 +225,5 @@ def test_the_command():
     assert "give --round round 2" in refused(*said, "--game", "leduc", "--round", "round 1", "--exact")
     assert "leduc is a limit game" in refused(*said, "--game", "leduc", "--bets", "1x")
     assert "bet size 'half'" in refused(*said, "--game", "holdem.nolimit.2p", "--bets", "half")
-    assert "give an even number" in refused(*said, "--game", "leduc", "--hands", 3)
+    assert "use an even number" in refused(*said, "--game", "leduc", "--hands", 3)
     assert "raises to any of thousands" in refused("evaluate", "lbr", "random", "--game", "holdem.nolimit.2p")

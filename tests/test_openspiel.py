@@ -143,7 +143,7 @@ def test_trees_that_are_not_from_open_spiel():
     tree = own_tree("leduc")
     with pytest.raises(GameError, match="openspiel_twin"):
         to_openspiel(tree, uniform(tree))
-    with pytest.raises(GameError, match="one-card is not known"):
+    with pytest.raises(GameError, match="one-card has no counterpart"):
         openspiel_twin(own_tree("one-card"))
     with pytest.raises(GameError, match="this leduc is not leduc_poker, they differ in `payoff`"):
         openspiel_twin(replace(tree, nodes=tree.nodes._replace(payoff=2 * tree.nodes.payoff)))

@@ -129,8 +129,8 @@ LEDUC = {"game": "leduc", "cards": "lossless"}
             {"solver": {"algorithm": "cfr+", "prune": 5}},
             "`prune` in [solver] is 5, but cfr+ does not use it: omit",
         ),
-        ({"solver": {"algorithm": "joint", "average": False}}, "`average` in [solver] is False, and joint does not"),
-        ({"solver": {"algorithm": "cfr+disk", "equities": True}}, "`equities` in [solver] is True, and cfr+disk does"),
+        ({"solver": {"algorithm": "joint", "average": False}}, "`average` in [solver] is False, but joint does not"),
+        ({"solver": {"algorithm": "cfr+disk", "equities": True}}, "`equities` in [solver] is True, but cfr+disk does"),
     ],
 )
 def test_keys_that_a_run_would_not_read_are_refused(tmp_path, said, words):

@@ -112,7 +112,7 @@ def test_a_server_that_refuses_all_actions(tmp_path):
         stub.heard = lambda what, body, heard=stub.heard: (
             heard(what, body) if what == "new_hand" else {"error_msg": "down for maintenance"}
         )
-        with pytest.raises(PlayError, match=r"refused act: 'down for maintenance'; 5 hands in a row"):
+        with pytest.raises(PlayError, match=r"refused act: 'down for maintenance'; 5 consecutive hands"):
             match(stub, tmp_path / "match.log", 50, agent=BASELINES["always-call"])
     assert (tmp_path / "match.log").read_text().count("# slumbot broken hand") == 5
 

@@ -324,7 +324,7 @@ def test_commands(tmp_path, short, features, monkeypatch):  # noqa: F811
     [
         (["--address", "host:1"], "--address host:1 is given, and no engine: add --engine ray"),
         (["--engine", "warp"], "unknown engine 'warp'"),
-        (["--engine", "local", "--address", "host:1"], "`local` has no address"),
+        (["--engine", "local", "--address", "host:1"], "`local` takes no address"),
     ],
 )
 def test_refusals(options, said, tmp_path, monkeypatch):
