@@ -208,7 +208,7 @@ def test_a_run_on_the_device_is_judged_and_resumed(tmp_path):
 def test_what_does_not_go_on_a_gpu(monkeypatch):
     with pytest.raises(GameError, match="need a game with cards"):
         DeviceGame(VectorGame(load_game("bluff-1-1")))
-    with pytest.raises(RunError, match=r"opcs runs on the CPU alone: use one of cfr, cfr\+, linear"):
+    with pytest.raises(RunError, match=r"opcs runs only on the CPU: use one of cfr, cfr\+, linear"):
         load_problem("leduc", "opcs", device="gpu")
     with pytest.raises(RunError, match="the device is 'tpu': use one of cpu, gpu"):
         load_problem("leduc", "cfr+", device="tpu")
@@ -345,7 +345,7 @@ def test_cfr_br_on_the_device(tmp_path, monkeypatch):
         line = refused("solve", "--resume", run, "--iterations", 3, "--device", "gpu")
         assert "with a trunk of 2 rounds takes 0.0 GB of the GPU's memory, and 0.0 GB are free" in line
     line = refused("solve", config, "--out", tmp_path / "no", "--device", "gpu", "--algorithm", "cfr+")
-    assert "cfr+ on an abstract game runs on the CPU alone: leave out `device`, or use external" in line
+    assert "cfr+ on an abstract game runs only on the CPU: omit `device`, or use external" in line
 
 
 @pytest.mark.parametrize("stored", [np.float64, np.uint16])

@@ -194,5 +194,5 @@ def test_joint_tables_by_command(tmp_path):
     assert found["exploitability"] == pytest.approx(there["exploitability"], abs=1e-4)
     config.write_text(f"game = 'leduc'\ncards = 'IR-PHS-PHS 3-3'\n{solver}\n")
     line = refused("solve", config, "--out", tmp_path / "no", "--device", "gpu")
-    assert "joint on a GPU needs cards with perfect recall: use cards such as PR-KE-KO, or omit" in line
+    assert "joint on a GPU needs cards with perfect recall: use cards such as PR-KE-KO, or solve on the CPU" in line
     assert not (tmp_path / "no").exists()

@@ -429,7 +429,7 @@ def test_bench_of_learning(monkeypatch):
 
 def test_no_blades(config):
     found = plan.resolve(read_config(Path(config)))
-    with pytest.raises(RunError, match=r"blades share deals on CPUs: leave out the engine, or solve on the CPU"):
+    with pytest.raises(RunError, match=r"blades share deals on CPUs: omit the engine, or solve on the CPU"):
         replace(found, config=replace(found.config, engine=EngineConfig(name="local"))).on("gpu")
 
 

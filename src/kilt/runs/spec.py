@@ -212,7 +212,7 @@ class WholeSpec(Spec):
         asked = self.engine
         if not asked.name and not self.place:
             if key := first_set(asked, [one.name for one in fields(asked)]):
-                raise RunError(f"[engine] sets `{key}` and names no engine: add `name`, or leave out `{key}`")
+                raise RunError(f"[engine] sets `{key}` but names no engine: add `name`, or omit `{key}`")
             return
         if self.fitted.form != DiskProblem.form:
             raise RunError(

@@ -92,7 +92,7 @@ class AbstractMethod(Method, ABC):
             require_wide(spec.options)
             return
         raise RunError(
-            f"{spec.config.solver.algorithm} on an abstract game runs on the CPU alone: leave out "
+            f"{spec.config.solver.algorithm} on an abstract game runs only on the CPU: omit "
             "`device`, or use external, joint, or cfr-br:2"
         )
 
@@ -192,7 +192,7 @@ class JointMethod(AbstractMethod):
             super().require_device(spec)
         elif not all(later.recall for one in spec.specs for later in one.plan.rounds[1:]):
             raise RunError(
-                f"{spec.config.solver.algorithm} on a GPU is for cards with perfect recall: use cards such as "
+                f"{spec.config.solver.algorithm} on a GPU needs cards with perfect recall: use cards such as "
                 "PR-KE-KO, or solve on the CPU"
             )
 
@@ -247,7 +247,7 @@ class SamplingMethod(AbstractMethod):
             super().require_device(spec)
             return
         if spec.config.engine.name:
-            raise RunError("blades share deals on CPUs: leave out the engine, or solve on the CPU")
+            raise RunError("blades share deals on CPUs: omit the engine, or solve on the CPU")
         require_sampled_there(spec.game, spec.menu, spec.options)
 
     def require_workers(self, spec: AbstractSpec, engine: Engine) -> None:

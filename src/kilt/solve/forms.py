@@ -139,7 +139,7 @@ def fitted(
         form = VECTOR
     if entry and not entry.shares(device=device):
         able = [name for name, other in ALGORITHMS.items() if other.shares(device=device)]
-        raise RunError(f"{called} runs on the CPU alone: use one of {', '.join(able)}, or leave out `device`")
+        raise RunError(f"{called} runs only on the CPU: use one of {', '.join(able)}, or omit `device`")
     given = None if isinstance(game, str) else game
     source = _Source(game if isinstance(game, str) else game.name, threads, given, device, tuple(tilt))
     on_disk: dict[str, WholeMethod] = {DISK: DiskMethod(judged_only)}
