@@ -103,7 +103,7 @@ def _build(name: str, folder: Path, cache: Path, threads: int) -> tuple[CardAbst
 
 
 def _look_up(built: CardAbstraction) -> float:
-    """Microseconds for a board."""
+    """Return microseconds per board."""
     rng = np.random.default_rng(0)
     boards = np.array([rng.choice(52, 5, replace=False) for _ in range(BOARDS)])
     last = built.rounds[-1]

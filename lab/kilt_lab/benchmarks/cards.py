@@ -22,7 +22,7 @@ SEVEN, PEER_HANDS, BOARDS, ROUNDS = 500_000, 20_000, 2_000, 9
 
 
 def _eval7(cards: ByteArray) -> Contestant:
-    """Hands that eval7, whose evaluator is compiled C, ranks from Python; nothing where it is not installed."""
+    """Return eval7, a compiled evaluator called from Python, as a contestant; empty if it is not installed."""
     try:
         import eval7
     except ImportError:
@@ -33,7 +33,7 @@ def _eval7(cards: ByteArray) -> Contestant:
 
 
 def run(*, long: bool = False) -> list[Figure]:
-    """Measure; about a minute, with `long` somewhat more."""
+    """Measure hand evaluation and start-up in about a minute; with `long`, all boards and hands too."""
     try:
         from phevaluator import evaluate_cards
     except ImportError:
@@ -66,12 +66,12 @@ def run(*, long: bool = False) -> list[Figure]:
         compiled = PEER_HANDS / seconds["eval7"]
         eval7 = [
             Figure("peer_eval7_per_second", "eval7.evaluate from Python, an evaluator in C", compiled, "hands/s"),
-            Figure("eval7_ratio", "kilt's rate to that", per_second / compiled, "×"),
+            Figure("eval7_ratio", "kilt's rate relative to eval7", per_second / compiled, "×"),
         ]
     figures = [
         Figure("seven_card_per_second", "7-card strengths, batch", per_second, "hands/s"),
         Figure("phevaluator_per_second", "phevaluator.evaluate_cards from Python", peer, "hands/s"),
-        Figure("ratio_to_phevaluator", "the ratio of these two", per_second / peer, "×"),
+        Figure("ratio_to_phevaluator", "kilt's rate relative to phevaluator", per_second / peer, "×"),
         *eval7,
         Figure("river_board_us", "all 1,081 hand strengths of a river board", seconds["river"] / BOARDS * 1e6, "µs"),
         Figure("canonical_index_per_second", "canonical index of 2+3+1+1 cards", SEVEN / seconds["index"], "hands/s"),

@@ -36,10 +36,10 @@ from kilt_lab.benchmarks.spots import TARGET as SPOT_TARGET
 from kilt_lab.benchmarks.spots import spot
 
 GAME, TARGET = "holdem.2-4", 1.0  # mbb/g
-LIMIT, BUCKETS, FLOPS = "holdem.limit.2p", 9000, 60  # flops that are walked where not all are
+LIMIT, BUCKETS, FLOPS = "holdem.limit.2p", 9000, 60  # flops of the sample
 ROYAL = "royal.limit.2p"
 QUADRATIC = Variant(inf, -inf, 2)  # CFR+ with an average weighted by t², which takes fewer iterations than by t
-SHOWN = (100, 200, 400, 800)  # iterations of royal hold'em whose exploitability is a figure of its own
+SHOWN = (100, 200, 400, 800)  # iterations of royal hold'em at which exploitability is reported
 PERIOD, ROYAL_PERIOD = 25, 50  # iterations between measurements
 TIMED = 5  # iterations whose kernels are timed one by one
 
@@ -224,10 +224,10 @@ def _numbers(device: DeviceGame, here: DeviceRound, player: int) -> dict[str, in
     rows = {who: int(nodes["count"][where].sum()) for who, where in (("theirs", theirs), ("mine", mine))}
     leaves = len(walk.slots)
     return {
-        # A strategy is read, the average read and written; reach is read where they decide and written after it.
+        # The strategy is read; the average is read and written; reach is read at a decision and written below it.
         "push_reach": 3 * rows["theirs"] + int(theirs.sum()) + int(walk.slot.max()) + 1,
         "leaf_sums": 3 * leaves,
-        # Leaves are read; values are written, and read by the node before; regrets are read and written.
+        # Leaves are read; values are written, and read by the parent node; regrets are read and written.
         "pull_values": int((nodes["kind"] >= FOLD).sum()) + 2 * len(nodes) + 2 * rows["mine"],
     }
 

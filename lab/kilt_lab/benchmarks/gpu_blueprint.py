@@ -40,18 +40,18 @@ SMALLER, LARGER = "50%, 1x, 2x, a; 1x, a; a", "50%, 1x, 2x, a; 50%, 1x, 2x, a; 1
 SIZES = {"1": (SMALLER, 2500), "8": (SMALLER, 20_000), "60": (LARGER, 34_000), "110": (LARGER, 62_000)}  # gigabytes
 SOURCE = Path(__file__).with_name("gpu_blueprint.cu")
 SHOWN = ("8", "60")  # without --long
-MAPS = 5e9  # bytes of the device for buckets, lists and code
-SECONDS = 6.0  # of which half is measured
+MAPS = 5e9  # bytes of the device's memory for buckets, lists and code
+SECONDS = 6.0  # half of them are measured
 UPDATES = 16  # of each thread
-RUN_OUTS = 6  # boards that may follow, of each that is not complete
+RUN_OUTS = 6  # random completions of each incomplete board
 BINS = 1 << 20  # of strength
-PIECE = 1024  # boards that are sorted at a time
-CLASSES = 12  # of boards, of which some at a time are on the device
+PIECE = 1024  # boards that are sorted at the same time
+CLASSES = 12  # of boards; some of them at a time are on the device
 
 
 @cache
 def rules() -> Holdem:
-    """The game."""
+    """Return the game."""
     game = load_game(GAME)
     assert isinstance(game, Holdem)
     return game
@@ -142,9 +142,12 @@ def by_classes(options: SamplingOptions) -> list[Figure]:
     pace = pace_of(solver, 4 * SECONDS).visits
     return [
         Figure(
-            "blueprint_classes_visits", f"a third of {CLASSES} classes at a time: nodes a second", pace / 1e6, "million"
+            "blueprint_classes_visits",
+            f"a third of {CLASSES} classes at a time: nodes per second",
+            pace / 1e6,
+            "million",
         ),
-        Figure("blueprint_classes_ratio", "… as a share of the same table in one piece", pace / whole, ""),
+        Figure("blueprint_classes_ratio", "… relative to the whole table on the device", pace / whole, ""),
         Figure(
             "blueprint_classes_copying",
             "… seconds of copies for each second of walks",
@@ -158,18 +161,20 @@ def blueprint(*, long: bool) -> list[Figure]:
     """Measure walks at each size for which the device has memory; on two cores, at the smallest size."""
     options, found = SamplingOptions(linear=True), list[Figure]()
     there = pace_of(External(game_of("1"), 0, options, min(2, cores())), SECONDS)
-    found.append(Figure("blueprint_cpu_visits", "two cores, 1 GB: nodes a second", there.visits / 1e6, "million"))
+    found.append(Figure("blueprint_cpu_visits", "two cores, 1 GB: nodes per second", there.visits / 1e6, "million"))
     for size in SIZES if long else SHOWN:
         needed = 1e9 * float(size) + MAPS
         if free_memory() < needed:
-            found.append(Figure(f"blueprint_{size}_gigabytes_missing", f"{size} GB: no room", needed / 1e9, "GB"))
+            found.append(
+                Figure(f"blueprint_{size}_gigabytes_missing", f"{size} GB: not enough memory", needed / 1e9, "GB")
+            )
             continue
         solver = DeviceExternal(game_of(size), 0, options)
         pace, limit = pace_of(solver, SECONDS), random_updates(solver)
         found += [
-            Figure(f"blueprint_{size}_visits", f"{size} GB: nodes a second", pace.visits / 1e6, "million"),
-            Figure(f"blueprint_{size}_decisions", "… decisions a second", pace.decisions / 1e6, "million"),
-            Figure(f"blueprint_{size}_deals", "… deals a second", pace.iterations / 1e6, "million"),
+            Figure(f"blueprint_{size}_visits", f"{size} GB: nodes per second", pace.visits / 1e6, "million"),
+            Figure(f"blueprint_{size}_decisions", "… decisions per second", pace.decisions / 1e6, "million"),
+            Figure(f"blueprint_{size}_deals", "… deals per second", pace.iterations / 1e6, "million"),
             Figure(f"blueprint_{size}_times_cpu", "… times as many nodes as two cores", pace.visits / there.visits, ""),
             Figure(f"blueprint_{size}_random", "… a read and two additions at random places", limit / 1e6, "million"),
             Figure(f"blueprint_{size}_share", "… decisions, as a share of that", pace.decisions / limit, ""),

@@ -41,8 +41,8 @@ numBoardCards = 0 2 1
 END GAMEDEF
 """
 MENU = "1x, a / 50%, a; a"
-DEALS, MORE = 1 << 22, 1 << 28  # of the CPU and the GPU; of the GPU alone, with --long
-CROWDS = (CLASS, 676, 2700)  # deals in flight per kind of private hands: what kilt takes first
+DEALS, MORE = 1 << 22, 1 << 28  # on both the CPU and the GPU; on the GPU only, with --long
+CROWDS = (CLASS, 676, 2700)  # deals in flight per kind of private hands; the first is kilt's default
 
 
 def learning(*, long: bool) -> list[Figure]:
@@ -55,7 +55,7 @@ def learning(*, long: bool) -> list[Figure]:
         seen = BucketedGame.by(VectorGame(game, menu=abstract.actions), cards)
 
         def after(solver: External, deals: int) -> tuple[float, float]:
-            """Exploitability in mbb/g, and the seconds of those deals."""
+            """Return exploitability in mbb/g after `deals` deals, and their seconds."""
             began = perf_counter()
             solver.step(deals - solver.iterations)
             strategy = solver.average()  # waits
@@ -71,8 +71,8 @@ def learning(*, long: bool) -> list[Figure]:
                 Figure(
                     f"learning_{crowd}_flight", f"GPU, {crowd} for each kind: deals in flight", solver.in_flight, ""
                 ),
-                Figure(f"learning_{crowd}_exploitability", "… after as many deals", there, "mbb/g"),
-                Figure(f"learning_{crowd}_to_cpu_share", "… as a share of the CPU's", there / here, ""),
+                Figure(f"learning_{crowd}_exploitability", "… after the same number of deals", there, "mbb/g"),
+                Figure(f"learning_{crowd}_to_cpu_share", "… relative to the CPU's", there / here, ""),
             ]
             if long:
                 there, seconds = after(solver, MORE)

@@ -62,7 +62,7 @@ def _algorithm_2(states: States, features: Features, folder: Path) -> list[Figur
     boards = f"{len(distances):,} flops, {base.buckets:,} buckets"
     return [
         Figure("algorithm2_seconds", f"algorithm 2 of [Brown15]: {boards}", between - began, "s"),
-        Figure("clustering_seconds", f"… in {CLASSES} classes", ended - between, "s"),
+        Figure("clustering_seconds", f"… clustering into {CLASSES} classes", ended - between, "s"),
     ]
 
 
@@ -91,6 +91,6 @@ def _schmid(states: States, features: Features, folder: Path, *, long: bool) -> 
     ranks = float(spearmanr(found[: len(exact)], exact).statistic)
     return [
         Figure("schmid_pairs_per_second", "earth mover's distances of flops", PAIRS / (between - began), "1/s"),
-        Figure("schmid_exact_pairs_per_second", "… hand by hand", 1 / each, "1/s"),
-        Figure("schmid_rank_correlation", f"… rank correlation of the two, {len(exact)} pairs", ranks, ""),
+        Figure("schmid_exact_pairs_per_second", "… with separate hands", 1 / each, "1/s"),
+        Figure("schmid_rank_correlation", f"… rank correlation of both distances, {len(exact)} pairs", ranks, ""),
     ]

@@ -33,8 +33,8 @@ from kilt_lab.benchmarks import texas_solver
 from kilt_lab.benchmarks.measure import Figure, interleaved, peak_gb
 
 THREADS = 2
-TARGET = 0.5  # per cent of the pot
-# Board, pot, stacks and bets of resources/text/commandline_sample_input.txt of TexasSolver, and ranges like its own.
+TARGET = 0.5  # percent of the pot
+# Board, pot, stacks and bets of resources/text/commandline_sample_input.txt of TexasSolver, and similar ranges.
 FIRST = (
     "QQ:0.5,JJ:0.75,TT,99,88,77,66,55,44,33,22,AKo:0.25,AQs,AQo:0.75,AJs,AJo:0.75,ATs,ATo:0.75,A9s,A8s,A7s,A6s,A5s,"
     "A4s,A3s,A2s,KQ,KJs,KJo:0.75,KTs,KTo:0.25,K9s,K8s,K7s,K6s,K5s:0.5,QJs,QJo:0.75,QTs,Q9s,Q8s,JTs,JTo:0.25,J9s,J8s,"
@@ -47,20 +47,24 @@ SECOND = (
     "64s:0.5,54s:0.75,53s:0.5,43s:0.5"
 )
 BOARD = ("QsJh2h", "Tc", "7d")
-BETS = {"flop": (50, 50), "turn": (50, 60), "river": (50, 60)}  # and raises, in per cent of the pot; all-in too
-# The agent of `kilt demo`, with buckets that are quickly built.
+BETS = {
+    "flop": (50, 50),
+    "turn": (50, 60),
+    "river": (50, 60),
+}  # bets and raises, in percent of the pot; all-in is added
+# The agent of `kilt demo`, with buckets that are faster to build.
 GAME, CARDS, ACTIONS = "holdem.nolimit.2p.50bb", "IR-PHS-PHS 169-20-20-20", "1x, a / 50%, 1x, a; 1x, a; a"
-LEARNT, HANDS = 1_000_000, 200  # iterations of the blueprint, and hands that it plays against itself
-DECISIONS = {"turn": 16, "river": 75}  # iterations of what it re-solves
-MEASURED = 15  # decisions of each kind: their trees differ in size by the pot
+LEARNT, HANDS = 1_000_000, 200  # iterations of the blueprint, and hands of its match against itself
+DECISIONS = {"turn": 16, "river": 75}  # iterations of a re-solve
+MEASURED = 15  # decisions of each kind; the size of their trees depends on the pot
 
 
 def spot(round_name: str) -> Spot:
-    """The spot on the flop, the turn or the river."""
+    """Return the spot on the flop, the turn or the river."""
     first, raised = BETS[round_name]
     bets = f"{first}%, a; {raised}%, a"
     cards = "".join(BOARD[: ("flop", "turn", "river").index(round_name) + 1])
-    # `near` counts half of the pot as TexasSolver's threshold does, so that both solve similar trees.
+    # `near` has half the pot, like TexasSolver's threshold, so that both solve similar trees.
     return Spot(board=cards, pot=50, stacks=200, ranges=(FIRST, SECOND), bets=bets, near=0.67, big_blind=1)
 
 
@@ -124,7 +128,7 @@ def _decisions() -> list[Figure]:
         for name, iterations in DECISIONS.items():
             agent = ResolvingAgent(name, blueprint, ResolveConfig(name, iterations=iterations, threads=THREADS))
             seen: dict[str, list[float]] = {"ms": [], "cpu_ms": []}
-            for observation in islice(_begun(agent, played), MEASURED + 1):  # the first one compiles
+            for observation in islice(_begun(agent, played), MEASURED + 1):  # the first decision compiles kernels
                 began = perf_counter(), process_time()
                 agent.act(observation)
                 seen["ms"].append(1000 * (perf_counter() - began[0]))

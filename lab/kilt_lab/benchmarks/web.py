@@ -47,14 +47,16 @@ def run(*, long: bool = False) -> list[Figure]:
         asked = _clients(address)
     figures = [
         Figure("first_paint_ms", f"from the command to the page, {PAINTED}, median", float(np.median(starts)), "ms"),
-        Figure("clients_100_p99_ms", "answers to 100 people who play Leduc at once, 99%", _late(asked), "ms"),
+        Figure(
+            "clients_100_p99_ms", "response time with 100 people playing Leduc, 99th percentile", _late(asked), "ms"
+        ),
     ]
     if long:
         with TemporaryDirectory() as folder:
             size, seconds = _large(Path(folder))
         figures += [
             Figure("strategy_gb", "a strategy of random numbers", size / 1e9, "GB"),
-            Figure("strategy_view_ms_p99", "views of it at random places, 99%", _late(seconds), "ms"),
+            Figure("strategy_view_ms_p99", "views of it at random decisions, 99th percentile", _late(seconds), "ms"),
         ]
     return figures
 

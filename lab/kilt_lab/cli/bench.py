@@ -177,7 +177,7 @@ def spots(
     gate: Gate = 5.0,
     record: Record = False,
 ) -> None:
-    """Seconds to 0.5% of the pot for a river and a turn of TexasSolver's sample input; with --long, its flop."""
+    """Time to solve a river and a turn of TexasSolver's sample input to 0.5% of the pot; with --long, its flop too."""
     from kilt_lab.benchmarks.spots import run
 
     options = ["--long"] * long + ([f"--peer={peer.resolve()}"] if peer else [])

@@ -22,8 +22,8 @@ from kilt.solve.external import SamplingOptions
 from kilt.tree.vector import VectorGame
 from kilt_lab.pieces.agents import visit
 
-BATCH = 128  # deals of a message
-SHORT, DEALS = 32, 64_000  # deals of a message and of a run with levels of blades
+BATCH = 128  # deals per message
+SHORT, DEALS = 32, 64_000  # deals per message and per run with levels of workers
 
 
 class BoardSampling(NamedTuple):

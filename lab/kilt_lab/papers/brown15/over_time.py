@@ -181,7 +181,7 @@ class OverTime(Experiment):
             if at.rule == shown:
                 lines.setdefault(at.against, []).append((at.nodes, row.ours, row.reach))
         drawn = {name: np.array(line) for name, line in lines.items()}
-        says = "nodes visited by a core", "larger less smaller [mbb/h]"
+        says = "nodes visited per core", "winnings of larger less smaller [mbb/h]"
         plot_lines(drawn, f"{SOURCE}: {found.measured.setting.game}", path, *says, logarithmic=(True, False))
 
 

@@ -229,7 +229,7 @@ class AgainstOpponent(Experiment):
             x = POINTS[point] * (budget.amount if budget else inf)
             lines.setdefault(scheme.upper(), []).append((x, row.ours, row.reach))
         drawn = {which: np.array(points) for which, points in lines.items()}
-        says = budget.clock if budget else "", f"won [{found.rows[0].unit}]"
+        says = budget.clock if budget else "", f"winnings [{found.rows[0].unit}]"
         title = f"{self.source}: {found.measured.setting.game}"
         plot_lines(drawn, title, path, *says, logarithmic=(True, False))
 

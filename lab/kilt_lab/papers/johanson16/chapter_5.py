@@ -296,7 +296,10 @@ def _pair(one: str, other: str) -> str:
 
 
 def _more(one: str, other: str, place: int) -> dict[str, float]:
-    """X `place` is the place of the feature: 0 before the last round, 1 in the last round."""
+    """Return weights of rows: imperfect recall agents with feature `one`, less those with feature `other`.
+
+    `place` is the place of the feature: 0 before the last round, 1 in the last round.
+    """
     ways = [rest for rest in product(EARLY, LATE) if rest[place] in (one, other)]
     return {NAMES["IR", *rest]: (1 if rest[place] == one else -1) * 2 / len(ways) for rest in ways}
 
