@@ -1,7 +1,7 @@
 """Games whose players see buckets of hands instead of cards: one row of a table per action, one column per bucket.
 
-In a walk, all hands of a bucket play the bucket's strategy. Players with and without abstraction can therefore play
-each other, and best responses to abstract strategies are those of the whole game [Johanson16 chapters 4, 5].
+All hands of a bucket play the bucket's strategy. Players with and without abstraction can therefore play each other,
+and best responses to abstract strategies are those of the whole game [Johanson16 chapters 4, 5].
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Abstract games as problems for solvers: players see buckets of hands and choose from a menu of bets.
 
-Strategies are integers over the slots of the abstract game: see `strategy.blueprint`. If memory is large enough, the
-whole game can also be walked with all boards and hands, and players who see only buckets (`bucketed`): the CFR family
-learns there, and exploitability is exact. `WalkSize` estimates the cost beforehand.
+Strategies are integer probabilities of the abstract game's actions: see `strategy.blueprint`. If memory is large
+enough, the whole game can also be evaluated with all boards and hands, for players who see only buckets (`bucketed`).
+Algorithms of the CFR family then learn in the whole game, and exploitability is exact. `WalkSize` estimates the cost
+beforehand.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from kilt.tree.betting import betting_size
 from kilt.tree.vector import VectorGame
 
 FINE = 100_000_000  # largest number of slots for which probabilities have two bytes
-PER_ENTRY = pace("walk", "entry")  # CPU seconds of a walk per row and hand
+PER_ENTRY = pace("walk", "entry")  # CPU seconds of a pass per row and hand
 LARGE = 1 << 31  # bytes of bucket maps above which CFR-BR looks up only those of sampled boards
 PER_BOARD = 64  # bytes per board of the public tree and of the card abstraction's look-up
 
@@ -153,7 +154,7 @@ class AbstractProblem(Problem):
     engine: EngineConfig = EngineConfig()  # noqa: RUF009, it is frozen
     place: Engine | None = None  # the engine, if it is already open
     against: Against | None = None  # the opponent that a counter-strategy is for
-    device: str = CPU  # device for walks of CFR-BR, CFR by joint tables, or external sampling
+    device: str = CPU  # device for CFR-BR, CFR on pairs of buckets, or external sampling
 
     @property
     def name(self) -> str:
@@ -245,7 +246,7 @@ class AbstractProblem(Problem):
         parts = strategy if isinstance(strategy, StrategyInParts) else None
         shares = np.zeros(0, dtype=self.dtype) if isinstance(strategy, StrategyInParts) else strategy
         blueprint = Blueprint.of(self.abstract, shares, agent=self.agent, **figures)
-        scratch = path.absolute().with_name(f".{path.name}.parts")  # blades may work in another folder
+        scratch = path.absolute().with_name(f".{path.name}.parts")  # workers may run in another folder
         blueprint.save(path, *self.cards, fill=(lambda shares: parts.fill(shares, scratch)) if parts else None)
 
     def load(self, path: Path) -> tuple[Array, dict[str, Any]]:

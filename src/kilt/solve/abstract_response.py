@@ -2,10 +2,10 @@
 
 A player who sees buckets takes the same action with all hands of a bucket on all boards. The value of an action is
 known once the player's later decisions are fixed. Decisions are therefore fixed from the last to the first. For each
-number of the player's earlier decisions, one walk sums the values of actions over the hands and boards of each bucket.
+number of the player's earlier decisions, one pass sums the values of actions over the hands and boards of each bucket.
 With perfect recall, the result is a best response of the abstract game. With imperfect recall, it is a strategy of the
 abstract game, and its value a lower bound of the best one's. `joint` does the same with tables, for players with few
-bucket sequences; here there may be many buckets, as long as the game can be walked.
+bucket sequences; this module supports many buckets, as long as memory can hold the whole game.
 """
 
 from __future__ import annotations

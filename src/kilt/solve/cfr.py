@@ -1,8 +1,8 @@
 """Counterfactual regret minimisation (CFR): the passes of an iteration, the loop over iterations, and table storage.
 
-In an iteration, each player in turn learns from a walk over the public tree with vectors of hands [Johanson16 §3.3].
-The walk passes the reach of all of the opponent's hands down, and the values of all of the player's hands up. At a
-leaf, all pairs of hands are evaluated in linear time.
+In an iteration, each player in turn learns from a pass over the public tree with vectors over all hands [Johanson16
+§3.3]. The pass takes the reach of all of the opponent's hands down, and the values of all of the player's hands up. At
+a leaf, all pairs of hands are evaluated in linear time.
 
     at each public node, board by board
         down   reach(child) = reach(node) · σ(action), with σ from regret matching, at the opponent's nodes
@@ -11,9 +11,10 @@ leaf, all pairs of hands are evaluated in linear time.
         up     value(node)  = Σ σ(action) · value(child) at the player's nodes, Σ value(child) at the opponent's
                regret      += value(child) − value(node)
 
-`walk` is that walk, compiled. A row of `variants` defines how an iteration discounts old regrets and the average;
-`tree.rule` defines how new values enter the sums. `Cfr` is the loop over iterations. `Tables` store regrets and
-averages and run the walks: in memory, with two bytes per entry, on disk, on workers, or on a GPU; see `solve.tables`.
+`walk` is this pass in compiled code. A row of `variants` defines how an iteration discounts old regrets and the
+average; `tree.rule` defines how new values enter the sums. `Cfr` is the loop over iterations. `Tables` store regrets
+and averages and run the passes: in memory, with two bytes per number, on disk, on workers, or on a GPU; see
+`solve.tables`.
 
 >>> from kilt.games import load_game
 >>> from kilt.solve.tables.memory import TreeTables
@@ -100,7 +101,7 @@ class Turn(NamedTuple):
     own: int  # number of a table: 0 and 1 are the players', 2 is that of an opponent who sees all cards
     theirs: int
     task: int  # 0: learn in all rounds, 1: the opponent's tasks
-    offset: int  # number of the walk within the iteration, for sampling
+    offset: int  # number of the pass within the iteration, for sampling
 
 
 SELF_PLAY = Turn(0, 0, 1, 0, 0), Turn(1, 1, 0, 0, 1)
@@ -110,7 +111,7 @@ class Tables(ABC):
     """Base class of table storage for CFR: it stores regrets and averages, and runs the passes that update them."""
 
     iterations: int = 0  # completed iterations
-    sampled = False  # whether a walk reaches only a part of the tables: then sums are weighted, not discounted
+    sampled = False  # whether a pass reaches only a part of the tables: then sums are weighted, not discounted
     groups: Sequence[Sequence[Turn]] = (SELF_PLAY,)  # the turns of an iteration; groups are independent of each other
 
     def prepare(self, variant: Variant) -> None:  # noqa: B027, not all have something to do
@@ -166,8 +167,8 @@ class Cfr(Generic[T]):
     variant : str or Variant
         Name of a row of `variants.VARIANTS`, or a custom `Variant`.
     shares : callable, optional
-        Converts a strategy of the tables to the one that is saved and played, such as a blueprint's over slots.
-        Default: no conversion.
+        Converts a strategy of the tables to the one that is saved and played, such as a blueprint. Default: no
+        conversion.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """External-sampling Monte Carlo CFR on an abstract game, on which [Brown15 §3] builds.
 
 An iteration deals all cards of one hand, up to the last round. The buckets of both players in every round, and the
-outcome of a showdown, are therefore known before the first bet. What remains is a walk over the betting tree for each
+outcome of a showdown, are therefore known before the first bet. What remains is a pass over the betting tree for each
 player (Lanctot et al. 2009): the player tries every action, and one action of the opponent is sampled from regret
 matching. The player's regrets get v(Ia) − Σ σ(I, b) v(Ib). For the opponent's average strategy, the sampled action is
 counted.

@@ -1,6 +1,6 @@
 """External-sampling CFR on a GPU, with tables and the buckets of all hands in GPU memory.
 
-Each warp deals some hands, looks up their buckets and walks over the betting: see `external_device.cu`. Deals and
+Each warp deals some hands, looks up their buckets and passes over the betting tree: see `external_device.cu`. Deals and
 random choices are those of the CPU for the same seed.
 
 Thousands of deals are in flight at a time. Each learns from regrets that miss the updates of the others, and the

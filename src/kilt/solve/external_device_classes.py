@@ -3,12 +3,12 @@
 The tables of the other classes are in the memory of the CPU. From the first board on, players know the class of their
 board, and no information set belongs to two classes [Brown15 §2.1]. So the tables of the trunk stay on the GPU. The
 rest of its memory has *frames*, each with room for the tables of one class. A *pass* goes over a range of deals group
-by group: the classes of a group are copied to the frames, and the GPU walks over those deals of the range whose board
-is of these classes. The deals and their random choices are those of a table in one piece. Each deal is walked over
-once, so that what it adds has the same expectation.
+by group: the classes of a group are copied to the frames, and the GPU processes those deals of the range whose boards
+are in these classes. The deals and their random choices are the same as with the whole table in GPU memory. Each deal
+is processed once, so that the expected updates are the same.
 
-The last group of a pass is the first of the next one. Between two copies the GPU walks for several times as long as it
-copied, as far as the schedule of discounts lets it: a step may go on for longer than asked for.
+The last group of a pass is the first of the next one. Between two copies, the GPU works for several times as long as
+the copy took, as far as the schedule of discounts allows. A step may therefore take longer than asked for.
 
 Discounts and halvings of a class that is in host memory wait until it is copied to a frame.
 """

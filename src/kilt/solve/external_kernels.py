@@ -1,7 +1,7 @@
 """External-sampling CFR in compiled code.
 
-Walks hide memory latency. Nodes wait in a queue, and the memory of a node is prefetched when the node is put there, so
-that other nodes can be processed meanwhile. On the way down, nodes are appended to the queue in the order of their
+The code hides memory latency. Nodes wait in a queue, and the memory of a node is prefetched when the node is put there,
+so that other nodes can be processed meanwhile. On the way down, nodes are appended to the queue in the order of their
 discovery; on the way back, each node reads its children's values from their entries.
 
 Random numbers are functions of the deal's number and of the node where they are used: see `draws`.
@@ -24,7 +24,7 @@ SKIPPED = 4  # actor of a pruned child
 BEYOND = 5  # actor of a node in another part: `link` is its number
 COIN = np.uint64(2**63)  # separates the coin of a restricted player from random numbers at nodes
 WALKS = np.uint64(0x5851F42D4C957F2D)  # separates random numbers of walks from those of the cards
-MOSTLY = 0.95  # share of walks that prune actions with very negative regret
+MOSTLY = 0.95  # share of passes that prune actions with very negative regret
 
 # The fields that a walk reads at a node, in one record. At terminal nodes, `link` is a row of the payoffs.
 NODE = np.dtype(
@@ -40,7 +40,7 @@ PLACE = np.dtype(
         ("value", np.float32),
         ("count", np.uint16),
         ("actor", np.uint8),
-        ("player", np.uint8),  # the player whose regrets the walk updates
+        ("player", np.uint8),  # the player whose regrets the pass updates
     ],
     align=True,
 )
@@ -128,7 +128,7 @@ def walk_deals(
     `bucket` [deal, round, player] and `outcome` [deal, round] describe the deals. Adds to `regret`, weighted by each
     deal's `share`; and adds `tally` [deal], unless it is empty, to `count` of each action that is sampled for the
     opponent: both are views of one table, see `external`. Deals without a share are skipped. If `prune` is above 0,
-    most walks skip actions whose mean regret is below −`prune`, unless they end the hand; the mean is over the number
+    most passes skip actions whose mean regret is below −`prune`, unless they end the hand; the mean is over the number
     of deals so far plus `weight`. A player may be `held` in part to a fixed strategy. `queue` is scratch. Writes the
     values for player 0 to `value` [start]. Returns the number of decisions and the number of nodes visited.
     """
@@ -332,9 +332,9 @@ def descend_deals(
 ) -> tuple[int, int, int]:
     """Pass down a part of the tree for some deals, and record where they leave this part.
 
-    This is the first half of `walk_deals`. Nodes beyond the part are marked `BEYOND`. Writes the walks of all deals to
-    `queue`, one after another, the beginning of each deal's entries to `begin` [deal + 1], and the nodes beyond the
-    part, whose values are missing, to `exits`. Returns the number of exits, decisions and nodes.
+    This is the first half of `walk_deals`. Nodes beyond the part are marked `BEYOND`. Writes the visited nodes of all
+    deals to `queue`, one deal after another, the beginning of each deal's entries to `begin` [deal + 1], and the nodes
+    beyond the part, whose values are missing, to `exits`. Returns the number of exits, decisions and nodes.
     """
     key = mix(seed ^ WALKS)
     shift = np.uint64(1 if len(count) > 0 else 0)

@@ -56,8 +56,8 @@ from kilt.tree import betting, flat
 from kilt.tree.flat import flat_tree
 from kilt.tree.vector import VectorGame
 
-PER_STATE = 550  # bytes of a state of a flat tree at the peak, while it is written out
-OPENSPIEL = "openspiel:"  # before the name of a game that is open_spiel's
+PER_STATE = 550  # bytes per state of a flat tree at the peak, while the tree is built
+OPENSPIEL = "openspiel:"  # prefix of the names of open_spiel's games
 
 
 def load_problem(
@@ -101,7 +101,7 @@ class FittedGame(NamedTuple):
     source: _Source
     form: str
     method: WholeMethod
-    called: str | None  # the algorithm
+    called: str | None  # name of the algorithm
 
     def problem(self) -> Problem:
         """Return the game in the chosen representation."""
@@ -202,9 +202,9 @@ def disk_problem(game: str | Game, threads: int = 1) -> DiskProblem:
 class _Source:
     """A game before its representation is chosen."""
 
-    name: str  # as the user calls it
+    name: str  # the name that the user gave
     threads: int
-    given: Game | None = None  # the rules, where they have no name that can be looked up
+    given: Game | None = None  # the rules, if they cannot be looked up by name
     device: str = CPU
     tilt: tuple[float, ...] = ()
 
@@ -232,7 +232,7 @@ class _Source:
 
     def lacks_flat(self) -> str | None:
         most, states = flat.MOST_NODES, self.size.states.total if self.size else 0
-        if states > most:  # known before millions of nodes are written out
+        if states > most:  # checked before millions of nodes are built
             return f"a flat tree of up to {most:,} nodes, and {self.name} has {Decimal(states):.2e} states"
         if self.threads > 1:
             return f"1 thread for a flat tree, not {self.threads}"
@@ -270,13 +270,13 @@ class _Source:
         if self.too_many_bets:  # every action leads to a node
             actions, most = Decimal(self.size.actions.total), betting.MOST_NODES
             return f"a betting tree of up to {most:,} nodes, and that of {self.name} has {actions:.2e}"
-        if self.device != CPU:  # whose memory counts then: see `DeviceGame`
+        if self.device != CPU:  # then the GPU's memory counts: see `DeviceGame`
             return None
         return Cost(self._bytes(tables, self._dtype(tables))).lack(f"the tables of {self.name}")
 
     def flat_cost(self, tables: int) -> Cost:
         """Return the memory and disk space for a flat tree and its tables."""
-        if self.size is None:  # it has to be written out to be counted
+        if self.size is None:  # the size is known only after the tree is built
             return Cost()
         return Cost(self.size.states.total * PER_STATE, disk=3 * 8 * tables * self.size.infoset_actions.total)
 
@@ -286,7 +286,7 @@ class _Source:
         kept = self._bytes(tables, dtype)
         if self.device == CPU:
             return replace(walk_cost(self.vectors, kept, dtype), disk=3 * kept)
-        there = self._bytes(VectorProblem.tables, dtype)  # and vectors, which are counted there
+        there = self._bytes(VectorProblem.tables, dtype)  # `DeviceGame` counts the vectors
         return replace(walk_cost(self.vectors, 3 * kept, dtype), disk=3 * kept, device=there, iteration=None)
 
     def disk_cost(self, tables: int) -> Cost:

@@ -1,8 +1,8 @@
 """Evaluate and solve abstract games by tables over pairs of bucket sequences, without looking at boards.
 
-A walk covers only the betting tree, with vectors over bucket sequences [Johanson16 §6.3.1]. It takes the opponent's
+A pass covers only the betting tree, with vectors over bucket sequences [Johanson16 §6.3.1]. It takes the opponent's
 reach down. At the ends of the betting, the values are a product with a table of `abstraction.joint`, computed for all
-ends of a round at once. The walk then takes values up; at the start of a round, the values of all sequences that
+ends of a round at once. The pass then takes values up; at the start of a round, the values of all sequences that
 continue an earlier one are summed. Nothing is sampled, and boards are never looked at: an iteration of CFR on 5-bucket
 limit hold'em takes seconds.
 

@@ -1,8 +1,8 @@
 """Evaluate and solve abstract games on a GPU by tables over pairs of bucket sequences.
 
-All blocks of a round are walked at once, with one thread for each block and bucket sequence. Ends of the betting are
-products with the tables of `abstraction.joint`, computed by the GPU's linear algebra library. Perfect recall is
-required: a bucket then has a single sequence, and no two threads write to the same memory.
+All blocks of betting in a round are processed at once, with one thread for each block and bucket sequence. Ends of the
+betting are products with the tables of `abstraction.joint`, computed by the GPU's linear algebra library. Perfect
+recall is required: a bucket then has a single sequence, and no two threads write to the same memory.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ from kilt.tree.vector_kernels import follow
 class PlayerTables(NamedTuple):
     """The regrets and the average strategy of one player, as arrays for compiled code.
 
-    Without buckets, a pass updates the tables on each board directly. In a layout with buckets, boards and hands share
-    entries, and a walk first sums the contributions of all of them.
+    Without buckets, a pass updates the tables on each board directly. With buckets, several boards and hands share an
+    entry, and a pass first sums their contributions.
     """
 
     layout: TableLayout

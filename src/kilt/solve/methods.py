@@ -1,8 +1,8 @@
 """Define how each algorithm solves games in one representation: what it needs, what it costs, and its solver.
 
-A `Method` is an algorithm on games of one form; `registry.ALGORITHMS` has those of each algorithm. It answers
-everything that depends on the algorithm, so that no other code distinguishes algorithms. The methods for abstract games
-are in `abstract_methods`.
+A `Method` is an algorithm for games in one representation; `registry.ALGORITHMS` has those of each algorithm. A method
+answers everything that depends on the algorithm, so that no other code distinguishes algorithms. The methods for
+abstract games are in `abstract_methods`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kilt.solve.problem import CPU, DISK, FLAT, VECTOR, Problem
 from kilt.solve.solver import Solver
 from kilt.tree.vector import VectorGame
 
-Make: TypeAlias = Callable[[Any, int], Solver]  # makes a solver from a problem of a form, and a seed
+Make: TypeAlias = Callable[[Any, int], Solver]  # makes a solver from a problem and a random seed
 
 
 class Source(Protocol):
@@ -119,7 +119,7 @@ class VectorMethod(WholeMethod):
     tables : int
         Number of tables of the solver; tables of two bytes count half.
     threads, gpu : bool
-        Whether walks can use several threads, and whether they can run on a GPU.
+        Whether the algorithm can use several threads, and whether it can run on a GPU.
     compact : bool
         Whether tables have two bytes per entry.
     """

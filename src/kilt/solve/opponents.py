@@ -42,7 +42,7 @@ class Opponent(NamedTuple):
     scheme: Scheme
     layout: TableLayout
     groups: tuple[tuple[Turn, ...], ...]  # the turns of an iteration, grouped by seat if seats learn independently
-    stride: int  # walk numbers per iteration; walks with the same number sample the same boards
+    stride: int  # pass numbers per iteration; passes with the same number sample the same boards
 
     @classmethod
     def of(cls, game: VectorGame, name: str, scheme: str | Scheme, trunk: int, *, hands: bool) -> Opponent:
@@ -55,7 +55,7 @@ class Opponent(NamedTuple):
         name : str
             One of `OPPONENTS`.
         scheme : str or Scheme
-            What a walk samples, a name in `SCHEMES`; a best response samples boards as its trunk needs them.
+            What a pass samples, a name in `SCHEMES`; a best response samples boards as its trunk needs them.
         trunk : int
             Number of rounds in which a best response learns.
         hands : bool

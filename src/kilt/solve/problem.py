@@ -1,8 +1,8 @@
 """Problems: games in the representations that solvers work on, with methods to save and load strategies.
 
-A small game is expanded to a flat tree. A large one is walked over its public tree, with vectors of hands. One that is
-too large for that is abstracted first: see `abstract_problem`. `Problem` is the common base class. `evaluate.judge`
-evaluates strategies.
+A small game is expanded to a flat tree. A large one is represented by its public tree, with vectors over all hands. A
+game that is too large for that is abstracted first: see `abstract_problem`. `Problem` is the common base class.
+`evaluate.judge` evaluates strategies.
 
 >>> from kilt.games import load_game
 >>> from kilt.tree.flat import flat_tree
@@ -46,7 +46,7 @@ SINGLE = 1 << 30  # bytes; tables that would be larger in double precision have 
 class Walker(Protocol):
     """The interface of an object that evaluates strategies on a game's public tree.
 
-    The type of its strategies depends on it: on the host, a GPU, fixed point.
+    The type of its strategies depends on where they are: in main memory, on a GPU, or in fixed point.
     """
 
     def expected_value(self, strategy: Any, /) -> float:
@@ -129,7 +129,7 @@ class FlatProblem(Problem):
 
     tree: FlatTree
     big_blind: float | None = None
-    untilted: FlatTree | None = None  # with the payoffs of the rules, if those of `tree` are tilted
+    untilted: FlatTree | None = None  # the tree with the original payoffs, if those of `tree` are tilted
     against: Against | None = None  # the opponent that a counter-strategy is for
 
     @cached_property
@@ -169,7 +169,7 @@ class VectorProblem(Problem):
 
     game: VectorGame
     dtype: npt.DTypeLike = np.float64  # type of the solvers' tables
-    device: str = CPU  # where walks run: "cpu" or "gpu"
+    device: str = CPU  # where the computation runs: "cpu" or "gpu"
     tables: int = 3  # number of tables that a GPU must have memory for
     against: Against | None = None  # the opponent that a counter-strategy is for
 

@@ -172,8 +172,8 @@ def resolve(
         Depth limit: the subgame ends with its first round, and this function returns the values of its ends, given the
         subgame and these positions. See `kilt.search.continuations`. Not available on a GPU.
     device : str
-        Where walks run: "cpu", or "gpu" for an NVIDIA graphics card. The opponent's choice before the subgame is learnt
-        on the CPU.
+        Where the computation runs: "cpu", or "gpu" for an NVIDIA graphics card. The opponent's choice before the
+        subgame is learnt on the CPU.
 
     Returns
     -------

@@ -1,9 +1,9 @@
 """Monte Carlo CFR on small games: external sampling, outcome sampling and pure CFR.
 
-An iteration walks over a random part of the tree, once for each player, and adds to the player's regrets numbers that
-are on average the counterfactual regrets of a full walk (Lanctot, Waugh, Zinkevich and Bowling 2009, Lemma 1). Chance
+An iteration passes over a random part of the tree, once for each player, and adds to the player's regrets numbers that
+are on average the counterfactual regrets of a full pass (Lanctot, Waugh, Zinkevich and Bowling 2009, Lemma 1). Chance
 and the opponent act at random with their own probabilities, so these need no correction. The schemes differ in what the
-player of the walk does:
+learning player does:
 
 ============  ==========================  ===================================  ============================
 scheme        the player                  adds to the regret of action a at I  and to the opponent's average
@@ -19,7 +19,7 @@ action ŝ of the player from σ: if payoffs are integers, all regrets stay integ
 the path, u its payoff, q(·) the probability of sampling the player's own actions so far, and π(·, z) the probability
 that σ continues to z along the path: 0 after an action not taken. ε is 0.6, which is also open_spiel's default.
 
-The average is correctly weighted by the opponent's own reach, because a walk reaches the opponent's I in proportion to
+The average is correctly weighted by the opponent's own reach, because a pass reaches the opponent's I in proportion to
 that reach and to q(I), which is 1 if the player tries every action. Division by q(I) is stochastically weighted
 averaging (Lanctot 2013). All this requires that players act in turn, with perfect recall.
 

@@ -1,8 +1,8 @@
 """Monte Carlo CFR on a flat tree in compiled code.
 
-A random number is a function of the walk's number and of its use, an information set or a chance event; the order in
-which a walk reaches them does not matter. An opponent whose information set is reached twice in a walk therefore takes
-one and the same action, like a pure strategy, and a checkpoint needs only the number of walks.
+A random number is a function of the pass's number and of its use, an information set or a chance event; the order in
+which a pass reaches them does not matter. An opponent whose information set is reached twice in a pass therefore takes
+one and the same action, like a pure strategy, and a checkpoint needs only the number of passes.
 
 The strategy of regret matching is stored with the regrets: computing it at every visit is as fast on Leduc, and slower
 if opponents have many actions (9% on Bluff).

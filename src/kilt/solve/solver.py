@@ -20,8 +20,8 @@ R = TypeVar("R")
 class Solver(Protocol):
     """The interface of an iterative algorithm that solves a game.
 
-    On a flat tree, tables are over slots: one for each action of each information set. On a public tree, they are over
-    (board, row) × hand, and need not be normalised: see `tree.vector`.
+    On a flat tree, a strategy has one number for each action of each information set. On a public tree, it has rows by
+    board and action and columns by hand, and need not be normalised: see `tree.vector`.
     """
 
     @property

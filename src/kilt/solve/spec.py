@@ -104,8 +104,9 @@ class AbstractSpec:
     ) -> Cost:
         """Return the memory, disk space and time for solving the game, given the size of the solver's tables.
 
-        `tables`, `kept` and `mapped` are bytes: of tables, of files on disk, and of card abstractions. It includes the
-        betting tree and a strategy of up to two bytes per slot. `instead` is a remedy that needs less memory.
+        `tables`, `kept` and `mapped` are bytes: of tables, of files on disk, and of card abstractions. The cost
+        includes the betting tree and a strategy of up to two bytes per slot. `instead` is a remedy that needs less
+        memory.
         """
         memory = tables + PER_NODE * self.size.nodes + self.slots // 2 + mapped
         remedy = f"use fewer buckets or bets, or {instead}"

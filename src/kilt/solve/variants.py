@@ -5,10 +5,10 @@ sum of strategies by (t / (t + 1))^γ: discounted CFR of Brown and Sandholm (201
 other algorithms: ∞ keeps everything, −∞ nothing. A predictive minimiser chooses its next strategy as if the last
 regrets, or a share of them, occurred once more (Farina, Kroer and Sandholm 2021).
 
-A sampled walk reaches only a part of the tables. Instead of discounting all earlier sums, its contributions get a
+A sampled pass reaches only a part of the tables. Instead of discounting all earlier sums, its contributions get a
 larger weight: t^γ in the average, and the inverse of all discounts of positive regrets so far in regrets. Both give the
 same tables up to a common factor, which does not change strategies. If negative regrets are discounted more than
-positive ones, they are discounted when a walk reaches them.
+positive ones, they are discounted when a pass reaches them.
 
 ================  =====  ======  ======  =======  ======================================================================
 name                  α       β       γ  predict  description
@@ -175,7 +175,7 @@ def discounts(variant: Variant, first: int, count: int, *, sampled: bool = False
     first, count : int
         The iterations: `first`, `first` + 1, …
     sampled : bool
-        Whether a walk reaches only a part of the tables.
+        Whether a pass reaches only a part of the tables.
 
     Returns
     -------

@@ -1,10 +1,10 @@
 """Put the columns of a solver's tables in order of hand strength on the boards of the last round.
 
-Two hands that are equal up to suits that the board treats the same have the same strategy. On a flop, 733 of 1,326
-hands are distinct on average, without those that hold a card of the flop. In a layout with `TableLayout.apart`, the
-first columns of a row of the last round are these hands, weakest first, as ranked by `cards.equity_kernels`: a walk
-reads half as many numbers, in the order in which it sums showdowns. A row contains only the hands that its player may
-hold. Tables that are visible to callers are ordered by hand.
+Hands that differ only by suits that are equivalent on the board have the same strategy. On a flop, 733 of 1,326 hands
+are distinct on average, without those that hold a card of the flop. In a layout with `TableLayout.apart`, the first
+columns of a row of the last round are these hands, weakest first, as ranked by `cards.equity_kernels`: an iteration
+then reads half as many numbers, in the order in which it sums showdowns. A row contains only the hands that its player
+may hold. Tables that are visible to callers are ordered by hand.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def arrange(game: VectorGame, table: Table, *, apart: bool) -> None:
     game : VectorGame
         A poker game with tables by board.
     table : ndarray, shape `game.shape`
-        A table in the other one of the two orders. It must be the same for suits that a board treats the same.
+        A table in the other order. It must not distinguish suits that are equivalent on a board.
     apart : bool
         If True, columns become the distinct hands, weakest first: of equivalent hands, the one with the lowest number.
         The rest of each row is left unchanged. If False, columns become all hands by number; hands that hold a card of

@@ -1,10 +1,10 @@
 """Best responses and exploitability in games that are small enough to store every deal and every action as a tree node.
 
 A strategy profile is a table over slots: a probability for each action of each information set. Against the opponent's
-part of it, a best response takes the action with the highest counterfactual value at every information set: the walk
-that computes expected values, with a max [Johanson16 §2.3]. *Exploitability* is the mean value of best responses over
-the two seats, in chips per game: zero for an equilibrium, and never negative. open_spiel's NashConv is twice this
-number.
+part of it, a best response takes the action with the highest counterfactual value at every information set. The same
+pass over the tree computes expected values, with a mean instead of a maximum [Johanson16 §2.3]. *Exploitability* is the
+mean value of best responses over the two seats, in chips per game: zero for an equilibrium, and never negative.
+open_spiel's NashConv is twice this number.
 
 >>> from kilt.games import load_game
 >>> from kilt.tree.flat import flat_tree

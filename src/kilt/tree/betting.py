@@ -216,7 +216,7 @@ def after_chance(nodes: BettingNodes) -> npt.NDArray[np.int64]:
 def require_tree(nodes: BettingNodes, rounds: int) -> None:
     """Raise ValueError unless arrays from a file are a betting tree of a game with `rounds` rounds.
 
-    After this check, every walk to parents or children terminates and stays inside the arrays.
+    After this check, code that follows parents or children terminates and stays inside the arrays.
     """
     count = len(nodes.actor)
     if not count or any(array.shape != (count,) or array.dtype.kind != "i" for array in nodes[:-1]):

@@ -151,7 +151,7 @@ def write_tree(
 
     Writes `tree`, which is a `betting.BettingNodes`, `level` [node], `stake` and `folded` [leaf] as in
     `betting.BettingTree`, and `counts` [0 or 1, player, round]: the numbers of decisions and of their actions. Returns
-    the numbers of nodes, leaves and blocks; more nodes than `most_nodes` mean that it gave up.
+    the numbers of nodes, leaves and blocks. If there are more nodes than `most_nodes`, the tree is incomplete.
     """
     storing = len(level) > 0
     most_children = 2 + (1 if len(sizes.size) == 0 else len(sizes.size))

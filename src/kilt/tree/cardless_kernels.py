@@ -93,8 +93,8 @@ def values(
 ) -> None:
     """Write the best-response values after one flop to `total`, for each class of equivalent betting and each hand.
 
-    Values are those of `player`, per unit of the opponent's reach. A board is left after all later boards; then its
-    leaves are summed once for all of its betting. `leaf` [2, hand] and `value` [node of a class, hand] are scratch.
+    Values are those of `player`, per unit of the opponent's reach. After all boards that follow a board, its leaves are
+    summed once for all of its betting. `leaf` [2, hand] and `value` [node of a class, hand] are scratch.
     """
     none, hands, lanes, last = np.uint64(0), np.uint64(value.shape[1]), np.uint64(LANES), len(tree.rows) - 1
     prior, order = tree.prior[1 - player], work.ranking.order

@@ -26,11 +26,11 @@ def draw_scope(
     """Sample one board for each of the first `rounds` rounds after the opening round, and write them to `scope`.
 
     If `my` or `their` is set, one hand of the player or of the opponent is sampled. Samples depend only on the seed and
-    the number of the walk.
+    the number of the pass.
 
     A canonical board is sampled in proportion to the boards it represents, with a random permutation of the suits that
-    the previous board treats the same: all boards are equally likely. If a sample shares a card with an earlier one, it
-    is sampled again.
+    are equivalent on the previous board: all boards are equally likely. If a sample shares a card with an earlier one,
+    it is sampled again.
     """
     key, number = numbered(mix(seed), walk), np.uint64(0)
     drawn = 0

@@ -51,7 +51,7 @@ def in_order(visit: Visit) -> bool:
 def on_board(visit: Visit, hands: IntArray, live: int) -> tuple[Hand, Hand]:
     """Return the first and the end index of the hands that one player can hold on the current board.
 
-    There are `live` of them if they are in order of strength.
+    If hands are in order of strength, there are `live` of them.
     """
     if in_order(visit):
         return np.uint64(0), np.uint64(live)

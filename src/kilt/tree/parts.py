@@ -1,8 +1,8 @@
 """Select parts of a public tree: the subtree of some boards, of some betting, or of sampled boards.
 
-A walk in parts has a *trunk*, the first rounds, and parts that follow it. The walk of a part computes values at the
-chance nodes that end the trunk; the walk of the trunk starts from the sum of the values of all parts: see
-`VectorGame.part_values` and `VectorGame.conclude_walk`.
+The first rounds of the game are called the *trunk*. A computation in parts first computes, for each part, the values at
+the chance nodes that end the trunk. The computation of the trunk then starts from the sum of the values of all parts:
+see `VectorGame.part_values` and `VectorGame.conclude_walk`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def flop_tree(tree: VectorTree, flop: int, end: int | None = None) -> VectorTree
     -------
     VectorTree
         A tree with the board of the first round, the given boards of the second, and all later boards. If tables are by
-        board, walks over it need separate layouts.
+        board, computations on it need separate layouts.
     """
     return flops_tree(tree, np.arange(flop, flop + 1 if end is None else end))
 
@@ -49,8 +49,8 @@ def flops_tree(tree: VectorTree, flops: IntArray) -> VectorTree:
 def drawn_tree(tree: VectorTree, boards: Sequence[int]) -> VectorTree:
     """Return the part of a public tree that follows sampled boards, each of which represents all boards of its round.
 
-    In expectation over the samples, a walk over it gives the values of the whole tree [Johanson16 §4.3]. Suits that the
-    previous board treats the same need not be sampled: walks average over them.
+    In expectation over the samples, its values are those of the whole tree [Johanson16 §4.3]. Permutations of
+    equivalent suits need not be sampled: values are averaged over them.
 
     Parameters
     ----------
@@ -118,7 +118,8 @@ def layout_of_flop(layout: TableLayout, rows: IntArray) -> TableLayout:
 def entries_through(tree: VectorTree, round_: int, begin: int, end: int) -> list[IntArray]:
     """Return, for each round, the chance nodes on all paths through some chance nodes of one round.
 
-    Those of later rounds are contiguous, and so are their rows of the tables: entries are ordered by the entry before.
+    The chance nodes of later rounds are contiguous, and so are their table rows, because chance nodes are ordered by
+    the one before.
     """
     within = np.searchsorted(tree.nodes.block, tree.entry_node, side="right") - 1  # [entry] the block of its node
     every = [np.arange(first, last) for first, last in pairwise(tree.entry_start.tolist())]

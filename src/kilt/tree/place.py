@@ -121,8 +121,8 @@ class PlacedTree(NamedTuple):
     def hand_values(self, look: Look, place: TreePlace, action: int | None = None) -> FloatArray:
         """Return the winnings of a player with each hand at a position, or after an action there, in chips.
 
-        In chips, by hands of the game: a mean over the opponent's hands, weighted by their reach; nan for hands that
-        meet none. `look` is the player's, at the position's path.
+        Winnings are for the whole game. Each is a mean over the opponent's hands, weighted by their reach; nan for
+        hands that meet none. `look` is the player's, at the position's path.
         """
         node = place.node if action is None else int(self.game.tree.nodes.first_child[place.node]) + action
         met = rivals(self.reach(look, place), self.holdem.holes, self.holdem.deck.size)

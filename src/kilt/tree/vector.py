@@ -1,12 +1,11 @@
 """Evaluate strategies by passing vectors over all private hands through the public tree of a game.
 
-A strategy is a table of nonnegative numbers over (board, row) × hand: a row for each action of each decision of a
-round. Normalised, the entries of a decision are its probabilities; walks therefore accept regrets and sums of
-strategies without conversion.
+A strategy is a table of nonnegative numbers, with a row for each action on each board and a column for each hand.
+Normalised, the numbers of a decision are its probabilities; regrets and sums of strategies can therefore be evaluated
+without conversion.
 
-Of boards that differ only in suits, a walk covers one, and assumes that both players play the same on the others. A
-table must not distinguish suits that the board treats the same: those of solvers never do, and `symmetrise` makes any
-table comply.
+Of boards that differ only in suits, only one is evaluated, as if both players played the same on the others. A table
+must therefore not distinguish equivalent suits: tables of solvers never do, and `symmetrise` makes any table comply.
 
 >>> from kilt.games import load_game
 >>> leduc = VectorGame(load_game("leduc"))
@@ -59,12 +58,12 @@ from kilt.tree.vector_arrays import (
 )
 from kilt.tree.vector_tree import vector_tree
 
-# A compiled walk without its tables. Arguments: its scope, its workspace, the values that parts of it exchange
+# A compiled pass without its tables. Arguments: its scope, its workspace, the values that parts of it exchange
 # [chance node of the first round, hand], and its result [hand].
 CompiledWalk: TypeAlias = Callable[[Scope, Workspace, FloatArray, FloatArray], None]
 
 
-# Boards take unequal time: if tables have more than `LARGE` entries, a walk has `SHARES` parts for each thread.
+# Boards take unequal time: if tables have more than `LARGE` entries, a pass has `SHARES` parts for each thread.
 SHARES, LARGE = 4, 16_000_000
 
 
@@ -83,7 +82,7 @@ FULL_WIDTH = Scheme(boards=False)
 class Walk(NamedTuple):
     """A request to compute the winnings of a player who follows a strategy or responds to the opponent's strategy.
 
-    Tables are over (board, row) × hand, unless a layout says otherwise.
+    Tables have rows by board and action and columns by hand, unless a layout says otherwise.
     """
 
     player: int
@@ -106,7 +105,7 @@ class VectorGame(Judged):
     threads : int
         Number of threads that share the boards after the first round. It affects results only by rounding.
     by_board : bool
-        If False, tables are over row × hand, for strategies that ignore the board. They are small in any game.
+        If False, tables have no rows per board, for strategies that ignore the board. They are small in any game.
     """
 
     def __init__(self, game: Game, menu: Menu | None = None, threads: int = 1, *, by_board: bool = True) -> None:
@@ -292,7 +291,7 @@ class VectorGame(Judged):
         walk : CompiledWalk
             Called for each part; parts may run in parallel.
         scheme : Scheme
-            What the walk samples.
+            What the pass samples.
         seed, number : int
             Samples depend only on these two.
         dtype : data type
@@ -486,14 +485,14 @@ class VectorGame(Judged):
         strategy : ndarray, shape `shape`
             The strategy that both players follow.
         path : sequence of (entry, board)
-            For each round, beginning with (0, 0): the chance node that opens the block, and the number of the board.
+            For each round, beginning with (0, 0): the chance node that opens the betting, and the number of the board.
         tasks : tuple of two int
             Task of each player in the walk that computes that player's values: FOLLOW, or RESPOND to the opponent.
 
         Returns
         -------
         tuple of Look
-            Results of the walks of players 0 and 1 in the block. Only the path is walked.
+            Results of players 0 and 1 in the betting round. Only nodes on the path are computed.
         """
         self._check(strategy)
         tree, rounds = self.tree, len(self.tree.rows)

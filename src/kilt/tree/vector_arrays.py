@@ -17,7 +17,7 @@ Hand: TypeAlias = np.uint64  # unsigned: with signed indices the compiler adds c
 
 DECISION, REVEAL, FOLD, SHOWDOWN, CALL_BLUFF = 0, 1, 2, 3, 4  # kinds of nodes
 CONTINUED = -1  # a leaf at which the game continues, with a known value for each pair of hands
-FOLLOW, RESPOND, ANSWER = 0, 1, 2  # tasks of a walk's player; ANSWER is RESPOND, and writes the response to the table
+FOLLOW, RESPOND, ANSWER = 0, 1, 2  # tasks of the player; ANSWER is RESPOND, and writes the response to the table
 
 
 class TableLayout(NamedTuple):
@@ -31,7 +31,7 @@ class TableLayout(NamedTuple):
     start: IntArray  # [round + 1] first row
     bucket: npt.NDArray[np.int32]  # [board, hand] the column; empty in the identity layout
     given: Flags  # [row] whether the strategy of the decision with this first row is fixed; empty if none is
-    # Whether columns of last boards are the actor's distinct hands, weakest first: see `apart`.
+    # Whether columns on boards of the last round are the actor's distinct hands, weakest first: see `apart`.
     apart: bool = False
 
 
@@ -80,8 +80,8 @@ class Dice(NamedTuple):
 class VectorTree(NamedTuple):
     """A public tree as arrays for compiled code.
 
-    A chance node is an entry of the next round: it opens a block, and this block has rows of the tables for the entry.
-    Boards are numbered over all rounds.
+    A chance node is called an *entry* of the next round: it opens a block of betting, which has separate table rows for
+    each entry. Boards are numbered over all rounds.
     """
 
     nodes: Nodes
@@ -104,7 +104,7 @@ class VectorTree(NamedTuple):
     moved: npt.NDArray[np.int32]  # [permutation, hand]
     renamed: npt.NDArray[np.int8]  # [permutation, card]
     chance: FloatArray  # [round] the probability of one of its boards, given both hands
-    odds: FloatArray  # [round, sampled hands] `chance` divided by the probability in a sampled walk
+    odds: FloatArray  # [round, sampled hands] `chance` divided by the probability in a sampled pass
     poker: bool  # whether hands are cards, which may also be on the board or in the other hand
     hands: npt.NDArray[np.int32]  # [player] number of hands
     prior: FloatArray  # [player, hand] reach with which a hand begins the game
@@ -119,8 +119,8 @@ class VectorTree(NamedTuple):
 class Scope(NamedTuple):
     """The boards and hands that a pass over the tree covers in each round: all, sampled ones, or one part.
 
-    A walk in several parts divides the boards that follow the rounds of the trunk. With 0 parts, a walk takes no boards
-    after the trunk: it starts from the values that the parts have computed.
+    A pass in several parts divides the boards that follow the first rounds, called the trunk. With 0 parts, a pass
+    covers only the trunk, and starts from the values that the parts have computed.
     """
 
     board: IntArray  # [round] the sampled board; −1: all
@@ -137,15 +137,15 @@ class Scope(NamedTuple):
 class Visit(NamedTuple):
     """A pass's visit to a board: on the way to later boards, on the way back, or both at once in the last round."""
 
-    depth: int  # the round; −1 at the end of the walk
+    depth: int  # the round; −1 at the end of the pass
     board: int
     arriving: bool  # reach goes down
     leaving: bool  # values come up
-    groups: int  # number of groups of hands with equal strength, on a last board
-    # Numbers of compatible hands of the player and of the opponent; on last boards, those of `Sides`.
+    groups: int  # number of groups of equally strong hands, on a board of the last round
+    # Numbers of compatible hands of the player and of the opponent; in the last round, those of `Sides`.
     mine: int
     theirs: int
-    apart: bool  # whether vectors on last boards have only distinct, possible hands, weakest first
+    apart: bool  # whether vectors in the last round have only distinct, possible hands, weakest first
     held: np.int64  # the cards of the board, as a set of bits
     weight: float  # the probability of the board, given both hands; sampled boards count by `Scope.chance`
 

@@ -1,9 +1,9 @@
 """Pass vectors over hands through a public tree: reach probabilities down, values up [Johanson16 §§2.4, 3.3].
 
-A walk visits the boards, round after round, and on each board all betting that leads there, so that a board's hands are
-ranked only once. `next_visit` finds the next board; `reached`, `push_reach`, `leaf_values`, `pull_values` and `pass_up`
-process it. `walk` combines them for a player who follows a strategy or responds to one; the walk of a learning player
-is in `solve.cfr`. At chance nodes, a walk takes all boards or a sampled one; players have all hands or a sampled one
+A pass visits the boards, and on each board all betting that leads to it, so that a board's hands are ranked only once.
+`next_visit` finds the next board; `reached`, `push_reach`, `leaf_values`, `pull_values` and `pass_up` process it.
+`walk` combines them for a player who follows a strategy or responds to one; the pass of a learning player is in
+`solve.cfr`. At chance nodes, a pass takes all boards or a sampled one; players have all hands or a sampled one
 [Johanson16 algorithm 1].
 """
 
@@ -225,8 +225,8 @@ def next_visit(tree: VectorTree, player: int, scope: Scope, work: Workspace, sum
     """Move to the next board, or back to the board of the previous round after the last board that follows it.
 
     If boards are divided into parts, `sums` receives the values of the chance nodes at the end of the trunk on this
-    part's boards, and the walk ends; a walk of 0 parts reads the values there, for each board of the trunk's last
-    round.
+    part's boards, and the pass ends. A pass of 0 parts reads the values of these chance nodes, for each board of the
+    trunk's last round.
     """
     nodes, value, alive, trunk = tree.nodes, work.vectors.value, work.vectors.alive, scope.trunk - 1
     depth = visit.depth - 1 if visit.leaving else visit.depth
@@ -235,7 +235,7 @@ def next_visit(tree: VectorTree, player: int, scope: Scope, work: Workspace, sum
     board = work.board[depth]
     end, drawn = tree.first_board[board + 1], scope.board[depth + 1] >= 0
     entries = range(tree.entry_start[depth + 1], tree.entry_start[depth + 2])
-    if visit.arriving and not visit.leaving:  # its betting has already been walked
+    if visit.arriving and not visit.leaving:  # its betting has already been processed
         goes_on = False
         for entry in entries:
             goes_on = goes_on or alive[nodes.place[tree.entry_node[entry]]]
@@ -296,7 +296,8 @@ def reached(
 ) -> bool:
     """Return whether the opponent reaches a betting round. On arrival, copy the reach from the chance node before it.
 
-    If hands are apart on a last board, the opponent's hands are in order of strength, as in `sides`.
+    If only distinct hands are stored on a board of the last round, the opponent's hands are in order of strength, as in
+    `sides`.
     """
     depth, block, hands, order = visit.depth, tree.entry_block[entry], scope.theirs, sides.order[1]
     begin, end = tree.nodes.block[block], tree.nodes.block[block + 1]
@@ -462,8 +463,8 @@ def pass_up(
 ) -> None:
     """Add the value of a betting round to the chance node before it. In the first round, write it to `result`.
 
-    After a sampled board, hands are numbered differently than before it. If hands are apart, each contributes for all
-    hands that it represents: the chance node divides the value among equivalent hands.
+    After a sampled board, hands are numbered differently than before it. If only distinct hands are stored, each
+    contributes for all hands that it represents: the chance node divides the value among equivalent hands.
     """
     depth, order = visit.depth, sides.order[0]
     root = tree.nodes.place[tree.nodes.block[tree.entry_block[entry]]]

@@ -1,11 +1,11 @@
 """Run external-sampling CFR on a head process and its workers, called blades [Brown15 algorithm 4].
 
-An iteration deals two private hands h. The head walks the trunk. Where a walk reaches the end of the trunk, it
-continues on each class of boards n with a board of that class, drawn from the F(n,h) that are compatible with the
-hands; the value is the mean over classes, weighted by |F(n,h)|. There are two passes. In the first, the head walks down
-and records where walks leave the trunk; the children compute the values of these nodes; in the second pass, the head
-propagates the values up. Random choices are made in the first pass and stored, so that the second pass uses the same
-ones.
+An iteration deals two private hands h. The head passes over the first rounds, called the *trunk*. At the end of the
+trunk, play continues on each class of boards n with a board of that class, drawn from the F(n,h) boards that are
+compatible with the hands; the value is the mean over classes, weighted by |F(n,h)|. The head makes two passes. In the
+first, it goes down and records the nodes at the end of the trunk. The workers, called children, compute the values of
+these nodes. In the second pass, the head takes the values up. Random choices are made in the first pass and stored, so
+that the second pass uses the same ones.
 
 A child meets each pair of hands once per class, however few compatible boards the class has. Uniform sampling of boards
 would meet them in proportion to |F(n,h)|; the child therefore weights updates of its own tables by |F(n,h)|. Algorithm
@@ -17,8 +17,8 @@ average. That replaces the weight; all boards then count the same. One board per
 many boards as classes is similar to algorithm 4.
 
 Messages are about a *batch* of deals. Children deal the private hands themselves, from the numbers of the deals; the
-message says where walks left the trunk. Children answer with integers, the sums of |F(n,h)| · v over their classes.
-The tables are therefore the same to the bit, however classes are assigned to blades.
+message lists the nodes at the end of the trunk. Children answer with integers, the sums of |F(n,h)| · v over their
+classes. The tables are therefore the same to the bit, however classes are assigned to blades.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Head:
     def descend(self, number: int) -> UnderWay:
         """Pass down the first rounds for a batch of deals, and record the nodes where the workers must continue.
 
-        Return the message to children and the state until the answer.
+        Returns the message to the workers, and the state to keep until their answer.
         """
         game, deals = self.game, self.game.batch
         if game.discounts(number):
@@ -169,7 +169,7 @@ class ClassOwner:
     def clear(self, batch: int, samples: int, boards: int, part: SlotLayout, rounds: range) -> None:
         """Set all tables to 0, and set how many deals a batch has and how many boards are sampled for each.
 
-        `samples` and `boards` are as in `SharedGame`. Walks cover `rounds` of the game.
+        `samples` and `boards` are as in `SharedGame`. The worker covers `rounds` of the game.
         """
         self.game = replace(self.game, batch=batch, samples=samples, boards=boards)
         self._workspaces: SimpleQueue[WalkWorkspace] = SimpleQueue()
@@ -192,8 +192,8 @@ class ClassOwner:
     ) -> tuple[IntArray, int, int]:
         """Run CFR on a batch of deals with boards of one class, and update the tables of the class.
 
-        The deals are those from number `first` on, with the shares in `workspace`. Returns the sums of values weighted
-        by `ways` [deal], [start], and the numbers of decisions and nodes visited.
+        The deals are those from number `first` on, with the shares in `workspace`. Returns, for each start, the sum of
+        values weighted by `ways` of its deal, and the numbers of decisions and nodes visited.
         """
         value: Singles = np.empty(len(starts.node), dtype=np.float32)
         decisions, visits = walks.walk_deals(
@@ -302,7 +302,7 @@ def picked_starts(starts: Starts, deals: IntArray) -> tuple[Starts, IntArray]:
 class Child(ClassOwner):
     """A worker (a blade in the paper) that owns some classes of boards and runs CFR on them after the first rounds.
 
-    Threads share the classes. If there are fewer classes than threads, several threads walk different boards of the
+    Threads share the classes. If there are fewer classes than threads, several threads work on different boards of the
     same class, and occasionally one overwrites an update of another.
     """
 
@@ -367,7 +367,7 @@ class Child(ClassOwner):
     ) -> tuple[IntArray, int, int]:
         """Run CFR on a batch of deals with boards of one class.
 
-        Returns the sums of |F(n,h)| · v, [start], and the numbers of decisions and nodes visited.
+        Returns the sum of |F(n,h)| · v for each start, and the numbers of decisions and nodes visited.
         """
         sums, decisions, visits = np.zeros(len(batch.starts.node), dtype=np.int64), 0, 0
         for drawn in self.draws(own, sample, workspace, hands, batch):

@@ -1,12 +1,12 @@
 """Workers on several levels: one runs the boards of a round, and workers below it run the boards that follow.
 
 This is [Brown15 §3] for more than one level. A blade is to the blades below it what the head is to the first level. It
-samples boards of its classes, walks its own rounds and records where walks leave them. There, walks continue on each
-class m of the next board, inside the class n, with a board drawn from the G(m,f,h) that are compatible with the hands h
-and the board f; the value is the mean over these classes, weighted by |G(m,f,h)|. Updates of the tables of a lower
-class have both weights, |F(n,h)| and |G(m,f,h)|; on a third level, also that of the third board, and so on. If `boards`
-sets the number of boards per deal, each of them continues with one next board, drawn from all remaining ones: the blade
-that has its class continues the walk.
+samples boards of its classes, passes over its own rounds and records the nodes at their end. From these nodes, play
+continues on each class m of the next board, inside the class n, with a board drawn from the G(m,f,h) boards that are
+compatible with the hands h and the board f; the value is the mean over these classes, weighted by |G(m,f,h)|. Updates
+of the tables of a lower class have both weights, |F(n,h)| and |G(m,f,h)|; on a third level, also that of the third
+board, and so on. If `boards` sets the number of boards per deal, each of them continues with one next board, drawn from
+all remaining ones, and the blade that has its class continues.
 
 Messages contain everything that a lower blade needs for a deal, including the keys of random numbers: results do not
 depend on the assignment of classes to blades.

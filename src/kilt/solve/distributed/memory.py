@@ -86,8 +86,8 @@ class PartsMemory(NamedTuple):
         threads : int
             Number of threads of each blade.
         places : sequence of int
-            Largest numbers of nodes that the walks of a deal reach in the trunk, and in the rounds of blades that have
-            others below them: see `places_in`.
+            Largest numbers of nodes that a deal reaches in the trunk, and in the rounds of blades that have others
+            below them: see `places_in`.
         batch : int
             Deals of a batch; 0: the largest possible number.
         """

@@ -98,9 +98,9 @@ class BatchResult(NamedTuple):
     """A worker's answer to a batch: sums of values, and how much work they took."""
 
     sums: IntArray  # [start] Σ |F(n,h)| · v over classes and samples, see `kernels.FINE`
-    seconds: float  # of work
-    decisions: int  # visited
-    visits: int  # nodes visited, leaves included
+    seconds: float  # seconds of work
+    decisions: int  # number of decisions visited
+    visits: int  # number of nodes visited, including leaves
     work: FloatArray  # [class] seconds; 0 for classes of other blades
 
 

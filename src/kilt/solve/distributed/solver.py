@@ -1,8 +1,8 @@
 """Run distributed CFR: send batches of deals to workers, collect answers, save checkpoints, and replace lost workers.
 
-While the blades work on a batch, the head walks down the trunk for the next one and sends it, so that blades never wait
-for it. The trunk's strategy in a batch is therefore one batch old. Results depend on the seed, the batch size and the
-number of boards, but not on the engine or the number of blades.
+While the blades work on a batch, the head prepares and sends the next one, so that blades never wait for it. The
+trunk's strategy in a batch is therefore one batch old. Results depend on the seed, the batch size and the number of
+boards, but not on the engine or the number of blades.
 """
 
 from __future__ import annotations
@@ -390,7 +390,7 @@ class Distributed:
         join_parts(parts, self.partition.abstract, shares)
         shutil.rmtree(folder)
 
-    # ── what is kept ──
+    # ── checkpoints ──
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
         """Return the head's part of a checkpoint as arrays. Workers write the rest.

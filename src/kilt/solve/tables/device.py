@@ -56,7 +56,7 @@ class DeviceTables(Tables):
     game : DeviceGame
         The game on the device.
     scheme : str or Scheme
-        What a walk samples: nothing, or boards.
+        What a pass samples: nothing, or boards.
     opponent : str
         One of `opponents.OPPONENTS`.
     trunk : int

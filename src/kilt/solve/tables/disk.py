@@ -13,7 +13,7 @@ in turn:
         write   integer = regret · scale, rounded, together with the values of the subgame
     trunk       sum the values of all subgames in their order, and walk them up the trunk
 
-While one subgame is walked, threads read and unpack the next ones, and pack and write the previous ones. The average
+While one subgame is computed, threads read and unpack the next ones, and pack and write the previous ones. The average
 strategy is stored only on request: with regret matching+, the strategy of the last iteration converges in practice,
 although there is no proof.
 
@@ -270,8 +270,8 @@ class DiskTables(SubgameTables):
         Folder of the files; existing files are resumed from. Default: a temporary folder, which is deleted with the
         tables unless `open` moves the files to a permanent one.
     scale : float, optional
-        Integers per chip won against one opponent hand: regrets are rounded to a multiple of 1 / `scale`, and capped
-        at 2³¹ of these. Default: such that the largest possible regret of one walk has 18 bits.
+        Integers per chip won against one opponent hand: regrets are rounded to a multiple of 1 / `scale`, and capped at
+        2³¹ of these. Default: such that the largest possible regret of one pass has 18 bits.
     averaging : bool
         Whether to store the average strategy too, in twice the space: see `average`.
     """

@@ -48,7 +48,7 @@ class BucketedSubgames(Subgames):
     cards : CardAbstraction or AsymmetricAbstraction
         A card abstraction for the same deck and rounds.
     dtype : data type
-        Type of the numbers in walks.
+        Type of the numbers in computations.
     size : int, optional
         Approximate size of a subgame's table in bytes; see `Subgames`.
     """
@@ -103,7 +103,7 @@ class BucketedSubgames(Subgames):
                 held = np.bincount(there.ravel(), shares, minlength=self._most + 1)[: len(mass)]
                 each.append(np.flatnonzero(held))
                 mass += held
-        # A walk sums the regrets of all hands of a bucket, so sums grow with the number of hands.
+        # A pass sums the regrets of all hands of a bucket, so sums grow with the number of hands.
         self._together = max(1.0, *(float(mass.max()) for mass in masses))
         return found
 
@@ -183,7 +183,7 @@ class BucketedSubgames(Subgames):
     def layouts(self, number: int | None = None, part: VectorTree | None = None) -> tuple[TableLayout, TableLayout]:
         """Return how the tables of both players are laid out in a subgame, or in the first round by default.
 
-        `part` is the subgame's part of the tree. Default: the trunk.
+        `part` is the subgame's part of the tree.
         """
         if number is None or part is None:
             return self._trunk_layouts

@@ -32,10 +32,10 @@ from kilt.tree.vector_arrays import DECISION, Table, TableLayout, VectorTree
 
 Values = FloatArray  # [chance node of the trunk, hand] values of a subgame
 
-FINENESS = 18  # bits of the largest regret of one walk; 13 more bits are left for sums
+FINENESS = 18  # bits of the largest regret of one pass; 13 more bits are left for sums
 SIZE = 64 << 20  # approximate limit of a subgame's table in bytes: a dozen fit into any memory
 MOST_TRUNK = 2  # largest number of rounds of the trunk
-FEWEST = 32  # approximate number of subgames of a small game: enough to overlap reading, walking and writing
+FEWEST = 32  # approximate number of subgames of a small game: enough to overlap reading, computing and writing
 PER_NUMBER = pace("disk", "pass")  # seconds per number of the tables in a pass: the walk, with packing in parallel
 
 
@@ -66,7 +66,7 @@ class Subgames:
     game : VectorGame
         A game of at least two rounds. Its threads process subgames in parallel.
     dtype : data type
-        Type of the numbers in walks.
+        Type of the numbers in computations.
     size : int, optional
         Approximate size of a subgame's table in bytes. Default: a 32nd of the game's table if a subgame can hold
         several flops, but at most 64 MB. A flop whose table is larger is cut by the betting before it. If that is not
@@ -218,7 +218,7 @@ class Subgames:
     def layouts(self, number: int | None = None, part: VectorTree | None = None) -> tuple[TableLayout, TableLayout]:
         """Return how the tables of both players are laid out in a subgame, or in the first rounds by default.
 
-        `part` is the subgame's part of the tree. Default: the trunk.
+        `part` is the subgame's part of the tree.
         """
         tree = part or self.game.tree
         boards = np.diff(tree.board_start)

@@ -1,9 +1,10 @@
 """Run CFR with tables on the disks of several workers, each of which stores some subgames [Johanson16 chapter 9].
 
-The head process holds the trunk. Before a pass it sends the trunk's strategy to all workers, and afterwards it receives
-the values of each subgame. It sums these in the order of subgames, so all results are the same to the bit as in a
-single process. A worker stores its files in a temporary folder. At a checkpoint it copies them to the folder of the
-run, which all workers must be able to reach, and which then looks like that of a run in one process.
+The head process stores the first rounds, called the *trunk*. Before a pass over the subgames it sends the trunk's
+strategy to all workers, and afterwards it receives the values of each subgame. It sums these in the order of subgames,
+so all results are the same to the bit as in a single process. A worker stores its files in a temporary folder. At a
+checkpoint it copies them to the folder of the run, which all workers must be able to reach, and which then looks like
+that of a run in one process.
 
 The effect of a pass on a subgame depends only on its files and on the trunk's strategy. The head keeps the strategies
 that it has sent since the last checkpoint. When a worker is lost, a new worker takes over its subgames (or the
@@ -119,7 +120,7 @@ class SubgameWorker:
     def learn(self, numbers: Sequence[int], passes: int, trunk: Table, discount: Discount) -> Iterable[Values]:
         """Update one player's regrets in some subgames, and yield the values of each.
 
-        A subgame that has already finished this pass is not walked again: its values are in its file.
+        A subgame that has already finished this pass is not computed again: its values are in its file.
         """
         self.tables.passes, self.tables.trunk = passes, trunk
         return self.tables.walked(passes % 2, discount, numbers)
@@ -207,7 +208,7 @@ def _own_folder() -> Path:
 class SentTrunks:
     """The first-round regrets that were sent to workers since the last checkpoint, with the discounts of each pass.
 
-    They are held in memory, and move to disk when they exceed `IN_MEMORY` bytes.
+    They are stored in memory, and move to disk when they exceed `IN_MEMORY` bytes.
     """
 
     def __init__(self) -> None:

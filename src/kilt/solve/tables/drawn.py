@@ -9,7 +9,7 @@ See [Johanson16 §4.3]. An iteration of CFR-BR takes these steps for each seat:
     learn    the player, who sees buckets, learns against this opponent; the responses are discarded
 
 Of the opponent, only the regrets of the trunk are stored. `TreeTables` implements the same algorithm for games whose
-boards all fit, and is faster for small games; it also samples the suits of boards, while the walks here average over
+boards all fit, and is faster for small games; it also samples the suits of boards, while this module averages over
 them. In self-play, with public chance sampling, each player learns on boards that are sampled in all rounds.
 """
 
@@ -152,7 +152,7 @@ class DrawnTables(TableState, PartTables):
         Parameters
         ----------
         number : int
-            Number of the walk: twice the iteration's number, which counts from 0, plus 1 for the second seat.
+            Number of the update: twice the iteration's number, which counts from 0, plus 1 for the second seat.
         """
         game, rounds, scope = self.vectors, self.where.rounds, self.vectors.scope(0)
         draw_scope(game.tree, 0, False, False, rounds, np.uint64(self.seed), np.uint64(number), scope)

@@ -1,9 +1,10 @@
 """Run CFR-BR with sampled boards on a GPU, with tables that stay in GPU memory.
 
-The kernels of `tree.gpu.device` walk the rounds before the last, and those of `tree.gpu.flops` walk the last round. The
-latter record the responses, the reach at the player's decisions, and the values of actions. `drawn_device.cu` sums
-these over the hands of each bucket. While the device walks one draw, CPU cores prepare the next ones. Small games,
-in which preparing a draw takes longer than walking it, keep their draws on the device.
+The kernels of `tree.gpu.device` compute the rounds before the last, and those of `tree.gpu.flops` compute the last
+round. The latter record the responses, the reach at the player's decisions, and the values of actions.
+`drawn_device.cu` sums these over the hands of each bucket. While the GPU works on one sample of boards, called a draw,
+CPU cores prepare the next ones. Small games, in which preparing a draw takes longer than computing it, keep their draws
+in GPU memory.
 """
 
 from __future__ import annotations

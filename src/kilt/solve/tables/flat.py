@@ -1,9 +1,9 @@
 """Run CFR on small games whose whole tree fits into memory, visiting every node in each iteration.
 
-An iteration treats the players in turn: push the reach of chance and the opponent down the tree, pull counterfactual
-values up, and at each information set add to the regret of each action its value minus that of the strategy. The next
-strategy is proportional to positive regret. The average strategy converges to an equilibrium. How strategies are
-averaged and old regrets are discounted is a row of `variants`.
+An iteration updates the players in turn. It passes the reach of chance and the opponent down the tree, passes
+counterfactual values up, and at each information set adds to the regret of each action its value minus that of the
+strategy. The next strategy is proportional to the positive regrets. The average strategy converges to an equilibrium. A
+row of `variants` says how strategies are averaged and earlier regrets are discounted.
 
 Two regret minimisers that play against each other find an equilibrium of their game. For an abstract game, that need
 not be the least exploitable strategy in the real game. In CFR-BR, each player minimises regret against an opponent who

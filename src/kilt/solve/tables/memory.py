@@ -1,8 +1,8 @@
 """Run CFR with tables in memory, by hand or by bucket, with any variant, sampling scheme and opponent.
 
-All options can be combined: a game unabstracted or with a card abstraction for each player [Johanson16 chapter 5],
-boards and hands walked completely or sampled, and the opponents of `opponents`. During a walk, all hands of a bucket
-play the bucket's strategy, and their regrets are summed over all boards.
+All options can be combined: a game unabstracted or with a card abstraction for each player [Johanson16 chapter 5], all
+boards and hands or sampled ones, and the opponents of `opponents`. All hands of a bucket play the bucket's strategy,
+and their regrets are summed over all boards.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ def iterate(
     """Run one CFR iteration for each row of discounts, in compiled code.
 
     An iteration makes a pass over the tree for each of `turns`, whose columns are the fields of `Turn`. Small games
-    spend more time between walks than in them; this loop keeps them in compiled code. `numbers` are the number of the
-    first walk, and the step from one iteration to the next. If `whole` is False, the caller samples the scope of the
-    walks before the call, and concludes them afterwards.
+    spend more time between passes than in them; this loop keeps them in compiled code. `numbers` are the number of the
+    first pass, and the step from one iteration to the next. If `whole` is False, the caller samples the scope of the
+    passes before the call, and concludes them afterwards.
     """
     boards, mine, theirs = sampled
     first, stride = numbers
@@ -83,8 +83,8 @@ def learning_walk(
 ) -> CompiledWalk:
     """Return a CFR pass in which a player learns, as a function that `VectorGame.run` divides among threads.
 
-    The walk is an `iterate` of one turn, so one kernel is compiled for games of all sizes; except for tables of two
-    types, between which an iteration cannot choose.
+    The pass is an `iterate` of one turn, so that one kernel is compiled for games of all sizes. The exception is two
+    tables of different types, between which an iteration cannot choose.
     """
     if own.regret.dtype != theirs.regret.dtype:
         return partial(walk, tree, player, tasks, own, theirs, discount)
@@ -113,7 +113,7 @@ def seats_of(
     averaged : bool
         Whether strategies are summed for the average.
     parts : int
-        Number of parts of a walk, if sums over buckets are needed.
+        Number of parts of a pass, if sums over buckets are needed.
     by_strength : bool
         Whether hands on complete boards are ordered by strength: see `tree.apart`.
     restriction : Restriction, optional
@@ -122,7 +122,7 @@ def seats_of(
     _, regret, _ = tables
     rows, sums = (np.empty(0, np.int64),) * 2, np.zeros((0, 0, 0), regret.dtype)
     if isinstance(game, BucketedGame):
-        # A walk sums regrets of the player and the average of the opponent; their rows are separate.
+        # A pass sums regrets of the player and the average of the opponent; their rows are separate.
         rows, sums = game.rows, np.zeros((parts, *regret.shape), regret.dtype)
     layouts = [layout._replace(apart=by_strength) for layout in game.layouts]
     seats = [
@@ -148,12 +148,12 @@ class TreeTables(TableState, Tables):
     Parameters
     ----------
     game : VectorGame or BucketedGame
-        The game itself, with tables over (board, row) × hand; or the game with a card abstraction for each player, and
-        tables over row × bucket.
+        The game itself, with tables by board and hand; or the game with a card abstraction for each player, and tables
+        by bucket.
     dtype : data type
         Type of the tables.
     scheme : str or Scheme
-        What a walk samples: a name in `opponents.SCHEMES`. The opponent ``response`` samples boards as its trunk needs
+        What a pass samples: a name in `opponents.SCHEMES`. The opponent ``response`` samples boards as its trunk needs
         them.
     opponent : str
         One of `opponents.OPPONENTS`.
@@ -166,7 +166,7 @@ class TreeTables(TableState, Tables):
         converges in practice, although there is no proof [Johanson16 chapter 9].
     root : RootChoice, optional
         A player's decision before the game begins, for subgames that are re-solved: see `resolve`. Requires the
-        opponent ``abstract`` and walks of all boards.
+        opponent ``abstract`` and passes over all boards.
     restriction : Restriction, optional
         Restricts one player to a fixed strategy, a table like the game's: see `counter`. Requires the opponent
         ``abstract`` and a variant without prediction.

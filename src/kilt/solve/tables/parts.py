@@ -29,8 +29,8 @@ class Learning(NamedTuple):
 class PartTables(Tables):
     """CFR tables of the first rounds, and of the parts of the tree after them, which are updated separately.
 
-    The parts are walked first, and a player learns in each. Their values are summed in a fixed order at the chance
-    nodes that end the trunk, from where the walk of the trunk takes them up.
+    A player first learns in each part. The values of all parts are summed in a fixed order at the chance nodes that end
+    the first rounds, called the trunk. The pass over the trunk starts from these sums.
     """
 
     vectors: VectorGame  # the game that is walked

@@ -2,8 +2,8 @@
 
 The numbers of a decision on a board are multiples of a common power of two, which takes one more byte, as in the tables
 of `tree.gpu.compact`. Rounding is random, so that errors have mean 0. The first round is small and stays in single
-precision. The tree after it is divided into *parts*, one for each board of the second round. A walk processes part by
-part: it unpacks the entries into a table of single precision, learns as any other walk does, and packs the result.
+precision. The tree after it is divided into *parts*, one for each board of the second round. A pass processes part by
+part: it unpacks the numbers into a table of single precision, learns as usual, and packs the result.
 
 >>> from kilt.games import load_game
 >>> from kilt.solve.cfr import Cfr

@@ -3,7 +3,7 @@
 Nearly all of a game's tables, and of the work, is in its last round. Tables of this round have entries only for the
 hands that are compatible with a board, in order of strength, and in fixed point: two bytes per entry, and a power of
 two for each decision on each board. The betting is generated as CUDA code, with one function for all blocks, so that
-everything but the tables stays on the chip: see `compact.cu`. Earlier rounds are walked by the kernels of `device`.
+everything but the tables stays on the chip: see `compact.cu`. The kernels of `device` compute earlier rounds.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ class CompactGame(Judged, DeviceTree):
     def moved(self) -> int:
         """Return the minimum number of bytes of last-round tables that an iteration reads and writes.
 
-        Regrets are read in the opponent's walk, and read and written in the player's own; averages are read and
+        Regrets are read in the opponent's pass, and read and written in the player's own; averages are read and
         written.
         """
         entries = self.boards * self.entries * self._rows * self._width

@@ -1,8 +1,8 @@
 """Evaluate a public tree on a GPU: the betting rounds one after the other, and all boards of a round in parallel.
 
-`DeviceGame` holds the tree of a `VectorGame` in device memory. A sweep is a walk of one player over the whole tree: it
-pushes reach down round by round, sums it at leaves, and pulls values up. Updates of regrets and averages go to tables
-that stay on the device. `device.cu` has the kernels, which are twins of those of the CPU.
+`DeviceGame` holds the tree of a `VectorGame` in device memory. A sweep computes the values of one player in the whole
+tree: it passes reach probabilities down round by round, sums them at leaves, and passes values up. Updates of regrets
+and averages go to tables that stay on the device. `device.cu` has the kernels, which are twins of those of the CPU.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class DeviceTree:
         rounds : sequence of DeviceRound
             Rounds from the first of the game on. Their `reach`, `beats` and `whole` are written.
         player : int
-            The player of the walk.
+            The player whose values are computed.
         theirs : sequence of device arrays
             The opponent's strategy, [round].
         learning : ndarray of `LEARNING`

@@ -33,7 +33,7 @@ LEARNING = np.dtype(  # as in `rule.cuh`
     ],
     align=True,
 )
-IDLE = np.zeros((), LEARNING)  # for walks without learning
+IDLE = np.zeros((), LEARNING)  # for passes without learning
 VECTORS = ("reach", "beats", "whole", "value", "total", "chance")  # fields of `DeviceRound`
 
 
@@ -54,7 +54,7 @@ def learning_of(
     noise : float
         Smaller differences of values are rounding errors.
     regrets, averages : bool
-        Whether the walk updates the player's regrets, and the opponent's average.
+        Whether to update the player's regrets, and the opponent's average.
     restricted : bool
         Whether the player is restricted, and does not play the learnt strategy.
     """

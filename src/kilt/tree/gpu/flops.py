@@ -1,8 +1,8 @@
 """Compute best responses on a GPU, one flop at a time, to strategies over buckets of hands [Johanson16 §2.4].
 
-The kernels of `device` walk the rounds before the last, which have few boards. The last round, with nearly all of the
-work, has a separate kernel in `flops.cu`, in which all data of a block of betting stays on the chip. The block's nodes
-are converted to a program of `STEP`s, depth first, so that few vectors are needed at a time.
+The kernels of `device` compute the rounds before the last, which have few boards. The last round, with nearly all of
+the work, has a separate kernel in `flops.cu`, in which all data of a block of betting stays on the chip. The block's
+nodes are converted to a program of `STEP`s, depth first, so that few vectors are needed at a time.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SEGMENTS = 8  # threads that share the summation of a card's list
 # Record types as in the CUDA file.
 DECIDE, SUM, FOLDED, SHOWN, ADD, BEST = range(6)
 FIRST, MIDDLE, LAST = range(3)
-MODES = {"respond": 0, "answer": 1, "learn": 2}  # modes of walks over the last round
+MODES = {"respond": 0, "answer": 1, "learn": 2}  # modes of passes over the last round
 STEP = np.dtype(
     [("stake", np.float64), ("op", np.int32), ("slot", np.int32, (3,)), ("decision", np.int32), ("count", np.int32)]
 )
