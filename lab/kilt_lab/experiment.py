@@ -42,6 +42,7 @@ class Experiment:
     settings: Mapping[str, Changes] = field(default_factory=dict)  # settings that pages show
     hint: str = ""
     time: str = ""  # time in addition to the budgets of its cells, in words
+    solves: int = 0  # budgets that a run spends; 0: one for each of its cells
     clocks: Collection[str] = (SECONDS, ITERATIONS)  # allowed clocks of budgets
     by_seed: bool = True  # order of cells: all cases of a seed, then the next seed; else all seeds of a case
     shares: bool = False  # cells of a seed share work, so one process measures them all
@@ -155,8 +156,9 @@ class Experiment:
 
     def takes(self) -> str:
         """Return the expected time, in words."""
-        plain, cells = self.defaults, len(self.cases(self.defaults)) * max(self.defaults.runs, 1)
-        parts = [f"{cells} × {plain.budget.shown(plain.device)}"] if plain.budget and plain.budget.seconds else []
+        plain = self.defaults
+        solves = (self.solves or len(self.cases(plain))) * max(plain.runs, 1)
+        parts = [f"{solves} × {plain.budget.shown(plain.device)}"] if plain.budget and plain.budget.seconds else []
         return "; ".join([*parts, self.time] if self.time else parts)
 
 

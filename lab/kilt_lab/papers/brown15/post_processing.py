@@ -154,8 +154,8 @@ TABLE_2 = PostProcessedMatches(
     ),
     claims=CLAIMS,
     hint="the paper had other opponents; each of --runs clusters and solves with its own seeds",
-    time="each of 3 agents of a run takes this time, plus a few minutes for its cards; each of 10 matches "
-    "takes a minute",
+    time="plus a few minutes for the cards of each agent, and a minute for each of 10 matches of a run",
+    solves=1 + len(OPPONENTS),
     defaults=Setting("holdem.nolimit.2p.50bb", CellBudget.of(minutes=4), 3, threads=2),
     quick=changes(game="short.nolimit.2p", budget=CellBudget.of(seconds=6), runs=3),
     shares=True,

@@ -284,7 +284,8 @@ def _off_policy(best: str, table: str) -> tuple[Claim, ...]:
     )
 
 
-TIME = "each of 4 agents of a run takes this time, plus a minute for its cards; each evaluated log takes a few minutes"
+AGENTS = len(logs.AGENTS) + 1  # that a run solves, with the opponent
+TIME = "plus a minute for the cards of each agent, and a few minutes for each evaluated log"
 
 
 def _by_agent(table: str, title: str, paper: dict[str, dict[str, Figures]], claims: tuple[Claim, ...]) -> Experiment:
@@ -301,6 +302,7 @@ def _by_agent(table: str, title: str, paper: dict[str, dict[str, Figures]], clai
         claims=claims,
         hint="the paper used other agents; `limit` is the limit of standard deviations off policy for long logs",
         time=TIME,
+        solves=AGENTS,
         defaults=DEFAULTS,
         quick=QUICK,
         partial=table == "7.3",
@@ -325,6 +327,7 @@ def _over_agents(table: str, paper: dict[str, dict[str, tuple[int, int]]], claim
         hint="the largest of three agents, or of six pairs off policy; `least` in --json is the smallest; "
         "`limit` as in table-7.1",
         time=TIME,
+        solves=AGENTS,
         defaults=DEFAULTS,
         quick=QUICK,
         partial=table == "7.4",

@@ -176,8 +176,8 @@ TABLE_8 = Portfolios(
         ),
     ),
     hint="the paper's opponents were human experts",
-    time=f"each of 4 agents of a run takes this time, plus a minute for its cards; each of {MATCHES} matches takes "
-    "half a minute",
+    time=f"plus a minute for the cards of each agent, and half a minute for each of {MATCHES} matches",
+    solves=chapter_7.AGENTS,
     defaults=chapter_7.DEFAULTS,
     quick=chapter_7.QUICK,
 )

@@ -223,7 +223,7 @@ FIGURE_4 = FlopClasses(
         ),
     ),
     hint=f"--game {SMALL} has few flops, and exact distances as well; each of --runs has other starts",
-    time="about 15 minutes for the distances of all flops, then 17 of a core for each run",
+    time="about 15 minutes for the distances of all flops, then 17 minutes of one core for each run",
     defaults=Setting(GAME, runs=3, threads=2),
     quick=changes(game=SMALL),
 )
