@@ -1,4 +1,4 @@
-"""Figures from data: curves, hand grids, boards and reports. Only this package imports matplotlib."""
+"""Draw figures: convergence curves, hand grids, boards and reports. Only this package imports matplotlib."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Pictures of card abstractions: starting hands in a square, and histograms of hand strength."""
+"""Draw card abstractions: the buckets of starting hands, and histograms of hand strength."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kilt.viz.picture import save
 
 
 def plot_starting_hands(buckets: npt.NDArray[Any], deck: Deck, title: str, path: str | Path) -> None:
-    """Draw the bucket of each starting hand of two cards: suited above the diagonal, pairs on it, offsuit below.
+    """Draw the bucket of each starting hand in a square: suited above the diagonal, pairs on it, offsuit below.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def plot_starting_hands(buckets: npt.NDArray[Any], deck: Deck, title: str, path:
 
 
 def plot_histograms(rows: FloatArray, names: Sequence[str], title: str, path: str | Path) -> None:
-    """Draw histograms of hand strength next to each other.
+    """Draw several histograms of hand strength next to each other.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Pictures of classes of boards: sample boards, distances between boards, and sizes of classes."""
+"""Draw classes of boards: sample boards, distances between boards, and sizes of classes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROW = 0.26  # inches
 def plot_classes(
     samples: Sequence[Array], words: Sequence[str], shares: FloatArray, deck: Deck, title: str, path: str | Path
 ) -> None:
-    """Draw a sheet of board classes, like [Schmid15 figure 3].
+    """Draw some boards of each class on a sheet, like [Schmid15 figure 3].
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def plot_classes(
 
 
 def plot_distances(distances: Array, labels: Labels, title: str, path: str | Path) -> None:
-    """Draw a matrix of distances between boards, ordered by class, with lines between classes.
+    """Draw a matrix of the distances between boards. Boards are ordered by class, and lines separate the classes.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Convergence curves: exploitability against iterations and against time, on logarithmic axes."""
+"""Draw convergence curves: exploitability against iterations and against time, on logarithmic axes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from kilt.runs.budget import Step
 from kilt.viz.picture import save
 
 AVERAGE, CURRENT, ABSTRACT = "#1f5fa8", "#d98c3f", "#3a8f5c"
-# As fractions of the picture, with room for labels such as 6 × 10⁻¹. An automatic layout, which measures all labels,
-# takes as long as drawing, and a picture is drawn at the end of every run.
+# Margins as fractions of the picture, with room for labels such as 6 × 10⁻¹. They are fixed because every run ends with
+# a picture, and an automatic layout, which measures all labels, takes as long as drawing.
 MARGINS = {"left": 0.11, "right": 0.985, "bottom": 0.125, "top": 0.9, "wspace": 0.07}
 COLOURS = (AVERAGE, CURRENT, ABSTRACT, "#b5495b", "#7a5aa6", "#8a6d3b", "#4d4d4d")
 
@@ -29,7 +29,7 @@ def plot_convergence(
     unit: str = UNIT,
     margins: Mapping[str, Sequence[float]] | None = None,
 ) -> None:
-    """Draw exploitability against iterations and against time, on logarithmic axes.
+    """Draw exploitability against iterations and against time, on logarithmic axes, and write the picture to a file.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def convergence_figure(
 
 
 def _curves(runs: Mapping[str, Sequence[Step]]) -> list[tuple[str, str, str, Sequence[Step]]]:
-    """Return the curves of a picture: label, colour, the field of `Step` to draw, and the steps."""
+    """Return the curves of a picture: for each, the label, the colour, the field of `Step` to draw, and the steps."""
     if len(runs) == 1:
         (steps,) = runs.values()
         curves = [
@@ -89,7 +89,7 @@ def _curves(runs: Mapping[str, Sequence[Step]]) -> list[tuple[str, str, str, Seq
 
 
 def _draw(axes: Axes, across: str, label: str, colour: str, upwards: str, steps: Sequence[Step]) -> FloatArray:
-    """Draw a curve, and return the values on its horizontal axis."""
+    """Draw a curve and return its horizontal coordinates."""
     points = np.array([(getattr(step, across), getattr(step, upwards)) for step in steps]).reshape(-1, 2)
     points = points[(points > 0).all(axis=1)]
     axes.plot(*points.T, color=colour, label=label, marker="o", markersize=3.5, linewidth=1.4)
@@ -97,16 +97,16 @@ def _draw(axes: Axes, across: str, label: str, colour: str, upwards: str, steps:
 
 
 def _draw_band(axes: Axes, across: str, colour: str, steps: Sequence[Step], margins: Sequence[float]) -> None:
-    """Draw intervals around exploitability; unknown or negative lower bounds are cut off at a tenth of it."""
+    """Draw intervals around exploitability as a band. Its lower edge is at least a tenth of the exploitability."""
     points = [(getattr(step, across), step.exploitability, margin) for step, margin in zip(steps, margins, strict=True)]
     where, middle, reach = np.array([point for point in points if np.isfinite(point[2])]).reshape(-1, 3).T
     axes.fill_between(where, np.maximum(middle - reach, middle / 10), middle + reach, color=colour, alpha=0.2, lw=0)
 
 
 def _draw_fine_grid(axes: Axes) -> None:
-    """Draw grid lines between powers of ten if a power is in view, without labels, for which there is no room.
+    """Draw unlabelled grid lines between the powers of ten, if a power of ten is in view.
 
-    Drawing them as ticks would take half the time of the picture.
+    There is no room for labels. The lines are not ticks, because ticks would take half the time of the picture.
     """
     axes.autoscale(enable=False)
     for axis, lines, along in (

@@ -1,4 +1,4 @@
-"""Pictures of counter-strategies: exploitation against exploitability."""
+"""Draw how much counter-strategies win from an opponent (exploitation) against how exploitable they are themselves."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from matplotlib.figure import Figure
 from kilt.viz.convergence import COLOURS
 from kilt.viz.picture import save
 
-LINEAR = 10  # exploitability up to which the axis is linear; above, it is logarithmic
+LINEAR = 10  # the axis of exploitability is linear up to this value, and logarithmic above it
 
 
 class Curve(NamedTuple):
-    """A curve of a picture."""
+    """A curve in a picture of counter-strategies: its name, points and line style."""
 
     name: str
     points: Sequence[tuple[float, float]]  # exploitability, exploitation

@@ -1,4 +1,4 @@
-"""Lines with error bars: a result against the quantity that was varied."""
+"""Draw results with error bars against the quantity that was varied."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def plot_lines(
     *,
     logarithmic: tuple[bool, bool] = (False, False),
 ) -> None:
-    """Draw lines with error bars.
+    """Draw one or more lines with error bars, and write the picture to a file.
 
     Parameters
     ----------

@@ -1,8 +1,9 @@
-"""Hand grids: a strategy for every starting hand, in the square that players know.
+"""Draw hand grids: a strategy for every starting hand, in the square of hands that poker players know.
 
-A cell is a hand: pairs on the diagonal, suited hands above it, offsuit ones below, the highest ranks first. Its bar is
-split by action: fold red, call blue, raises green, darker for larger raises. Its height is the probability that the
-player reaches the decision with the hand; grey means that the solver has never reached it.
+Each cell is a hand: pairs are on the diagonal, suited hands above it, offsuit hands below it, with the highest ranks
+first. The bar in a cell is split by action: fold is red, call is blue, raises are green, and larger raises are darker.
+The height of the bar is the probability that the player reaches the decision with the hand. A bar is grey if the solver
+has never reached the decision with the hand.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ from kilt.viz.picture import save
 
 FOLD_COLOUR, CALL_COLOUR, UNSEEN_COLOUR, EMPTY_COLOUR = "#d9534f", "#4a86c8", "#9a9a9a", "#f1f1ee"
 GREENS = ((0.72, 0.89, 0.68), (0.03, 0.35, 0.17))  # colours of the smallest and of the largest raise
-PANELS = 6  # panels in a picture by default
-COLUMNS = 3
+PANELS = 6  # default number of panels in a picture
+COLUMNS = 3  # largest number of panels in a row
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The strategy of a blueprint for each starting hand at one decision. Ranks are in descending order.
+    """A strategy at one decision for each starting hand, in a square with the highest ranks first.
 
     Attributes
     ----------
@@ -63,18 +64,18 @@ class Grid:
     overall: FloatArray
 
     def hand(self, i: int, j: int) -> str:
-        """Return the name of the cell in row `i` and column `j`, such as ``AKs``."""
+        """Return the name of the hands in row `i` and column `j`, such as ``AKs``."""
         high, low = self.ranks[min(i, j)], self.ranks[max(i, j)]
         return high + low + ("s" if j > i else "o" if j < i else "")
 
 
 def first_decisions(blueprint: Blueprint, count: int = PANELS) -> list[int]:
-    """Return the nodes of the first `count` decisions of the first round: the opening, the responses, and so on."""
+    """Return the nodes of the first `count` decisions before the flop: the opening, the responses to it, and so on."""
     return [early.node for early in first_round(blueprint)][:count]
 
 
 def grids(blueprint: Blueprint, decisions: Sequence[int]) -> list[Grid]:
-    """Return the strategy of a blueprint for every starting hand at some decisions of the first round.
+    """Return a blueprint's strategy for every starting hand, at several decisions before the flop.
 
     Parameters
     ----------
@@ -100,7 +101,7 @@ def grids(blueprint: Blueprint, decisions: Sequence[int]) -> list[Grid]:
 
 
 def plot_ranges(panels: Sequence[Grid], title: str, path: str | Path) -> None:
-    """Draw hand grids next to each other, into a picture file.
+    """Draw hand grids next to each other, and write the picture to a file.
 
     Parameters
     ----------
@@ -133,7 +134,7 @@ def range_figure(panels: Sequence[Grid], title: str) -> Figure:
 
 
 def describe(position: Betting) -> str:
-    """Describe a decision of the first round in words: who acts, and the actions before.
+    """Return a description in words of a decision before the flop: who acts, and what happened before.
 
     >>> from kilt.games import load_game
     >>> game = load_game("holdem.nolimit.2p")
@@ -162,7 +163,7 @@ def _words(position: Betting, action: str) -> str:
 
 
 def policy_grid(agent: KnownAgent, game: Holdem, position: Betting) -> Grid:
-    """Return an agent's strategy for every starting hand at a decision of the first round.
+    """Return an agent's strategy for every starting hand, at one decision before the flop.
 
     Parameters
     ----------
@@ -209,7 +210,10 @@ def _grid(game: Holdem, position: Betting, labels: Sequence[str], early: FirstRo
 
 
 def _hand(deck: Deck, i: int, j: int) -> int | None:
-    """Return one of the hands of a cell, which share a bucket before the flop; None if the deck has none."""
+    """Return one hand of a cell, since all its hands have the same strategy before the flop.
+
+    None if the cell is empty.
+    """
     high, low, suited = deck.ranks - 1 - min(i, j), deck.ranks - 1 - max(i, j), j > i
     if deck.suits == 1 and not suited:
         return None
@@ -217,7 +221,7 @@ def _hand(deck: Deck, i: int, j: int) -> int | None:
 
 
 def colours(actions: Sequence[str]) -> list[str]:
-    """Return the colour of each action of a decision: raises are in ascending order, so that all-in is the darkest."""
+    """Return the colour of each action at a decision. The largest raise is the darkest."""
     raises = [place for place, action in enumerate(actions) if action not in ("fold", "call", "check")]
     low, high = np.array(GREENS)
     found: list[str] = []
@@ -286,7 +290,7 @@ def _bars(
     height: FloatArray,
     colour: str,
 ) -> None:
-    """Draw a rectangle in each cell where it is not empty."""
+    """Draw a rectangle in each cell where it has a positive area."""
     some = (width > 0) & (height > 0)
     x, y, w, h = left[some], bottom[some], width[some], height[some]
     corners = np.stack([(x, y), (x + w, y), (x + w, y - h), (x, y - h)], axis=0).transpose(2, 0, 1)

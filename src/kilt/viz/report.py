@@ -1,7 +1,7 @@
-"""A report about a run: one page of HTML with everything about a blueprint, including pictures.
+"""Write a report about a run: one HTML page with everything about a blueprint, including pictures.
 
-The page needs no other files, no network and no scripts, so that it can be sent and stored. Its content is plain data,
-`Contents`; `contents_of` collects it from a blueprint.
+The page needs no other files, no network and no scripts, so that users can send it and keep it. `contents_of` collects
+its content from a blueprint as plain data, `Contents`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
 
 
 class MatchResult(NamedTuple):
-    """A match in a report."""
+    """The result of a match, as a row in a report."""
 
     player: str
     against: str
@@ -66,7 +66,7 @@ class MatchResult(NamedTuple):
 
 @dataclass(frozen=True)
 class Contents:
-    """The content of a report's page. Empty fields are omitted."""
+    """The content of a report. Empty fields are left out of the page."""
 
     title: str
     built: tuple[tuple[str, str], ...] = ()  # what was built, with its settings
@@ -89,7 +89,7 @@ def contents_of(
     sanity: Report | Sequence[Report] = (),
     commands: Sequence[tuple[str, str]] = (),
 ) -> Contents:
-    """Collect the content of a page about a blueprint, with hand grids if the game has two private cards.
+    """Collect the content of a report about a blueprint. It has hand grids if the game deals two private cards.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def _buckets(cards: CardAbstraction, names: Sequence[str]) -> str:
 
 
 def write_report(folder: str | Path, contents: Contents) -> Path:
-    """Write the page to ``report.html`` in a folder, in one step; returns its path."""
+    """Write the report to ``report.html`` in a folder and return its path."""
     path = Path(folder) / PAGE
     page = html_of(contents)
     with artifact.os_errors(f"{path} cannot be written"):
@@ -161,7 +161,7 @@ def write_report(folder: str | Path, contents: Contents) -> Path:
 
 
 def html_of(contents: Contents) -> str:
-    """Return the page as HTML, including pictures.
+    """Return the report as an HTML page that includes its pictures.
 
     >>> page = html_of(Contents("Leduc & friends", commands=(("play against it", "kilt play RUN"),)))
     >>> "<h1>Leduc &amp; friends</h1>" in page, "<h2>" in page
@@ -296,7 +296,7 @@ def _commands(contents: Contents) -> str:
 
 
 def _picture(draw: Callable[[Path], None], words: str) -> str:
-    """Return a picture as part of the page."""
+    """Return a picture as HTML."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "picture.png"
         draw(path)

@@ -1,4 +1,4 @@
-"""Bars of a strategy: the probability of each action, with a bar for each hand or information set."""
+"""Draw a strategy as bars: one for each hand or information set, split by the probabilities of the actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of results: what `run.plot()` and `match.plot()` draw, for each type of result.
+"""Draw results: the pictures that `run.plot()`, `match.plot()` and other results show, one for each type of result.
 
 >>> from kilt.api import solve
 >>> type(solve("kuhn", iterations=50).plot().figure).__name__
@@ -34,13 +34,13 @@ LEAST_UNITS = 10  # smallest number of deals for which a mean is drawn
 
 @singledispatch
 def figure_of(thing: object) -> Figure:
-    """Draw a run, a match, a spot, its solution or a decision of it, or a strategy."""
+    """Draw a run, a match, a spot, a spot's solution or one of its decisions, or a strategy."""
     raise TypeError(f"{type(thing).__name__} has no picture")
 
 
 @figure_of.register
 def _run(run: RunFigures) -> Figure:
-    """Draw exploitability against iterations and time; for games too large for that, win rates against time."""
+    """Draw exploitability against iterations and time or, for games too large for that, win rates against time."""
     steps = run.steps
     if not steps:
         raise RunError(f"{run.title} has measured nothing yet: iterate over the run, or finish it")
@@ -77,13 +77,13 @@ def _spot(spot: Spot) -> Figure:
 
 @figure_of.register
 def _solution(solution: SpotSolution) -> Figure:
-    """Draw the first decision."""
+    """Draw the strategy at the first decision."""
     return _node(solution.at())
 
 
 @figure_of.register
 def _node(node: SpotNode) -> Figure:
-    """Draw the player's strategy with each hand."""
+    """Draw the strategy of the player to act, for each hand."""
     after = f" after {node.line}" if node.line else ""
     return range_figure([spot_grid(node, SEATS[node.actor] + after)], f"spot {node.board}")
 
@@ -96,12 +96,12 @@ def _strategy(strategy: Strategy) -> Figure:
 
 @figure_of.register
 def _vectors(strategy: VectorStrategy) -> Figure:
-    """Draw the first decision."""
+    """Draw the strategy at the first decision."""
     return decision_figure(strategy)
 
 
 def decision_figure(who: Who, history: str = "") -> Figure:
-    """Draw a player's strategy with each hand at a decision of the first round.
+    """Draw a player's strategy for every hand at a decision before the flop.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Hand grids of spots: the strategy for every hand of a range at a decision."""
+"""Compute hand grids of spots: the strategy or the range of a player, for every starting hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kilt.viz.ranges import Grid
 
 
 def spot_grid(node: SpotNode, title: str) -> Grid:
-    """Return the strategy of the player to act, in the square of starting hands.
+    """Return the strategy at a decision of a spot as a hand grid, for the player to act.
 
     Parameters
     ----------
@@ -23,8 +23,8 @@ def spot_grid(node: SpotNode, title: str) -> Grid:
     Returns
     -------
     Grid
-        Cells have the mean over their hands, by weight. The height of a bar is the mean weight of the cell's compatible
-        hands, relative to the highest. `plot_ranges` draws it.
+        The strategy in each cell is the mean over its hands, by weight. The height of a bar is the largest weight of
+        the cell's hands, relative to that of all cells. `plot_ranges` draws it.
     """
     deck = node.game.deck
     if node.game.rules.hole_cards != 2:
@@ -42,7 +42,7 @@ def spot_grid(node: SpotNode, title: str) -> Grid:
 
 
 def held_grid(spot: Spot, seat: int) -> Grid:
-    """Return the range of a player at the beginning of a spot, in the square of starting hands.
+    """Return a player's range at the beginning of a spot as a hand grid.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Win rates during a run: winnings of the average strategy against opponents with simple habits, against time."""
+"""Draw how much a run's average strategy wins against simple opponents, against the time of the run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kilt.viz.picture import save
 
 
 def opponents(steps: Sequence[Step]) -> list[str]:
-    """Return the names of the opponents that a run was measured against.
+    """Return the names of the opponents against whom a run was measured.
 
     >>> opponents([Step(1, 0.5, 0, 0, 0, {"always-call": 120.0, "always-fold": 600.0})])
     ['always-call', 'always-fold']
@@ -24,7 +24,7 @@ def opponents(steps: Sequence[Step]) -> list[str]:
 
 
 def plot_win_rates(steps: Sequence[Step], title: str, path: str | Path) -> None:
-    """Draw win rates of a run's average strategy against time, with a separately scaled panel for each opponent.
+    """Draw win rates of a run's average strategy against time, with a panel for each opponent.
 
     Parameters
     ----------

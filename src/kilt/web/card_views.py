@@ -1,4 +1,4 @@
-"""Data of the page about a card abstraction: buckets with the strength of their hands, and classes of boards."""
+"""Data for the web page about a card abstraction: its buckets, how strong their hands are, and its board classes."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from kilt.games.holdem import Holdem
 from kilt.play.agent import Agent
 from kilt.play.blueprint import BlueprintAgent
 
-BOARDS, BINS = 300, 20  # number of complete boards for histograms, and of their bins
+BOARDS, BINS = 300, 20  # number of random complete boards for histograms, and number of bins
 KEPT = 32  # cached tables of histograms
-NEAREST, SHOWN = 6, 6  # number of nearest buckets or classes shown, and of boards of a class
+NEAREST, SHOWN = 6, 6  # how many similar buckets or classes the page shows, and how many boards of a class
 
 
 def cards_of(agent: Agent, seat: int = 0) -> CardAbstraction:
-    """Return the card abstraction of a player. Raises PlayError if the player has none."""
+    """Return the card abstraction of an agent. Raises PlayError if the agent has none."""
     if not isinstance(agent, BlueprintAgent):
         raise PlayError(f"{agent.name} has no buckets of cards: choose a run that was solved in an abstraction")
     return agent.blueprint.cards.each[seat % 2]
 
 
 def bucket_row(agent: Agent, board: tuple[int, ...], seat: int) -> Array | None:
-    """Return the bucket of each hand on a board, [hand]; None for players without a card abstraction."""
+    """Return the bucket of each hand on a board, [hand], or None if the agent has no card abstraction."""
     if not isinstance(agent, BlueprintAgent):
         return None
     cards = cards_of(agent, seat)
@@ -38,7 +38,7 @@ def bucket_row(agent: Agent, board: tuple[int, ...], seat: int) -> Array | None:
 
 
 def bucket_view(agent: Agent, game: Holdem, board: tuple[int, ...], bucket: int, seat: int = 0) -> dict[str, Any]:
-    """Return data about a bucket, and about similar ones.
+    """Return data about one bucket: how often it occurs, how strong its hands are, and which buckets are similar.
 
     Parameters
     ----------
@@ -56,9 +56,9 @@ def bucket_view(agent: Agent, game: Holdem, board: tuple[int, ...], bucket: int,
     Returns
     -------
     dict
-        ``share`` of all deals of the round, ``strength`` (a histogram over `BINS` bins from 0 to 1 of the final
-        strength of its hands, on `BOARDS` random complete boards), and ``nearest``: other buckets with the earth
-        mover's ``distance`` of their histograms, in units of hand strength.
+        ``share`` is the bucket's share of all deals in the round. ``strength`` is a histogram of the final strength of
+        its hands, with `BINS` bins from 0 to 1, on `BOARDS` random complete boards. ``nearest`` are the buckets with
+        the most similar histograms, by the earth mover's ``distance`` in units of hand strength.
     """
     cards = cards_of(agent, seat)
     number = cards.round_of(board)
@@ -86,7 +86,7 @@ def bucket_view(agent: Agent, game: Holdem, board: tuple[int, ...], bucket: int,
 
 
 def classes_view(agent: Agent, game: Holdem, board: tuple[int, ...], seat: int = 0) -> dict[str, Any]:
-    """Return the classes of boards within which an abstraction clusters hands.
+    """Return the classes into which a card abstraction groups boards.
 
     Parameters
     ----------
@@ -96,9 +96,9 @@ def classes_view(agent: Agent, game: Holdem, board: tuple[int, ...], seat: int =
     Returns
     -------
     dict
-        ``classes``, empty if boards are not clustered: each has its ``number``, ``share`` of deals, ``words``, some
-        ``boards`` and the ``nearest`` other classes by the mean distance of their boards, if distances were stored.
-        ``here`` is the class of the board, None before it is known.
+        ``classes`` is empty if boards are not clustered. Each class has its ``number``, its ``share`` of deals, a
+        description (``words``), some ``boards`` and, if distances were stored, the ``nearest`` other classes by the
+        mean distance of their boards. ``here`` is the class of `board`, or None if `board` has too few cards.
     """
     cards = cards_of(agent, seat)
     found = next((each.coded.classes for each in cards.rounds if each.coded), None)
@@ -137,7 +137,10 @@ def _classes(classes: BoardClasses, deck: Deck) -> list[dict[str, Any]]:
 
 
 def _class_distances(distances: FloatArray, labels: IntArray, weights: IntArray) -> FloatArray:
-    """Mean distance of the boards of two classes, [class, class], weighted by deals; inf if there are no boards."""
+    """Return the mean distance between the boards of two classes, weighted by deals, [class, class].
+
+    It is infinite for an empty class.
+    """
     one = np.zeros((len(labels), int(labels.max()) + 1))
     one[np.arange(len(labels)), labels] = weights
     whole = one.sum(axis=0)
@@ -147,7 +150,10 @@ def _class_distances(distances: FloatArray, labels: IntArray, weights: IntArray)
 
 
 def _profiles(cards: CardAbstraction, game: Holdem, r: int) -> FloatArray:
-    """Histograms of the final strength of each bucket's hands in a round, [bucket, bin]; cached."""
+    """Return a histogram of the final strength of the hands in each bucket of a round, [bucket, bin].
+
+    Results are cached.
+    """
     key = cards.fingerprint, r
     if key not in _known:
         if len(_known) >= KEPT:

@@ -1,10 +1,10 @@
-"""Limits on connections: their number, their waiting time, and the number of log messages about them.
+"""Limits on connections to the web server: how many there may be, how long they may wait, and how much they may log.
 
-Browsers keep some connections open between requests, and so does anyone who wants to exhaust the server. A connection
-without a request is closed after `WAITING` seconds, or earlier if another client needs its place: if an address, or the
-server, has reached its limit, the connection that has waited longest is closed. A connection whose request is being
-answered is never closed for another one. Limits apply from the moment a connection is accepted, before TLS and HTTP
-begin.
+Browsers keep some connections open between requests, and so does an attacker who wants to exhaust the server. A
+connection without a request is closed after `WAITING` seconds. It is closed earlier if a new connection needs its
+place: when an address or the server reaches its limit, the connection that has waited longest is closed. A connection
+whose request is being answered is never closed to make room. Limits apply from the moment a connection is accepted,
+before TLS and HTTP begin.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MOST = 400  # largest number of connections
 WAITING = 15.0  # seconds that a connection may be open without a request, and that a request may take to arrive
 SENDING = 30.0  # seconds within which a client must read some data
 ANSWERED = 60.0  # seconds after which the system drops a client that acknowledges no data
-AT_ONCE = 32  # connections to accept before ended ones are closed
+AT_ONCE = 32  # connections that are accepted in a row before the server does other work
 FEWEST = 8  # connections that are always allowed, however few files a process may open
 PAUSE = 0.05  # seconds to wait if the system cannot open another connection
 LOGGED, PERIOD = 10, 60.0  # number of messages that a logger prints per period in seconds
@@ -33,7 +33,7 @@ logger = logging.getLogger("kilt.web")
 
 
 class FewMessages(logging.Filter):
-    """Passes `LOGGED` messages of a logger in each period, and counts the others."""
+    """A filter that lets `LOGGED` messages of a logger through in each period, and counts the others."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,7 +41,10 @@ class FewMessages(logging.Filter):
         self._began, self._passed, self._dropped = -PERIOD, 0, 0
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a message is printed; the first one of a period reports how many were suppressed."""
+        """Return whether to print a message.
+
+        The first message of a period also reports how many were suppressed before it.
+        """
         with self._lock:
             now = monotonic()
             if now - self._began >= PERIOD:
@@ -55,7 +58,7 @@ class FewMessages(logging.Filter):
 
 
 def limit_logs() -> None:
-    """Limit the number of messages of the server's loggers, whatever clients do."""
+    """Limit how many messages the server's loggers print, so that clients cannot flood the log."""
     for name in (logger.name, "uvicorn.error", "asyncio"):
         own = logging.getLogger(name)
         if not any(isinstance(each, FewMessages) for each in own.filters):
@@ -63,7 +66,7 @@ def limit_logs() -> None:
 
 
 class Connection(socket.socket):
-    """An accepted connection, which deregisters from its listener when it is closed."""
+    """An accepted connection. When it is closed, it removes itself from its listener."""
 
     listener: Listener
     client: tuple[str, int]
@@ -71,18 +74,18 @@ class Connection(socket.socket):
     busy: int = 0  # number of requests being answered
 
     def close(self) -> None:
-        """Close it."""
+        """Close the connection."""
         self.listener.leave(self)
         super().close()
 
     def hang_up(self) -> None:
-        """Shut the connection down. The code that reads from it then closes it."""
-        with suppress(OSError):  # it has already ended
+        """Shut the connection down, so that the code that reads from it closes it."""
+        with suppress(OSError):  # the other end may have closed it
             self.shutdown(socket.SHUT_RDWR)
 
 
 class Listener(socket.socket):
-    """A listening socket that limits connections.
+    """A listening socket that limits the number of connections, in all and from each address.
 
     Parameters
     ----------
@@ -101,7 +104,10 @@ class Listener(socket.socket):
         self._spare = os.open(os.devnull, os.O_RDONLY)
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Accept the next connection within the limits; BlockingIOError if none waits, and after each `AT_ONCE`."""
+        """Accept the next connection if the limits allow it.
+
+        Raises BlockingIOError if none waits, and after every `AT_ONCE`.
+        """
         while self._accepted < AT_ONCE:
             self._accepted += 1
             try:
@@ -126,7 +132,7 @@ class Listener(socket.socket):
         super().close()
 
     def leave(self, connection: Connection) -> None:
-        """Remove a closed connection. Another one may already have the same address."""
+        """Remove a closed connection from the list. A newer connection with the same address and port stays."""
         if self._open.get(connection.client) is connection:
             del self._open[connection.client]
 
@@ -135,14 +141,14 @@ class Listener(socket.socket):
         return self._open.get(tuple(client[:2])) if client else None
 
     async def sweep(self) -> None:
-        """Close connections that have waited too long for a request."""
+        """Close all connections that have waited too long for a request."""
         now = monotonic()
         for connection in list(self._open.values()):
             if not connection.busy and now - connection.since > WAITING:
                 connection.hang_up()
 
     def _admitted(self, accepted: socket.socket, client: tuple[str, int]) -> Connection | None:
-        """Admit a connection, closing another one if necessary; None if no connection can be closed."""
+        """Admit a connection, if necessary by closing another one. Returns None if no other can be closed."""
         same = [other for other in self._open.values() if other.client[0] == client[0]]
         for crowd, most in ((same, self.per_address), (list(self._open.values()), self.most)):
             if len(crowd) >= most and not self._make_room(crowd):
@@ -156,7 +162,7 @@ class Listener(socket.socket):
         return connection
 
     def _make_room(self, crowd: list[Connection]) -> bool:
-        """Close the connection that has waited longest for a request; False if all are busy."""
+        """Close the connection that has waited longest for a request. Returns False if all are answering requests."""
         waiting = [other for other in crowd if not other.busy]
         if not waiting:
             return False
@@ -167,7 +173,7 @@ class Listener(socket.socket):
         return True
 
     def _refused(self) -> bool:
-        """Take the next connection off the queue and close it; False if even that fails."""
+        """Accept the next connection and close it at once. Returns False if that fails."""
         if self._spare < 0:
             with suppress(OSError):
                 self._spare = os.open(os.devnull, os.O_RDONLY)
@@ -183,7 +189,7 @@ class Listener(socket.socket):
 
 
 class Attended:
-    """Wraps an application: marks connections as busy while it answers, and limits slow clients."""
+    """An ASGI application around another one. It marks connections as busy during a request, and drops slow clients."""
 
     def __init__(self, app: ASGIApp, listener: Listener) -> None:
         self.app, self.listener = app, listener
@@ -219,7 +225,7 @@ class Attended:
 
 
 def _watch(connection: Connection) -> None:
-    """Let the system close a connection whose other end has disappeared."""
+    """Let the operating system close a connection whose other end has disappeared."""
     with suppress(OSError):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if hasattr(socket, "TCP_KEEPIDLE"):

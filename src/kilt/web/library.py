@@ -1,7 +1,7 @@
-"""The players and runs of the page, by name. Each is opened once, and names are never used as file paths.
+"""The players and runs that the web page offers, by name. Names are never used as paths of files.
 
-Folders are given when the server starts. A folder that contains runs stands for all of them. It is searched at each
-request: the file system is the database.
+The user names folders when the server starts. A folder that contains runs stands for all of them. It is searched at
+each request, so that new runs appear at once. Each player is opened only once.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from kilt.spots.spot import in_chips, open_spot
 from kilt.strategy.blueprint import SHIPPED, STRATEGY
 from kilt.strategy.naming import solved_name
 
-SMALL = {f"{game} (solved here)": f"{SOLVED}{game}" for game in ("leduc", "kuhn")}  # solved on demand
+SMALL = {f"{game} (solved here)": f"{SOLVED}{game}" for game in ("leduc", "kuhn")}  # games that are solved on demand
 LARGE = "holdem.nolimit.2p"  # the game of baselines
-DEEP = 2  # levels of subfolders in which runs are searched
+DEEP = 2  # levels of subfolders that are searched for runs
 
 
 class Library:
-    """Players and runs by name: the `Names` of the page, where a name is neither a path nor code.
+    """The players and runs of the web page, by name. A name is neither a path nor code.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Library:
         self._open_spot = lru_cache(maxsize=4)(lambda place, stamp: open_spot(place)[1])
 
     def places(self) -> dict[str, Path]:
-        """Folders of runs and agents, by their names on the page."""
+        """Return the folders of all runs and agents, by their names on the page."""
         found: dict[str, Path] = {}
         for folder in self.folders:
             for place in _places(folder, DEEP):
@@ -70,22 +70,22 @@ class Library:
         return found
 
     def players(self) -> list[str]:
-        """Names of all players, those of the user first."""
+        """Return the names of all players. Those of the user come first."""
         own = [name for name, place in self.places().items() if _has_strategy(place) and not _is_spot(place)]
         return [*own, *SHIPPED, *SMALL, *BASELINES]
 
     def spots(self) -> list[str]:
-        """Names of solved spots, which can be examined and trained with, but not played against."""
+        """Return the names of solved spots, which users can examine and train with, but not play against."""
         return [name for name, place in self.places().items() if _has_strategy(place) and _is_spot(place)]
 
     def spot(self, name: str) -> SpotSolution:
-        """Return the solution of a spot by name; opened once."""
+        """Return the solution of a spot, given by its name. It is opened only once."""
         place = self.place(name)
         with self._opening:
             return self._open_spot(place, _stamp(place))
 
     def reference(self, name: str) -> str:
-        """Return the reference for a name of the list. Raises PlayError for any other name."""
+        """Return the name by which kilt loads a listed player. Raises PlayError for any other name."""
         if place := self.places().get(name):
             return str(place)
         if name not in (*SHIPPED, *SMALL, *BASELINES):
@@ -93,18 +93,21 @@ class Library:
         return SMALL.get(name, name)
 
     def player(self, name: str) -> tuple[Agent, Holdem]:
-        """Return a player by name, with its game; opened once. Raises KiltError if it cannot be opened."""
+        """Return a player and its game, given the player's name.
+
+        It is opened only once. Raises KiltError if that fails.
+        """
         with self._opening:
             agent = player(name, names=self).agent
         return agent, own_game(agent) or load_holdem(LARGE)
 
     def known(self, name: str) -> tuple[KnownAgent, Holdem]:
-        """Return a player with a policy, and its game. Raises PlayError for others."""
+        """Return a player that can tell its strategy, and its game. Raises PlayError for other players."""
         agent, game = self.player(name)
         return known(agent), game
 
     def states(self, name: str, agent: KnownAgent, game: Holdem) -> tuple[StateValues | None, bool]:
-        """Return state values for AIVAT, None if there are none (yet), and whether they are being learnt.
+        """Return the state values that AIVAT needs for a player, or None, and whether they are being learnt.
 
         They are learnt in the background, once for each player.
         """
@@ -125,11 +128,11 @@ class Library:
             self._at_work.discard(key)
 
     def run_places(self) -> dict[str, Path]:
-        """Folders of runs, by their names on the page."""
+        """Return the folders of all runs, by their names on the page."""
         return {name: place for name, place in self.places().items() if RunFolder.begun(place)}
 
     def run(self, name: str, place: Path | None = None) -> dict[str, Any]:
-        """Return data about one run; its `error` describes a problem with it."""
+        """Return data about one run. If the run cannot be read, the data contain an `error`."""
         place = place or self.place(name)
         try:
             folder = RunFolder.open(place)
@@ -150,7 +153,10 @@ class Library:
         }
 
     def takes(self, name: str) -> dict[str, Any] | None:
-        """Return the estimated cost of a run from its configuration, as in `kilt estimate`; None without one."""
+        """Return an estimate of what a run costs, as `kilt estimate` prints it.
+
+        None if the run has no configuration.
+        """
         file = self.place(name) / CONFIG
         try:
             return taken(resolve(read_config(file)))
@@ -158,11 +164,11 @@ class Library:
             return None
 
     def steps(self, name: str) -> list[dict[str, Any]]:
-        """Return the log of a run, in the chips of its game or spot."""
+        """Return the measurements of a run, in chips of its game or spot."""
         return [_step(step) for step in _steps(RunFolder.open(self.place(name)))]
 
     def place(self, name: str) -> Path:
-        """Return the folder of a run. Raises RunError if there is none with this name."""
+        """Return the folder of a run, given the run's name. Raises RunError if there is none."""
         place = self.places().get(name)
         if place is None:
             raise RunError(f"there is no run {name!r} here: choose one of the list")
@@ -170,9 +176,10 @@ class Library:
 
 
 def taken(plan: RunPlan) -> dict[str, Any]:
-    """Estimate the cost of a run: memory and disk in bytes; ``seconds`` is None if only a trial would tell.
+    """Return an estimate of the memory and disk space, in bytes, and of the time in seconds that a run takes.
 
-    ``seconds`` is the budget's limit or the time of its iterations, plus the time to build card abstractions.
+    The time is that of the budget, plus the time to build card abstractions. It is None if only a trial run would
+    tell.
     """
     cost, budget = plan.cost(), plan.budget
     seconds = [] if budget.seconds is None else [budget.seconds]
@@ -189,7 +196,7 @@ def taken(plan: RunPlan) -> dict[str, Any]:
 
 
 def _places(folder: Path, deep: int) -> list[Path]:
-    """Return the runs and agents in a folder, or in its subfolders."""
+    """Return the runs and agents in a folder, or in its subfolders to a depth of `deep`."""
     if RunFolder.begun(folder) or _has_strategy(folder):
         return [folder]
     if not deep:
@@ -210,17 +217,20 @@ def _is_spot(place: Path) -> bool:
 
 
 def _stamp(place: Path | None) -> float:
-    """Return the time at which a strategy was written, so that a run that is solved again is reopened."""
+    """Return the time at which a strategy was written.
+
+    If a run is solved again, it changes, and the run is opened again.
+    """
     return (place / STRATEGY).stat().st_mtime if place and (place / STRATEGY).exists() else 0.0
 
 
 def _steps(folder: RunFolder) -> list[Step]:
-    """Return the log of a run. Spots are logged in chips of the tree, and converted to their own."""
+    """Return the measurements of a run. Those of spots are converted from chips of the tree to chips of the spot."""
     return [in_chips(step) for step in folder.steps()] if _is_spot(folder.path) else folder.steps()
 
 
 def _budget(folder: RunFolder) -> Budget:
-    """Return the budget of a run, in the chips of `_steps`."""
+    """Return the budget of a run, in the same chips as the result of `_steps`."""
     budget = folder.budget
     if budget.target and _is_spot(folder.path):
         return replace(budget, target=budget.target / UNIT)
@@ -228,7 +238,7 @@ def _budget(folder: RunFolder) -> Budget:
 
 
 def _step(step: Step) -> dict[str, Any]:
-    """Return a measurement for JSON, which has no infinity."""
+    """Return a measurement as JSON data, with None for infinite numbers."""
     numbers = {key: value for key, value in step._asdict().items() if key != "others"}
     return {key: _finite(value) for key, value in numbers.items()} | {
         "others": {key: _finite(value) for key, value in step.others.items()}

@@ -1,4 +1,4 @@
-"""Runs that the page starts, stops and resumes: `kilt solve` in separate processes.
+"""Start, stop and resume runs for the web page. Each run is a separate process of `kilt solve`.
 
 Each process has a record in the folder of new runs: ``.NAME.job``, with its number and start time. If the server is
 killed, the runs continue. The next server finds their records and controls them.
@@ -35,12 +35,12 @@ CONTROL = ".control.lock"  # locked by the server that controls the runs of a fo
 LAST = 4_000  # bytes of a run's output that are shown
 POLL = 0.1  # seconds between checks of runs that are stopping
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")  # names of runs
-PLAN = re.compile(r"[\w -]{1,200}", re.ASCII)  # names of card abstractions, which cannot be those of files
+PLAN = re.compile(r"[\w -]{1,200}", re.ASCII)  # names of card abstractions: no slashes or dots, as paths of files have
 
 
 @dataclass
 class RunJob:
-    """A run in a process that a server started.
+    """A run that a server has started in a process.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class RunJob:
 
 
 class Runner:
-    """Processes that solve. Only one runner at a time controls the runs of a folder.
+    """The processes that solve for the web page. Only one runner at a time may control the runs of a folder.
 
     Parameters
     ----------
@@ -88,15 +88,15 @@ class Runner:
         self._jobs = {job.place: job for job in self._recorded()}
 
     def job(self, place: Path) -> RunJob | None:
-        """Return the current job of a run; None if there is none."""
+        """Return the process of a run, or None if the run is not running."""
         return self._at_work().get(place)
 
     def estimate(self, config: str) -> dict[str, Any]:
-        """Estimate the cost of a run: see `kilt.web.library.taken`."""
+        """Return an estimate of what a configuration costs: see `kilt.web.library.taken`."""
         return taken(self._plan(config))
 
     def start(self, name: str, config: str) -> str:
-        """Start a run in a new folder. Returns its name in the library."""
+        """Start a run in a new folder, and return its name in the library."""
         complaints = list[str]()
         if not NAME.fullmatch(name):
             complaints.append(
@@ -124,7 +124,7 @@ class Runner:
         return f"{self.folder.name}/{name}"
 
     def said(self, name: str, place: Path) -> str:
-        """Return the last output of a run, if a page started it."""
+        """Return the last output of a run. Empty if no page has started it."""
         job = self._jobs.get(place)
         try:
             with (self.folder / LOG.format(_file_name(job.name if job else name))).open("rb") as file:
@@ -134,7 +134,7 @@ class Runner:
             return ""
 
     def resume(self, name: str, place: Path) -> None:
-        """Resume a run."""
+        """Resume an unfinished run in a new process."""
         RunFolder.open(place)
         spot = ["spot"] if (place / SPOT).is_file() else []
         with self._changing, artifact.os_errors(f"{self.folder} cannot be written"):
@@ -144,7 +144,7 @@ class Runner:
             self._run(name, place, *spot, "solve", str(place))
 
     def stop(self, name: str, place: Path | None) -> None:
-        """Tell a run to write a checkpoint and stop. `place` is None if the run has no folder yet."""
+        """Tell a run to write a checkpoint and stop. `place` is its folder, or None if there is none yet."""
         with self._changing:
             jobs = self._at_work()
             job = jobs.get(place) if place else next((job for job in jobs.values() if job.name == name), None)
@@ -155,7 +155,10 @@ class Runner:
             self._stop(job)
 
     def close(self, announce: Callable[[str], None] = lambda text: None) -> None:
-        """Stop all runs, and wait for their checkpoints. After Ctrl-C they finish without the server."""
+        """Stop all runs and wait for their checkpoints.
+
+        After Ctrl-C, the runs stop by themselves and the server ends at once.
+        """
         try:
             with self._changing:
                 jobs = self._at_work()
@@ -173,7 +176,7 @@ class Runner:
             self._held.close()
 
     def _at_work(self) -> dict[Path, RunJob]:
-        """Return unfinished jobs by place, and delete the records of finished ones."""
+        """Return unfinished jobs by folder, and delete the records of finished ones."""
         with self._changing:
             self._children = [child for child in self._children if child.poll() is None]
             found = {place: job for place, job in self._jobs.items() if job.process.running}
@@ -182,7 +185,7 @@ class Runner:
             return found
 
     def _stop(self, job: RunJob) -> None:
-        """Tell a run to stop. SIGTERM, unlike SIGINT, is not ignored by background processes."""
+        """Tell a run to stop, by SIGTERM: background processes may ignore SIGINT."""
         job.process.terminate()
         job.stopping = True
         with suppress(OSError):  # runs can be stopped even on a full disk
@@ -193,7 +196,10 @@ class Runner:
             raise RunError(f"{MOST_RUNS} runs are already running: stop one, or wait for it")
 
     def _run(self, name: str, place: Path, *arguments: str) -> None:
-        """Start a process, and record it. In its own session, it does not get the Ctrl-C of the server's terminal."""
+        """Start a process of kilt and record it.
+
+        It has its own session, so that Ctrl-C in the server's terminal does not reach it.
+        """
         with (self.folder / LOG.format(_file_name(name))).open("ab") as log:
             child = subprocess.Popen(
                 [sys.executable, "-m", "kilt", *arguments],
@@ -217,7 +223,7 @@ class Runner:
         artifact.write_text(self.folder / JOB.format(_file_name(job.name)), json.dumps(data))
 
     def _recorded(self) -> list[RunJob]:
-        """Return the jobs that an earlier server has recorded on this machine."""
+        """Return the jobs that earlier servers have recorded on this machine."""
         jobs = []
         for file in self.folder.glob(JOB.format("*")):
             try:
@@ -228,24 +234,27 @@ class Runner:
                 place, process = Path(data.pop("place")), ProcessId(int(pid), float(started))
                 jobs.append(RunJob(**data, place=place, process=process))
             except (OSError, ValueError, TypeError, LookupError, AttributeError):
-                file.unlink(missing_ok=True)  # useless: the record does not identify a process
+                file.unlink(missing_ok=True)  # the record does not identify a process
         return jobs
 
     def _forget(self, job: RunJob) -> None:
-        """Delete the files of a finished process. The run has a copy of the configuration."""
+        """Delete the record and the configuration of a finished process. The run's folder has its own configuration."""
         with suppress(OSError):
             (self.folder / JOB.format(_file_name(job.name))).unlink(missing_ok=True)
             if job.place.parent == self.folder:
                 (self.folder / CONFIG.format(job.place.name)).unlink(missing_ok=True)
 
     def _plan(self, text: str) -> RunPlan:
-        """Return the plan of a configuration. Raises RunError if it is wrong or names files."""
+        """Return the plan of a run from its configuration. Raises RunError if it is invalid or names files."""
         config = parse_config(text)
         self._require_no_files(config)
         return resolve(config)
 
     def _require_no_files(self, config: Config) -> None:
-        """Raise RunError if a configuration names a file or a folder, which browsers may not open on this machine."""
+        """Raise RunError if a configuration names a file or a folder.
+
+        Users of the page may not open files on this machine.
+        """
         named = {
             "`game`": [] if config.game in ready_made_games() else [config.game],
             "`cards`": [cards for cards in config.cards if not PLAN.fullmatch(cards) or self._is_there(cards)],
@@ -259,7 +268,7 @@ class Runner:
                 )
 
     def _is_there(self, name: str) -> bool:
-        """Whether a run would find a file or folder with this name."""
+        """Return whether a run would find a file or folder with this name."""
         return any((folder / name).exists() for folder in (Path(), self.folder))
 
 

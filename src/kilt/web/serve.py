@@ -1,4 +1,4 @@
-"""Start the server of the page, print its address, and open a browser."""
+"""Start the web server, print the address of its page, and open a browser."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def serve(
     browser: bool = True,
     announce: Callable[[str], None] = print,
 ) -> None:
-    """Serve the page until Ctrl-C, SIGTERM or SIGHUP, and then stop the runs that it has started.
+    """Run the web server until Ctrl-C, SIGTERM or SIGHUP. Then stop the runs that its page has started.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def _serve(
 
 @contextmanager
 def _ending_in_order() -> Iterator[None]:
-    """End the block at SIGTERM and SIGHUP as at Ctrl-C, so that the code after it runs."""
+    """End the context at SIGTERM and SIGHUP as at Ctrl-C, so that the code after it runs."""
 
     def end(number: int, frame: object) -> None:
         raise KeyboardInterrupt

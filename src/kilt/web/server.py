@@ -1,8 +1,8 @@
-"""The server of the page: its requests, and the checks of who may send them.
+"""The web server: the requests that it answers, and the checks of who may send them.
 
 Without a token, the server answers only browsers on this machine. Every request must name a host that the server knows,
-and must not come from another page: this also stops names that were made to point to this machine (DNS rebinding). From
-other machines, a token is needed as well. Requests are short, and only a few are processed at a time.
+which prevents DNS rebinding, and must not come from another page. Requests from other machines also need a token.
+Requests are short, and only a few are processed at a time.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class Guard:
-    """The check of whether a request is allowed.
+    """The check of whether a request may be answered, by its host, its origin and a token.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class Guard:
     token: str = ""
 
     def refusal(self, request: Request) -> str:
-        """Return the reason why a request is refused; empty if it is allowed."""
+        """Return the reason why a request is refused, or an empty text if it is allowed."""
         host = request.headers.get("host", "").lower()
         if _name(host) not in self.hosts and not (self.token and _is_address(_name(host))):
             return f"this server does not answer to {host[:100]!r}: use the address that it printed"
@@ -107,7 +107,10 @@ class Guard:
 
 
 def _is_address(host: str) -> bool:
-    """Whether a host is a numeric address, rather than a name that another site could point to this machine."""
+    """Return whether a host is a numeric address.
+
+    Another site could point a name to this machine, but not an address.
+    """
     try:
         ip_address(host.strip("[]"))
     except ValueError:
@@ -121,9 +124,10 @@ def _name(host: str) -> str:
 
 
 class Guarded:
-    """Wraps an application: applies its guard, and adds the security headers of every answer.
+    """An ASGI application around another one. It refuses requests that its guard does not allow.
 
-    It is plain ASGI, so that the application still notices when the client disconnects.
+    It also adds security headers to all answers. It uses plain ASGI, so that the inner application still notices when
+    the client disconnects.
     """
 
     def __init__(self, app: ASGIApp, guard: Guard) -> None:
@@ -154,34 +158,34 @@ class Guarded:
 
 
 class NewTable(BaseModel):
-    """A request for a new table: the opponent, and the kind of match."""
+    """A request to open a table: the opponent, and the number of hands of a duplicate match."""
 
     player: str = Field(max_length=500)
     duplicate: int = Field(default=0, ge=0, le=10_000)  # hands of a duplicate match; 0: no fixed number
 
 
 class Typed(BaseModel):
-    """A request with the text that a person has typed, or the button pressed."""
+    """A request with the text that a person has typed, or with the button that they have pressed."""
 
     text: str = Field(max_length=100)
-    asked: int | None = None  # number of the question that it answers; answers to older ones are ignored
+    asked: int | None = None  # number of the question that the text answers; answers to older questions are ignored
 
 
 class Configuration(BaseModel):
-    """The configuration of a run, as TOML."""
+    """A request with the configuration of a run, as TOML."""
 
     config: str = Field(max_length=15_000)
 
 
 class NewRun(Configuration):
-    """A run to start."""
+    """A request to start a run: its name and its configuration."""
 
     name: str  # name of its folder
 
 
 @dataclass
 class State:
-    """The state of the server."""
+    """What the server keeps between requests: the library of players, the open tables, and the running processes."""
 
     library: Library
     runner: Runner | None = None  # None if runs cannot be started or stopped
@@ -189,7 +193,7 @@ class State:
 
 
 def create_app(state: State, guard: Guard | None = None) -> FastAPI:
-    """Create the application: pages, and their requests."""
+    """Return the web application, which answers all requests of the page."""
     app = FastAPI(title="kilt", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
     busy, heavy = CapacityLimiter(AT_ONCE), CapacityLimiter(HEAVY)
 
@@ -197,7 +201,7 @@ def create_app(state: State, guard: Guard | None = None) -> FastAPI:
         return await run_sync(function, *arguments, limiter=busy)
 
     async def work_hard(request: Request, function: Callable[..., T], *arguments: Any) -> T:
-        """Run a slow function: few at a time, for `LONGEST_WORK`, and only while the client is connected."""
+        """Run a slow function: few at a time, for `LONGEST_WORK` seconds at most, while the client is connected."""
         await request.body()  # the next message means that the client has disconnected
         gone = Event()
 
@@ -347,7 +351,7 @@ def create_app(state: State, guard: Guard | None = None) -> FastAPI:
     # Runs
 
     def at_work(place: Path) -> dict[str, Any]:
-        """Whether a run that was started here is running, and whether it is stopping."""
+        """Return whether a run that this server has started is running, and whether it is stopping."""
         job = state.runner.job(place) if state.runner else None
         return {"working": job is not None, "stopping": job is not None and job.stopping}
 

@@ -1,4 +1,4 @@
-"""Data of the page about a solved spot, in the form of `kilt.web.views`, with the line instead of the bet history."""
+"""Data for the web page about a solved spot. Decisions are named by lines instead of by bet histories."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KINDS = {"f": "fold", "x": "call", "c": "call"}  # kinds of words of a line; all
 
 
 def spot_view(solution: SpotSolution, line: str) -> dict[str, Any]:
-    """Return the strategy of a solved spot after a line.
+    """Return the strategy of a solved spot after a line, for display.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def spot_view(solution: SpotSolution, line: str) -> dict[str, Any]:
 
 
 def spot_values(solution: SpotSolution, line: str) -> dict[str, Any]:
-    """Return the values of the actor's hands after a line, in the form of `kilt.web.views.values_view`."""
+    """Return the value of each action with each hand after a line, as `kilt.web.views.values_view` does for agents."""
     node = solution.at(line)
     chance = node.chance[node.actor]
     return {
@@ -97,7 +97,7 @@ def spot_values(solution: SpotSolution, line: str) -> dict[str, Any]:
 
 
 def _path(tree: SpotTree, words: list[str]) -> list[dict[str, Any]]:
-    """Return the moves of a line, each with the line before it."""
+    """Return the actions and cards of a line, each with the line before it."""
     path, done = list[dict[str, Any]](), list[str]()
     rest = list(words)
     while rest:
@@ -115,11 +115,11 @@ def _path(tree: SpotTree, words: list[str]) -> list[dict[str, Any]]:
 
 
 def _cells(node: SpotNode) -> list[dict[str, Any]]:
-    """Return cells of hands that differ only in suits: means over those that the actor holds."""
+    """Return the mean strategy and values of each group of hands that differ only in suits."""
     reach = node.reach[node.actor]
 
     def mean(places: Any, values: FloatArray) -> FloatArray:
-        """Mean over the hands of a cell whose value is known, [column]."""
+        """Return the mean over the hands of a group whose value is known, [column]."""
         rows, weights = values[places], reach[places][:, None] * ~np.isnan(values[places])
         total: FloatArray = np.nansum(rows * weights, axis=0) / np.maximum(weights.sum(axis=0), 1e-300)
         return np.where(weights.any(axis=0), total, np.nan)

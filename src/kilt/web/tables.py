@@ -1,7 +1,8 @@
-"""Tables at which people play agents in the browser: sessions of `kilt.play.person`, each in its own thread.
+"""Tables of the web page, at which people play against agents. Each runs a session of `kilt.play.person` in a thread.
 
-A table works like a terminal; its screen records events, and waits for the person's input. Tables that were not used
-for a while are closed, the oldest first if there are too many.
+The session of a table works as in a terminal, but its screen records events for the page and waits for requests with
+the person's input. Tables that nobody uses for a while are closed. If there are too many, the one unused for longest is
+closed first.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ from kilt.play.person import Ending, Session, TurnView, duplicate_deals, in_word
 from kilt.play.phh import write_phhs
 from kilt.web.views import judged_view
 
-MOST_TABLES = 200
+MOST_TABLES = 200  # largest number of open tables
 IDLE = 1800.0  # seconds without use after which a table is closed
 PATIENCE = 60.0  # seconds that a request waits for an agent's answer
 DEAL = "deal"  # the input that begins the next hand
 
 
 class WebScreen:
-    """The view of a table: events in order, and the turn that waits for the person."""
+    """The screen of a table: it records events for the page, and waits for the person's input."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
@@ -46,12 +47,12 @@ class WebScreen:
         self.asking = 0  # number of times that the person was asked
 
     def begin(self, number: int, seat: str, hand: tuple[str, ...]) -> None:
-        """Begin a hand, and remove the events of the last one."""
+        """Record the beginning of a hand, and remove the events of the last one."""
         self.events = []
         self._note("begin", number=number, seat=seat, hand=hand)
 
     def acted(self, mine: bool, words: str) -> None:
-        """Record an action."""
+        """Record an action of either player."""
         self._note("acted", mine=mine, words=words)
 
     def dealt(self, name: str, board: tuple[str, ...], hand: tuple[str, ...], made: str) -> None:
@@ -59,7 +60,7 @@ class WebScreen:
         self._note("dealt", name=name, board=board, made=made)
 
     def ask(self, view: TurnView, *, again: bool) -> str:
-        """Wait for the person's input."""
+        """Publish the possible actions, wait for the person's input and return it."""
         choices, sizes = ([choice._asdict() for choice in row] for row in (view.choices, view.sizes))
         return self.wait({"pot": view.pot, "stacks": view.stacks, "choices": choices, "sizes": sizes, "again": again})
 
@@ -72,18 +73,18 @@ class WebScreen:
         self._note("advice", rows=advice)
 
     def explain(self) -> None:
-        """Do nothing: the page itself explains the input."""
+        """Do nothing: the page itself explains which input is accepted."""
 
     def end(self, ending: Ending) -> None:
         """Record the end of a hand."""
         self._note("end", **ending._asdict())
 
     def fail(self, error: KiltError) -> None:
-        """Record that the agent has failed."""
+        """Record that the agent has failed, and why."""
         self._note("failed", words=str(error))
 
     def wait(self, turn: dict[str, Any] | None) -> str:
-        """Show all events, and wait for the person's input. Raises EOFError if the table is closed."""
+        """Publish all events, wait for the person's input and return it. Raises EOFError if the table is closed."""
         with self.changed:
             self.turn = turn
             self.asking += 1
@@ -103,7 +104,7 @@ class WebScreen:
 
 @dataclass
 class WebTable:
-    """A table: a session in its own thread.
+    """A table of the web page, which runs a session between a person and an agent in its own thread.
 
     Attributes
     ----------
@@ -124,7 +125,10 @@ class WebTable:
 
     @classmethod
     def open(cls, player: str, agent: Agent, game: Holdem, seed: int, hands: int = 0) -> WebTable:
-        """Begin a session; with `hands`, a duplicate match of that length."""
+        """Return a new table, whose session has begun.
+
+        If `hands` is not 0, it is a duplicate match of that many hands.
+        """
         screen = WebScreen()
         deals = duplicate_deals(hands, seed) if hands else ()
         table = cls(player, Session(game, "you", agent, screen, seed, deals), screen)
@@ -150,9 +154,10 @@ class WebTable:
                 self.screen.changed.notify_all()
 
     def send(self, text: str, asked: int | None = None) -> None:
-        """Send the person's input, or `DEAL`, and wait until the table has processed it.
+        """Pass the person's input, or `DEAL`, to the session and wait until the session has processed it.
 
-        An input for an older question than the last, by its number `asked`, is ignored: a button was pressed twice.
+        `asked` is the number of the question that the input answers. If a newer question has been asked since, the
+        input is ignored, since a button may have been pressed twice.
         """
         with self._sending:
             if self.over:
@@ -164,7 +169,7 @@ class WebTable:
                 self._settle(last)
 
     def _settle(self, asked: int) -> None:
-        """Wait until the person is asked again."""
+        """Wait until the session waits for input again."""
         with self.screen.changed:
             if not self.screen.changed.wait_for(lambda: self.over or self.screen.asking > asked, PATIENCE):
                 raise PlayError("the agent takes too long: look again in a while")
@@ -175,7 +180,7 @@ class WebTable:
             self.screen.typed.put_nowait(None)
 
     def state(self) -> dict[str, Any]:
-        """Return everything that the page shows."""
+        """Return everything that the page shows about the table."""
         self.touched = monotonic()
         session, rules = self.session, self.session.game.rules
         blind = rules.big_blind
@@ -200,7 +205,7 @@ class WebTable:
         }
 
     def judged(self, states: StateValues | None) -> dict[str, Any]:
-        """Return the person's decisions in the last hand with the agent's, and luck-adjusted results of all hands.
+        """Compare the person's decisions in the last hand with the agent's, and estimate all results without luck.
 
         Parameters
         ----------
@@ -210,10 +215,10 @@ class WebTable:
         Returns
         -------
         dict
-            ``decisions`` is None if the agent has no policy. Each contains the agent's probabilities; the values of
-            actions take longer, and are returned by `worth`. ``won`` and ``deserved`` are in mbb/h with 95% intervals,
-            None before the second hand; ``deserved`` is the estimate of the estimator ``by``, without the luck of the
-            cards and of the agent's random choices.
+            ``decisions`` has the agent's probabilities at each decision of the person; None if the agent has no policy.
+        The values of actions take longer: `worth` returns them. ``won`` and ``deserved`` are the person's win rates
+        in mbb/h with 95% intervals, None before the second hand. ``won`` is raw. ``deserved`` is an estimate by the
+        estimator ``by``, without the luck of the cards and of the agent's random choices.
         """
         session = self.session
         hands = list(session.hands)
@@ -237,10 +242,10 @@ class WebTable:
         ]
 
     def worth(self, number: int, decision: int) -> dict[str, Any]:
-        """Return the values of the actions of one of the person's decisions in the last hand.
+        """Return the value of each action at one of the person's decisions in the last hand.
 
-        `number` is the number of hands played at the time of the request. The result is empty if another hand was
-        played since, so that outdated requests do not delay others. Raises PlayError if there is no such decision.
+        `number` is the number of hands played when the page sent the request. If another hand has been played since,
+        the result is empty, so that outdated requests take no time. Raises PlayError if there is no such decision.
         """
         session, hands = self.session, list(self.session.hands)
         if len(hands) != number or not tells(session.agent, session.game):
@@ -251,12 +256,12 @@ class WebTable:
         return judged_view(judged(known(session.agent), session.game, hands[-1], *places[decision]))
 
     def phhs(self) -> str:
-        """Return all finished hands, in the PHH format."""
+        """Return all finished hands as text in the PHH format."""
         return "".join(write_phhs(self.session.hands))
 
 
 def _moves(game: Holdem, hand: Hand) -> list[dict[str, Any]]:
-    """Return the actions of a hand, each with its actor and the history before it."""
+    """Return the actions of a hand, each with its player and the betting before it."""
     return [
         {"history": before.history, "words": in_words(before, action, third=not mine), "mine": mine}
         for before, action in game.positions.moves(hand.position)
@@ -266,21 +271,21 @@ def _moves(game: Holdem, hand: Hand) -> list[dict[str, Any]]:
 
 
 def _rate(row: LogEstimate) -> dict[str, Any]:
-    """Return an estimate for JSON, which has no infinity."""
+    """Return an estimate as JSON data, with None for an infinite margin."""
     margin = row.won.margin
     by = {"money": "money", "aivat": "AIVAT"}.get(row.estimator.value, "BC-DIVAT")
     return {"mean": row.won.mean, "margin": margin if isfinite(margin) else None, "by": by}
 
 
 class WebTables:
-    """The open tables, by names that cannot be guessed."""
+    """The open tables of the web page. Their names are random, so that nobody can guess them."""
 
     def __init__(self) -> None:
         self._open: dict[str, WebTable] = {}
         self._changing = Lock()
 
     def add(self, table: WebTable) -> str:
-        """Store a table; returns its name."""
+        """Store a table and return its new name. Tables that are over or unused are closed."""
         name = secrets.token_urlsafe(12)
         with self._changing:
             for old, other in sorted(self._open.items(), key=lambda item: item[1].touched):
@@ -290,7 +295,7 @@ class WebTables:
         return name
 
     def __getitem__(self, name: str) -> WebTable:
-        """Return a table by its name. Raises PlayError if there is none."""
+        """Return the table with a given name. Raises PlayError if there is none."""
         if name not in self._open:
             raise PlayError("this table is not open any more: open another")
         return self._open[name]

@@ -1,7 +1,7 @@
-"""Data of the page about a strategy at a public state: numbers, names and words.
+"""Data for the web page about an agent's strategy at a public state.
 
-A public state is given by a game, the betting (``history``, in ACPC notation) and the board. Any agent with a policy
-can be examined: blueprints, solved small games, baselines.
+A game, the betting (``history``, in ACPC notation) and the board determine a public state. The page can show any agent
+with a policy, such as blueprints, solved small games and baselines.
 
 >>> from kilt.players.agents import load_player
 >>> from kilt.games.playable import load_holdem
@@ -36,7 +36,7 @@ KINDS = {FOLD: "fold", CALL: "call"}  # kinds of actions; all others are raises
 
 
 def read_board(game: Holdem, text: str) -> tuple[int, ...]:
-    """Return the cards of a board from their names. Raises GameError or CardError if they are no board."""
+    """Return the cards of a board from their names. Raises GameError or CardError if they are not a valid board."""
     board = game.deck.cards(text)
     most = game.rules.board_size(game.rules.rounds - 1)
     if len(board) > most:
@@ -45,7 +45,7 @@ def read_board(game: Holdem, text: str) -> tuple[int, ...]:
 
 
 def strategy_view(agent: KnownAgent, game: Holdem, history: str, board: tuple[int, ...]) -> dict[str, Any]:
-    """Return an agent's strategy at a public state, for every hand.
+    """Return an agent's strategy at a public state for every hand, as JSON data.
 
     Parameters
     ----------
@@ -61,11 +61,11 @@ def strategy_view(agent: KnownAgent, game: Holdem, history: str, board: tuple[in
     Returns
     -------
     dict
-        ``state`` is ``decision``, ``cards`` if the next public cards are to be chosen, or ``over``. At a decision:
-        ``strategy`` names the strategy, as the agent plays it; ``actions`` contains the share of each action over all
-        hands that reach the decision; ``cells`` groups hands that differ only in suits, with the cell's ``reach`` and
-        that of the opponent, ``other`` (0 to 1), the ``shares`` of the actions, and ``buckets``: those of its hands,
-        with the number of hands in each; empty without a card abstraction.
+        ``state`` is ``decision``, ``cards`` if public cards come next, or ``over``. At a decision, ``strategy`` is the
+        name of the strategy that the agent plays, and ``actions`` has the share of each action over all hands that
+        reach the decision. Each of ``cells`` is a group of hands that differ only in suits. It has the probabilities
+        that the player (``reach``) and the opponent (``other``) reach the decision with its hands, the ``shares`` of
+        the actions, and ``buckets``, the number of its hands in each bucket (empty without a card abstraction).
     """
     position = game.replay(history)
     seen = game.rules.board_size(position.round)
@@ -118,7 +118,7 @@ def strategy_view(agent: KnownAgent, game: Holdem, history: str, board: tuple[in
 def values_view(
     agent: KnownAgent, game: Holdem, history: str, board: tuple[int, ...], cell: str = ""
 ) -> dict[str, Any]:
-    """Return the value of each action of a decision with every hand. Raises PlayError if the values are unknown.
+    """Return the value of each action with each hand at a decision, as JSON data. Raises PlayError if it is unknown.
 
     Parameters
     ----------
@@ -131,14 +131,14 @@ def values_view(
     board : tuple of int
         The public cards so far.
     cell : str
-        Compute only this cell of the grid, such as ``AKs``, which takes less time; empty: all cells.
+        Compute only the hands of this cell of the grid, such as ``AKs``, which takes less time. Empty: all cells.
 
     Returns
     -------
     dict
-        ``actions`` by label, and ``hands``: the name of each, its cell of the grid, its ``weight`` (its probability at
-        the decision; they sum to 1), the ``shares`` of the actions, their ``values`` in chips from the decision on, and
-        the ``margins`` of these: half-widths of 95% intervals, 0 for exact values.
+        ``actions`` has the label of each action. Each of ``hands`` has its name, its cell of the grid, its ``weight``
+        (its probability at the decision; weights sum to 1), the ``shares`` of the actions, their ``values`` in chips
+        from the decision on, and their ``margins``: half-widths of 95% intervals, 0 for exact values.
     """
     position = game.replay(history)
     board = board[: game.rules.board_size(position.round)]
@@ -171,13 +171,13 @@ def values_view(
 
 
 def judged_view(decision: JudgedDecision) -> dict[str, Any]:
-    """Return a person's decision, together with what the agent would have done with the same hand.
+    """Return a person's decision and what the agent would have done with the same hand, as JSON data.
 
-    Each of ``options`` has the probability that the agent takes it (``share``) and its ``value``: the expected chips
-    from this decision on, against the hands that the agent would hold here, if both players follow the agent's strategy
-    after it. ``loss`` is the highest value of the options minus the value of this one. ``margin`` and ``loss_margin``
-    are half-widths of 95% intervals, 0 for exact values. All four are None if the values are unknown, and none of them
-    is rounded: the page rounds what it shows.
+    Each of ``options`` is an action. It has the probability that the agent takes it (``share``) and its ``value``: the
+    expected chips from this decision on, against the hands that the agent would hold, if both players then follow the
+    agent's strategy. ``loss`` is the highest value of any option minus the value of this option. ``margin`` and
+    ``loss_margin`` are half-widths of 95% intervals, 0 for exact values. Values, losses and margins are None if they
+    are unknown. They are not rounded: the page rounds what it shows.
     """
     position = decision.position
     return {
@@ -199,12 +199,12 @@ def judged_view(decision: JudgedDecision) -> dict[str, Any]:
 
 
 def known_chips(value: float) -> float | None:
-    """Return a number of chips for JSON, which has no nan: None if it is unknown."""
+    """Return a number of chips as JSON data: None if it is nan, which stands for an unknown number."""
     return None if np.isnan(value) else float(value)
 
 
 def abstraction_view(agent: Agent, game: Holdem, board: tuple[int, ...], seat: int = 0) -> dict[str, Any]:
-    """Return the buckets of the hands on a board.
+    """Return the bucket of each hand on a board, as JSON data.
 
     Parameters
     ----------
@@ -220,8 +220,8 @@ def abstraction_view(agent: Agent, game: Holdem, board: tuple[int, ...], seat: i
     Returns
     -------
     dict
-        ``hands`` with the name, the bucket and, from the second round on, the hand strength of each; ``buckets`` is the
-        number of buckets of the round on all boards, ``seats`` is 2 if the players have different ones.
+        Each of ``hands`` has its name, its bucket and, from the second round on, its strength. ``buckets`` is the
+        number of buckets in the round, on all boards. ``seats`` is 2 if the players have different buckets.
     """
     cards = cards_of(agent, seat)
     number = cards.round_of(board)
@@ -254,7 +254,7 @@ def abstraction_view(agent: Agent, game: Holdem, board: tuple[int, ...], seat: i
 
 
 def _step(game: Holdem, before: Betting, action: str) -> dict[str, Any]:
-    """Return an action on the path to a public state, with the state before it."""
+    """Return an action on the path to a public state, with the betting before it."""
     if before.actor < 0:
         return {"history": before.history, "words": game.rules.round_names[before.round + 1], "seat": -1}
     words = in_words(before, action, third=True)
@@ -271,18 +271,21 @@ def _title(game: Holdem, position: Betting) -> str:
 
 
 def _legal(position: Betting, policy: PublicPolicy) -> list[str]:
-    """Return legal actions that the agent never takes, but that the user may follow: all except raises."""
+    """Return the legal calls and folds that the agent never makes. The page lets its user follow them nevertheless."""
     return [action for action in position.passive_actions() if action not in policy.actions]
 
 
 def _cells(
     game: Holdem,
     shares: FloatArray,
-    ranges: tuple[FloatArray, FloatArray],  # of the player to act, and of the other
+    ranges: tuple[FloatArray, FloatArray],  # weights of the hands of the player to act, and of the opponent's hands
     board: tuple[int, ...],
     row: Array | None,
 ) -> Iterator[dict[str, Any]]:
-    """Yield hands by name, with the buckets of a `row` [hand]; hands that are impossible on the board are skipped."""
+    """Yield the strategy and the buckets of each group of hands that differ only in suits.
+
+    Impossible hands are skipped.
+    """
     mine, theirs = ranges
     names, which = _classes(game.rules)
     holes = game.deck.holes(game.rules.hole_cards)
@@ -290,7 +293,7 @@ def _cells(
     count = np.bincount(which, free, len(names))
     reach, other = (np.bincount(which, each, len(names)) for each in (mine, theirs))
     taken = np.array([np.bincount(which, row * mine, len(names)) for row in shares])
-    # for hands that never reach the decision
+    # the mean over all hands of a cell, for cells that never reach the decision
     level = np.array([np.bincount(which, row * free, len(names)) for row in shares])
     buckets: dict[int, list[list[int]]] = {}
     if row is not None:
@@ -313,7 +316,7 @@ def _cells(
 
 @lru_cache(maxsize=16)
 def _classes(rules: GameDef) -> tuple[tuple[str, ...], Array]:
-    """Return names of hands as players write them, such as AKs, and the number of each hand's name, [hand]."""
+    """Return the names of hands up to suits, such as AKs, and the index of the name of each hand, [hand]."""
     deck, holes = rules.deck, rules.deck.holes(rules.hole_cards)
     if rules.hole_cards == 1:
         return tuple(deck.name(hand) for hand in holes.tolist()), np.arange(len(holes))
@@ -332,7 +335,7 @@ def _classes(rules: GameDef) -> tuple[tuple[str, ...], Array]:
 
 @lru_cache(maxsize=4)
 def _apart(rules: GameDef) -> FloatArray:
-    """1 if two hands have no card in common, [hand, hand]."""
+    """Return 1 for each pair of hands without a common card and 0 for the other pairs, [hand, hand]."""
     game = Holdem(rules)
     return apart(game, np.arange(len(game.numbers))).astype(np.float64)
 
