@@ -83,7 +83,7 @@ class Against:
             raise RunError(f"the model of {self.model.player} has no observations: count hands of {self.model.game}")
 
     def algorithm(self, base: str) -> str:
-        """Return the name of the algorithm for this opponent: ``"cfr+"`` becomes ``"dbr:cfr+"`` or ``"rnr:cfr+"``."""
+        """Return the algorithm that exploits this opponent: ``"cfr+"`` becomes ``"dbr:cfr+"`` or ``"rnr:cfr+"``."""
         kind, _, own = base.partition(":")
         rest = own if kind in (RNR, DBR) else base
         return ":".join(filter(None, (DBR if self.confidence else RNR, rest)))

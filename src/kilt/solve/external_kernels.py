@@ -75,7 +75,7 @@ NOBODY = Held(-1, 0.0, np.zeros(0, dtype=np.float32))
 
 
 class Starts(NamedTuple):
-    """The nodes at which the computation of each deal starts."""
+    """For each deal, the nodes at which its computation starts."""
 
     begin: IntArray  # [deal + 1] the first start of each deal
     node: Words  # [start]
@@ -83,7 +83,7 @@ class Starts(NamedTuple):
 
 
 class Exits(NamedTuple):
-    """The nodes at which the computation of each deal leaves this part of the tree."""
+    """For each deal, the nodes at which its computation leaves this part of the tree."""
 
     begin: IntArray  # [deal + 1] the first exit of each deal
     node: Words  # [exit] the node in another part
@@ -165,7 +165,7 @@ def _keys(key: np.uint64, deal: int) -> tuple[np.uint64, np.uint64]:
 
 @inlined
 def _begin(there: Any, node: Any, player: int, bucket: Words, deal: int, shift: np.uint64) -> None:
-    """Write the decision at which a pass starts to an entry of the queue."""
+    """Write the decision at which a deal starts to an entry of the queue."""
     there.slot = node.first + np.uint64(bucket[deal, node.round, node.actor]) * (np.uint64(node.count) << shift)
     there.link, there.count, there.actor, there.player = node.link, node.count, node.actor, player
 
@@ -187,7 +187,7 @@ def _descend(
     poor: np.float32,
     held: Held,
 ) -> tuple[np.uint64, int]:
-    """Pass down the tree from the queued nodes. Return the end of the queue and the number of decisions."""
+    """Simulate deals down the tree from the queued nodes. Return the end of the queue and the number of decisions."""
     one, zero, nothing, lowest = np.uint64(1), np.uint64(0), np.float32(0.0), -np.float32(np.inf)
     second = np.uint64(4)
     averaging = len(count) > 0
@@ -276,7 +276,7 @@ def _ascend(
     held: Held,
     shift: np.uint64,
 ) -> None:
-    """Pass values back up from the end of the queue to its start, and add regrets times the deal's weight."""
+    """Compute values from the end of the queue back to its start, and add regrets times the deal's weight."""
     nothing = np.float32(0.0)
     while place > start:
         place -= np.uint64(1)
@@ -330,7 +330,7 @@ def descend_deals(
     begin: IntArray,
     exits: Exits,
 ) -> tuple[int, int, int]:
-    """Pass down a part of the tree for some deals, and record where they leave this part.
+    """Simulate some deals through a part of the tree, and record where they leave this part.
 
     This is the first half of `walk_deals`. Nodes beyond the part are marked `BEYOND`. Writes the visited nodes of all
     deals to `queue`, one deal after another, the beginning of each deal's entries to `begin` [deal + 1], and the nodes
@@ -374,7 +374,7 @@ def ascend_deals(
     starts: Starts,
     worth: Singles,
 ) -> None:
-    """Pass values back up a part of the tree, given the values at the nodes where deals left it.
+    """Compute the values in a part of the tree, given the values at the nodes where deals left it.
 
     This is the second half of `walk_deals`. It writes player 0's value of each start to `worth`.
     """

@@ -164,7 +164,7 @@ def multipliers(variant: Variant, iteration: FloatArray) -> FloatArray:
 
 
 def discounts(variant: Variant, first: int, count: int, *, sampled: bool = False) -> FloatArray:
-    """Return the discounts of some iterations, which are numbered from 1, as rows of numbers.
+    """Return the discount factors of consecutive iterations, as one row of numbers per iteration.
 
     The columns are fields of `rule.Discount`.
 

@@ -1,1 +1,1 @@
-"""Trees: the rules of a game as flat arrays, in which compiled code visits parents before children."""
+"""Trees: the rules of a game as flat arrays of nodes, with parents before children, for compiled code."""

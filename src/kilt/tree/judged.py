@@ -32,9 +32,9 @@ class Judged(ABC):
 
     @abstractmethod
     def worth(self, player: int, task: int, strategy: Any) -> float:
-        """Return the winnings of a player who follows the opponent's strategy too, or best-responds to it.
+        """Return the winnings of a player who follows a strategy, or best-responds to it, in chips per game.
 
-        `task` is FOLLOW or RESPOND.
+        The opponent follows the strategy. `task` is FOLLOW or RESPOND.
         """
 
     def expected_value(self, strategy: Any) -> float:

@@ -165,7 +165,7 @@ class BettingPart(NamedTuple):
         return cls(round_, entries, rows)
 
     def within(self, tree: VectorTree) -> VectorTree:
-        """Return a public tree restricted to this betting, whose tables have rows for this betting only."""
+        """Return a public tree restricted to the betting of this part, whose tables have rows for this betting only."""
         part = entries_tree(tree, self.entries)
         offset = np.repeat(self.rows[:, 0], np.diff(part.entry_start))
         rows = np.diff(self.rows, axis=1)[:, 0].astype(tree.rows.dtype)

@@ -135,7 +135,7 @@ class Scope(NamedTuple):
 
 
 class Visit(NamedTuple):
-    """A pass's visit to a board: on the way to later boards, on the way back, or both at once in the last round."""
+    """The visit of a board during a pass over the tree: before later boards, after them, or both in the last round."""
 
     depth: int  # the round; −1 at the end of the pass
     board: int

@@ -222,7 +222,7 @@ def arrive(tree: VectorTree, player: int, scope: Scope, depth: int, work: Worksp
 
 @subkernel
 def next_visit(tree: VectorTree, player: int, scope: Scope, work: Workspace, sums: FloatArray, visit: Visit) -> Visit:
-    """Move to the next board, or back to the board of the previous round after the last board that follows it.
+    """Move to the next board, or back to the board of the previous round once all its successors were visited.
 
     If boards are divided into parts, `sums` receives the values of the chance nodes at the end of the trunk on this
     part's boards, and the pass ends. A pass of 0 parts reads the values of these chance nodes, for each board of the

@@ -51,7 +51,7 @@ R = TypeVar("R")
 
 
 class UnderWay(NamedTuple):
-    """What the head process keeps of a batch of deals between its pass down the tree and its pass back up."""
+    """What the head process keeps of a batch of deals until the workers have answered."""
 
     batch: Batch
     begin: IntArray  # [deal + 1] first entry of each deal in `queue`
@@ -79,7 +79,7 @@ class Head:
         return places_in(partition, 0, partition.trunk)
 
     def descend(self, number: int) -> UnderWay:
-        """Pass down the first rounds for a batch of deals, and record the nodes where the workers must continue.
+        """Simulate a batch of deals through the first rounds, and record the nodes where the workers must continue.
 
         Returns the message to the workers, and the state to keep until their answer.
         """
@@ -117,7 +117,7 @@ class Head:
         return UnderWay(Batch(number, starts), begin, exits.place[:found].copy(), queue[:end].copy())
 
     def ascend(self, sent: UnderWay, sums: IntArray) -> None:
-        """Pass values back up the first rounds for a batch, given the sums of values that the workers have returned.
+        """Compute the values in the first rounds for a batch, from the sums of values that the workers have returned.
 
         `sums` has |F(n,h)| · v for each start.
         """
@@ -156,7 +156,7 @@ class OwnedClass(Protocol):
 
     @property
     def regrets(self) -> RegretTable:
-        """The regrets and counts of the class."""
+        """The regrets and action counts for this class of boards."""
 
 
 class ClassOwner:

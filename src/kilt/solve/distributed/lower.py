@@ -66,7 +66,7 @@ class LowerResult(NamedTuple):
 
 
 class Passing(NamedTuple):
-    """What a worker keeps of some deals between its pass down the tree and its pass back up."""
+    """What a worker keeps of some deals while the workers below continue them."""
 
     regrets: RegretTable
     drawn: BoardDraw
@@ -94,7 +94,7 @@ class BladesBelow:
         seen: tuple[Words, Singles],
         weight: float = 0.0,
     ) -> Passing:
-        """Pass down a worker's rounds for some deals, and record the nodes where the workers below must continue.
+        """Simulate some deals through a worker's rounds, and record the nodes where the workers below must continue.
 
         The cards, shares and tallies of the deals are in `workspace`. `seen` is that of `settle`.
         """
@@ -133,7 +133,7 @@ class BladesBelow:
         return Passing(own.regrets, drawn, *kept, onward, decisions, end)
 
     def go_on(self, game: SharedGame, number: int, passing: Sequence[Passing]) -> tuple[list[IntArray], int, int]:
-        """Let the workers below continue the deals of a batch, and pass their values back up the rounds of this worker.
+        """Let the workers below continue the deals of a batch, and compute this worker's values from their answers.
 
         Returns the results of `ascend` for each of `passing`, and the numbers of decisions and nodes visited in both
         passes.
@@ -148,7 +148,7 @@ class BladesBelow:
         return sums, decisions, sum(one.visits for one in passing) + sum(answer.visits for answer in found)
 
     def ascend(self, game: SharedGame, one: Passing, value: Singles) -> IntArray:
-        """Pass values back up a worker's rounds. Return the sum of weighted values for each starting node.
+        """Compute the values in a worker's rounds, and return the sum of weighted values for each starting node.
 
         `value` has the values that the lower workers have returned.
         """
@@ -188,7 +188,7 @@ class MiddleChild(Child):
         self.below = BladesBelow(self.partition, 1, below)
 
     def work(self, batch: Batch) -> BatchResult:
-        """Run this worker's rounds for a batch, let the workers below continue, and pass values back up."""
+        """Run this worker's rounds for a batch, let the workers below continue, and combine the values."""
         began, game = perf_counter(), self.game
         batch, hands, weight = self.received(batch)
         items = [(own, sample) for sample in range(1 if game.boards else game.samples) for own in self.own]
@@ -204,7 +204,7 @@ class MiddleChild(Child):
         return BatchResult(sums, seconds, decisions, visits, work)
 
     def _down(self, own: BoardClass, sample: int, hands: IntArray, batch: Batch, weight: float) -> list[Passing]:
-        """Pass down this worker's rounds for a batch with boards of one class."""
+        """Simulate a batch of deals with boards of one class through this worker's rounds."""
         workspace = self._workspaces.get()
         try:
             draws = self.draws(own, sample, workspace, hands, batch)
@@ -213,7 +213,7 @@ class MiddleChild(Child):
             self._workspaces.put(workspace)
 
     def descend(self, own: BoardClass, workspace: WalkWorkspace, drawn: BoardDraw, weight: float = 0.0) -> Passing:
-        """Pass down this worker's rounds for the deals whose cards are in `workspace`."""
+        """Simulate the deals whose cards are in `workspace` through this worker's rounds."""
         seen = self.settled(own, workspace, drawn.ways)
         return self.below.descend(self.game, own, workspace, drawn, seen, weight)
 
@@ -228,7 +228,7 @@ class MiddleChild(Child):
 
 
 class LowerClass(NamedTuple):
-    """A class of boards on a worker below another worker, with its regrets."""
+    """A class of boards that belongs to a worker below another worker, with its regrets."""
 
     path: tuple[int, ...]
     number: int  # number among all classes of its level

@@ -105,7 +105,7 @@ def batch_size(latency: float, beyond: float, deal: float, most: int, fresh: int
 
 
 def walked_places(partition: Partition) -> list[int]:
-    """Return upper bounds on the nodes that a deal reaches in the head process and in workers with others below.
+    """Return how many nodes a deal can reach at most: in the head process, and in workers with others below them.
 
     See `places_in`.
     """

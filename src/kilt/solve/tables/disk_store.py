@@ -337,7 +337,7 @@ class SubgameStore:
         self._begin(passes, tables)
 
     def trunk_file(self, passes: int, tables: Table) -> PackedFile:
-        """Return the content of the file for the first rounds."""
+        """Return the content of the file that stores the tables of the first rounds."""
         packed = self.checksums.astype(HEAD).tobytes(), (self.run or "").encode()
         self._recorded = True
         return _packed_file(TRUNK, KeptNumbers(passes, np.asarray(tables), packed))

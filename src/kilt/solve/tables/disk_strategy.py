@@ -1,4 +1,4 @@
-"""Strategies whose subgames are on disk, and the games that such strategies are for."""
+"""Strategies that are stored on disk subgame by subgame, and the games that they belong to."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ AVERAGE_SCALE = 2.0**16  # integers per iteration, in averages
 
 @dataclass(frozen=True)
 class DiskStrategy:
-    """A strategy for both players whose subgames are on disk, as `DiskTables` computes it.
+    """A strategy for both players that is stored on disk subgame by subgame, as computed by `DiskTables`.
 
     Attributes
     ----------

@@ -279,7 +279,7 @@ class _Betting:
         self.player, self.does, self.lines = 0, "", list[str]()
 
     def stakes(self, player: int) -> FloatArray:
-        """Return the winnings at showdowns and after folds, for each betting sequence and leaf."""
+        """Return a player's winnings at showdowns and after folds, for each betting sequence and leaf."""
         leaves = self.blocks[:, self.nodes["kind"] != DECISION]
         negative = player & (leaves["kind"] == FOLD)
         found: FloatArray = np.where(negative, -leaves["stake"], leaves["stake"])
