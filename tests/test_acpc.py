@@ -48,7 +48,8 @@ from kilt.play.dealer import Cards, Dealer
 from kilt.play.match import play_match
 from kilt.play.net import LONGEST, LOOPBACK, VERSION, Limits, Lines, NetworkMatch, answer, play_agent, serve
 from kilt.play.phh import read_phhs, write_phh, write_phhs
-from kilt.players.agents import load_agent, load_player
+from kilt.players.agents import load_agent
+from kilt.players.reference import player
 from loaders import Diary
 
 GAMES = {
@@ -1036,7 +1037,7 @@ def test_classes_of_ones_own(tmp_path, monkeypatch):
     file = tmp_path / "own.py"
     file.write_text(OWN)
     (tmp_path / "helper_of_mine.py").write_text("ACTION = 'c'\n")
-    agent, game = load_player(f"{file}:Mine", LIMIT)
+    agent, game = player(f"{file}:Mine").at(LIMIT)
     assert (agent.name, game) == ("mine", LIMIT) and load_agent(f"{file}:Mine") == agent
     assert Dealer(LIMIT, 3).play(0, (agent, BASELINES["always-call"])).position.history == "cc/cc/cc/cc"
     with pytest.raises(PlayError, match="mine failed in hand 0: None is not legal after '': use one of f, c, r"):
@@ -1049,7 +1050,7 @@ def test_classes_of_ones_own(tmp_path, monkeypatch):
         "Halfway": r"Halfway of .* has `saw`, but no method `begin\(game\)`: add one that returns",
     }.items():
         with pytest.raises(PlayError, match=words):
-            load_player(f"{file}:{name}")
+            player(f"{file}:{name}").at()
     with pytest.raises(PlayError, match=r"there is no file nowhere.py: use a Python file and a class in it"):
         load_agent("nowhere.py:Mine")
     broken = tmp_path / "broken.py"
@@ -1060,10 +1061,10 @@ def test_classes_of_ones_own(tmp_path, monkeypatch):
 
 def test_players_by_name():
     with pytest.raises(PlayError, match="unknown player 'nobody': use the folder of a run, or one of always-fold"):
-        load_player("nobody", LIMIT)
+        player("nobody").at(LIMIT)
     with pytest.raises(PlayError, match="give the `game`"):
-        load_player("random")
-    assert load_player("random", LIMIT) == (BASELINES["random"], LIMIT)
+        player("random").at()
+    assert player("random").at(LIMIT) == (BASELINES["random"], LIMIT)
     for folder in (".", "/", "./"):
         with pytest.raises(ArtifactError, match="has no strategy"):
             load_agent(folder)

@@ -19,7 +19,7 @@ from kilt.config import AgentConfig, Config, EngineConfig, SolverConfig, config_
 from kilt.errors import RunError
 from kilt.games import load_game
 from kilt.players.agents import load_agent, strategy_of
-from kilt.players.reports import reports_of_run
+from kilt.players.reports import reports_of
 from kilt.runs.examples import EXAMPLES
 from kilt.runs.folder import RunFolder
 from kilt.runs.plan import resolve
@@ -428,8 +428,8 @@ def test_sanity_is_that_of_both_strategies(solved, monkeypatch):
         one = sanity_of(f"{solved}@{rule}")
         assert one[key] == both[key] and not {"average", "as_played"} <= set(one)
     assert "solves subgames while it plays" in refused("evaluate", "sanity", f"{solved}@resolve")
-    fine = [replace(one, findings=one.findings[:3]) for one in reports_of_run(solved, 500)]
-    monkeypatch.setattr("kilt.players.reports.reports_of_run", lambda *_: tuple(fine))
+    fine = [replace(one, findings=one.findings[:3]) for one in reports_of(solved, 500)]
+    monkeypatch.setattr("kilt.players.reports.reports_of", lambda *_: tuple(fine))
     said = kilt("evaluate", "sanity", solved).stderr
     assert said == "average strategy: all checks passed\nas played: purification: all checks passed\n"
     fine[1] = replace(fine[1], findings=tuple(replace(finding, off=True) for finding in fine[1].findings[:1]))
@@ -464,7 +464,7 @@ def test_the_table_of_a_run_that_re_solves_is_named_as_such(config):
     shown = kilt("evaluate", "exploitability", run)
     assert f"{run} solves subgames while it plays" in shown.stderr and "without" in shown.stdout
     assert answer("evaluate", "exploitability", run)["as_played"]["strategy"] == name
-    assert [report.strategy for report in reports_of_run(run, 100)] == ["average strategy", name]
+    assert [report.strategy for report in reports_of(run, 100)] == ["average strategy", name]
     assert strategy_of(load_agent(str(run))) == "as played: purification, round 2 re-solved"
 
 

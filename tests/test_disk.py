@@ -39,7 +39,7 @@ from kilt.play.strategy_agent import StrategyAgent
 from kilt.play.tree_agent import TreeAgent
 from kilt.players.agents import load_agent
 from kilt.players.profile import StrategyRef
-from kilt.players.reports import reports_of_run
+from kilt.players.reports import reports_of
 from kilt.runs import folder
 from kilt.runs.budget import Budget
 from kilt.runs.build import new_run, resume
@@ -414,7 +414,7 @@ def test_runs_on_disk(tmp_path, monkeypatch):
         places = (f"{tmp_path / place}{rule}" for place in ("whole", "memory", "exported"))
         won = {play_match(place, "always-call", 12).results.sum() for place in places}
         assert len(won) == 1  # all of them play the same strategy
-    checked, same = (reports_of_run(tmp_path / name, 800) for name in ("whole", "memory"))
+    checked, same = (reports_of(tmp_path / name, 800) for name in ("whole", "memory"))
     assert checked == same
     rules = [StrategyRef.of_run(Path(f"{tmp_path / name}@new-0.2-after-first")).load() for name in ("whole", "memory")]
     on_disk, in_one = (judge.exploitability(played) for judge, played, _ in rules)

@@ -223,7 +223,7 @@ def test_the_command(tmp_path):
 
     assert "its players are Ann, Bob: say as `player`" in fails(log, "--player", "Eve", "--for", "kuhn")
     assert "kuhn.log, line 1: " in fails(log, "--player", "Ann", "--for", "leduc")
-    assert "unknown game" in fails(log, "--player", "Ann", "--for", tmp_path / "nothing")
+    assert "is no game and no configuration" in fails(log, "--player", "Ann", "--for", tmp_path / "nothing")
     assert "cannot be read" in fails(tmp_path / "no.log", "--player", "Ann", "--for", "kuhn")
     assert "shown, left-out, weighed" in fails(log, "--player", "Ann", "--for", "kuhn", "--mucked", "thrown")
     log.write_text(text[:-20])

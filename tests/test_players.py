@@ -97,6 +97,33 @@ def test_every_reference_plays_and_is_judged_where_that_is_defined(folder, name)
     assert found.seats is None or sum(found.seats) / 2 == pytest.approx(found, abs=1e-9)
 
 
+@pytest.mark.parametrize("name", REFERENCES)
+def test_sanity_takes_every_reference(folder, name):
+    """Agents without a policy, such as portfolios, are refused."""
+    who = name.replace("FOLDER", str(folder))
+    if REFERENCES[name] is PlayError:
+        with pytest.raises(PlayError):
+            kilt.sanity(who, 400, game="leduc")
+        return
+    found = kilt.sanity(who, 400, game="leduc")
+    assert found.game == "leduc" and found.findings
+    assert found.strategy or name.startswith("FOLDER/abstract")
+
+
+def test_a_model_is_for_anything_that_is_solved_or_plays(folder, tmp_path):
+    """A game, a run with a rule and an agent have information sets, of the whole game or of an abstract one."""
+    log = str(tmp_path / "hands.log")
+    answer("match", "probe", "random", "-g", "leduc", "--hands", 40, "--way", "played", "--log", log)
+    flat, abstract = str(folder / "flat"), str(folder / "abstract")
+    counts = {}
+    for target in ("leduc", "solved:leduc", flat, f"{flat}@purification", abstract, f"{abstract}@none"):
+        found = answer("model", log, "--player", "probe", "--for", target)
+        counts[target] = found["decisions"]
+        assert found["hands"] == 40
+    assert len({*counts.values()}) == 1
+    assert "give the `game`" in refused("model", log, "--player", "probe", "--for", "always-call")
+
+
 def test_objects_are_players(folder):
     """A run, a strategy, its rows, a policy of open_spiel, an agent: the same strategy however it comes."""
     run = kilt.solve("leduc", iterations=50)

@@ -20,7 +20,7 @@ import json, os, sys
 from pathlib import Path
 from commands import kilt
 from kilt import jit
-from kilt.players.agents import load_player
+from kilt.players.reference import player
 from kilt.rehearsals import REHEARSALS, rehearse
 from kilt.web.tables import DEAL, WebTable
 from kilt_lab.benchmarks.start import COMMANDS, CONFIG
@@ -31,7 +31,7 @@ Path("my.toml").write_text(CONFIG)
 os.environ["KILT_CACHE"] = str(folder / "again")
 
 def deal():
-    agent, game = load_player("house")
+    agent, game = player("house").at()
     table = WebTable.open("house", agent, game, seed=1)
     table.send(DEAL)
     table.state()

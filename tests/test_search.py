@@ -24,7 +24,8 @@ from kilt.games.subgame import first_round_of, subgame
 from kilt.play.agent import BASELINES, Observation, SeatedAgent, begun
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.match import play_match
-from kilt.players.agents import load_agent, load_player
+from kilt.players.agents import load_agent
+from kilt.players.reference import player as player_of
 from kilt.search import agent as search
 from kilt.search.agent import ResolvingAgent
 from kilt.search.allowance import Allowance, DroppedError
@@ -184,7 +185,7 @@ def test_limit_games(folder):
 
 def test_each_seat_has_its_own_player(folder):
     run = str(folder / "30")
-    agent, game = load_player(f"seats:{run}@none@resolve:iterations=5,{run}")
+    agent, game = player_of(f"seats:{run}@none@resolve:iterations=5,{run}").at()
     first, second = agent.players
     assert isinstance(first, ResolvingAgent) and type(second) is BlueprintAgent
     for history, seat in (("", 0), ("c", 1), ("cc/", 0), ("cc/c", 1)):

@@ -40,7 +40,7 @@ from kilt.games.playable import load_holdem
 from kilt.machine import ProcessId
 from kilt.play.agent import known
 from kilt.play.dealer import Cards, Hand
-from kilt.players.agents import load_player
+from kilt.players.reference import player
 from kilt.runs.folder import RunFolder
 from kilt.spots.spot import Spot, open_spot
 from kilt.web import server
@@ -125,7 +125,7 @@ def test_shares_over_all_hands_are_those_of_all_deals():
 
 
 def test_hands_that_differ_in_suits_are_one_cell():
-    agent, game = load_player("probe", load_holdem("holdem.nolimit.2p"))
+    agent, game = player("probe").at(load_holdem("holdem.nolimit.2p"))
     view = strategy_view(known(agent), game, "", ())
     cells = {cell["name"]: cell for cell in view["cells"]}
     assert len(cells) == 169
@@ -177,7 +177,7 @@ def test_values_are_exact_where_few_boards_are_to_come():
 
 def test_values_on_drawn_boards_are_those_on_all(monkeypatch):
     """Within their intervals, which who would win at a showdown makes narrower; nothing drawn, nothing uncertain."""
-    agent, game = load_player("always-call", load_holdem("royal.limit.2p"))
+    agent, game = player("always-call").at(load_holdem("royal.limit.2p"))
     position, board = game.replay("cc/"), game.deck.cards("AsKhTd")
     monkeypatch.setattr("kilt.evaluate.decisions.MOST_BOARDS", 10_000)
     sure = decision_values(agent, game, position, board, ("r",))
@@ -200,7 +200,7 @@ def test_values_on_drawn_boards_are_those_on_all(monkeypatch):
 
 def test_the_agent_that_ships_plays_with_nothing_built():
     """Its river buckets go by strength: the better hand is never in a lower one."""
-    agent, game = load_player("house")
+    agent, game = player("house").at()
     assert game.name == "holdem.nolimit.2p.50bb"
     board = game.deck.cards("Ks7h2d4c9s")
     row, strength = agent.blueprint.hand_buckets(0, 3, board), board_rows(np.array([board]))[0]
@@ -215,7 +215,7 @@ def test_the_agent_that_ships_plays_with_nothing_built():
 
 
 def test_buckets_of_a_board():
-    agent, game = load_player(str(STORED))
+    agent, game = player(str(STORED)).at()
     view = abstraction_view(agent, game, ())
     first = agent.blueprint.cards.each[0].rounds[0].row(())
     assert [hand["bucket"] for hand in view["hands"]] == first.tolist()
@@ -235,7 +235,7 @@ def test_buckets_of_a_board():
 
 def test_classes_of_boards_are_described(monkeypatch):
     """Distances of classes are means over their boards."""
-    agent, game = load_player(str(STORED))
+    agent, game = player(str(STORED)).at()
     rounds = agent.blueprint.cards.each[0].rounds
     labels = np.arange(len(rounds[1].holdings.boards)) % 2
     far = np.abs(np.subtract.outer(np.arange(len(labels)), np.arange(len(labels)))).astype(np.float32)
@@ -465,7 +465,7 @@ def test_a_duplicate_match_to_its_end(client):
 
 def test_the_loss_of_a_decision_is_the_highest_value_less_its_own():
     """On the river of no-limit hold'em, with bets that the agent has and one that it has not."""
-    agent, game = load_player("house")
+    agent, game = player("house").at()
     cards = Cards((game.deck.cards("AhKd"), game.deck.cards("7c7d")), game.deck.cards("Ks9h4d2c8s"))
     river = game.replay("r300c/r600c/cc/")
     hand = Hand(0, river.after("r1100"), cards, (0.0, 0.0), ("you", "house"))
@@ -501,7 +501,7 @@ def test_a_button_that_is_pressed_twice_counts_once(client):
 
 
 def test_tables_that_are_too_many_or_idle_are_given_up(monkeypatch):
-    agent, game = load_player("always-call", load_holdem("leduc"))
+    agent, game = player("always-call").at(load_holdem("leduc"))
     monkeypatch.setattr("kilt.web.tables.MOST_TABLES", 2)
     tables = WebTables()
     names = [tables.add(WebTable.open("x", agent, game, seed)) for seed in range(4)]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kilt.errors import GameError, PlayError, RunError, file_errors
+from kilt.errors import PlayError, RunError, file_errors
 from kilt.evaluate.crosstable import Crosstable
 from kilt.evaluate.crosstable import crosstable as meet_all
 from kilt.evaluate.exploitability import Exploitability
@@ -30,7 +30,7 @@ from kilt.play.logs import MatchLog
 from kilt.play.match import Match
 from kilt.players.agents import game_for, loaded, own_game
 from kilt.players.reference import Who, player
-from kilt.players.reports import reports_of_run
+from kilt.players.reports import reports_of
 from kilt.solve.forms import OPENSPIEL
 from kilt.solve.problem import CPU
 
@@ -324,15 +324,24 @@ def lower_bound(
 
 
 @file_errors()
-def sanity(who: Who, deals: int = DEALS, *, seed: int = 0, as_played: bool = False) -> Report:
+def sanity(
+    who: Who,
+    deals: int = DEALS,
+    *,
+    game: str | Game | None = None,
+    seed: int = 0,
+    as_played: bool = False,
+) -> Report:
     """Check a strategy for blunders: folding aces, folding the nuts, decisions without a strategy.
 
     Parameters
     ----------
-    who : str or Path
-        A run or an exported agent: see `player`.
+    who : str, Path, Run, Strategy or agent
+        A player whose strategy can be tabulated: see `player`.
     deals : int
         Number of deals of self-play.
+    game : str or Game, optional
+        For players who play more than one game.
     seed : int
         Equal seeds give equal reports.
     as_played : bool
@@ -345,14 +354,10 @@ def sanity(who: Who, deals: int = DEALS, *, seed: int = 0, as_played: bool = Fal
 
     Raises
     ------
-    GameError
-        The player is neither a run nor an exported agent.
+    KiltError
+        The player has no strategy that can be tabulated, or the game has too many bets to walk all of them.
 
     >>> sanity("house", 100).game
     'holdem.nolimit.2p.50bb'
     """
-    found = player(who)
-    if found.spec is None:
-        raise GameError(f"{found.name} has no folder with a strategy: give a run or an exported agent")
-    reports = reports_of_run(found.spec, deals, seed)
-    return reports[-1 if as_played else 0]
+    return reports_of(who, deals, seed, game)[-1 if as_played else 0]

@@ -215,9 +215,9 @@ def _serve() -> None:
 def _play(folder: Path) -> None:
     """Play hands at a table against the agent that comes with kilt."""
     from kilt.play.person import Session
-    from kilt.players.agents import load_player
+    from kilt.players.reference import player
 
-    agent, game = load_player("house")
+    agent, game = player("house").at()
     session = Session(game, "you", agent, _Caller())
     for _ in range(4):
         session.play()
@@ -284,7 +284,7 @@ def _demo(folder: Path) -> None:
     """Run the steps of ``kilt demo`` with a tiny deck: classes of flops, buckets in each, a run, a match, sanity."""
     from kilt.abstraction.plan import PublicPlan, plan_named
     from kilt.evaluate.judge import judge_of
-    from kilt.players.reports import reports_of_run
+    from kilt.players.reports import reports_of
 
     (folder / "tiny.game").write_text(TINY, encoding="utf-8")
     plan = replace(plan_named(CARDS, (0, 3, 1, 1)), public=(PublicPlan(2, 3, base="IR-KE-KO 10-8-8-8", codes=8),))
@@ -301,7 +301,7 @@ def _demo(folder: Path) -> None:
     run = str(folder / "run")
     for opponent in ("always-call", f"{run}@new-0.2"):
         kilt.play_match(run, opponent, 20)
-    reports_of_run(run, deals=20)
+    reports_of(run, deals=20)
 
 
 def _walk(folder: Path) -> None:

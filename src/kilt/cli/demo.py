@@ -40,7 +40,7 @@ def demo(
     from kilt.evaluate.stats import win_rate
     from kilt.play.agent import BASELINES
     from kilt.players.agents import blueprint_agent, strategy_of
-    from kilt.players.reports import reports_of_run
+    from kilt.players.reports import reports_of
     from kilt.runs.examples import DEMO, DEMO_CARDS, DEMO_CLASSES
     from kilt.runs.folder import RunFolder
     from kilt.solve.problem import require_device
@@ -74,9 +74,9 @@ def demo(
         raise typer.Exit(128 + stopped[0])
 
     _show(f"kilt evaluate sanity {run}")
-    looked = reports_of_run(out)
+    looked = reports_of(out)
     for report in looked:
-        print_sanity(report, out)
+        print_sanity(report, str(out))
     commands = (
         ("play against it and look at it in the browser", f"kilt web {run}"),
         ("play against it in the terminal", f"kilt play {run}"),

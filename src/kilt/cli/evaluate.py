@@ -245,9 +245,10 @@ def lbr(
     from kilt.games.gamedef import round_named
     from kilt.games.playable import load_holdem
     from kilt.jit import cores
-    from kilt.players.agents import load_player, loaded, strategies_to_judge, strategy_of
+    from kilt.players.agents import loaded, strategies_to_judge, strategy_of
+    from kilt.players.reference import player as player_of
 
-    agent, rules = load_player(player, load_holdem(game) if game else None)
+    agent, rules = player_of(player).at(load_holdem(game) if game else None)
     if bets is not None and rules.rules.betting == "limit":
         raise PlayError(f"--bets {bets} is given, and {rules.name} is a limit game with one size: leave it out")
     first, last = round_named(since, rules.rules.round_names) if since else 0, rules.rules.rounds - 1

@@ -161,13 +161,14 @@ def _judge(
     from kilt.errors import PlayError
     from kilt.evaluate.estimators import estimator_named
     from kilt.evaluate.log_estimates import LogCase, estimate_by_name
-    from kilt.players.agents import load_player, loaded, strategy_of
+    from kilt.players.agents import loaded, strategy_of
+    from kilt.players.reference import player as player_of
 
-    played, rules = load_player(player, game)
+    played, rules = player_of(player).at(game)
     for spec in filter(None, others.values()):
-        load_player(spec, rules)  # it has to play the same game
+        player_of(spec).at(rules)  # it has to play the same game
     called, judged = name or played.name, others["judged"] or played.name
-    strategy = strategy_of(load_player(others["judged"] or player, rules)[0])
+    strategy = strategy_of(player_of(others["judged"] or player).agent)
     rows = tuple(estimator_named(each) for each in estimators) or None
     text, unread = _acpc_log(text, rules)
     case = LogCase(

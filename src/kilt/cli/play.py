@@ -77,9 +77,9 @@ def agent(
     from kilt.games.playable import load_holdem
     from kilt.play.logs import NewLog
     from kilt.play.net import play_agent
-    from kilt.players.agents import load_player
+    from kilt.players.reference import player as player_of
 
-    who, rules = load_player(player, None if game is None else load_holdem(game))
+    who, rules = player_of(player).at(None if game is None else load_holdem(game))
     seed = randbits(63) if seed is None else seed
     with nullcontext() if log is None else closing(NewLog(log)) as lines:
 

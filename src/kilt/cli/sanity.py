@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,7 +16,8 @@ if TYPE_CHECKING:
 
 
 def sanity(
-    run: Annotated[Path, options.WHO],
+    who: Annotated[str, options.WHO],
+    game: Annotated[str | None, options.GAME] = None,
     deals: Annotated[int, options.DEALS] = 20_000,
     seed: Annotated[int, options.SEED] = 0,
     as_json: AsJson = False,
@@ -28,27 +28,27 @@ def sanity(
     cards breaks even.
 
     Checks the average strategy, and the strategy as played where post-processing changes it. Takes seconds. The exit
-    code is 1 if either fails a check. For a game that was solved without an abstraction, the checks are about aces, the
-    nuts and the actions of each round, on one board for every 200 deals.
+    code is 1 if either fails a check. For a player without a card abstraction, the checks are about aces, the nuts and
+    the actions of each round, on one board for every 200 deals.
     """
-    from kilt.players.reports import reports_of_run
+    from kilt.players.reports import reports_of
     from kilt.strategy.naming import AS_PLAYED
 
     with waiting("checking …"):
-        found = reports_of_run(run, deals, seed)
+        found = reports_of(who, deals, seed, game)
     if as_json:
         each = {"as_played" if report.strategy.startswith(AS_PLAYED) else "average": report.data() for report in found}
         print_json(found[0].data() | each)
     else:
         for report in found:
-            print_sanity(report, run)
+            print_sanity(report, who)
     if not all(report.ok for report in found):
         raise typer.Exit(1)
 
 
-def print_sanity(found: Report, run: Path) -> None:
+def print_sanity(found: Report, who: str) -> None:
     """Print a report as a table, and on standard error the checks that failed."""
-    title = f"{found.game}, {run}, {found.strategy}"
+    title = f"{found.game}, {who}, {found.strategy}"
     table = Table(title=title, title_justify="left", title_style="bold")
     for column in ("check", "result", "limit", ""):
         table.add_column(column, overflow="fold")

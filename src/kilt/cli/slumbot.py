@@ -48,7 +48,8 @@ def slumbot(
     from kilt.play.match import AIVAT, PLAYED
     from kilt.play.slumbot import GAME, ClientConfig, SlumbotClient
     from kilt.play.slumbot_match import SlumbotLog, continue_match, name_in_logs
-    from kilt.players.agents import load_player, strategy_of
+    from kilt.players.agents import strategy_of
+    from kilt.players.reference import player as player_of
     from kilt.records import replaced
 
     if hands < 1:
@@ -63,7 +64,7 @@ def slumbot(
     if user and not password:
         raise PlayError(f"there is no password for {user}: set the environment variable {PASSWORD}")
     with waiting("loading the player …"):
-        agent, game = load_player(player, load_holdem(GAME))
+        agent, game = player_of(player).at(load_holdem(GAME))
     name = name_in_logs(agent.name)
     file = log or Path(f"slumbot-{Path(name).name}.log")
     failure: PlayError | None = None

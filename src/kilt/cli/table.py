@@ -68,7 +68,7 @@ def play(
     from kilt.play.acpc import Score, log_entry, read_names
     from kilt.play.logs import NewLog
     from kilt.play.person import Adviser, Session, duplicate_deals
-    from kilt.players.agents import load_player
+    from kilt.players.reference import player
 
     if match is not None and hands is not None:
         raise PlayError(f"--match {match} and --hands {hands} are given: leave out one of them")
@@ -79,7 +79,7 @@ def play(
         raise PlayError(f"{hands} hands cannot be played: use 1 or more, or leave out {option}")
     wanted = None if game is None else load_holdem(game)
     with waiting("the agent sits down …"):
-        opponent, rules = load_player(agent, wanted)
+        opponent, rules = player(agent).at(wanted)
     if log and len({*read_names((name, opponent.name))}) < 2:
         raise PlayError(f"you are called {name} as your opponent is: choose another --name for the log")
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed

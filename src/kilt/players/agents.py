@@ -23,9 +23,8 @@
                                  ``estimator=all-cards`` change settings
 ===============================  =====================================================================================
 
->>> agent, game = load_player("always-call", load_holdem("leduc"))
->>> agent.name, game.name
-('always-call', 'leduc')
+>>> load_agent("always-call").name
+'always-call'
 """
 
 from __future__ import annotations
@@ -146,12 +145,6 @@ def _written(name: str) -> int:
     """
     stored = blueprint_folder(name)[0] / STRATEGY
     return stored.stat().st_mtime_ns if stored.exists() else 0
-
-
-def load_player(spec: str | Path, game: Holdem | None = None) -> tuple[Agent, Holdem]:
-    """Return the agent with a given name, and its game: see `load_agent` and `game_for`."""
-    agent = load_agent(spec)
-    return agent, game_for(agent, game)
 
 
 def own_game(agent: Agent) -> Holdem | None:

@@ -10,16 +10,23 @@ from tempfile import TemporaryDirectory
 from kilt import artifact
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.config import read_config
+from kilt.errors import PlayError
 from kilt.evaluate.observer import SHOWN, AbstractObserver, FlatObserver, Observer, VectorObserver
+from kilt.games import ready_made_games
+from kilt.games.holdem import Holdem
 from kilt.games.playable import load_holdem
 from kilt.play.acpc import decoded
+from kilt.play.blueprint import BlueprintAgent
+from kilt.players.agents import game_for
+from kilt.players.reference import player as player_of
 from kilt.runs.folder import RunFolder
 from kilt.runs.plan import resolve
 from kilt.runs.run import open_run
 from kilt.runs.spec import Tick
+from kilt.search.agent import ResolvingAgent
 from kilt.solve.forms import load_problem, stored_form
 from kilt.solve.problem import ABSTRACT, DISK, VECTOR, FlatProblem, VectorProblem
-from kilt.strategy.blueprint import STRATEGY, Blueprint
+from kilt.strategy.blueprint import STRATEGY
 from kilt.strategy.translate import Mapping, pseudo_harmonic
 
 
@@ -42,9 +49,9 @@ def observer_for(
     Parameters
     ----------
     target : str or Path
-        The folder of a run or of an exported agent; a configuration (``.toml``), whose card abstraction is built for
-        the duration of the context if it does not exist; or a ready-made game or ``.game`` file, as a flat tree if it
-        is small enough, otherwise with vectors of hands.
+        A configuration (``.toml``), whose card abstraction is built for the duration of the context if it does not
+        exist; a ready-made game or ``.game`` file, as a flat tree if it is small enough, otherwise with vectors of
+        hands; or a player, such as the folder of a run or of an exported agent: see `kilt.players.reference.player`.
     player : str
         Name of the player in logs.
     mucked : str
@@ -64,17 +71,30 @@ def observer_for(
         with TemporaryDirectory(prefix="kilt-cards-") as folder:
             abstract = resolve(read_config(path)).build(Path(folder), tick).abstract
             yield AbstractObserver(abstract, player, mucked, mapping)
-    elif path.is_dir() and not (RunFolder.begun(path) and stored_form(path / STRATEGY) != ABSTRACT):
-        found = Blueprint.load(path)
-        yield AbstractObserver(AbstractGame(found.game, found.cards, found.actions), player, mucked, mapping)
+        return
+    if RunFolder.begun(path) and artifact.exists(path / STRATEGY) and stored_form(path / STRATEGY) != ABSTRACT:
+        form = stored_form(path / STRATEGY)
+        yield _whole_game(open_run(path).game, player, VECTOR if form == DISK else form, mucked)  # counts are a table
+    elif str(target) in ready_made_games() or path.suffix == ".game":
+        yield _whole_game(str(target), player, None, mucked)
     else:
-        game, form = str(target), None
-        if path.is_dir():
-            game, form = open_run(path).game, stored_form(path / STRATEGY)
-            form = VECTOR if form == DISK else form  # counts are a table
-        rules, problem = load_holdem(game), load_problem(game, form=form)
-        if isinstance(problem, FlatProblem):
-            yield FlatObserver(rules, problem.tree, player, mucked)
+        try:
+            agent = player_of(str(target)).agent
+        except PlayError as error:
+            raise PlayError(f"{target} is no game and no configuration, and {error}") from None
+        agent = agent.blueprint if isinstance(agent, ResolvingAgent) else agent
+        if isinstance(agent, BlueprintAgent):
+            found = agent.blueprint
+            yield AbstractObserver(AbstractGame(found.game, found.cards, found.actions), player, mucked, mapping)
         else:
-            assert isinstance(problem, VectorProblem)
-            yield VectorObserver(problem.game, player, mucked)
+            yield _whole_game(game_for(agent), player, None, mucked)
+
+
+def _whole_game(game: str | Holdem, player: str, form: str | None, mucked: str) -> Observer:
+    """An observer for an unabstracted game: as a flat tree if the game is small, otherwise by vectors of hands."""
+    rules = load_holdem(game) if isinstance(game, str) else game
+    problem = load_problem(game, form=form)
+    if isinstance(problem, FlatProblem):
+        return FlatObserver(rules, problem.tree, player, mucked)
+    assert isinstance(problem, VectorProblem)
+    return VectorObserver(problem.game, player, mucked)

@@ -142,13 +142,16 @@ class Player:
             raise PlayError(f"{self.name} has no agent: agents play games with cards and bets")
         return self._agent()
 
-    def holdem(self, game: Holdem | None = None) -> Holdem:
-        """Return the poker game that the player plays: its own, or `game`.
+    def at(self, game: Holdem | None = None) -> tuple[Agent, Holdem]:
+        """Return the agent and the poker game that it plays: `game`, if given. Raises PlayError if they do not fit.
 
-        Raises PlayError if the player cannot play it.
+        >>> agent, game = player("always-call", "leduc").at()
+        >>> agent.name, game.name
+        ('always-call', 'leduc')
         """
         wanted = game or (None if self.game is None else _rules(self.game))
-        return game_for(self.agent, wanted)
+        agent = self.agent
+        return agent, game_for(agent, wanted)
 
     def strategies(
         self, game: str | Game | None = None, warn: Callable[[str], None] = lambda text: None

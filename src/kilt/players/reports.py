@@ -1,55 +1,68 @@
-"""Sanity checks of a run: one report for each of its strategies."""
+"""Sanity reports about a player: one for each of its strategies."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from kilt.artifact import exists
 from kilt.evaluate.sanity import DEALS, Report, report
 from kilt.evaluate.self_play import AS_SOLVED
 from kilt.evaluate.tree_sanity import DEALS_OF_BOARD, tree_report
+from kilt.games.game import Game
 from kilt.play.agent import known
-from kilt.players.agents import (
-    blueprint_agent,
-    blueprint_folder,
-    blueprint_name,
-    chooses_rule,
-    load_player,
-    strategy_of,
-)
+from kilt.play.blueprint import BlueprintAgent
+from kilt.players.agents import blueprint_agent, blueprint_folder, blueprint_name, chooses_rule, strategy_of
+from kilt.players.reference import Player, Who, player
 from kilt.solve.forms import stored_form
 from kilt.solve.problem import ABSTRACT
 from kilt.strategy.blueprint import STRATEGY
+from kilt.tree.betting import betting_size
 
 
-def reports_of_run(run: str | Path, deals: int = DEALS, seed: int = 0) -> tuple[Report, ...]:
-    """Run the sanity checks on each strategy of a run, and return their reports.
+def reports_of(who: Who, deals: int = DEALS, seed: int = 0, game: str | Game | None = None) -> tuple[Report, ...]:
+    """Return the sanity reports about a player: one for each of its strategies.
 
     Parameters
     ----------
-    run : str or Path
-        A run, or an exported agent. Its average strategy is checked, followed by the strategy as played if that
-        differs. ``RUN@RULE`` chooses one of them.
+    who : str, Path, Run, Strategy or agent
+        A player whose strategy can be tabulated. For a run, its average strategy is checked, followed by the strategy
+        as played if that differs; ``RUN@RULE`` chooses one of them.
     deals : int
-        Number of deals of self-play. In games that were solved without an abstraction, a board with all its hands
-        counts as 200 deals.
+        Number of deals of self-play. Without a card abstraction, a board with all its hands counts as 200 deals.
     seed : int
         Random seed of the deals.
+    game : str or Game, optional
+        For players who play more than one game.
 
     Returns
     -------
     tuple of Report
         One or two reports; `Report.strategy` names the strategy.
+
+    Raises
+    ------
+    KiltError
+        The player has no strategy that can be tabulated, or the game has too many bets to walk all of them.
     """
-    place, _ = blueprint_folder(str(run))
-    if exists(stored := place / STRATEGY) and stored_form(stored) != ABSTRACT:
-        agent, game = load_player(str(run))
-        found = tree_report(known(agent), game, max(deals // DEALS_OF_BOARD, 1), seed)
-        return (replace(found, strategy=strategy_of(agent)),)
-    played = blueprint_agent(str(run))
+    met = player(who, game)
+    played = _blueprint_agent_of(met)
+    if played is None:
+        agent, rules = met.at()
+        betting_size(rules, None)
+        found = tree_report(known(agent), rules, max(deals // DEALS_OF_BOARD, 1), seed)
+        return (replace(found, strategy=strategy_of(agent) or agent.name),)
     both = replace(played, rule=AS_SOLVED), played
     return tuple(
         replace(report(agent.blueprint, deals, seed, agent.mapping, agent.rule), strategy=blueprint_name(agent))
-        for agent in (both[1:] if chooses_rule(str(run)) or played.rule.idle else both)
+        for agent in (both[1:] if chooses_rule(played.name) or played.rule.idle else both)
     )
+
+
+def _blueprint_agent_of(who: Player) -> BlueprintAgent | None:
+    """The agent of a player's blueprint, which ignores re-solving; None if the player has no blueprint."""
+    place = blueprint_folder(who.spec)[0] if who.spec else None
+    if who.spec and place and place.exists():
+        whole = exists(place / STRATEGY) and stored_form(place / STRATEGY) != ABSTRACT
+        return None if whole else blueprint_agent(who.spec)
+    agent = who.agent
+    return agent if isinstance(agent, BlueprintAgent) else None

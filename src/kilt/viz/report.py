@@ -104,7 +104,7 @@ def contents_of(
     matches : sequence of MatchResult
         Matches that its agent has played.
     sanity : Report or sequence of Report
-        Results of `kilt.players.reports.reports_of_run`, or of `kilt.evaluate.sanity.report`.
+        Results of `kilt.players.reports.reports_of`, or of `kilt.evaluate.sanity.report`.
     commands : sequence of (str, str)
         Purpose, and the command to type next.
 

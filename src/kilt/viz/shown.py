@@ -111,7 +111,7 @@ def decision_figure(who: Who, history: str = "") -> Figure:
         The betting before the decision, in ACPC notation: "" is the first decision.
     """
     found = player(who)
-    rules = found.holdem()
+    _, rules = found.at()
     assert isinstance(rules, Holdem)
     agent, position = known(found.agent), rules.replay(history)
     if rules.rules.hole_cards == 2:

@@ -3,9 +3,9 @@
 A game, the betting (``history``, in ACPC notation) and the board determine a public state. The page can show any agent
 with a policy, such as blueprints, solved small games and baselines.
 
->>> from kilt.players.agents import load_player
+>>> from kilt.players.reference import player
 >>> from kilt.games.playable import load_holdem
->>> agent, game = load_player("always-call", load_holdem("leduc"))
+>>> agent, game = player("always-call").at(load_holdem("leduc"))
 >>> view = strategy_view(agent, game, "", ())
 >>> view["title"], [(action["words"], action["share"]) for action in view["actions"]], len(view["cells"])
 ('first to act opens', [('check', 1.0), ('bet 2', 0.0)], 6)

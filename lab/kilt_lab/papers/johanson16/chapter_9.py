@@ -17,7 +17,7 @@ from kilt.games.game import CHANCE, Position
 from kilt.games.holdem import CALL, FOLD, RAISE, Holdem
 from kilt.play.agent import KnownAgent, known
 from kilt.play.tree_agent import TreeAgent
-from kilt.players.agents import load_player
+from kilt.players.reference import player
 from kilt.runs import budget as run_budget
 from kilt.runs.build import build
 from kilt.runs.spec import WholeSpec
@@ -142,7 +142,7 @@ class FirstActions(Experiment):
     def solved(self, lab: Lab) -> tuple[KnownAgent, Holdem, str]:
         """Return the agent of the solved game, the game, and the quality of the solution in words."""
         if lab.budget is None:
-            agent, game = load_player(lab.game)
+            agent, game = player(lab.game).at()
             return known(agent), game, ""
         budget = lab.budget
         whole = run_budget.Budget(**{budget.clock: budget.whole if budget.seconds is None else budget.seconds})
