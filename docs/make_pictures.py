@@ -1,8 +1,8 @@
-"""Draw the pictures of the documentation again: ``make pictures``, some minutes on two cores.
+"""Draw the pictures of the documentation again: ``make pictures``, a few minutes on two cores.
 
-All but the house, and what a GPU has measured, come out of commands that a reader can type, on a game that is small
-enough for that: hold'em with the full deck that ends on the flop. They are the same each time, but for times, which
-want a quiet machine. The house is drawn from `HOUSE`; a test holds it against the order of imports.
+All pictures except the house and the measurements on a GPU come from commands that a reader can type, on a small game:
+hold'em with the full deck that ends on the flop. They are the same on every run, except for times, which need an
+otherwise idle machine. The house of layers is drawn from `HOUSE`; a test compares it with the order of imports.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ HOUSE = [
 
 
 def house() -> str:
-    """The layers as an SVG picture: imports run downwards only."""
+    """Draw the layers as an SVG picture, with imports downwards only."""
     width, row, top = 860, 42, 44
     height = top + row * len(HOUSE) + 14
     lines = [
@@ -146,14 +146,14 @@ def house() -> str:
 
 
 def kilt(command: str, folder: Path, **settings: str) -> None:
-    """Run a command in a folder, with some variables set, and say so."""
+    """Run a command in a folder, with environment variables set, and print it."""
     sys.stderr.write(f"$ kilt {command}\n")
     called = [sys.executable, "-m", "kilt", *shlex.split(command)]
     subprocess.run(called, cwd=folder, check=True, stdout=sys.stderr, env=os.environ | settings)
 
 
 def convergence(folder: Path, to: Path) -> None:
-    """How fast variants of CFR come near an equilibrium of Leduc hold'em."""
+    """Convergence of variants of CFR in Leduc hold'em."""
     names = ("cfr", "linear", "dcfr", "cfr+", "pcfr+")
     for name in names:
         kilt(f"solve --game leduc --algorithm {name} --iterations 10000 --out {name}", folder)
@@ -168,7 +168,7 @@ def answers(figure: str, folder: Path, to: Path) -> None:
 
 
 def answers_in_holdem(figure: str, folder: Path, to: Path) -> None:
-    """Counter-strategies in limit hold'em, from the cells that a GPU has measured: see `ANSWERS`."""
+    """Counter-strategies in limit hold'em, from cells that were measured on a GPU: see `ANSWERS`."""
     (folder / "cells").mkdir()
     shutil.copy(ANSWERS, folder / "cells" / "cells.jsonl")
     kilt(f"reproduce {figure} --setting thesis --device gpu --out cells", folder)
@@ -176,7 +176,7 @@ def answers_in_holdem(figure: str, folder: Path, to: Path) -> None:
 
 
 def hand_grids(folder: Path, to: Path) -> None:
-    """What a blueprint does with every starting hand."""
+    """The strategy of a blueprint for every starting hand."""
     kilt("solve agent.toml --iterations 5000000", folder)
     blueprint = Blueprint.load(folder / "agent")
     chosen = first_decisions(blueprint, 3)
@@ -190,13 +190,13 @@ def board_classes(folder: Path, to: Path) -> None:
 
 
 def schemes(folder: Path, to: Path) -> None:
-    """What is drawn for an iteration, in abstract games of growing size."""
+    """Convergence of CS and PCS in abstract games of growing size."""
     kilt("reproduce figure-3.3 --minutes 0.1 --out schemes", folder)
     (folder / "schemes" / "figure.png").rename(to)
 
 
 def overtaking(folder: Path, to: Path) -> None:
-    """A larger abstraction and a smaller one, over time."""
+    """Winnings of a larger abstraction less those of a smaller one, over time."""
     kilt("reproduce tartanian7-figure-1 --out who-leads", folder)
     (folder / "who-leads" / "figure.png").rename(to)
 
@@ -208,7 +208,7 @@ SPOT = (
 
 
 def page(folder: Path, to: Path, place: str, presses: Sequence[str], again: str = "") -> None:
-    """A screenshot of a page of `kilt web`, after some buttons were pressed."""
+    """Take a screenshot of a page of `kilt web` after pressing some buttons."""
     (folder / "runs").mkdir()
     kilt(f"spot solve {SPOT} --iterations 100 --save runs/river", folder)
     command = [sys.executable, "-m", "kilt", "web", "--no-browser", "--port", "0"]
@@ -270,7 +270,7 @@ DRAWN: dict[str, Callable[[Path, Path], None]] = {
 
 
 def main() -> None:
-    """Draw all of them, or those that are named."""
+    """Draw all pictures, or those that are named."""
     chosen = sys.argv[1:] or [*DRAWN, "house.svg"]
     PICTURES.mkdir(exist_ok=True)
     if "house.svg" in chosen:
