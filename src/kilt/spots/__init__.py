@@ -1,1 +1,1 @@
-"""Spots: subgames of hold'em, from a public state on, which are solved with all hands."""
+"""Spots: subgames of hold'em that begin at a public state and are solved for all hands of two ranges."""

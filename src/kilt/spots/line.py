@@ -1,4 +1,4 @@
-"""The language of lines: the actions and cards of a spot, one word after another.
+"""The notation of lines: the actions and cards that lead to a position of a spot, one word after another.
 
 =============  =====================================================================================
 word           meaning
@@ -35,7 +35,7 @@ _BET = re.compile(r"a|[br](?:(\d{1,9}(?:\.\d{1,9})?)(%|x?))?")
 
 
 def chips(amount: float) -> str:
-    """Return chips of the game as a number of chips of a spot, in words.
+    """Return an amount in chips of the game as text, in chips of the spot.
 
     >>> chips(1250), chips(200_000)
     ('6.25', '1000')
@@ -44,7 +44,7 @@ def chips(amount: float) -> str:
 
 
 def word_of(position: Betting, label: str) -> str:
-    """Return an action as a word of a line."""
+    """Return an action in the notation of lines, such as ``b3`` for a bet of 3 chips."""
     if label == FOLD:
         return "f"
     if label == CALL:
@@ -73,7 +73,7 @@ def described(position: Betting, label: str) -> str:
 
 
 def action_of(position: Betting, word: str, menu: Menu | None) -> str:
-    """Return the label of the action that a word stands for. Raises RunError if it is illegal or not on the menu."""
+    """Return the action that a word of a line stands for. Raises RunError if it is illegal or not on the menu."""
     free = menu is None and position.rules.betting != "limit"  # whether bets of any size are accepted
     there = position.passive_actions() if free else on_menu(position, menu)
     label = _label(position, word.lower(), menu)
@@ -84,7 +84,7 @@ def action_of(position: Betting, word: str, menu: Menu | None) -> str:
 
 
 def _label(position: Betting, word: str, menu: Menu | None) -> str | None:
-    """Return the label that a word stands for, if it is legal, ignoring the menu."""
+    """Return the legal action that a word stands for, or None. The menu is ignored."""
     if word in ("f", "x", "c"):
         return FOLD if word == "f" else CALL
     bounds, match = position.raise_bounds(), _BET.fullmatch(word)
@@ -106,7 +106,7 @@ def _label(position: Betting, word: str, menu: Menu | None) -> str | None:
 
 
 def read_actions(position: Betting, line: str, menu: Menu | None) -> Betting:
-    """Return the position after the actions of a line, none of which may end the round."""
+    """Return the position after the actions of a line within one round."""
     for word in line.split():
         if position.actor < 0:
             raise RunError(f"{quoted(line)} continues after the end of a round: use actions of one round")

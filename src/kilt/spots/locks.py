@@ -1,13 +1,13 @@
-"""Locks: fixed strategies of single decisions, which the solver does not change.
+"""Locks: strategies that the user fixes at single decisions of a spot, so that the solver does not change them.
 
 A lock is a line, ``=``, and the range of each action: ``b3 = f: 22-66; c: QQ+,AKs:0.5; a: rest``. The line leads to the
-decision, and the ranges give the weights with which hands take an action. ``rest`` is the remainder of each hand: here
-half of AKs, and all hands that are not named. If the weights of a hand do not sum to 1, they are scaled. A hand without
-any action is refused; so is an action that is named twice, and a second lock that gives the same decision another
-strategy.
+decision, and the ranges give the weights with which hands take an action. ``rest`` stands for the remaining weight of
+each hand: in this example half of AKs, and all hands that are not named. If the weights of a hand do not sum to 1, they
+are scaled. kilt refuses a lock if a hand takes no action, if an action is named twice, or if another lock gives the
+decision a different strategy.
 
-After a ``/``, a lock applies to the cards that it names, or with ``/ *`` to all cards. Suits that a lock distinguishes
-are no longer equivalent.
+After a ``/``, a lock applies to the cards that it names, or with ``/ *`` to all cards. If a lock treats suits
+differently, they are no longer equivalent.
 
 >>> read_lock("b3 = f: 22-66; c: rest").actions
 (('f', '22-66'), ('c', 'rest'))
@@ -35,14 +35,20 @@ REST = "rest"
 
 @dataclass(frozen=True)
 class Lock:
-    """The fixed strategy at the end of a line: the actions, and the ranges that take them, as text."""
+    """A fixed strategy at one decision of a spot: the line to the decision, and the hands that take each action.
+
+    Hands are given by a range as text.
+    """
 
     text: str
     line: str
     actions: tuple[tuple[str, str], ...]
 
     def _weights(self, deck: Deck, hole_cards: int) -> FloatArray:
-        """Weights with which each hand takes each action, [action, hand of the deck], not yet scaled."""
+        """Return the weight with which each hand of the deck takes each action, [action, hand].
+
+        Weights need not sum to 1.
+        """
         rows = [np.zeros(len(deck.holes(hole_cards)))] * len(self.actions)
         for number, (_, hands) in enumerate(self.actions):
             if hands != REST:
@@ -61,23 +67,27 @@ class Lock:
             raise RunError(f"the lock {quoted(self.text)}: {error}") from None
 
     def require_clear(self, deck: Deck, hole_cards: int) -> None:
-        """Raise RunError if a range gives a hand two weights."""
+        """Raise RunError if a range of the lock gives a hand two different weights."""
         for _, hands in self.actions:
             if hands != REST:
                 self._range(hands, deck, hole_cards, strict=True)
 
     def marks(self, deck: Deck, hole_cards: int) -> FloatArray:
-        """Numbers that distinguish hands, [mark, hand of the deck]: the lock's ranges, and the cards of its line."""
+        """Return numbers that differ between hands which the lock treats differently, [mark, hand of the deck].
+
+        They are the weights of the lock's ranges, and whether the hand has one of the cards in the lock's line.
+        """
         holes, words = deck.holes(hole_cards), line_words(self.line)
         dealt = [deck.cards(cards) for slash, cards in pairwise(words) if slash == "/" and cards != ANY]
         held = [(holes == card).any(axis=1).astype(np.float64) for cards in dealt for card in cards]
         return np.stack([*self._weights(deck, hole_cards), *held])
 
     def strategies(self, game: VectorGame, *, strict: bool = True) -> dict[int, tuple[FloatArray, BoolArray]]:
-        """Return the strategies [action, hand] by rows of the tree's decisions, and the hands the actor can hold.
+        """Return the strategy that the lock fixes at each of its decisions, and which hands the player can hold there.
 
-        Raises RunError if the tree has no such decision or action, or if the lock names an action twice. If `strict` is
-        False, the weights of an action that is named twice are summed.
+        Keys are rows of the tree's tables. Strategies have the shape [action, hand]. Raises RunError if the tree has
+        no such decision or action, or if the lock names an action twice. If `strict` is False, the weights of an
+        action that is named twice are summed.
         """
         tree = SpotTree(game)
         try:
@@ -97,7 +107,7 @@ class Lock:
         return {tree.row(place): (strategy[:, place.hands], held[place.hands]) for place in places}
 
     def _strategy(self, game: Subgame, actor: int, taken: list[int], actions: int) -> FloatArray:
-        """Return probabilities [action, hand]. Raises RunError if a hand of the actor has none."""
+        """Return action probabilities, [action, hand]. Raises RunError if a hand of the player takes no action."""
         strategy = np.zeros((actions, len(game.numbers)))
         np.add.at(strategy, taken, self._weights(game.deck, game.rules.hole_cards)[:, game.numbers])
         total = strategy.sum(axis=0)
@@ -110,7 +120,7 @@ class Lock:
 
 
 def locked(game: VectorGame, locks: Sequence[Lock], *, strict: bool = True) -> dict[int, FloatArray]:
-    """Return the strategies of all locks by the rows of the tree's decisions.
+    """Return the strategies that several locks fix, by the row of the decision in the tables of the tree.
 
     Raises RunError if two locks give a decision different strategies, or if a lock names an action twice. If `strict`
     is False, the last lock counts.
@@ -129,7 +139,7 @@ def locked(game: VectorGame, locks: Sequence[Lock], *, strict: bool = True) -> d
 
 
 def read_lock(text: str) -> Lock:
-    """Read a lock, in the notation of the module's docstring."""
+    """Parse a lock, such as ``b3 = f: 22-66; c: rest``: see the module's docstring."""
     line, equals, said = text.partition("=")
     parts = [part.partition(":") for part in said.split(";") if part.strip()]
     actions = tuple((word.strip(), hands.strip()) for word, _, hands in parts)

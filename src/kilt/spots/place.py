@@ -1,4 +1,4 @@
-"""Navigation in the public tree of a spot: the positions that a line leads to."""
+"""Find the positions of a spot's public tree to which a line leads."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from kilt.games.subgame import Subgame
 from kilt.spots.line import action_of, line_words
 from kilt.tree.place import PlacedTree, TreePlace
 
-ANY = "*"  # instead of cards
+ANY = "*"  # stands for all cards in a line
 
 
 class SpotTree(PlacedTree):
-    """The public tree of a spot, navigated by lines."""
+    """The public tree of a spot, in which lines such as ``b50% c / 7d`` lead to positions."""
 
     @property
     def subgame(self) -> Subgame:
@@ -21,14 +21,20 @@ class SpotTree(PlacedTree):
         return self.game.game
 
     def go(self, line: str) -> TreePlace:
-        """Return the position after a line. Raises RunError if the tree has no such action, or there are several."""
+        """Return the position at the end of a line.
+
+        Raises RunError if the line is not in the tree, or leads to several boards.
+        """
         found = self.places(line)
         if ANY in line_words(line):
             raise RunError(f"the line {quoted(line)} leads to {len(found)} boards: name the cards after the /")
         return found[0]
 
     def places(self, line: str) -> list[TreePlace]:
-        """Return the positions after a line; with `ANY` instead of cards, on all boards that differ up to suits."""
+        """Return all positions at the end of a line.
+
+        If it has `ANY` instead of cards, they are on all boards up to suits.
+        """
         found, rest = [self.start], line_words(line)
         while rest:
             word = rest.pop(0)
@@ -56,6 +62,6 @@ class SpotTree(PlacedTree):
         return self.act(place, label)
 
     def dealt(self, place: TreePlace, text: str) -> TreePlace:
-        """Return the position after dealing cards, by name. Raises GameError if they cannot be dealt."""
+        """Return the position after dealing cards, given by name. Raises GameError if they cannot be dealt."""
         deck, rules, r = self.subgame.deck, self.subgame.rules, place.position.round + 1
         return self.deal(place, deck.cards(text, rules.board_cards[r], dead=place.board))

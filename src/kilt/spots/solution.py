@@ -1,8 +1,8 @@
-"""The solution of a spot: strategy, expected value and equity of every hand at every decision.
+"""The solution of a spot: the strategy, expected value and equity of every hand at every decision.
 
-Decisions are named by lines, as in `kilt.spots.line`: ``""`` is the first one, ``"b50% c / 7d"`` the one after a bet, a
-call and the seven of diamonds. Expected values are in chips from the decision on: winnings from the pot minus further
-payments; a fold has the value 0.
+A line names a decision, as in `kilt.spots.line`: ``""`` is the first decision, and ``"b50% c / 7d"`` is the decision
+after a bet, a call and the seven of diamonds. Expected values count chips from the decision on: winnings from the pot
+minus further payments. A fold has the value 0.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ from kilt.tree.vector_arrays import Table
 
 @dataclass(frozen=True, eq=False)
 class SpotNode(Drawable):
-    """The solution at a decision. Arrays over hands are in the order of `hands`.
+    """The solution of a spot at one decision: strategy, weight and expected value of each hand.
+
+    Arrays over hands are in the order of the attribute `hands`.
 
     Attributes
     ----------
@@ -78,7 +80,7 @@ class SpotNode(Drawable):
 
     @cached_property
     def equity(self) -> FloatArray:
-        """Share of the pot without further betting, [player, hand]: wins plus half of the ties, over all boards."""
+        """Share of the pot that each hand wins if all players check to the end, [player, hand]. A tie counts half."""
         rules, deck = self.game.rules, self.game.deck
         found = np.empty_like(self.reach)
         for player in (0, 1):
@@ -91,18 +93,21 @@ class SpotNode(Drawable):
 
     @cached_property
     def _met(self) -> FloatArray:
-        """Weight of the opponent's hands that share no card with each hand, [player, hand]."""
+        """Total weight of the opponent's hands that have no card in common with each hand, [player, hand]."""
         holes = self.game.deck.holes(self.game.rules.hole_cards)[self.numbers]
         return np.stack([rivals(self.reach[1 - player], holes, self.game.deck.size) for player in (0, 1)])
 
     @property
     def deals(self) -> float:
-        """Total weight of the pairs of hands that reach the decision."""
+        """Total weight of all pairs of hands without a common card that reach the decision."""
         return float(self.reach[0] @ self._met[0])
 
     @cached_property
     def chance(self) -> FloatArray:
-        """Probability of each hand at the decision, [player, hand], given both ranges and card removal."""
+        """Probability that a player holds each hand at the decision, [player, hand], given both ranges.
+
+        Hands that share a card with the opponent's likely hands are less probable (card removal).
+        """
         weight: FloatArray = self.reach * self._met
         total = weight.sum(axis=1, keepdims=True)
         share: FloatArray = np.divide(weight, total, out=np.zeros_like(weight), where=total > 0)
@@ -110,11 +115,11 @@ class SpotNode(Drawable):
 
     @property
     def frequencies(self) -> FloatArray:
-        """Frequency of each of the actor's actions over all hands, [action]."""
+        """How often the player to act takes each action, over all hands, [action]."""
         return np.asarray(self.chance[self.actor] @ self.strategy)
 
     def mean(self, values: FloatArray) -> tuple[float, float]:
-        """Mean of values [player, hand] over the hands that each player holds at the decision."""
+        """Return the mean of `values` [player, hand] over the hands of each player, weighted by their probabilities."""
         first, second = (
             float(np.sum(np.where(own > 0, own * one, 0.0))) if own.any() else float("nan")
             for own, one in zip(self.chance, values, strict=True)
@@ -122,12 +127,12 @@ class SpotNode(Drawable):
         return first, second
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the data of every hand that a player holds here, for programs: the actor's hands first.
+        """Return the data of every hand as a list of dicts, for programs. Hands of the player to act come first.
 
         Returns
         -------
         list of dict
-            Keys ``player``, ``hand``, ``weight``, ``equity``, ``ev``; for the actor also ``strategy`` and
+            Keys ``player``, ``hand``, ``weight``, ``equity``, ``ev``; for the player to act also ``strategy`` and
             ``action_ev``, both by action.
         """
         found = []
@@ -147,7 +152,7 @@ class SpotNode(Drawable):
         return found
 
     def classes(self, player: int) -> dict[str, IntArray]:
-        """Group the hands of a player by the ranks and suitedness of their cards, highest ranks first.
+        """Group a player's hands by starting hands such as ``AKs``, highest ranks first.
 
         Returns
         -------
@@ -167,7 +172,7 @@ class SpotNode(Drawable):
         return {name: np.array(places) for name, places in found.items()}
 
     def table(self, hands: Collection[str] | None = None) -> TextTable:
-        """Return the actor's strategy by starting hands such as ``AKs``: weight, equity, EV, each action with its EV.
+        """Return a table of the starting hands of the player to act, with weight, equity, expected value and strategy.
 
         Parameters
         ----------
@@ -178,7 +183,7 @@ class SpotNode(Drawable):
         Returns
         -------
         TextTable
-            Its first row is the mean over all hands. Shares are percentages, EVs chips.
+            The first row is the mean over all hands. Shares are percentages, and expected values are chips.
         """
         actor, own = self.actor, self.reach[self.actor]
         columns = ["hand", "weight", "eq %", "EV", *(f"{word} %" for word in self.actions)]
@@ -194,7 +199,7 @@ class SpotNode(Drawable):
         return TextTable("", tuple(columns), tuple(map(tuple, rows)))
 
     def _row(self, name: str, places: list[int]) -> list[str]:
-        """Return a row of `table`: the mean over some hands, weighted by their probability."""
+        """Return a row of `table`: the mean over some hands, weighted by their probabilities."""
         weight = self.chance[self.actor, places]
         weight = weight / weight.sum() if weight.any() else np.full(len(places), 1 / len(places))
 
@@ -226,27 +231,27 @@ class SpotNode(Drawable):
 
 
 def percent_text(share: float) -> str:
-    """Return a share as a percentage with one digit; nothing for nan."""
+    """Return a share as a percentage with one decimal; empty for nan."""
     return "" if isnan(share) else f"{100 * share:.1f}"
 
 
 def chips_text(chips: float) -> str:
-    """Return chips with two digits and without -0.00; nothing for nan."""
+    """Return an amount of chips with two decimals; empty for nan."""
     return "" if isnan(chips) else f"{round(chips, 2) + 0.0:.2f}"
 
 
 class NextCards(NamedTuple):
-    """A row of a report: the solution after some cards are dealt."""
+    """A row in a report about the next cards: the cards, their probability, and the solution after they are dealt."""
 
     cards: str
-    alike: int  # number of such boards, which differ only in equivalent suits
+    alike: int  # number of boards that this row stands for, which differ only in equivalent suits
     chance: float  # probability of these boards, given both ranges
     node: SpotNode
 
 
 @dataclass(frozen=True, eq=False)
 class SpotSolution(Drawable):
-    """The solution of a spot.
+    """The solution of a spot: a strategy for every decision, and the measurements made during the solve.
 
     Attributes
     ----------
@@ -255,7 +260,7 @@ class SpotSolution(Drawable):
     table : ndarray, shape `game.shape`
         The average strategy, not normalised.
     steps : tuple of Step
-        Measurements during the solve, in chips; the last one is that of the end.
+        Measurements during the solve, in chips. The last one was made at its end.
     """
 
     game: VectorGame
@@ -288,12 +293,12 @@ class SpotSolution(Drawable):
 
     @property
     def iterations(self) -> int:
-        """Number of iterations."""
+        """Number of iterations that the solver ran."""
         return self.steps[-1].iterations
 
     @property
     def exploitability(self) -> float:
-        """Mean over both players of a best response's gain over the strategy, in chips."""
+        """Chips that a best response gains over the strategy, averaged over both players."""
         return self.steps[-1].exploitability
 
     @property
@@ -308,13 +313,16 @@ class SpotSolution(Drawable):
 
     @cached_property
     def values(self) -> tuple[float, float]:
-        """Expected chips of both players when they follow the strategy; without rake their sum is the pot."""
+        """Expected chips from the pot for each player if both follow the strategy.
+
+        Without rake, they sum to the pot.
+        """
         first, second = self.game.expected_values(self.table)
         spent = self.subgame.first.spent
         return (first + spent[0]) / UNIT, (second + spent[1]) / UNIT
 
     def at(self, line: str = "") -> SpotNode:
-        """Return the solution at a decision.
+        """Return the solution at one decision, given by the line that leads to it.
 
         Parameters
         ----------
@@ -339,7 +347,7 @@ class SpotSolution(Drawable):
         return self._node(place, " ".join(line_words(line)))
 
     def next_cards(self, line: str) -> list[NextCards]:
-        """Return the solution after each card, or flop, that may follow a line which ends a round.
+        """Return the solution after each card, or each flop, that may be dealt after a line.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What anything that can be solved means: a game, a configuration, a run, a spot, by name, by path or as an object.
+"""Describe what to solve, from anything that users give: a game, a configuration, a run or a spot.
 
 >>> spec_for("leduc", algorithm="cfr+").cost().fits
 True
@@ -27,7 +27,7 @@ What: TypeAlias = "str | Path | Game | Config | Mapping[str, Any]"
 def spec_for(
     what: What | Spot, *, algorithm: str | None = None, threads: int | None = None, device: str | None = None
 ) -> Spec:
-    """What a run would solve; nothing is built.
+    """Return a description of what to solve and how, for a game, a configuration, a run or a spot. Nothing is built.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def spec_for(
     Raises
     ------
     KiltError
-        It names something that does not exist, or that does not fit the rest.
+        If `what` does not exist or cannot be solved, or if another argument does not fit it.
     """
     path = Path(what) if isinstance(what, str | Path) else None
     spot = what if isinstance(what, Spot) else _spot_at(path)
@@ -67,7 +67,7 @@ def spec_for(
 
 
 def _spot_at(path: Path | None) -> Spot | None:
-    """The spot of a folder or of a file; None if it is none."""
+    """Return the spot that a folder or a file holds, or None if it holds none."""
     if path and path.is_dir() and (path / SPOT).exists():
         require_kept(path)
         return read_spot(path / SPOT, kept=True)
@@ -77,7 +77,10 @@ def _spot_at(path: Path | None) -> Spot | None:
 
 
 def _of_spot(spot: Spot, folder: Path | None, threads: int, device: str | None) -> SpotSpec:
-    """A spot, with the algorithm and the device of its folder."""
+    """Return a spot with the settings of its solver.
+
+    If it has a folder, the algorithm and the device are from there.
+    """
     if folder is None:
         return SpotSpec(spot, threads=threads, device=device or CPU)
     begun = RunFolder.open(folder)
@@ -86,7 +89,7 @@ def _of_spot(spot: Spot, folder: Path | None, threads: int, device: str | None) 
 
 
 def _config_of(what: What | Spot) -> Config | None:
-    """Return the configuration that `what` stands for; None for an unabstracted game."""
+    """Return the configuration that `what` stands for. None if it stands for a game."""
     if isinstance(what, Mapping):
         return config_of(what)
     if isinstance(what, Config):

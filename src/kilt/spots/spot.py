@@ -1,4 +1,4 @@
-"""A spot: a board, a pot, stacks, two ranges and bet sizes, which make a subgame to solve.
+"""Define and solve a spot: a subgame of hold'em with a board, a pot, stacks, two ranges and bet sizes.
 
 >>> spot = Spot(board="Ks7h2d", pot=6, stacks=97, ranges=("AA,KQs", "QQ,AKo"), bets="50%, a")
 >>> spot.subgame.start().actor, spot.hands
@@ -55,8 +55,8 @@ from kilt.tree.vector import VectorGame
 ALGORITHM = "dcfr+"
 TABLES = np.float32  # type of regrets and averages
 TARGET = 0.5  # default target in per cent of the pot
-SMALL = 50_000_000  # bytes that are available on any machine
-USUAL = pace("spots", "iterations")  # iterations to the default target
+SMALL = 50_000_000  # bytes; less memory than this is not checked, since any machine has it
+USUAL = pace("spots", "iterations")  # usual number of iterations to the default target
 # seconds per infoset-action and iteration
 SECONDS, COMPACT_SECONDS = pace("spots", "entry"), pace("spots", "compact_entry")
 SEATS = ("out of position", "in position")
@@ -65,7 +65,7 @@ _KEPT = ContextVar("kept", default=False)  # whether the spot being read was sav
 
 @dataclass(frozen=True)
 class Spot(Record, Drawable):
-    """A subgame of hold'em to be solved with all hands, from a public state on.
+    """A subgame of hold'em that begins at a public state, with a range of hands for each player.
 
     Parameters
     ----------
@@ -77,20 +77,20 @@ class Spot(Record, Drawable):
         Remaining chips of each player: the effective stacks. 0 in limit games means unlimited.
     ranges : sequence of two str or arrays
         The hands that each player may hold: texts such as ``"QQ+,AKs,A5s-A2s:0.5"`` (see `Deck.range`), or weights from
-        0 to 1 for each row of `Deck.holes`. After the flop the first player is out of position, and acts first.
+        0 to 1 for each row of `Deck.holes`. From the flop on, the first player is out of position and acts first.
     bets : str or sequence of two str
         Bet sizes of both players, or of each, as in `kilt.abstraction.actions`: ``"50%, 1x, a"``. A ``/`` begins the
         sizes of the next round, a ``;`` those of the next raise. Limit games need none.
     all_in_threshold : float
-        A bet or raise becomes all-in if it uses at least this share of the player's remaining chips at the decision, 0
-        to 1. 1: only a bet of all chips is all-in.
+        A bet or raise becomes all-in if it uses at least this share, from 0 to 1, of the player's remaining chips at
+        the decision. With 1, only a bet of all chips is all-in.
     near : float
         The all-in rule of earlier versions, in place of `all_in_threshold`: a raise becomes all-in if the chips that
-        the player has put in, half of the pot included, are at least this share of the stack and half of the pot. 0:
-        not used. Spots saved by earlier versions have it, so that they keep their trees.
+        the player has put in, half of the pot included, are at least this share of the stack and half of the pot. With
+        0, this rule is not used. Spots saved by earlier versions have it, so that they keep their trees.
     after : str
-        Earlier actions in this round, such as ``"b3"`` or ``"x"`` (see `kilt.spots.line`). Ranges are those after these
-        actions, and the pot is that of the beginning of the round.
+        Earlier actions in this round, such as ``"b3"`` or ``"x"`` (see `kilt.spots.line`). `ranges` describe the hands
+        after these actions, and `pot` is the pot at the beginning of the round.
     big_blind : float
         Chips of the big blind: the smallest bet, and the unit of mbb.
     game : str
@@ -103,7 +103,7 @@ class Spot(Record, Drawable):
         Fixed strategies of some decisions, such as ``"b3 = f: 22-66; c: rest"``: see `kilt.spots.locks`.
     compact : bool
         Whether tables have two bytes per entry instead of four, in rounds after the first: see
-        `kilt.solve.tables.two_bytes`. This takes half the memory, and more time.
+        `kilt.solve.tables.two_bytes`. Solving then takes half the memory, and more time.
     """
 
     COMPLAINT: ClassVar[type[KiltError]] = RunError
@@ -125,7 +125,7 @@ class Spot(Record, Drawable):
     locks: tuple[str, ...] = ()
     compact: bool = False
 
-    if TYPE_CHECKING:  # callers may use shorter forms than the stored ones
+    if TYPE_CHECKING:  # callers may pass shorter forms than those that are stored
 
         def __init__(
             self,
@@ -172,13 +172,13 @@ class Spot(Record, Drawable):
             self._check_clear()
 
     def _texts(self, ranges: object) -> object:
-        """Return the ranges as text; anything that is neither text nor weights is left for the type check."""
+        """Return both ranges as text. Values of other types than text and arrays are left for the type check."""
         if not isinstance(ranges, list | tuple) or len(ranges) != 2:
             raise RunError(f"`ranges` are {shortened(repr(ranges))}: use one for each of the two players")
         return tuple(self._text(own) if isinstance(own, np.ndarray) else own for own in ranges)
 
     def _text(self, weights: npt.NDArray[Any]) -> str:
-        """Return weights of all hands as text."""
+        """Return a range as text, given the weights of all hands."""
         deck, held = self._family.deck, self._family.rules.hole_cards
         hands = len(deck.holes(held))
         if weights.shape != (hands,):
@@ -188,7 +188,8 @@ class Spot(Record, Drawable):
     def toml(self) -> str:
         """Return the spot as the text of a TOML file.
 
-        Fields that earlier versions did not have are omitted if they are not used: runs are identified by this text.
+        Fields that earlier versions did not have are omitted if they are not used. The text identifies runs, so that
+        runs of earlier versions can be resumed.
         """
         unused = {"compact": not self.compact, "near": not self.near, "all_in_threshold": bool(self.near)}
         names = "|".join(name for name, whether in unused.items() if whether)
@@ -196,12 +197,12 @@ class Spot(Record, Drawable):
 
     @property
     def limit(self) -> bool:
-        """Whether raises have a fixed size."""
+        """Whether the game is a limit game, in which raises have a fixed size."""
         return self._family.rules.betting == "limit"
 
     @cached_property
     def _family(self) -> Holdem:
-        """The game as defined, with its original blinds and stacks."""
+        """The game of which the spot is a part, with its usual blinds and stacks."""
         found = load_game(self.game)
         if not isinstance(found, Holdem):
             raise GameError(f"{self.game} is not poker: a spot is from a game of the hold'em family")
@@ -209,7 +210,7 @@ class Spot(Record, Drawable):
 
     @cached_property
     def holdem(self) -> Holdem:
-        """The game with the spot's stacks and blinds: 1 chip of the spot is `UNIT` chips of the game."""
+        """The whole game with the spot's stacks and blinds. `UNIT` chips of it are one chip of the spot."""
         rules = self._family.rules
         half, blind = round(UNIT * self.pot) // 2, round(UNIT * self.big_blind)
         stack = half + round(UNIT * self.stacks) if self.stacks else UNLIMITED
@@ -218,12 +219,12 @@ class Spot(Record, Drawable):
 
     @property
     def name(self) -> str:
-        """Name of the spot: its board."""
+        """Name of the spot, which contains its board."""
         return f"spot {self.board}" if self.board else f"spot of {self.game}"
 
     @cached_property
     def subgame(self) -> Subgame:
-        """The spot as a game."""
+        """The spot as a game that can be solved."""
         game, deck = self.holdem, self._family.deck
         cards = deck.cards(self.board)
         sizes = [game.rules.board_size(r) for r in range(game.rules.rounds)]
@@ -242,12 +243,12 @@ class Spot(Record, Drawable):
 
     @cached_property
     def _locks(self) -> tuple[Lock, ...]:
-        """The locks, read but not yet looked up in the tree."""
+        """The parsed locks, whose lines have not been looked up in the tree yet."""
         return tuple(map(read_lock, self.locks))
 
     @cached_property
     def menu(self) -> ActionAbstraction | None:
-        """The bets of the tree; None in limit games, whose sizes are fixed."""
+        """The bet sizes of the tree. None in limit games, whose sizes are fixed."""
         if self.limit:
             return None
         before = self.subgame.start().round
@@ -255,7 +256,7 @@ class Spot(Record, Drawable):
         return ActionAbstraction(sizes, self.near) if self.near else ActionsByChipsLeft(sizes, self.all_in_threshold)
 
     def _check_given(self) -> None:
-        """Raise RunError if a no-limit spot lacks a field that only limit games can omit."""
+        """Raise RunError if a no-limit spot lacks its stacks or its bets, which only limit games can omit."""
         lacking = [words for words, said in (("`stacks` above 0", self.stacks > 0), ("`bets`", self.bets)) if not said]
         if lacking and not self.limit:
             raise RunError(
@@ -263,7 +264,7 @@ class Spot(Record, Drawable):
             )
 
     def _check_bets(self) -> None:
-        """Raise RunError if a bet of the first round is below the smallest legal one."""
+        """Raise RunError if a bet size of the first round is below the smallest legal bet."""
         if not 1 <= len(self.bets) <= 2 or not all(isinstance(text, str) for text in self.bets):
             raise RunError(f"`bets` are {self.bets!r}: use sizes such as '50%, 1x, a', for both players or for each")
         position, menu = self.subgame.start(), self.menu
@@ -281,7 +282,7 @@ class Spot(Record, Drawable):
                 )
 
     def _check_clear(self) -> None:
-        """Raise RunError for input that contradicts itself, or of which a part would be ignored."""
+        """Raise RunError if fields contradict each other, or if a part of a field would have no effect."""
         deck, held = self._family.deck, self._family.rules.hole_cards
         for player, text in enumerate(self.ranges, start=1):
             try:
@@ -304,9 +305,10 @@ class Spot(Record, Drawable):
                 )
 
     def tree(self, threads: int = 1, *, kept: bool = False) -> VectorGame:
-        """Build the public tree of the spot with its locks, whose walks use `threads` threads.
+        """Build the public tree of the spot, with the strategies that its locks fix.
 
-        Locks that contradict each other are refused. If the spot was saved with them (`kept`), the last one counts.
+        Passes over the tree use `threads` threads. Raises RunError if locks contradict each other. If the spot was
+        saved by an earlier version (`kept`), the last of these locks counts instead.
         """
         game = VectorGame(self.subgame, self.menu, threads)
         game.give(locked(game, self._locks, strict=not kept))
@@ -321,7 +323,7 @@ class Spot(Record, Drawable):
         begun: RunFolder | None = None,
         device: str | None = None,
     ) -> Run:
-        """Return a run that solves the spot: a new one, in a folder or not, or one that resumes `begun`.
+        """Return a run that solves the spot. It is new, or resumes the run in the folder `begun`.
 
         Parameters
         ----------
@@ -379,7 +381,7 @@ class Spot(Record, Drawable):
         device: str = CPU,
         save: str | Path | None = None,
     ) -> SpotSolution:
-        """Solve the spot: find strategies that are close to an equilibrium.
+        """Solve the spot: find strategies of both players that are close to a Nash equilibrium.
 
         Parameters
         ----------
@@ -421,18 +423,18 @@ class Spot(Record, Drawable):
 
     @property
     def hands(self) -> tuple[int, int]:
-        """Number of hands that each player may hold."""
+        """Number of hands in the range of each player."""
         first, second = np.count_nonzero(self.subgame.weights, axis=1).tolist()
         return first, second
 
 
 def _several(said: object) -> object:
-    """Return a text as a tuple of one, and a list as a tuple."""
+    """Return a tuple, made from a list or from a single text."""
     return (said,) if isinstance(said, str) else tuple(said) if isinstance(said, list) else said
 
 
 def per_cent(target: float | str | None) -> float | None:
-    """Return a target such as "0.5%", "0.5" or 0.5 in per cent of the pot.
+    """Return a target as a number in per cent of the pot, from a number or a text such as "0.5%".
 
     >>> per_cent("0.5%"), per_cent(0.25)
     (0.5, 0.25)
@@ -446,14 +448,17 @@ def per_cent(target: float | str | None) -> float | None:
 
 
 class SpotBudget(NamedTuple):
-    """When to stop: at the first limit reached; without any limit, at `TARGET`."""
+    """When to stop solving a spot: at the first of several limits.
+
+    Without any limit, at the exploitability `TARGET`.
+    """
 
     target: float | None = None  # exploitability in per cent of the pot
     iterations: int | None = None
     seconds: float | None = None
 
     def in_units(self, pot: float) -> Budget:
-        """Return the budget of a run, in chips of the tree."""
+        """Return the budget with its target in chips of the tree instead of per cent of the pot."""
         if self.target is not None and not 0 < self.target < inf:
             raise RunError(f"the target is {self.target:g}% of the pot: use a number above 0")
         target = TARGET if all(limit is None for limit in self) else self.target
@@ -462,20 +467,20 @@ class SpotBudget(NamedTuple):
 
 @dataclass(frozen=True)
 class SpotSpec(Spec):
-    """A spot, and how it is solved.
+    """A spot to solve, with the algorithm, the device and the number of threads.
 
     Parameters
     ----------
     spot : Spot
     algorithm : str
     threads : int
-        That share the boards to come.
+        Number of threads, which share the boards to come.
     device : str
         "cpu", or "gpu" for an NVIDIA graphics card.
     stored : bool
         Whether the solution is written to a folder.
     begun : bool
-        Whether a run on the spot is resumed, whose locks may contradict each other.
+        Whether an earlier run on the spot is resumed. Its locks may contradict each other.
     """
 
     spot: Spot
@@ -487,7 +492,7 @@ class SpotSpec(Spec):
 
     @property
     def called(self) -> str:
-        """The algorithm and the spot, with its sizes."""
+        """A description of the algorithm, the spot and the size of its tree."""
         (first, second), tree = self.spot.hands, self.tree.tree
         return (
             f"{self.algorithm} on {self.spot.name}: {first} and {second} hands, {len(tree.nodes.kind):,} nodes, "
@@ -496,11 +501,11 @@ class SpotSpec(Spec):
 
     @property
     def budget(self) -> Budget:
-        """The usual target."""
+        """The default budget, which ends at an exploitability of `TARGET` per cent of the pot."""
         return SpotBudget().in_units(self.spot.pot)
 
     def schedule(self, iteration: int) -> int:
-        """Every eighth iteration, later more seldom: see `measured`."""
+        """Return the next iteration at which exploitability is measured: see `measured`."""
         return measured(iteration)
 
     @cached_property
@@ -510,15 +515,20 @@ class SpotSpec(Spec):
 
     @property
     def compact(self) -> bool:
-        """Whether tables have two bytes an entry: one round is small."""
+        """Whether tables have two bytes per entry. Spots of one round are small, so their tables always have four."""
         return self.spot.compact and len(self.tree.tree.rows) > 1
 
     def cost(self) -> Cost:
-        """What the spot takes."""
+        """Return the estimated memory, disk space and time to solve the spot."""
         return cost_of(self.tree, compact=self.compact, kept=self.stored, device=self.device)
 
     def require_room(self, folder: Path | None) -> Cost:
-        """As of any run; of a small one memory is not asked, which takes as long as a river."""
+        """Return the estimated cost.
+
+        Raises an error if memory or disk space is too small, or if the GPU cannot be used.
+
+        For small spots, memory is not checked, since the check takes as long as solving a river.
+        """
         if self.device != CPU and self.spot.compact:
             raise RunError(
                 "compact tables on a GPU need betting that is the same in all blocks of the last round, which spots do "
@@ -530,37 +540,37 @@ class SpotSpec(Spec):
         return cost.require(folder) if cost.memory > SMALL else cost
 
     def problem(self, folder: Path | None, tick: Tick, *, resumes: bool) -> Problem:
-        """The tree, with tables of four bytes an entry or two."""
+        """Return the tree with the type of its tables: four bytes per entry, or two if they are compact."""
         if self.compact:
             return TwoByteProblem(self.tree, TABLES)
         return VectorProblem(self.tree, TABLES, self.device, tables=2)
 
     def solver(self, problem: Problem) -> Solver:
-        """The solver of the algorithm, with averages of two bytes where tables are compact."""
+        """Return a solver for the spot. Its tables are compact if the problem's tables are."""
         if isinstance(problem, TwoByteProblem):
             assert isinstance(problem.walker, TwoByteGame)
             return Cfr(TwoByteTables(problem.walker), self.algorithm)
         return make_solver(problem, self.algorithm)
 
     def identity(self, problem: Problem) -> RunIdentity:
-        """The spot by its text, with its device and precision."""
+        """Return what identifies a run on the spot: its text, the algorithm, the device and the precision."""
         known, where = artifact.fingerprint(self.spot.toml()), {"device": self.device}
         identity = RunIdentity(self.spot.name, self.algorithm, 0, problem.form, known, **where)
         return identity._replace(precision=precision_of(problem))
 
     def judge(self, problem: Problem) -> SpotJudge:
-        """What judges the average strategy alone."""
+        """Return a judge, which measures how exploitable the average strategy is."""
         assert isinstance(problem, VectorProblem)
         return SpotJudge(problem)
 
     @property
     def files(self) -> dict[str, str]:
-        """The spot itself."""
+        """Files to write to the folder of the run: the spot as TOML."""
         return {SPOT: self.spot.toml()}
 
 
 def cost_of(game: VectorGame, *, compact: bool = False, kept: bool = False, device: str = CPU) -> Cost:
-    """Estimate the cost of solving a spot from its public tree: tables of regrets and averages, and scratch memory.
+    """Estimate the memory, disk space and time to solve a spot, given its public tree.
 
     Parameters
     ----------
@@ -569,10 +579,11 @@ def cost_of(game: VectorGame, *, compact: bool = False, kept: bool = False, devi
     compact : bool
         Whether tables have two bytes per entry after the first round.
     kept : bool
-        Whether the solution is written to a folder, for which compact tables and those of a GPU are converted.
+        Whether the solution is written to a folder, which requires that tables are converted if they are compact or on
+        a GPU.
     device : str
-        Where the spot is solved. With a GPU, host memory is needed only for converted tables and for walks over the
-        solution.
+        Where the spot is solved: "cpu" or "gpu". With a GPU, host memory is needed only for converted tables and for
+        passes over the solution.
 
     Returns
     -------
@@ -586,14 +597,14 @@ def cost_of(game: VectorGame, *, compact: bool = False, kept: bool = False, devi
         parts = int(np.diff(tree.board_start)[1])
         tables = whole * (2 if kept else 1) + 2 * game.threads * whole // parts
     elif device != CPU:
-        tables = whole * (4 if kept else 1)  # a checkpoint is measured first, and then written from copies
+        tables = whole * (4 if kept else 1)  # a checkpoint is written from copies of the tables
     cost = walk_cost(game, tables, TABLES, COMPACT_SECONDS if compact else SECONDS)
     remedy = "use fewer bets, `compact` tables, or start on a later round"
     return replace(cost, disk=3 * 2 * whole if kept else 0, what="the spot", remedy=remedy)
 
 
 def cost_of_run(run: Run) -> Cost:
-    """Estimate the cost of a run that solves a spot."""
+    """Estimate the memory, disk space and time of a run that solves a spot."""
     assert isinstance(run.problem, VectorProblem)
     problem, kept = run.problem, run.folder is not None
     cost = cost_of(problem.game, compact=isinstance(problem, TwoByteProblem), kept=kept, device=problem.device)
@@ -606,7 +617,9 @@ def cost_of_run(run: Run) -> Cost:
 
 
 def measured(iteration: int) -> int:
-    """Return the next iteration to measure at, from `iteration` on: every eighth, from 160 on every sixteenth.
+    """Return the first iteration, from `iteration` on, at which exploitability is measured.
+
+    Intervals grow: at first, every eighth iteration is measured, from 160 on every sixteenth, and so on.
 
     >>> [measured(iteration) for iteration in (0, 1, 17, 97, 161, 321)]
     [16, 16, 24, 104, 176, 352]
@@ -616,11 +629,11 @@ def measured(iteration: int) -> int:
 
 
 class SpotJudge(VectorJudge):
-    """Evaluates only the average strategy of a spot: a small spot is solved before more could be measured."""
+    """A judge that measures only the average strategy of a spot, since small spots are solved very quickly."""
 
     @property
     def precision(self) -> float:
-        """Rounding error of exploitability: a GPU sums in single precision, so errors grow with the stakes."""
+        """Rounding error of exploitability. It grows with the stakes on a GPU, which sums in single precision."""
         scale = 1.0 if self.problem.device == CPU else float(self.problem.game.tree.nodes.stake.max())
         return super().precision * max(scale, 1.0)
 
@@ -633,7 +646,7 @@ class SpotJudge(VectorJudge):
 
 
 def solution_of(run: Run, steps: Sequence[Step]) -> SpotSolution:
-    """Return the solution of a run after some steps; a run with compact tables ends here, and cannot be resumed."""
+    """Return the solution that a run has found. A run with compact tables cannot continue afterwards."""
     assert isinstance(run.problem, VectorProblem)
     problem, tables = run.problem, run.solver.tables if isinstance(run.solver, Cfr) else None
     table = tables.release() if isinstance(tables, TwoByteTables) else problem.walker.on_host(run.table)
@@ -641,20 +654,20 @@ def solution_of(run: Run, steps: Sequence[Step]) -> SpotSolution:
 
 
 def in_chips(step: Step) -> Step:
-    """Convert a step of a run from chips of the tree to chips of the spot."""
+    """Convert the exploitability of a measurement from chips of the tree to chips of the spot."""
     return step._replace(exploitability=step.exploitability / UNIT)
 
 
 @file_errors()
 def open_spot(folder: str | Path, threads: int = 1) -> tuple[Spot, SpotSolution]:
-    """Open a solved spot from its folder.
+    """Open a spot that was solved before, from its folder.
 
     Parameters
     ----------
     folder : str or Path
         A folder that `Spot.solve` or ``kilt spot solve --out`` wrote.
     threads : int
-        Number of threads for walks over boards.
+        Number of threads that evaluate the solution, each on some of the boards.
 
     Returns
     -------
@@ -677,15 +690,16 @@ def open_spot(folder: str | Path, threads: int = 1) -> tuple[Spot, SpotSolution]
 
 
 def require_kept(folder: Path) -> None:
-    """Raise RunError if a folder has no spot."""
+    """Raise RunError if a folder does not hold a spot."""
     if not (folder / SPOT).exists():
         raise RunError(f"{folder} has no spot that was kept: give a folder in which a spot was solved")
 
 
 def read_spot(path: str | Path, *, kept: bool = False) -> Spot:
-    """Read a spot from a TOML file with the fields of `Spot`.
+    """Read a spot from a TOML file whose keys are the fields of `Spot`.
 
-    A spot that was saved with a solution (`kept`) may contradict itself: in earlier versions the last value counted.
+    If the spot was saved with a solution (`kept`), contradictions in it are accepted, and the last value counts, as in
+    earlier versions.
     """
     path = Path(path)
     said = read_toml(path, RunError)
