@@ -113,7 +113,6 @@ def test_the_ready_made_agent_fits_into_16_gb(tmp_path):
     ("said", "complaint"),
     [
         ({}, "game must be given"),
-        ({"game": "leduc"}, "cards must be given"),
         ({"game": 1, "cards": "lossless"}, "`game` in the run is 1"),
         ({"game": "leduc", "cards": "lossless", "stakes": 1}, "says stakes"),
         ({"game": "leduc", "cards": "lossless", "solver": {"seed": True}}, "`seed` in .solver. is True"),
@@ -122,7 +121,6 @@ def test_the_ready_made_agent_fits_into_16_gb(tmp_path):
         ({"game": "leduc", "cards": "lossless", "actions": [1]}, "`actions` is"),
         ({"game": "leduc", "cards": ["lossless"] * 3}, "`cards` is .*: give a text such as 'IR-KE-KO"),
         ({"game": "leduc", "cards": 3}, "`cards` is 3"),
-        ({"game": "leduc", "cards": []}, "`cards` is ..: give"),
     ],
 )
 def test_what_is_wrong_with_a_configuration_is_said(said, complaint):

@@ -42,11 +42,13 @@ from kilt.players.profile import StrategyRef
 from kilt.players.reports import reports_of
 from kilt.runs import folder
 from kilt.runs.budget import Budget
-from kilt.runs.build import new_run, resume
+from kilt.runs.build import build as build_run
+from kilt.runs.build import resume, spec_in
 from kilt.runs.check import check
 from kilt.runs.disk_plan import DiskPlan
 from kilt.runs.folder import SUBGAMES, RunFolder
 from kilt.runs.run import open_run
+from kilt.runs.spec import WholeSpec
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.cfr import SELF_PLAY, Cfr
@@ -368,8 +370,8 @@ def test_what_is_refused(tmp_path):
 
 def test_runs_on_disk(tmp_path, monkeypatch):
     """Gone on with after a kill, a run ends in the same files, from which it is judged; one process works at a time."""
-    whole = new_run("leduc", "cfr+disk:average", budget=Budget(iterations=6), folder=tmp_path / "whole").finish()
-    first = new_run("leduc", "cfr+disk:average", budget=Budget(iterations=3), folder=tmp_path / "run")
+    whole = build_run(WholeSpec("leduc", "cfr+disk:average"), tmp_path / "whole", budget=Budget(iterations=6)).finish()
+    first = build_run(WholeSpec("leduc", "cfr+disk:average"), tmp_path / "run", budget=Budget(iterations=3))
     first.finish()
     files = {file.name: file.read_bytes() for file in (tmp_path / "run" / STRATEGY).iterdir()}
     store = first.solver.tables.store
@@ -520,12 +522,14 @@ def test_workers_with_disks_of_their_own(tmp_path, monkeypatch, lossy):
     four, more, fatal = Budget(iterations=4), Budget(iterations=5), lossy[0]
 
     def run(name, engine=None, workers=1):
-        place = {"folder": tmp_path / name, "budget": four}
-        return new_run("leduc", "cfr+disk:average", engine=engine, workers=workers, **place)
+        spec = WholeSpec(
+            "leduc", "cfr+disk:average", place=engine, engine=EngineConfig(blades=workers if engine else 2)
+        )
+        return build_run(spec, tmp_path / name, budget=four)
 
     def going_on(name, engine=None):
-        begun = RunFolder.open(tmp_path / name)
-        return new_run("leduc", "cfr+disk:average", begun=begun, budget=more, engine=engine, workers=2)
+        spec = replace(spec_in(tmp_path / name), place=engine)
+        return build_run(spec, tmp_path / name, resumes=True, budget=more)
 
     alone, warned = run("alone").finish(), []
     for name, workers, lost in (("three", 3, []), ("two", 2, [(5, 2)])):
@@ -540,7 +544,7 @@ def test_workers_with_disks_of_their_own(tmp_path, monkeypatch, lossy):
     by_workers = going_on("alone", LocalEngine()).finish()
     assert going_on("three").finish()[2:5] == by_workers[2:5]
     assert same_files(*(tmp_path / name / STRATEGY for name in ("alone", "three")))
-    assert "use -a cfr+disk" in refused("solve", "--game", "leduc", "--engine", "local", "--iterations", 2)
+    assert "use cfr+disk" in refused("solve", "leduc", "--engine", "local", "--iterations", 2)
 
 
 def test_a_lost_worker_costs_its_own_subgames(tmp_path, monkeypatch, lossy):
@@ -612,7 +616,7 @@ def test_plans_of_games_as_they_are():
 
 def test_tilted_payoffs_are_left_out_when_it_is_judged(tmp_path):
     """By the payoffs of the rules, while it runs and from its folder."""
-    run = new_run("leduc", "cfr+disk", budget=Budget(iterations=3), tilt=(7, 0, 0, 7), folder=tmp_path / "run")
+    run = build_run(WholeSpec("leduc", "cfr+disk", tilt=(7, 0, 0, 7)), tmp_path / "run", budget=Budget(iterations=3))
     last = run.finish()
     problem, strategy, _ = open_run(tmp_path / "run").load()
     assert judge_of(problem).exploitability(strategy) == last.exploitability

@@ -14,7 +14,7 @@ import typer
 from kilt.cli import options
 from kilt.cli.engines import AddressOption, EngineOption, opened
 from kilt.cli.show import AsJson, print_json, print_table, say, ticking
-from kilt.cli.solve import asked_budget, configured, finish, free_folder, meant, print_result, result_of
+from kilt.cli.solve import asked_budget, built, finish, free_folder, meant, print_result, result_of
 
 if TYPE_CHECKING:
     from kilt.config import Config
@@ -107,7 +107,7 @@ def counter(
                 if several:
                     resolve(said, place).leave(place)
                 else:
-                    runs.append(configured(said, place, budget, going_on=False))
+                    runs.append(built(resolve(said, place), place, budget))
             else:
                 name = against.algorithm(algorithm or DEFAULT_ALGORITHM)
                 spec = WholeSpec(game or "", name, seed or 0, threads or 1, against=against)

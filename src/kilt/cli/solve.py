@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from shlex import quote
@@ -31,20 +31,16 @@ from kilt.config import DEFAULT_ALGORITHM, SPOT
 
 if TYPE_CHECKING:
     from kilt.config import Config
+    from kilt.cost import Cost
     from kilt.runs.budget import Budget, Step
-    from kilt.runs.folder import RunIdentity
     from kilt.runs.run import Run
+    from kilt.runs.spec import Spec
     from kilt.solve.problem import Problem
 
 GameOption = Annotated[str | None, options.GAME]
 ThreadsOption = Annotated[int, options.THREADS]
 DeviceOption = Annotated[str, options.DEVICE]
 MaybeDeviceOption = Annotated[str | None, options.DEVICE]
-
-# Keys that runs on unabstracted games have.
-WHOLE_GAME_KEYS = frozenset(
-    {"tilt", "solver.algorithm", "solver.seed", "solver.threads", "engine.name", "engine.address", "engine.blades"}
-)
 
 
 def solve(
@@ -75,6 +71,7 @@ def solve(
     RUN` resumes it, to its old limits or to new ones in total.
     """
     from kilt.errors import RunError
+    from kilt.runs.spec import WholeSpec
 
     if list_algorithms:
         _print_algorithms(as_json=as_json)
@@ -85,14 +82,37 @@ def solve(
         raise RunError(f"{resume} is a run, which is resumed in its own folder: leave out --out {out}")
     if resume and (resume / SPOT).is_file():
         raise RunError(f"{resume} is a spot: kilt spot solve {quote(str(resume))}")
-    given: dict[str, Any] = {"solver.algorithm": algorithm, "solver.seed": seed, "solver.threads": threads}
+    given = {"solver.algorithm": algorithm, "solver.seed": seed, "solver.threads": threads, "solver.device": device}
     given |= {"engine.name": engine, "engine.address": address} | _blades(blades)
     values = options.settings(keys) | {key: value for key, value in given.items() if value is not None}
-    if config or (resume and is_configured(resume)):
-        run = _abstract(config, resume or out, budget, values, device, resumes=resume is not None)
-    else:
-        run = _whole(game, values, device, resume, out, budget)
-    _solve(run, as_json=as_json)
+    folder = resume or out
+    with waiting("counting …"):
+        if config and folder is None:  # its cards are kept there
+            folder = free_folder(config.stem)
+        spec = _spec(config, game, resume, folder, values)
+    if folder is None and isinstance(spec, WholeSpec) and spec.engine.name:  # workers do not wait until asked for files
+        folder = _new_folder(str(spec.game), spec.name)
+    _solve(built(spec, folder, budget, resumes=resume is not None), as_json=as_json)
+
+
+def _spec(
+    config: Path | None, game: str | None, resume: Path | None, folder: Path | None, values: dict[str, Any]
+) -> Spec:
+    """What is solved: a configuration, a game or a run, with some keys set."""
+    from kilt.config import Config, SolverConfig, read_config
+    from kilt.errors import RunError
+    from kilt.records import replaced
+    from kilt.runs.build import spec_in, spec_of
+
+    if resume:
+        return spec_in(resume, values)
+    if config:
+        return spec_of(replaced(read_config(config), values), folder)
+    if game is None:
+        raise RunError(
+            "no game is given: name one (`kilt game list` has the names), a .toml file, or the folder of a run"
+        )
+    return spec_of(replaced(Config(game, solver=SolverConfig(algorithm=DEFAULT_ALGORITHM)), values))
 
 
 def _blades(asked: str | None) -> dict[str, Any]:
@@ -112,131 +132,32 @@ def is_configured(folder: Path) -> bool:
     return (folder / CONFIG).is_file()
 
 
-def _whole(
-    game: str | None,
-    values: dict[str, Any],
-    device: str | None,
-    resume: Path | None,
-    out: Path | None,
-    budget: Budget | None,
-) -> Run:
-    """A new or resumed run on an unabstracted game, with some keys as a configuration would have them."""
-    from kilt.engines import engine_named
-    from kilt.errors import RunError
-    from kilt.runs.build import new_run
-    from kilt.runs.folder import RunFolder, room_for
+def built(spec: Spec, folder: Path | None, budget: Budget | None, *, resumes: bool = False) -> Run:
+    """A run, new or resumed; what is built and what it takes is said meanwhile."""
+    from kilt.runs.build import build
+    from kilt.runs.plan import RunPlan
+    from kilt.solve.distributed.solver import Distributed
     from kilt.solve.tables.disk_strategy import DiskProblem
 
-    begun = RunFolder.open(resume) if resume else None
-    game = game or (begun.identity.game if begun else None)
-    if game is None:
-        raise RunError(
-            "no game is given: name one (`kilt game list` has the names), a .toml file, or the folder of a run"
-        )
-    algorithm = values.get("solver.algorithm", begun.identity.algorithm if begun else DEFAULT_ALGORITHM)
-    distributed = [key for key in values if key.startswith("engine.")]
-    if distributed and not algorithm.startswith("cfr+disk"):
-        raise RunError(
-            "blades share the classes of boards of an abstract game, or subgames on disk: give a configuration, use "
-            "-a cfr+disk, or leave out --engine"
-        )
-    if distributed and ("engine.name" not in values or not WHOLE_GAME_KEYS.issuperset(distributed)):
-        raise RunError("workers that share subgames on disk need --engine, and have no batch and none below them")
-    if others := sorted(set(values) - WHOLE_GAME_KEYS):
-        raise RunError(f"`{others[0]}` is a key of configurations, and {game} has none: `kilt new` makes one")
-    threads, workers = values.get("solver.threads", 1), values.get("engine.blades", 2)
-    with ExitStack() as opened:
-        engine = None
-        if distributed:
-            name = values["engine.name"]
-            with waiting(f"starting the engine {name} …"):
-                engine = engine_named(name, values.get("engine.address", ""), workers * threads)
-            opened.callback(engine.close)
-        with waiting(f"writing out {game} …"):
-            run = new_run(
-                game,
-                algorithm,
-                budget=budget,
-                seed=values.get("solver.seed", begun.identity.seed if begun else 0),
-                threads=threads,
-                device=device,
-                tilt=_tilt(values.get("tilt", ())),
-                folder=out,
-                begun=begun,
-                engine=engine,
-                workers=workers,
-            )
-        if engine and not run.folder:  # workers do not wait until somebody asks for their files
-            run.begin(_new_folder(run.identity))
-        opened.pop_all()  # the run closes it
-    if isinstance(run.problem, DiskProblem):
-        cut = run.problem.subgames
-        disk = room_for(run.solver)
-        say(
-            f"{cut.count:,} subgames, {cut.numbers:,} numbers: {cut.memory / 1e9:,.2f} GB of memory, "
-            f"{disk / 1e9:,.2f} GB on disk at most, about {duration(cut.seconds)} an iteration"
-        )
-    if begun is None and budget is None and not run.exact:
-        say(f"no budget is given: stopping after {run.budget}")
-    return run
+    def ready(spec: Spec, cost: Cost) -> None:
+        if isinstance(spec, RunPlan):
+            say(cost_words(spec, cost))
 
-
-def _tilt(value: object) -> tuple[float, ...]:
-    """The percentages of a tilt, as the command line has them."""
-    from kilt.games.tilt import tilt_of
-
-    return tilt_of(
-        value if isinstance(value, str) else ",".join(map(str, value if isinstance(value, Iterable) else ()))
-    )
-
-
-def _abstract(
-    config: Path | None,
-    folder: Path | None,
-    budget: Budget | None,
-    values: dict[str, Any],
-    device: str | None,
-    *,
-    resumes: bool,
-) -> Run:
-    """A run on the abstract game of a configuration, in a folder of its own: its cards are there too."""
-    from kilt.config import read_config
-    from kilt.errors import RunError
-    from kilt.records import replaced
-    from kilt.runs.folder import CONFIG
-
-    folder = folder or free_folder(config.stem if config else "")
-    said = replaced(read_config(config or folder / CONFIG), values)
-    if not said.engine.name and any(key.startswith("engine.") for key in values):
-        raise RunError("options of workers need an engine: add --engine ray, or local")
-    return configured(said, folder, budget, going_on=resumes, device=device)
-
-
-def configured(said: Config, folder: Path, budget: Budget | None, *, going_on: bool, device: str | None = None) -> Run:
-    """Return the run of a configuration, new or resumed; prints the progress of building, and the cost."""
-    from kilt.runs.build import configured_run
-    from kilt.runs.plan import resolve
-    from kilt.solve.distributed.solver import Distributed
-
-    with waiting("counting …"):
-        plan = resolve(said, folder).on(device)
-    if not (plan.has_budget or budget or going_on):
-        say(f"no budget is given: stopping after {plan.budget}")
+    if not (spec.has_budget or budget or resumes):
+        say(f"no budget is given: stopping after {spec.budget}")
     try:
         with ticking() as tick:
-            run = configured_run(
-                plan,
-                folder,
-                budget=budget,
-                going_on=going_on,
-                tick=tick,
-                ready=lambda plan, found: say(cost_words(plan, found)),
-            )
+            run = build(spec, folder, resumes=resumes, budget=budget, tick=tick, ready=ready)
     except KeyboardInterrupt:
+        if not folder or not is_configured(folder):
+            raise
         say(f"stopped; what is built of the cards is kept: kilt solve {quote(str(folder))} goes on")
         raise typer.Exit(130) from None
     if isinstance(run.solver, Distributed):
         say(run.solver.described())
+    if isinstance(run.problem, DiskProblem):
+        cut = run.problem.subgames
+        say(f"{cut.count:,} subgames, {cut.numbers:,} numbers: {spec.cost()}")
     return run
 
 
@@ -256,7 +177,7 @@ def finish(run: Run) -> Step:
         for step in run.solving(stop=lambda: bool(stopped), tick=tick, warn=say):
             steps.append(step)  # noqa: PERF402, the bar reads it meanwhile
     if stopped:
-        kept = run.folder or run.keep(_new_folder(run.identity), steps)
+        kept = run.folder or run.keep(_new_folder(run.identity.game, run.identity.algorithm), steps)
         say(
             f"stopped after {steps[-1].iterations:,} iterations, with {_standing(steps[-1])}; to go on: "
             f"kilt solve {quote(str(kept.path))}"
@@ -333,9 +254,9 @@ def meant(what: str | None) -> tuple[Path | None, str | None, Path | None]:
     return (path, None, None) if path.suffix == ".toml" else (None, what, None)
 
 
-def _new_folder(identity: RunIdentity) -> Path:
+def _new_folder(game: str, algorithm: str) -> Path:
     """A folder for a run that was given none: it is needed when the run is stopped."""
-    return free_folder(re.sub(r"[^\w.+-]+", "-", f"kilt-{Path(identity.game).stem}-{identity.algorithm}").strip("-"))
+    return free_folder(re.sub(r"[^\w.+-]+", "-", f"kilt-{Path(game).stem}-{algorithm}").strip("-"))
 
 
 def free_folder(name: str) -> Path:

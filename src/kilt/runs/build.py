@@ -8,24 +8,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from kilt import artifact
-from kilt.config import DEFAULT_ALGORITHM, Config, EngineConfig, read_config
+from kilt.config import Config, read_config
 from kilt.cost import Cost
-from kilt.engines import Engine
 from kilt.errors import RunError
-from kilt.games.game import Game
+from kilt.records import replaced
 from kilt.runs.budget import Budget
 from kilt.runs.folder import CONFIG, RunFolder
 from kilt.runs.plan import RunPlan, resolve
 from kilt.runs.run import Run
-from kilt.runs.spec import Spec, Tick, WholeSpec
-from kilt.solve.registry import Algorithm
-from kilt.solve.variants import Variant
+from kilt.runs.spec import NOTHING, Spec, Tick, WholeSpec
 
 
 def _silent(*_: object) -> None:
@@ -87,19 +83,20 @@ def spec_of(config: Config, folder: Path | None = None) -> RunPlan | WholeSpec:
     return resolve(config, folder) if config.cards else WholeSpec.of(config)
 
 
-def spec_in(folder: Path, threads: int | None = None, device: str | None = None) -> RunPlan | WholeSpec:
-    """What the run in a folder solves; `threads` and `device` as the run says unless they are given."""
-    begun = RunFolder.open(folder) if RunFolder.begun(folder) else None
+def spec_in(folder: Path, values: Mapping[str, object] = NOTHING) -> RunPlan | WholeSpec:
+    """What the run in a folder solves, with other `values` of some keys of its configuration, such as "solver.threads".
+
+    It is solved on the device where it began unless `values` say otherwise.
+    """
     if not (folder / CONFIG).is_file():
-        spec = WholeSpec.begun(begun or RunFolder.open(folder))
-        return replace(spec, threads=threads or spec.threads, device=device or spec.device)
+        return WholeSpec.begun(RunFolder.open(folder), values)
     config = read_config(folder / CONFIG)
-    solver = replace(
-        config.solver,
-        threads=threads or config.solver.threads,
-        device=device or (begun.device if begun else config.solver.device),
-    )
-    return resolve(replace(config, solver=solver), folder)
+    if RunFolder.begun(folder):
+        values = {"solver.device": RunFolder.open(folder).device} | dict(values)
+    config = replaced(config, values)
+    if not config.engine.name and any(key.startswith("engine.") for key in values):
+        raise RunError("[engine] names no engine, whose workers were asked for: give `name` too")
+    return resolve(config, folder)
 
 
 def resume(
@@ -111,38 +108,6 @@ def resume(
     tick: Tick = _silent,
 ) -> Run:
     """Resume the run in a folder, on the device where it began unless another one is given."""
-    return build(spec_in(folder, threads, device), folder, resumes=True, budget=budget, tick=tick)
-
-
-def new_run(
-    game: str | Game,
-    algorithm: str | Variant | Algorithm = DEFAULT_ALGORITHM,
-    *,
-    begun: RunFolder | None = None,
-    folder: Path | None = None,
-    budget: Budget | None = None,
-    device: str | None = None,
-    tilt: Sequence[float] = (),
-    engine: Engine | None = None,
-    workers: int = 1,
-    **others: Any,
-) -> Run:
-    """Call `build` for an unabstracted game."""
-    said = WholeSpec.begun(begun) if begun else WholeSpec(game)
-    spec = replace(
-        said,
-        game=game,
-        algorithm=algorithm,
-        form=said.form if said.algorithm == algorithm else None,
-        device=device or said.device,
-        tilt=tuple(tilt) or said.tilt,
-        place=engine,
-        engine=EngineConfig(blades=workers) if engine else EngineConfig(),
-        **others,
-    )
-    return build(spec, begun.path if begun else folder, resumes=begun is not None, budget=budget)
-
-
-def configured_run(plan: RunPlan, folder: Path, *, going_on: bool = False, **others: Any) -> Run:
-    """`build` of an abstract game, as the commands of this commit call it."""
-    return build(plan, folder, resumes=going_on, **others)
+    values = {"solver.threads": threads, "solver.device": device}
+    spec = spec_in(folder, {key: value for key, value in values.items() if value is not None})
+    return build(spec, folder, resumes=True, budget=budget, tick=tick)

@@ -24,7 +24,7 @@ from kilt.abstraction.buckets import DESCRIPTION, AbstractionSpec, load_abstract
 from kilt.abstraction.estimate import estimate
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build, require_packages
-from kilt.config import DEFAULT_MINUTES, Config
+from kilt.config import Config
 from kilt.cost import Cost
 from kilt.engines import Engine, engine_named
 from kilt.errors import RunError
@@ -34,7 +34,7 @@ from kilt.games.size import size_of
 from kilt.games.tilt import tilted
 from kilt.runs.budget import Budget
 from kilt.runs.folder import CONFIG, MODEL, RunFolder, RunIdentity
-from kilt.runs.spec import Spec, Tick
+from kilt.runs.spec import Spec, Tick, config_budget
 from kilt.search.settings import require_settings
 from kilt.solve.abstract_methods import AbstractMethod
 from kilt.solve.abstract_problem import AbstractProblem
@@ -63,9 +63,7 @@ class RunPlan(AbstractSpec, Spec):
     @property
     def budget(self) -> Budget:
         """When the run stops, as far as the configuration says; otherwise after a minute."""
-        solver = self.config.solver
-        minutes = solver.minutes or (0 if solver.iterations else DEFAULT_MINUTES)
-        return Budget(solver.iterations or None, 60 * minutes or None)
+        return config_budget(self.config)
 
     def estimate(self) -> SimpleNamespace:
         """What the run takes, by the names of kilt 0.1."""

@@ -6,20 +6,29 @@ An abstract game is a `kilt.runs.plan.RunPlan`, a subgame a `kilt.spots.spot.Spo
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from kilt.config import DEFAULT_ALGORITHM, DEFAULT_MINUTES, AgentConfig, Config, EngineConfig, ResolveConfig
+from kilt import gpu
+from kilt.config import (
+    DEFAULT_ALGORITHM,
+    DEFAULT_MINUTES,
+    AgentConfig,
+    Config,
+    EngineConfig,
+    ResolveConfig,
+    SolverConfig,
+)
 from kilt.cost import Cost
 from kilt.engines import Engine, engine_named
 from kilt.errors import RunError
 from kilt.evaluate.judge import Judge, judge_of
 from kilt.games.game import Game
 from kilt.games.tilt import tilt_of
-from kilt.gpu import require_gpu
+from kilt.records import replaced
 from kilt.runs.budget import Budget
 from kilt.runs.folder import RunFolder, RunIdentity, lasting_name
 from kilt.solve.abstract_methods import SAMPLING_KEYS, first_set
@@ -31,7 +40,15 @@ from kilt.solve.solver import Solver, scheduled
 from kilt.solve.tables.disk_strategy import DiskProblem
 from kilt.solve.variants import Variant
 
+NOTHING: Mapping[str, object] = {}
 Tick: TypeAlias = Callable[[str, float], None]  # called with what is being done, and what share of it is done
+
+
+def config_budget(config: Config) -> Budget:
+    """When a run stops, as far as its configuration says; otherwise after a minute."""
+    solver = config.solver
+    minutes = solver.minutes or (0 if solver.iterations else DEFAULT_MINUTES)
+    return Budget(solver.iterations or None, 60 * minutes or None)
 
 
 class Spec(ABC):
@@ -55,6 +72,11 @@ class Spec(ABC):
         return Budget(seconds=60 * DEFAULT_MINUTES)
 
     @property
+    def has_budget(self) -> bool:
+        """Whether the configuration says when to stop, or the algorithm."""
+        return self.exact
+
+    @property
     def exact(self) -> bool:
         """Whether the solver is done after one step."""
         return False
@@ -71,7 +93,7 @@ class Spec(ABC):
     def require_room(self, folder: Path | None) -> Cost:
         """Raise RunError or ArtifactError if memory, the GPU or the disk have no room; return the cost otherwise."""
         if self.device != CPU:
-            require_gpu()
+            gpu.require_gpu()
         return self.cost().require(folder)
 
     def require_new(self, folder: Path) -> None:
@@ -125,7 +147,9 @@ class WholeSpec(Spec):
     place : Engine, optional
         The engine, if it is open already. The run closes it.
     form : str, optional
-        Form of the game. Default: a suitable one.
+        Of the game. Left out: the one that fits.
+    limits : Budget, optional
+        The default budget. Left out: one step for exact algorithms, otherwise a minute.
     """
 
     game: str | Game
@@ -138,6 +162,7 @@ class WholeSpec(Spec):
     engine: EngineConfig = EngineConfig()  # noqa: RUF009, it is frozen
     place: Engine | None = None
     form: str | None = None
+    limits: Budget | None = None
 
     @classmethod
     def of(cls, config: Config) -> WholeSpec:
@@ -153,16 +178,21 @@ class WholeSpec(Spec):
             )
         if key := first_set(solver, SAMPLING_KEYS):
             raise RunError(f"`{key}` in [solver] is about abstract games: give `cards`, or leave out `{key}`")
-        return cls(
-            config.game, solver.algorithm, solver.seed, solver.threads, solver.device, config.tilt, engine=config.engine
-        )
+        found = cls(config.game, solver.algorithm, solver.seed, solver.threads, solver.device, config.tilt)
+        limits = config_budget(config) if solver.iterations or solver.minutes else None
+        return replace(found, engine=config.engine, limits=limits)
 
     @classmethod
-    def begun(cls, folder: RunFolder) -> WholeSpec:
-        """The game of a run, with the opponent that it answers; it is resumed on its device, in one thread."""
+    def begun(cls, folder: RunFolder, values: Mapping[str, object] = NOTHING) -> WholeSpec:
+        """The game of a run, with the opponent that it answers, and some keys as a configuration would have them.
+
+        It is resumed on the device where it began, and in one thread, unless `values` say otherwise.
+        """
         said = folder.identity
-        tilt, against = tilt_of(said.tilt), folder.against()
-        return cls(said.game, said.algorithm, said.seed, device=said.device, tilt=tilt, against=against, form=said.form)
+        solver = SolverConfig(algorithm=said.algorithm, seed=said.seed, device=said.device)
+        spec = cls.of(replaced(Config(said.game, tilt=tilt_of(said.tilt), solver=solver), values))
+        form = said.form if spec.algorithm == said.algorithm else None
+        return replace(spec, against=folder.against(), form=form)
 
     @property
     def called(self) -> str:
@@ -182,7 +212,12 @@ class WholeSpec(Spec):
     @property
     def budget(self) -> Budget:
         """One step for algorithms that are exact."""
-        return Budget(iterations=1) if self.exact else super().budget
+        return self.limits or (Budget(iterations=1) if self.exact else super().budget)
+
+    @property
+    def has_budget(self) -> bool:
+        """Whether the configuration says when to stop, or the algorithm."""
+        return self.exact or self.limits is not None
 
     @property
     def given(self) -> str | Game:

@@ -55,7 +55,8 @@ def spec_for(
     if path and path.is_dir():
         if algorithm:
             raise RunError(f"{path} is a run, which has its algorithm: leave out `algorithm`")
-        return spec_in(path, threads, device)
+        values = {"solver.threads": threads, "solver.device": device}
+        return spec_in(path, {key: value for key, value in values.items() if value is not None})
     config = _config_of(what)
     if config is None:
         game = str(what) if isinstance(what, Path) else what
