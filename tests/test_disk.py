@@ -522,9 +522,8 @@ def test_workers_with_disks_of_their_own(tmp_path, monkeypatch, lossy):
     four, more, fatal = Budget(iterations=4), Budget(iterations=5), lossy[0]
 
     def run(name, engine=None, workers=1):
-        spec = WholeSpec(
-            "leduc", "cfr+disk:average", place=engine, engine=EngineConfig(blades=workers if engine else 2)
-        )
+        where = EngineConfig(blades=workers) if engine else EngineConfig()
+        spec = WholeSpec("leduc", "cfr+disk:average", place=engine, engine=where)
         return build_run(spec, tmp_path / name, budget=four)
 
     def going_on(name, engine=None):

@@ -237,10 +237,10 @@ class WholeSpec(Spec):
         return self.fitted.cost
 
     def require_room(self, folder: Path | None) -> Cost:
-        """As of any run, once it is clear that the algorithm solves the game there."""
+        """Once it is clear that the algorithm solves the game there; the disk is asked when the folder is made."""
         self._require_engine()
         assert self.fitted
-        return super().require_room(folder)
+        return super().require_room(None)
 
     def _require_engine(self) -> None:
         """Raise RunError if the algorithm has nothing that workers could share."""

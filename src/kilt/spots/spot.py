@@ -537,7 +537,7 @@ class SpotSpec(Spec):
         if self.device != CPU:
             require_gpu()
         cost = self.cost()
-        return cost.require(folder) if cost.memory > SMALL else cost
+        return cost.require() if cost.memory > SMALL else cost
 
     def problem(self, folder: Path | None, tick: Tick, *, resumes: bool) -> Problem:
         """Return the tree with the type of its tables: four bytes per entry, or two if they are compact."""
