@@ -15,7 +15,7 @@ from kilt.games import load_game
 from kilt.games.gamedef import library
 from kilt.runs import budget as budgets
 from kilt.runs import loop
-from kilt.runs import run as runs
+from kilt.runs import spec as runs
 from kilt.solve.forms import load_problem, stored_form
 from kilt.solve.registry import ALGORITHMS
 
@@ -261,7 +261,7 @@ def test_game_files_are_found_from_anywhere(tmp_path, monkeypatch):
         (["-g", "kuhn", "-n", 0], ["0 iterations", "above 0"]),
         (["-g", "kuhn", "--minutes", "nan"], ["nan", "above 0"]),
         (["-g", "kuhn", "--target", "1e-30"], ["1e-30", "cannot be measured", "1.2e-11"]),
-        (["-g", "kuhn", "-n", 5, "--threads", 0], ["threads is 0", "1 or more"]),
+        (["-g", "kuhn", "-n", 5, "--threads", 0], ["`threads` in [solver] is 0", "1 or more"]),
         (["-g", "kuhn", "-a", "lp", "--threads", 2], ["lp runs in 1 thread", "one of cfr, cfr+"]),
         (["--resume", "RUN", "--threads", 2], ["1 thread for a flat tree", "use 1 thread"]),
         (["RUN", "--out", "RUN"], ["is a run", "leave out --out"]),
