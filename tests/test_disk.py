@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chaos import content_of
-from commands import answer, refused
+from commands import answer, kilt, refused
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.buckets import AbstractionSpec, load_abstractions
 from kilt.abstraction.features import Deal
