@@ -161,7 +161,7 @@ def test_settings(tmp_path):
     said = refused("solve", tmp_path / "my.toml", "--set", "solver.colour=3")
     assert "[solver] says colour, which means nothing: use algorithm" in said
     assert "has no keys of its own" in refused("solve", tmp_path / "my.toml", "--set", "game.colour=3")
-    assert "`near` is a key of configurations, and kuhn has none" in refused("solve", "kuhn", "--set", "near=1")
+    assert "`near` is about abstract games" in refused("solve", "kuhn", "--set", "near=1")
 
 
 def test_errors_name_the_options_of_the_command():

@@ -16,10 +16,8 @@ from kilt import gpu
 from kilt.config import (
     DEFAULT_ALGORITHM,
     DEFAULT_MINUTES,
-    AgentConfig,
     Config,
     EngineConfig,
-    ResolveConfig,
     SolverConfig,
 )
 from kilt.cost import Cost
@@ -41,6 +39,7 @@ from kilt.solve.tables.disk_strategy import DiskProblem
 from kilt.solve.variants import Variant
 
 NOTHING: Mapping[str, object] = {}
+ABSTRACT_KEYS = ("actions", "near", "agent", "resolve", "counter")  # of a configuration with cards
 Tick: TypeAlias = Callable[[str, float], None]  # called with what is being done, and what share of it is done
 
 
@@ -167,15 +166,9 @@ class WholeSpec(Spec):
     @classmethod
     def of(cls, config: Config) -> WholeSpec:
         """The game of a configuration without cards; RunError if it sets keys that are about abstract games."""
-        solver, unused = config.solver, {"agent": AgentConfig(), "resolve": ResolveConfig()}
-        sections = [name for name, plain in unused.items() if getattr(config, name) != plain]
-        if config.counter.model:
-            sections.append("counter")
-        if sections or config.actions:
-            raise RunError(
-                f"{'`actions`' if config.actions else f'[{sections[0]}]'} is about abstract games: give `cards`, such "
-                "as 'lossless', or leave it out"
-            )
+        solver, plain = config.solver, Config(config.game)
+        if key := next((key for key in ABSTRACT_KEYS if getattr(config, key) != getattr(plain, key)), None):
+            raise RunError(f"`{key}` is about abstract games: give `cards`, such as 'lossless', or leave out `{key}`")
         if key := first_set(solver, SAMPLING_KEYS):
             raise RunError(f"`{key}` in [solver] is about abstract games: give `cards`, or leave out `{key}`")
         found = cls(config.game, solver.algorithm, solver.seed, solver.threads, solver.device, config.tilt)
