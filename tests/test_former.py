@@ -179,5 +179,5 @@ def test_errors_name_the_options_of_the_command():
         [sys.executable, "-m", "kilt", "solve", "kuhn", "-a", "lp", "--device", "gpu"], capture_output=True, text=True
     )
     assert shown.returncode == 2 and shown.stderr.rstrip().endswith(
-        "leave out `device` (on the command line: --device)"
+        "omit `device` (on the command line: --device)"
     )
