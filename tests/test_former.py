@@ -178,6 +178,4 @@ def test_errors_name_the_options_of_the_command():
     shown = subprocess.run(
         [sys.executable, "-m", "kilt", "solve", "kuhn", "-a", "lp", "--device", "gpu"], capture_output=True, text=True
     )
-    assert shown.returncode == 2 and shown.stderr.rstrip().endswith(
-        "omit `device` (on the command line: --device)"
-    )
+    assert shown.returncode == 2 and shown.stderr.rstrip().endswith("omit `device` (on the command line: --device)")
