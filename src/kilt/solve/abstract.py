@@ -1,4 +1,4 @@
-"""Games whose players see buckets of hands instead of cards: one row of a table per action, one column per bucket.
+"""Represent games whose players see buckets of hands: a table has a row per action and a column per bucket.
 
 All hands of a bucket play the bucket's strategy. Players with and without abstraction can therefore play each other,
 and best responses to abstract strategies are those of the whole game [Johanson16 chapters 4, 5].

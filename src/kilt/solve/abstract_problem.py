@@ -1,4 +1,4 @@
-"""Abstract games as problems for solvers: players see buckets of hands and choose from a menu of bets.
+"""Define abstract games as problems for solvers: players see buckets of hands and choose from a menu of bets.
 
 Strategies are integer probabilities of the abstract game's actions: see `strategy.blueprint`. If memory is large
 enough, the whole game can also be evaluated with all boards and hands, for players who see only buckets (`bucketed`).
@@ -178,7 +178,7 @@ class AbstractProblem(Problem):
 
     @cached_property
     def real(self) -> AbstractProblem:
-        """The same problem with payoffs by the game's original rules, without tilts, for evaluation."""
+        """The problem with payoffs by the game's original rules, without tilts, for evaluation."""
         game = self.abstract.game
         return replace(self, abstract=replace(self.abstract, game=game.real)) if game.real is not game else self
 

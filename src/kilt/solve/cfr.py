@@ -1,4 +1,4 @@
-"""Counterfactual regret minimisation (CFR): the passes of an iteration, the loop over iterations, and table storage.
+"""Solve games by counterfactual regret minimisation (CFR): the passes of an iteration, the loop, and table storage.
 
 In an iteration, each player in turn learns from a pass over the public tree with vectors over all hands [Johanson16
 §3.3]. The pass takes the reach of all of the opponent's hands down, and the values of all of the player's hands up. At

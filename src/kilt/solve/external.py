@@ -1,4 +1,4 @@
-"""External-sampling Monte Carlo CFR on an abstract game, on which [Brown15 §3] builds.
+"""Solve abstract games by external-sampling Monte Carlo CFR, on which [Brown15 §3] builds.
 
 An iteration deals all cards of one hand, up to the last round. The buckets of both players in every round, and the
 outcome of a showdown, are therefore known before the first bet. What remains is a pass over the betting tree for each

@@ -1,4 +1,4 @@
-"""External-sampling CFR on a GPU, with tables and the buckets of all hands in GPU memory.
+"""Run external-sampling CFR on a GPU, with tables and the buckets of all hands in GPU memory.
 
 Each warp deals some hands, looks up their buckets and passes over the betting tree: see `external_device.cu`. Deals and
 random choices are those of the CPU for the same seed.

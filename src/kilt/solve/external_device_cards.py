@@ -1,4 +1,4 @@
-"""Arrays with which the GPU deals hands and finds their buckets, for external-sampling CFR."""
+"""Prepare arrays with which a GPU deals hands and finds their buckets, for external-sampling CFR."""
 
 from __future__ import annotations
 

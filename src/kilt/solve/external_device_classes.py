@@ -1,4 +1,4 @@
-"""External-sampling CFR on a GPU whose memory holds the tables of only some classes of boards at a time.
+"""Run external-sampling CFR on a GPU whose memory holds the tables of only some classes of boards at a time.
 
 The tables of the other classes are in the memory of the CPU. From the first board on, players know the class of their
 board, and no information set belongs to two classes [Brown15 §2.1]. So the tables of the trunk stay on the GPU. The

@@ -1,4 +1,4 @@
-"""External-sampling CFR in compiled code.
+"""Run external-sampling CFR in compiled code.
 
 The code hides memory latency. Nodes wait in a queue, and the memory of a node is prefetched when the node is put there,
 so that other nodes can be processed meanwhile. On the way down, nodes are appended to the queue in the order of their

@@ -1,4 +1,4 @@
-"""The opponents that players learn against, and the schemes for sampling boards and hands.
+"""Define the opponents that players learn against, and the schemes for sampling boards and hands.
 
 ==========  ========================================================================================================
 `scheme`    the boards and hands that a walk covers: all, or sampled ones (Johanson, Bard, Lanctot, Gibson and Bowling

@@ -1,4 +1,4 @@
-"""Problems: games in the representations that solvers work on, with methods to save and load strategies.
+"""Define problems: games in the representations that solvers work on, with methods to save and load strategies.
 
 A small game is expanded to a flat tree. A large one is represented by its public tree, with vectors over all hands. A
 game that is too large for that is abstracted first: see `abstract_problem`. `Problem` is the common base class.
@@ -97,7 +97,7 @@ class Problem(ABC):
 
     @property
     def real(self) -> Problem:
-        """The same problem with payoffs by the game's original rules, without tilts, for evaluation."""
+        """The problem with payoffs by the game's original rules, without tilts, for evaluation."""
         return self
 
     @property
@@ -134,7 +134,7 @@ class FlatProblem(Problem):
 
     @cached_property
     def real(self) -> FlatProblem:
-        """The same problem with payoffs by the game's original rules, without tilts, for evaluation."""
+        """The problem with payoffs by the game's original rules, without tilts, for evaluation."""
         return self if self.untilted is None else FlatProblem(self.untilted, self.big_blind)
 
     @property
@@ -175,7 +175,7 @@ class VectorProblem(Problem):
 
     @cached_property
     def real(self) -> VectorProblem:
-        """The same problem with payoffs by the game's original rules, without tilts, for evaluation."""
+        """The problem with payoffs by the game's original rules, without tilts, for evaluation."""
         rules, game = self.game.game, self.game
         if not isinstance(rules, TiltedGame):
             return self

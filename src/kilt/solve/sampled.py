@@ -1,4 +1,4 @@
-"""Monte Carlo CFR on small games: external sampling, outcome sampling and pure CFR.
+"""Run Monte Carlo CFR on small games: external sampling, outcome sampling and pure CFR.
 
 An iteration passes over a random part of the tree, once for each player, and adds to the player's regrets numbers that
 are on average the counterfactual regrets of a full pass (Lanctot, Waugh, Zinkevich and Bowling 2009, Lemma 1). Chance

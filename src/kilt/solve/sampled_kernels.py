@@ -1,4 +1,4 @@
-"""Monte Carlo CFR on a flat tree in compiled code.
+"""Run Monte Carlo CFR on a flat tree in compiled code.
 
 A random number is a function of the pass's number and of its use, an information set or a chance event; the order in
 which a pass reaches them does not matter. An opponent whose information set is reached twice in a pass therefore takes

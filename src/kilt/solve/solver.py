@@ -1,4 +1,4 @@
-"""The interfaces that a solver implements, so that the same loop can run, save and resume any of them."""
+"""Define the interfaces that solvers implement, so that the same loop can run, save and resume any of them."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class AbstractSpec:
 
     @property
     def synthetic(self) -> SyntheticGame:
-        """The same game with arbitrary buckets, on which iterations take the same time."""
+        """A game of the same size with arbitrary buckets, on which iterations take as long."""
         return SyntheticGame(self.game, self.size.buckets, self.menu)
 
     @property

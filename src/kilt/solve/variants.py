@@ -1,4 +1,4 @@
-"""Variants of CFR: each is a row of numbers that says how it discounts earlier regrets and strategies.
+"""Define the variants of CFR: each is a row of numbers that says how it discounts earlier regrets and strategies.
 
 After iteration t, regrets above zero are multiplied by t^α / (t^α + 1), regrets below zero by t^β / (t^β + 1), and the
 sum of strategies by (t / (t + 1))^γ: discounted CFR of Brown and Sandholm (2019). The limits of the exponents give

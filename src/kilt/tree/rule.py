@@ -1,4 +1,4 @@
-"""The learning rule of CFR: regret matching, the update of regrets, and the update of the average strategy.
+"""Define the learning rule of CFR: regret matching, the update of regrets, and the update of the average strategy.
 
 All representations of a game use these few lines: flat trees, hands, buckets and pairs of buckets. `rule.cuh` is the
 same rule in CUDA. A row of `solve.variants` defines the discounts of each iteration.

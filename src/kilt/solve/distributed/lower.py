@@ -1,4 +1,4 @@
-"""Workers on several levels: one runs the boards of a round, and workers below it run the boards that follow.
+"""Run distributed CFR with several levels of workers: each level runs some rounds, the next level the later ones.
 
 This is [Brown15 §3] for more than one level. A blade is to the blades below it what the head is to the first level. It
 samples boards of its classes, passes over its own rounds and records the nodes at their end. From these nodes, play

@@ -120,7 +120,7 @@ class Partition:
 
     @cached_property
     def real(self) -> Partition:
-        """The same split game with payoffs by its original rules, without tilts, for evaluation."""
+        """The split game with payoffs by its original rules, without tilts, for evaluation."""
         game = self.abstract.game
         return replace(self, abstract=replace(self.abstract, game=game.real)) if game.real is not game else self
 

@@ -1,4 +1,4 @@
-"""Strategies that are stored on disk subgame by subgame, and the games that they belong to."""
+"""Define strategies that are stored on disk subgame by subgame, and the games that they belong to."""
 
 from __future__ import annotations
 

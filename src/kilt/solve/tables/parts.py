@@ -1,4 +1,4 @@
-"""Base class of CFR tables that are updated in parts: each subtree after the first rounds, then the first rounds."""
+"""Define CFR tables that are updated in parts: each subtree after the first rounds, then the first rounds."""
 
 from __future__ import annotations
 

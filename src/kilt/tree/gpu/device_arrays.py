@@ -1,4 +1,4 @@
-"""Records that Python and CUDA code share, and the arrays of one betting round in GPU memory."""
+"""Define the records that Python and CUDA code share, and the arrays of one betting round in GPU memory."""
 
 from __future__ import annotations
 
