@@ -140,11 +140,11 @@ def built(spec: Spec, folder: Path | None, budget: Budget | None, *, resumes: bo
     from kilt.solve.tables.disk_strategy import DiskProblem
 
     def ready(spec: Spec, cost: Cost) -> None:
+        if not (spec.has_budget or budget or resumes):
+            say(f"no budget is given: stopping after {spec.budget}")
         if isinstance(spec, RunPlan):
             say(cost_words(spec, cost))
 
-    if not (spec.has_budget or budget or resumes):
-        say(f"no budget is given: stopping after {spec.budget}")
     try:
         with ticking() as tick:
             run = build(spec, folder, resumes=resumes, budget=budget, tick=tick, ready=ready)
