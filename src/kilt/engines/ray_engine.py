@@ -63,7 +63,7 @@ NODE = "ray.io/node-id"  # Ray's label of a machine
 PREFIX, LOCK = "kilt-ray-own-", ".lock"  # folders of a Ray that kilt starts; the process that starts it holds the lock
 STORE = 256 << 20  # bytes of shared memory for arguments and results if kilt starts Ray; more goes to disk
 INLINE = 1 << 20  # arguments and results up to this many bytes are sent with the call, without shared memory
-PATIENCE = 3.0  # seconds for an address to answer as a cluster
+PATIENCE = 3.0  # seconds within which a cluster must answer
 # seconds without an answer before a machine is probed, and number of probes before it counts as lost
 PROBING, PROBES = 10.0, 3
 SETTLING = 10.0  # seconds until freed resources are available again
@@ -112,7 +112,7 @@ class RayEngine:
         self._folder: Path | None = None  # files of Ray, if this engine starts it
         self._held = ExitStack()  # holds the lock of that folder
         self._open = True
-        atexit.register(self.close)  # before Ray's own
+        atexit.register(self.close)  # runs before Ray's own exit handler
         try:
             with _signals():
                 if address:

@@ -203,7 +203,7 @@ class KnownAgent(Protocol):
         """Return the action that the agent takes: see `Agent.act`."""
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Return the probabilities of the actions of the player to act, for every private hand. `act` draws from them.
+        """Return the action probabilities of the player to act, for every private hand. `act` draws from them.
 
         Parameters
         ----------
@@ -237,7 +237,7 @@ def known(agent: Agent) -> KnownAgent:
 
 
 def tells(agent: Agent, game: Holdem) -> bool:
-    """Return whether an agent can return its action probabilities in a game, tested at the start of a hand."""
+    """Return whether an agent can tell its action probabilities in a game, judged by the start of a hand."""
     if not isinstance(agent, KnownAgent):
         return False
     try:

@@ -106,7 +106,7 @@ def play_hands(
     going: IntArray,
     wanted: IntArray,
 ) -> int:
-    """Play hands to their ends, or until a hand needs a state that is not in the tree yet.
+    """Play hands of two blueprints to their ends, or until a hand needs a state that their joint tree lacks.
 
     `at` [hand] holds the state of each hand, and is updated. `deal` [hand] is the deal of each hand. `keys` [deal,
     seat] are the players' sources of random numbers. `going` lists the hands to play. Hands that need a missing state

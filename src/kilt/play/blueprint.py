@@ -186,9 +186,9 @@ class BlueprintAgent:
         return PublicPolicy(*mixture(apart, weights), np.arange(len(column)))
 
     def level_taken(self, position: Betting) -> float:
-        """Return the level in chips to which a bet before the agent's decision was translated.
+        """Return the size to which the agent has translated the bet that it faces, in chips over the whole hand.
 
-        If several translations are possible, it is the geometric mean.
+        If several translations are possible, it is their geometric mean.
         """
         branches = self._spot(position).turn.branches
         levels, shares = [one.place.level for one in branches], [one.share for one in branches]
@@ -337,7 +337,7 @@ class BlueprintAgent:
         return Place(0, max(self.game.rules.blinds), acted=False, sure=True)
 
     def at_turn(self, place: Place, position: Betting) -> Place:
-        """Return the state at a real decision.
+        """Return `place`, but without its node if that node is not a decision of the same player in the same round.
 
         It has no node if the abstract tree has no such decision in this round.
         """
@@ -434,10 +434,10 @@ def mixture(tables: Sequence[ActionTable], weights: FloatArray) -> ActionTable:
 
 
 def action_draw(position: Betting) -> int:
-    """Return the number of the random draw from which an agent picks its action at this position."""
+    """Return the argument of `Observation.draw` for the random number with which an agent picks its action."""
     return 2 * len(position.history)
 
 
 def translation_draw(before: Betting) -> int:
-    """Return the number of the random draw from which an agent picks the translation of the opponent's bet."""
+    """Return the argument of `Observation.draw` for the random number with which an agent translates a bet."""
     return 2 * len(before.history) + 1

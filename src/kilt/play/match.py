@@ -365,7 +365,7 @@ def _fresh(table: MatchSetup) -> MatchSetup:
 def ahead(
     ask: Callable[[tuple[int, int]], Callable[[], T]], bounds: list[tuple[int, int]], workers: int
 ) -> Iterator[T]:
-    """Yield the results of all parts in order. Enough parts are requested ahead of time to keep all workers busy."""
+    """Yield the results of all parts of a match in order. Enough parts are requested early to keep all workers busy."""
     waiting: deque[Callable[[], T]] = deque()
     rest = iter(bounds)
     while True:

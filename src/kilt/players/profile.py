@@ -121,11 +121,10 @@ class StrategyRef:
     def load(
         self, threads: int = 1, *, shared: bool = False, device: str = CPU
     ) -> tuple[Judge[Any], Array, dict[str, Any]]:
-        """Load the strategy.
+        """Load the strategy, with the judge of its game and the figures that were saved with it.
 
-        Returns the judge of its game, the strategy's table, and the figures that were saved with it. The judge computes
-        exploitability. If workers share the game (`shared`), it is stored with vectors of hands, as it is for several
-        threads.
+        The judge computes exploitability. If workers share the game (`shared`), it is stored with vectors of hands, as
+        it is for several threads.
         """
         if self.held is not None:
             problem, strategy = self.held

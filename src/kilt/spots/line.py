@@ -35,7 +35,7 @@ _BET = re.compile(r"a|[br](?:(\d{1,9}(?:\.\d{1,9})?)(%|x?))?")
 
 
 def chips(amount: float) -> str:
-    """Return an amount in chips of the game as text, in chips of the spot.
+    """Convert an amount from chips of the game to chips of a spot, and return it as text.
 
     >>> chips(1250), chips(200_000)
     ('6.25', '1000')

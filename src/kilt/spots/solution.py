@@ -99,7 +99,7 @@ class SpotNode(Drawable):
 
     @property
     def deals(self) -> float:
-        """Total weight of all pairs of hands without a common card that reach the decision."""
+        """Total weight of the pairs of hands, one of each player and without a common card, that reach the decision."""
         return float(self.reach[0] @ self._met[0])
 
     @cached_property
@@ -152,7 +152,7 @@ class SpotNode(Drawable):
         return found
 
     def classes(self, player: int) -> dict[str, IntArray]:
-        """Group a player's hands by starting hands such as ``AKs``, highest ranks first.
+        """Return a player's hands, grouped by starting hands such as ``AKs``. The highest ranks come first.
 
         Returns
         -------

@@ -523,9 +523,7 @@ class SpotSpec(Spec):
         return cost_of(self.tree, compact=self.compact, kept=self.stored, device=self.device)
 
     def require_room(self, folder: Path | None) -> Cost:
-        """Return the estimated cost.
-
-        Raises an error if memory or disk space is too small, or if the GPU cannot be used.
+        """Check that memory, disk space and the GPU suffice to solve the spot, and return the estimated cost.
 
         For small spots, memory is not checked, since the check takes as long as solving a river.
         """
@@ -629,7 +627,10 @@ def measured(iteration: int) -> int:
 
 
 class SpotJudge(VectorJudge):
-    """A judge that measures only the average strategy of a spot, since small spots are solved very quickly."""
+    """A judge that measures only the average strategy of a spot.
+
+    More measurements would take longer than solving a small spot.
+    """
 
     @property
     def precision(self) -> float:

@@ -25,7 +25,9 @@ class Curve(NamedTuple):
 def plot_frontier(
     panels: Mapping[str, Sequence[Curve]], beside: Sequence[Curve], title: str, path: str | Path, unit: str = "mbb/g"
 ) -> None:
-    """Draw exploitation against exploitability, with a panel for each group of curves.
+    """Draw how much strategies win from an opponent (exploitation) against their own exploitability.
+
+    Each group of curves has its own panel.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ def held_grid(spot: Spot, seat: int) -> Grid:
     if held != 2:
         raise GameError(f"{spot.game} deals 1 private card: hand grids are for games that deal 2")
     weights = deck.range(spot.ranges[seat], held, strict=False)
-    high, low = deck.ranks - 1 - (deck.holes(held)[:, ::-1] // deck.suits).T  # ranks in the order of the square
+    high, low = deck.ranks - 1 - (deck.holes(held)[:, ::-1] // deck.suits).T  # ranks, highest first, as in the square
     suited = np.equal(*(deck.holes(held) % deck.suits).T)
     cells = np.where(suited, high, low), np.where(suited, low, high)
     total, count = np.zeros((2, deck.ranks, deck.ranks))

@@ -100,7 +100,7 @@ class Listener(socket.socket):
         self.per_address, self.most = per_address, min(MOST, max(FEWEST, _open_files() // 2))
         self._open: dict[tuple[str, int], Connection] = {}
         self._accepted = 0  # connections accepted since the last pause
-        # closed to make room for accepting a connection that is then refused
+        # a spare file, closed when there is no other way to accept a connection and refuse it
         self._spare = os.open(os.devnull, os.O_RDONLY)
 
     def accept(self) -> tuple[socket.socket, Any]:

@@ -53,7 +53,7 @@ class Library:
             if not folder.is_dir():
                 raise ArtifactError(f"{folder} is no folder: use runs, exported agents, or folders of these")
         self._opening = Lock()
-        self._states: dict[tuple[str, int], StateValues | None] = {}  # by name and id of the agent
+        self._states: dict[tuple[str, int], StateValues | None] = {}  # (name, id) of an agent to its values
         self._at_work: set[tuple[str, int]] = set()
         self._learning, self._one_learns = Lock(), Lock()
         self._open_spot = lru_cache(maxsize=4)(lambda place, stamp: open_spot(place)[1])

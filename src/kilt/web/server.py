@@ -180,7 +180,7 @@ class Configuration(BaseModel):
 class NewRun(Configuration):
     """A request to start a run: its name and its configuration."""
 
-    name: str  # name of its folder
+    name: str  # name of the run's folder
 
 
 @dataclass
