@@ -429,7 +429,7 @@ def _is_alive(node: Mapping[str, Any]) -> bool:
 
 
 def _sweep() -> None:
-    """Remove the folders that killed processes of Ray have left. Nobody holds their locks."""
+    """Remove the folders that killed processes of Ray have left. No process holds their locks."""
     for folder in Path("/tmp").glob(f"{PREFIX}*"):
         with suppress(OSError):  # the folder belongs to another user, or is in use
             # the process of a new folder may not hold its lock yet

@@ -116,7 +116,7 @@ class Dealer:
     def play(
         self, number: int, agents: tuple[Agent, Agent], deal: int | None = None, thinking: list[Thinking] | None = None
     ) -> Hand:
-        """Play one hand to its end. Agents that remember hands are told about it afterwards.
+        """Play one hand to its end, and report it to agents that remember hands.
 
         Parameters
         ----------

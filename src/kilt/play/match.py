@@ -149,7 +149,7 @@ class MatchSetup:
 
     @cached_property
     def batch(self) -> BatchMatch | None:
-        """The same match in compiled batches if both players are blueprints; otherwise None."""
+        """A match in compiled batches that plays the same hands, if both players are blueprints; otherwise None."""
         if not BatchMatch.can_play(self.game, self.agents):
             return None
         return BatchMatch(self.dealer, cast(tuple[BlueprintAgent, BlueprintAgent], self.agents), self.duplicate)

@@ -91,7 +91,10 @@ def observer_for(
 
 
 def _whole_game(game: str | Holdem, player: str, form: str | None, mucked: str) -> Observer:
-    """An observer for an unabstracted game: as a flat tree if the game is small, otherwise by vectors of hands."""
+    """Return an observer for a game without an abstraction.
+
+    Small games are flat trees, others have vectors of hands.
+    """
     rules = load_holdem(game) if isinstance(game, str) else game
     problem = load_problem(game, form=form)
     if isinstance(problem, FlatProblem):

@@ -200,7 +200,7 @@ class StrategyRef:
 
     @property
     def _anywhere(self) -> StrategyRef:
-        """The same reference with an absolute path, for workers with another working folder."""
+        """A copy of the reference with an absolute path, for workers with another working folder."""
         return replace(self, run=self.run and self.run.resolve())
 
 

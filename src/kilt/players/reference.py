@@ -143,7 +143,9 @@ class Player:
         return self._agent()
 
     def at(self, game: Holdem | None = None) -> tuple[Agent, Holdem]:
-        """Return the agent and the poker game that it plays: `game`, if given. Raises PlayError if they do not fit.
+        """Return the player's agent and the poker game that it plays, which is `game` if given.
+
+        Raises PlayError if the agent cannot play the game.
 
         >>> agent, game = player("always-call", "leduc").at()
         >>> agent.name, game.name

@@ -1,4 +1,4 @@
-"""Sanity reports about a player: one for each of its strategies."""
+"""Sanity checks of a player: one report for each of its strategies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kilt.tree.betting import betting_size
 
 
 def reports_of(who: Who, deals: int = DEALS, seed: int = 0, game: str | Game | None = None) -> tuple[Report, ...]:
-    """Return the sanity reports about a player: one for each of its strategies.
+    """Run the sanity checks on each strategy of a player, and return their reports.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def reports_of(who: Who, deals: int = DEALS, seed: int = 0, game: str | Game | N
     seed : int
         Random seed of the deals.
     game : str or Game, optional
-        For players who play more than one game.
+        The game, for players who play more than one.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def reports_of(who: Who, deals: int = DEALS, seed: int = 0, game: str | Game | N
     Raises
     ------
     KiltError
-        The player has no strategy that can be tabulated, or the game has too many bets to walk all of them.
+        If the player has no strategy that can be tabulated, or if the game has too many bets to check all of them.
     """
     met = player(who, game)
     played = _blueprint_agent_of(met)
@@ -59,7 +59,7 @@ def reports_of(who: Who, deals: int = DEALS, seed: int = 0, game: str | Game | N
 
 
 def _blueprint_agent_of(who: Player) -> BlueprintAgent | None:
-    """The agent of a player's blueprint, which ignores re-solving; None if the player has no blueprint."""
+    """Return the agent of a player's blueprint, without re-solving. None if the player has no blueprint."""
     place = blueprint_folder(who.spec)[0] if who.spec else None
     if who.spec and place and place.exists():
         whole = exists(place / STRATEGY) and stored_form(place / STRATEGY) != ABSTRACT

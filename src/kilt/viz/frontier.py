@@ -1,4 +1,4 @@
-"""Draw how much counter-strategies win from an opponent (exploitation) against how exploitable they are themselves."""
+"""Draw how much counter-strategies win against an opponent (exploitation), and how exploitable they are themselves."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Curve(NamedTuple):
 def plot_frontier(
     panels: Mapping[str, Sequence[Curve]], beside: Sequence[Curve], title: str, path: str | Path, unit: str = "mbb/g"
 ) -> None:
-    """Draw how much strategies win from an opponent (exploitation) against their own exploitability.
+    """Draw how much strategies win against an opponent (exploitation), depending on their own exploitability.
 
     Each group of curves has its own panel.
 

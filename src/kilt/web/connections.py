@@ -1,4 +1,4 @@
-"""Limits on connections to the web server: how many there may be, how long they may wait, and how much they may log.
+"""Limits on connections to the web server: their number, their waiting time, and the number of their log messages.
 
 Browsers keep some connections open between requests, and so does an attacker who wants to exhaust the server. A
 connection without a request is closed after `WAITING` seconds. It is closed earlier if a new connection needs its

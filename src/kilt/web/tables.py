@@ -1,8 +1,8 @@
 """Tables of the web page, at which people play against agents. Each runs a session of `kilt.play.person` in a thread.
 
 The session of a table works as in a terminal, but its screen records events for the page and waits for requests with
-the person's input. Tables that nobody uses for a while are closed. If there are too many, the one unused for longest is
-closed first.
+the person's input. Tables that have not been used for a while are closed. If there are too many, the one that has been
+unused for longest is closed first.
 """
 
 from __future__ import annotations
@@ -278,7 +278,7 @@ def _rate(row: LogEstimate) -> dict[str, Any]:
 
 
 class WebTables:
-    """The open tables of the web page. Their names are random, so that nobody can guess them."""
+    """The open tables of the web page, by random names that other users cannot guess."""
 
     def __init__(self) -> None:
         self._open: dict[str, WebTable] = {}
