@@ -15,7 +15,6 @@ from kilt.games import load_game
 from kilt.games.gamedef import library
 from kilt.runs import budget as budgets
 from kilt.runs import loop
-from kilt.runs import spec as runs
 from kilt.solve.forms import load_problem, stored_form
 from kilt.solve.registry import ALGORITHMS
 
@@ -63,7 +62,7 @@ def test_a_target_and_minutes():
 
 
 def test_the_default_budget_is_said(monkeypatch):
-    monkeypatch.setattr(runs, "DEFAULT_MINUTES", 0.01)
+    monkeypatch.setattr("kilt.runs.spec.DEFAULT_MINUTES", 0.01)
     result = kilt("solve", "-g", "kuhn", "--json")
     assert json.loads(result.stdout)["seconds"] >= 0.6
     assert "no budget is given: stopping after 0.01 min" in result.stderr
@@ -122,7 +121,7 @@ def test_killed_runs_resume_with_the_same_numbers(tmp_path, unbroken):
     child.communicate()
     assert child.returncode == -signal.SIGKILL  # or else it was done before we looked
     assert not (run / "strategy").exists()
-    assert f"kilt solve {run}" in refused("evaluate", "exploitability", run)
+    assert "no strategy yet: resume it" in refused("evaluate", "exploitability", run)
     assert numbers(answer("solve", "--resume", run)) == numbers(unbroken)
     steps = [json.loads(line)["iterations"] for line in (run / "log.jsonl").read_text().splitlines()]
     assert steps == sorted(set(steps))
@@ -265,12 +264,12 @@ def test_game_files_are_found_from_anywhere(tmp_path, monkeypatch):
         (["-g", "kuhn", "-a", "lp", "--threads", 2], ["lp runs in 1 thread", "one of cfr, cfr+"]),
         (["--resume", "RUN", "--threads", 2], ["1 thread for a flat tree", "use 1 thread"]),
         (["RUN", "--out", "RUN"], ["is a run", "leave out --out"]),
-        (["-g", "kuhn", "-n", 5, "--out", "RUN"], ["holds a run already", "--resume"]),
-        (["-g", "kuhn", "-n", 5, "--out", "."], ["no run of", "another folder"]),
+        (["-g", "kuhn", "-n", 5, "--out", "RUN"], ["holds a run already", "resume it"]),
+        (["-g", "kuhn", "-n", 5, "--out", "."], ["is no run", "another folder"]),
         (["nonesuch"], ["nonesuch", "kuhn"]),
         (["."], ["no run"]),
-        (["--resume", "RUN", "-a", "cfr"], ["cfr+ on kuhn", "this is cfr on kuhn", "--algorithm cfr+"]),
-        (["--resume", "RUN", "--seed", 4], ["seed 0", "seed 4", "--seed 0"]),
+        (["--resume", "RUN", "-a", "cfr"], ["cfr+ on kuhn", "this is cfr on kuhn", "give cfr+ as `algorithm`"]),
+        (["--resume", "RUN", "--seed", 4], ["seed 0", "seed 4", "give 0 as `seed`"]),
     ],
 )
 def test_mistakes_in_solve(finished, monkeypatch, arguments, words):
@@ -289,7 +288,7 @@ def test_mistakes_in_solve(finished, monkeypatch, arguments, words):
         (["uniform"], ["uniform plays many games"]),
         (["--game", "kuhn"], ["nothing to evaluate", "uniform"]),
         (["--game", "kuhn", "--agent", "nonesuch"], ["nonesuch", "uniform"]),
-        (["."], ["no run"]),
+        (["."], ["neither a run"]),
         (["RUN", "--threads", 2], ["judging a strategy needs 1 thread", "use 1 thread"]),
         (["--game", "holdem.limit.2p", "--agent", "uniform"], ["judging a strategy", "of memory", "smaller game"]),
     ],
