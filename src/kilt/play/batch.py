@@ -145,9 +145,10 @@ class BatchMatch:
         )
 
     def play(self, first: int, last: int, keep: bool) -> tuple[list[float], list[Hand]]:
-        """Play units `first` to `last` − 1 and return their results in chips per hand, with the hands if `keep` is set.
+        """Play some hands or duplicate pairs, and return the result of each in chips per hand.
 
-        A unit is a hand, or two hands with the same deal in a duplicate match.
+        They have the numbers `first` to `last` − 1. If `keep` is set, the hands are returned too; otherwise, an empty
+        list.
         """
         if len(self.tree.positions) > MOST_STATES:
             self.tree = JointTree(self.game, self.agents)

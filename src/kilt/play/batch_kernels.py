@@ -56,7 +56,7 @@ class Side(NamedTuple):
 
 @inlined
 def weight_of(shares: npt.NDArray[np.uint8], width: int, slot: np.uint64) -> float:
-    """Return the weight of a slot of a blueprint. `shares` has `width` bytes for each slot, the lowest byte first."""
+    """Return one of a blueprint's weights as a number. `shares` stores each in `width` bytes, the lowest byte first."""
     weight = 0.0
     for byte in range(width - 1, -1, -1):
         weight = 256 * weight + shares[slot * np.uint64(width) + np.uint64(byte)]

@@ -337,10 +337,7 @@ class BlueprintAgent:
         return Place(0, max(self.game.rules.blinds), acted=False, sure=True)
 
     def at_turn(self, place: Place, position: Betting) -> Place:
-        """Return `place`, but without its node if that node is not a decision of the same player in the same round.
-
-        It has no node if the abstract tree has no such decision in this round.
-        """
+        """Return `place`, but without its node if that node is not a decision of the same player in the same round."""
         nodes, node = self.blueprint.nodes, place.node
         if node is None or (nodes.actor[node] == position.actor and nodes.round[node] == position.round):
             return place

@@ -150,7 +150,7 @@ class LogReader:
         return HandColumns(*columns), [faults[number] for number in sorted(faults)]
 
     def columns(self, hands: Iterable[Hand]) -> HandColumns:
-        """Return hands as columns."""
+        """Convert hands to arrays, one for each column."""
         rows = list(hands)
         held, size = self.game.rules.hole_cards, self._size
         cards = np.full((len(rows), size), NOT_DEALT, dtype=np.int8)
@@ -165,7 +165,7 @@ class LogReader:
         return HandColumns(number, end, pair, cards, won)
 
     def hands(self, columns: HandColumns) -> Iterator[Hand]:
-        """Yield the hands that columns contain, one by one."""
+        """Convert columns back to hands, and yield them one by one."""
         held = self.game.rules.hole_cards
         for number, end, pair, cards, won in zip(*(column.tolist() for column in columns), strict=True):
             position = self.ends[end]

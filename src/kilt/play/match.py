@@ -178,7 +178,10 @@ class MatchSetup:
         return hand.payoffs[hand.number % 2]
 
     def play(self, first: int, last: int, keep: bool) -> Chunk:
-        """Play units `first` to `last` − 1 and return their results, with the hands if `keep` is set."""
+        """Play some units of the match, which are hands or duplicate pairs, and return their results.
+
+        They have the numbers `first` to `last` − 1. If `keep` is set, the result includes their hands.
+        """
         wanted, thinking = keep or self.judge is not None, [Thinking(), Thinking()]
         if self.batch:
             results, hands = self.batch.play(first, last, wanted)

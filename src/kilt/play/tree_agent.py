@@ -28,7 +28,7 @@ KEPT = 1024  # largest number of cached positions at the beginning of rounds
 
 @dataclass(frozen=True)
 class TreeAgent:
-    """An agent that plays a strategy with action probabilities for every decision on every board, up to suits.
+    """An agent that plays a strategy of a public tree, with action probabilities for every decision on every board.
 
     Attributes
     ----------

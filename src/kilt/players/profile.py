@@ -123,8 +123,8 @@ class StrategyRef:
     ) -> tuple[Judge[Any], Array, dict[str, Any]]:
         """Load the strategy, with the judge of its game and the figures that were saved with it.
 
-        The judge computes exploitability. If workers share the game (`shared`), it is stored with vectors of hands, as
-        it is for several threads.
+        The judge computes exploitability. If workers share the game (`shared`), the game is stored with vectors of
+        hands, as it is for several threads.
         """
         if self.held is not None:
             problem, strategy = self.held

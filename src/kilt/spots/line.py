@@ -1,4 +1,4 @@
-"""The notation of lines: the actions and cards that lead to a position of a spot, one word after another.
+"""The notation of lines: the actions and cards that lead to a position of a spot, such as ``b3 c / 7d``.
 
 =============  =====================================================================================
 word           meaning
@@ -44,7 +44,7 @@ def chips(amount: float) -> str:
 
 
 def word_of(position: Betting, label: str) -> str:
-    """Return an action in the notation of lines, such as ``b3`` for a bet of 3 chips."""
+    """Return the short notation of an action, such as ``b3`` for a bet of 3 chips."""
     if label == FOLD:
         return "f"
     if label == CALL:
@@ -73,7 +73,10 @@ def described(position: Betting, label: str) -> str:
 
 
 def action_of(position: Betting, word: str, menu: Menu | None) -> str:
-    """Return the action that a word of a line stands for. Raises RunError if it is illegal or not on the menu."""
+    """Return the action that a short notation such as ``b3`` stands for.
+
+    Raises RunError if it is illegal or not on the menu.
+    """
     free = menu is None and position.rules.betting != "limit"  # whether bets of any size are accepted
     there = position.passive_actions() if free else on_menu(position, menu)
     label = _label(position, word.lower(), menu)
@@ -106,7 +109,7 @@ def _label(position: Betting, word: str, menu: Menu | None) -> str | None:
 
 
 def read_actions(position: Betting, line: str, menu: Menu | None) -> Betting:
-    """Return the position after the actions of a line within one round."""
+    """Return the position after a line of actions such as ``x b3 c``, all of which are in one round."""
     for word in line.split():
         if position.actor < 0:
             raise RunError(f"{quoted(line)} continues after the end of a round: use actions of one round")
@@ -115,7 +118,7 @@ def read_actions(position: Betting, line: str, menu: Menu | None) -> Betting:
 
 
 def line_words(line: str) -> list[str]:
-    """Split a line into words.
+    """Split a line into its actions, slashes and cards.
 
     >>> line_words("b50% c/7d")
     ['b50%', 'c', '/', '7d']

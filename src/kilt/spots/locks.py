@@ -73,9 +73,10 @@ class Lock:
                 self._range(hands, deck, hole_cards, strict=True)
 
     def marks(self, deck: Deck, hole_cards: int) -> FloatArray:
-        """Return numbers that differ between hands which the lock treats differently, [mark, hand of the deck].
+        """Return marks of each hand, [mark, hand of the deck].
 
-        They are the weights of the lock's ranges, and whether the hand has one of the cards in the lock's line.
+        The lock treats two hands alike if all their marks are equal. The marks are the weights of the lock's ranges,
+        and whether the hand has one of the cards in the lock's line.
         """
         holes, words = deck.holes(hole_cards), line_words(self.line)
         dealt = [deck.cards(cards) for slash, cards in pairwise(words) if slash == "/" and cards != ANY]
@@ -120,7 +121,7 @@ class Lock:
 
 
 def locked(game: VectorGame, locks: Sequence[Lock], *, strict: bool = True) -> dict[int, FloatArray]:
-    """Return the strategies that several locks fix, by the row of the decision in the tables of the tree.
+    """Return the strategies that several locks fix. Keys are the rows of the decisions in the tables of the tree.
 
     Raises RunError if two locks give a decision different strategies, or if a lock names an action twice. If `strict`
     is False, the last lock counts.

@@ -1,4 +1,4 @@
-"""Find the positions of a spot's public tree to which a line leads."""
+"""Find the positions in the public tree of a spot to which a line of actions and cards leads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ANY = "*"  # stands for all cards in a line
 
 
 class SpotTree(PlacedTree):
-    """The public tree of a spot, in which lines such as ``b50% c / 7d`` lead to positions."""
+    """The public tree of a spot, in which lines of actions and cards such as ``b50% c / 7d`` lead to positions."""
 
     @property
     def subgame(self) -> Subgame:
@@ -21,9 +21,9 @@ class SpotTree(PlacedTree):
         return self.game.game
 
     def go(self, line: str) -> TreePlace:
-        """Return the position at the end of a line.
+        """Return the position to which a line of actions and cards leads, such as ``b50% c / 7d``.
 
-        Raises RunError if the line is not in the tree, or leads to several boards.
+        Raises RunError if the line is not in the tree, or if it leads to several boards.
         """
         found = self.places(line)
         if ANY in line_words(line):
@@ -31,9 +31,9 @@ class SpotTree(PlacedTree):
         return found[0]
 
     def places(self, line: str) -> list[TreePlace]:
-        """Return all positions at the end of a line.
+        """Return all positions to which a line of actions and cards leads.
 
-        If it has `ANY` instead of cards, they are on all boards up to suits.
+        There are several if the line has `ANY` instead of cards: one for each board that may follow, up to suits.
         """
         found, rest = [self.start], line_words(line)
         while rest:

@@ -322,7 +322,7 @@ class SpotSolution(Drawable):
         return (first + spent[0]) / UNIT, (second + spent[1]) / UNIT
 
     def at(self, line: str = "") -> SpotNode:
-        """Return the solution at one decision, given by the line that leads to it.
+        """Return the solution at one decision, given by the actions and cards that lead to it.
 
         Parameters
         ----------
@@ -347,7 +347,7 @@ class SpotSolution(Drawable):
         return self._node(place, " ".join(line_words(line)))
 
     def next_cards(self, line: str) -> list[NextCards]:
-        """Return the solution after each card, or each flop, that may be dealt after a line.
+        """Return the solution after each card, or each flop, that may be dealt next.
 
         Parameters
         ----------

@@ -132,7 +132,10 @@ class Listener(socket.socket):
         super().close()
 
     def leave(self, connection: Connection) -> None:
-        """Remove a closed connection from the list. A newer connection with the same address and port stays."""
+        """Remove a closed connection from the list of open ones.
+
+        A newer connection with the same address and port stays.
+        """
         if self._open.get(connection.client) is connection:
             del self._open[connection.client]
 

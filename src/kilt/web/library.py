@@ -217,10 +217,7 @@ def _is_spot(place: Path) -> bool:
 
 
 def _stamp(place: Path | None) -> float:
-    """Return the time at which a strategy was written.
-
-    If a run is solved again, it changes, and the run is opened again.
-    """
+    """Return the time at which a strategy was written. The library opens a run again if this time has changed."""
     return (place / STRATEGY).stat().st_mtime if place and (place / STRATEGY).exists() else 0.0
 
 

@@ -67,7 +67,7 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class Guard:
-    """The check of whether a request may be answered, by its host, its origin and a token.
+    """Decides whether the server may answer a request, by the request's host, origin and token.
 
     Attributes
     ----------

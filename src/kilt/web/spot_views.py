@@ -18,7 +18,7 @@ KINDS = {"f": "fold", "x": "call", "c": "call"}  # kinds of words of a line; all
 
 
 def spot_view(solution: SpotSolution, line: str) -> dict[str, Any]:
-    """Return the strategy of a solved spot after a line, for display.
+    """Return the strategy at a decision of a solved spot for every hand, as JSON data.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def spot_view(solution: SpotSolution, line: str) -> dict[str, Any]:
 
 
 def spot_values(solution: SpotSolution, line: str) -> dict[str, Any]:
-    """Return the value of each action with each hand after a line, as `kilt.web.views.values_view` does for agents."""
+    """Return the value of each action with each hand at a decision of a solved spot, as `values_view` does."""
     node = solution.at(line)
     chance = node.chance[node.actor]
     return {
