@@ -273,7 +273,7 @@ def test_killed_and_interrupted_tables_go_on(tiny, how):
     out, err = child.communicate(timeout=60)
     if how == signal.SIGINT:
         assert child.returncode == 130
-        assert "what was measured is in my table: the same command goes on" in err
+        assert "measured cells are in my table: the same command resumes" in err
     else:
         assert out == ""
     (kept_in,) = child.kept()
@@ -296,7 +296,7 @@ def test_a_second_ctrl_c_leaves_at_once(tiny):
             break
     out, err = child.communicate(timeout=10)
     assert (child.returncode, out) == (130, "")
-    assert "the same command goes on" in err
+    assert "the same command resumes" in err
     assert child.kept()
 
 
