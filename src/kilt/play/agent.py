@@ -91,7 +91,7 @@ class PlayedHand(NamedTuple):
     Attributes
     ----------
     position : Betting
-        The end of the hand.
+        The betting of the whole hand.
     seat : int
         Seat of the player.
     hand : tuple of int

@@ -42,7 +42,7 @@ class JointTree:
     game : Holdem
         The game of both agents.
     agents : (BlueprintAgent, BlueprintAgent)
-        The agents in seats 0 and 1 from state `roots[0]` on, and in seats 1 and 0 from `roots[1]` on.
+        The agents. They have seats 0 and 1 in the states after `roots[0]`, and seats 1 and 0 in those after `roots[1]`.
     """
 
     def __init__(self, game: Holdem, agents: tuple[BlueprintAgent, BlueprintAgent]) -> None:

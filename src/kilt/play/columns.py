@@ -88,9 +88,9 @@ class LogReader:
         Parameters
         ----------
         lines : sequence of str
-            Comments, scores and empty lines are skipped.
+            Lines of the log. Comments, scores and empty lines are skipped.
         before : int
-            Number of earlier lines, for messages.
+            Number of lines before these lines, for line numbers in messages.
 
         Returns
         -------

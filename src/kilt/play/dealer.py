@@ -127,7 +127,7 @@ class Dealer:
         deal : int, optional
             Number of the hand whose cards and keys are used. Default: `number`.
         thinking : list of Thinking, optional
-            By seat: the decisions of this hand are added to it.
+            Number and CPU time of decisions, by seat. The decisions of this hand are added.
 
         Returns
         -------

@@ -230,8 +230,8 @@ def play_match(
     duplicate : bool
         Play every deal twice, with the players swapped: most of the luck of the cards cancels.
     load : callable, optional
-        Makes an agent from a name, such as `kilt.players.agents.load_agent`. With several processes it must be a
-        function of a module, or a partial of one.
+        Makes an agent from a name, such as `kilt.players.agents.load_agent`. With several processes, it must be a
+        function at the top level of a module, or a partial of such a function.
     processes : int
         Largest number of processes. Short matches, and those of players who remember, use only this process.
     engine : Engine, optional

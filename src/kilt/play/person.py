@@ -353,7 +353,7 @@ def duplicate_deals(hands: int, seed: int = 0) -> list[int]:
     hands : int
         Number of hands; even.
     seed : int
-        Random seed of the order.
+        Random seed of the order of deals in the second half.
 
     Returns
     -------

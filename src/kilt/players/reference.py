@@ -84,7 +84,7 @@ class Profile(NamedTuple):
     judge : Judge
         Evaluates strategies of the game.
     table : ndarray
-        Probabilities, as a table of the judge's problem.
+        Action probabilities, in the layout that the judge's problem uses.
     figures : dict
         Figures that the solver has saved with the strategy.
     strategy : str

@@ -352,7 +352,7 @@ class SpotSolution(Drawable):
         Parameters
         ----------
         line : str
-            A line such as ``"b50% c"``.
+            A line that ends a round, such as ``"b50% c"``.
 
         Returns
         -------

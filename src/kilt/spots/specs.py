@@ -35,9 +35,9 @@ def spec_for(
         A game by name, file or rules; a configuration as an object, mapping or .toml file; a spot as an object or
         .toml file; or the folder of a run or of a spot.
     algorithm : str, optional
-        Default: that of the configuration or of the run, or "cfr+".
+        Name of the algorithm. Default: that of the configuration or of the run, or "cfr+".
     threads : int, optional
-        Default: as in the configuration, or 1.
+        Number of threads. Default: as in the configuration, or 1.
     device : str, optional
         "cpu" or "gpu". Default: that of the configuration or of the run, or "cpu".
 

@@ -26,7 +26,7 @@ def plot_lines(
     Parameters
     ----------
     lines : mapping of str to ndarray, shape (points, 2) or (points, 3)
-        By name: position, value, and half-width of the interval.
+        The points of each line, by its name: position, value and, optionally, half-width of the interval.
     title : str
         Title of the picture.
     path : str or Path

@@ -168,7 +168,7 @@ def policy_grid(agent: KnownAgent, game: Holdem, position: Betting) -> Grid:
     Parameters
     ----------
     agent : KnownAgent
-        An agent with a policy, who plays in both seats: a blueprint, a solved game, a baseline.
+        An agent with a policy, such as a blueprint, a solved game or a baseline. It plays in both seats.
     game : Holdem
         The game, with two private cards.
     position : Betting
