@@ -116,6 +116,7 @@ class RunPlan(AbstractSpec, Spec):
         """Return the cost of the run. Raises RunError or ArtifactError if memory, the GPU or the disk are too small."""
         if folder is None:
             raise RunError("a run on an abstract game keeps its cards and its strategy in a folder: give `folder`")
+        self.method.require_device(self)
         self.method.require_cards(self)
         for cards, own in zip(self.cards, card_folders(folder, len(self.cards)), strict=True):
             if isinstance(cards, AbstractionSpec):
