@@ -207,7 +207,7 @@ def _judge(
     title = f"{judged}{which}, on hands of {called}" if others["judged"] else f"{called}{which}, {file}"
     _print_estimates(title, found)
     for reason, count in found.left_out.items():
-        say(f"{count:,} hands skipped: {reason}")
+        say(f"{count:,} hand{'s' if count != 1 else ''} skipped: {reason}")
     for fault in faults[:SHOWN]:
         say(f"cannot be read: {fault}")
     if len(faults) > SHOWN:

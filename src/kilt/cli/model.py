@@ -112,7 +112,7 @@ def print_counted(counted: Counted, out: Path | None, *, as_json: bool) -> None:
     if figures["off_tree"]:
         say(f"{figures['off_tree']:,.1f} decisions skipped: earlier bets left the menu for good")
     for reason, count in figures["left_out"].items():
-        say(f"{count:,} hands skipped: {reason}")
+        say(f"{count:,} hand{'s' if count != 1 else ''} skipped: {reason}")
     for fault in faults[:SHOWN_FAULTS]:
         say(f"cannot be read: {fault}")
     if len(faults) > SHOWN_FAULTS:

@@ -73,7 +73,7 @@ GAME = typer.Option(
     "--game",
     "-g",
     metavar="NAME",
-    help="A ready-made game (see `kilt game list`) or an ACPC .game file. Default: the game of the run or player.",
+    help="A ready-made game (see `kilt game list`) or an ACPC .game file. A run or a player may imply it.",
 )
 ALGORITHM = typer.Option(
     "--algorithm",

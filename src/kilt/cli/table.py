@@ -273,7 +273,7 @@ class _TableScreen:
         if found.duplicate:
             self.line(("all deals came twice: the two hands of one count together", "dim"))
         for reason, count in found.left_out.items():
-            self.line((f"{count:,} hands skipped: {reason}", "yellow"))
+            self.line((f"{count:,} hand{'s' if count != 1 else ''} skipped: {reason}", "yellow"))
 
     def line(self, *parts: Part, indent: int = INDENT) -> None:
         """Print a line, wrapped if it is long; words are printed unchanged, without markup."""
