@@ -162,8 +162,9 @@ def boards(
     """Sort the boards of a round into classes, by what hands make of them, and draw what came out.
 
     --set reaches the other keys of the plan: clustering (sum, printed, average, means or medoids), base (the
-    abstraction whose buckets count as different hands), restarts (keep the best of N clusterings), and for schmid ground (history or
-    histogram) and exact=true (move all hands one by one, which takes days). Default: as in the paper of the method.
+    abstraction whose buckets count as different hands), restarts (keep the best of N clusterings), and for schmid
+    ground (history or histogram) and exact=true (move all hands one by one, which takes days). Default: as in the paper
+    of the method.
 
     The same command resumes an interrupted build, or shows the finished classes. An abstraction uses the classes if its
     plan says boards = "RUN" in its public section (see `kilt abstraction plan --classes`). An engine moves the hands of
