@@ -306,9 +306,9 @@ def test_folders_that_are_no_runs(tmp_path, kuhn):
     begin(tmp_path / "mine", kuhn)  # an empty folder is fine
     (tmp_path / "file").write_text("")
     for name in ("", "file"):
-        with pytest.raises(RunError, match="no run of"):
+        with pytest.raises(RunError, match="no run"):
             begin(tmp_path / name, kuhn)
-    with pytest.raises(RunError, match="no run of"):
+    with pytest.raises(RunError, match="no run"):
         RunFolder.open(tmp_path)
     (tmp_path / "run" / "run.json").write_text('{"game": 3}')
     with pytest.raises(RunError, match=r"run\.json is damaged"):

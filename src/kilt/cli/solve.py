@@ -133,7 +133,7 @@ def is_configured(folder: Path) -> bool:
 
 
 def built(spec: Spec, folder: Path | None, budget: Budget | None, *, resumes: bool = False) -> Run:
-    """A run, new or resumed; what is built and what it takes is said meanwhile."""
+    """Create a run or resume it, and print its progress and its estimated cost meanwhile."""
     from kilt.runs.build import build
     from kilt.runs.plan import RunPlan
     from kilt.solve.distributed.solver import Distributed

@@ -95,7 +95,7 @@ def spec_in(folder: Path, values: Mapping[str, object] = NOTHING) -> RunPlan | W
         values = {"solver.device": RunFolder.open(folder).device} | dict(values)
     config = replaced(config, values)
     if not config.engine.name and any(key.startswith("engine.") for key in values):
-        raise RunError("[engine] names no engine, whose workers were asked for: give `name` too")
+        raise RunError("[engine] names no engine, but sets its workers: give `name` too")
     return resolve(config, folder)
 
 

@@ -126,7 +126,7 @@ def forecast(
         )
     for under, classes in zip(below, costs.inside, strict=False):
         if under > classes:
-            raise RunError(f"{under} blades are to share {classes} classes of boards: use 1 to {classes}")
+            raise RunError(f"{under} blades cannot share {classes} classes of boards: use 1 to {classes}")
     labels = shared_out(costs.work.mean(axis=0), first)
     samples = samples or samples_for(cores, min(map(len, labels)))
     cluster = _Cluster(costs, labels, tuple(blades), cores, latency, machine_cores, samples)

@@ -146,9 +146,9 @@ class WholeSpec(Spec):
     place : Engine, optional
         The engine, if it is open already. The run closes it.
     form : str, optional
-        Of the game. Left out: the one that fits.
+        The form of the game. Default: the form that fits.
     limits : Budget, optional
-        The default budget. Left out: one step for exact algorithms, otherwise a minute.
+        The run's budget when `solve` gets none. Default: one step for exact algorithms, otherwise a minute.
     """
 
     game: str | Game
