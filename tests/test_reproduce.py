@@ -480,8 +480,11 @@ def test_the_menu():
     assert set(listed) == set(EXPERIMENTS)
     assert listed["table-2.1"]["rows"] == list(PAPER_2_1)
     assert listed["figure-3.2"]["settings"] == ["2-1", "2-4"]
-    shown = kilt("reproduce").stdout
-    assert all(name in shown for name in EXPERIMENTS)
+    lines = kilt("reproduce").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == list(EXPERIMENTS)  # one line for each
+    shown = kilt("reproduce", "--claims").stdout
+    assert all(name in shown for name in EXPERIMENTS) and "· " in shown
+    assert "prints its claims anyway" in refused("reproduce", "table-4.1", "--claims")
     assert "Usage" in kilt("reproduce", "--help").stdout
 
 

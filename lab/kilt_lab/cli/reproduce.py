@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
@@ -77,6 +77,9 @@ def reproduce(
         bool,
         typer.Option("--record", help="Record the rows in lab/results, under the setting's name (in a clone of kilt)."),
     ] = False,
+    claims: Annotated[
+        bool, typer.Option("--claims", help="List the time and the claims of each experiment too.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Measure published numbers again, compare them with the paper's, and test the paper's claims.
@@ -101,8 +104,10 @@ def reproduce(
     if name is None:
         if given or quick or record or setting is not None:
             raise RunError("no name is given: `kilt reproduce` lists experiments, `kilt reproduce NAME` runs one")
-        _print_list(as_json=as_json)
+        _print_list(claims=claims, as_json=as_json)
         return
+    if claims:
+        raise RunError("--claims is for the list of experiments: a run of one prints its claims anyway")
     _print_one(name, out, given, setting=setting, quick=quick, again=again, record=record, as_json=as_json)
 
 
@@ -229,21 +234,28 @@ def _print_claims(title: str, verdicts: Mapping[str, Sequence[Verdict]]) -> None
     print_table(title, ["experiment", "claim", "verdict"], rows)
 
 
-def _print_list(*, as_json: bool) -> None:
+def _print_list(*, claims: bool, as_json: bool) -> None:
+    """Print one line for each experiment or, with `claims`, a table of what each takes and of the claims it tests."""
     from kilt_lab.menu import EXPERIMENTS
 
     if as_json:
         print_json({name: _listed(experiment) for name, experiment in EXPERIMENTS.items()})
         return
+    if not claims:
+        widest = max(map(len, EXPERIMENTS))
+        for name, one in EXPERIMENTS.items():
+            typer.echo(f"{name:{widest}}  {one.what}")
+        say("`kilt reproduce NAME` runs one of these; `kilt reproduce --claims` lists their times and claims")
+        return
     rows = [
-        [name, "\n".join(["; ".join(filter(None, (one.what, one.hint))), *_says(one.claims)]), one.takes()]
+        [
+            name,
+            "\n".join([one.what, *filter(None, [one.hint]), *[f"· {claim.says}" for claim in one.claims]]),
+            one.takes(),
+        ]
         for name, one in EXPERIMENTS.items()
     ]
     print_table("Experiments", ["name", "experiment and claims", "time"], rows)
-
-
-def _says(claims: Iterable[Any]) -> list[str]:
-    return [f"· {one.says}" for one in claims]
 
 
 def _listed(experiment: Experiment) -> dict[str, Any]:
