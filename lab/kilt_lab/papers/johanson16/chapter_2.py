@@ -36,9 +36,10 @@ def responses_to(game: VectorGame, agent: str, folder: Path, device: str = CPU) 
 class TrivialAgents(Experiment):
     """Exploitability of four agents that ignore their cards.
 
-    The best responses are exact. They walk the whole public tree of limit hold'em [Johanson16 §2.4], one flop at a time
-    (see `evaluate.flops`). These agents ignore their cards, so betting subtrees of the same shape are walked once (see
-    `tree.cardless`). The result of every finished flop is kept.
+    This experiment computes how much a best response wins against each of four simple agents in heads-up limit hold'em.
+    The best responses are exact. They visit the whole public game tree, one flop at a time [Johanson16 §2.4] (see
+    ``evaluate.flops``). The agents ignore their cards, so betting subtrees of the same shape have to be visited only
+    once (see ``tree.cardless``). The result of every finished flop is stored.
     """
 
     def check(self, setting: Setting) -> None:
@@ -97,12 +98,15 @@ PAPER_2_3 = {
 class Tilts(Experiment):
     """Effect of tilted payoffs on real exploitability.
 
-    The paper solves abstractions of limit hold'em with payoffs that differ slightly from the real ones. It finds that
-    strategies are less exploitable in the real game if the winner of a hand is paid a few percent more. This experiment
-    draws many abstractions of [2-1] or [2-4] hold'em at random. CFR+ on pairs of bucket sequences solves each one until
-    an opponent with the same buckets wins almost nothing. Real exploitability is then measured with an opponent who
-    sees all cards. A row is the mean difference to no tilt over all abstractions. The paper's number is for limit
-    hold'em.
+    The paper solves abstractions of limit hold'em with payoffs that differ slightly from the real ones. Such a change
+    of payoffs is called a tilt. The paper finds that strategies are less exploitable in the real game if the winner of
+    a hand is paid a few percent more.
+
+    This experiment draws many abstractions of [2-1] or [2-4] hold'em at random. These games are limit hold'em with two
+    rounds and one or four bets per round. CFR+ on pairs of bucket sequences solves each abstraction until an opponent
+    with the same buckets wins almost nothing. Real exploitability is then measured with an opponent who sees all cards.
+    A row shows how much a tilt changes real exploitability, as a mean over all abstractions. The paper's number is for
+    limit hold'em.
     """
 
     tilts: Mapping[str, Sequence[float]] = field(default_factory=dict)
@@ -191,11 +195,13 @@ UNITS_2_6 = {
 class Overfitting(Experiment):
     """Real exploitability rises while abstract exploitability still falls.
 
-    CFR on pairs of bucket sequences solves abstractions of [2-1] or [2-4] hold'em that are drawn at random (see
-    `tilts`). After 16, 32, 64, … iterations, both exploitabilities of the average strategy are measured. An opponent
-    with the same buckets gives the abstract exploitability, and an opponent who sees all cards gives the real one. The
-    rise is the increase of real exploitability from its lowest point to the end, in percent. A rise cannot be negative,
-    so a mean above 0 would prove little. The claim therefore requires a rise of more than 1%.
+    This experiment tests whether long solving overfits an abstraction. It draws abstractions of [2-1] or [2-4] hold'em
+    at random (see ``tilts``). CFR on pairs of bucket sequences solves them. After 16, 32, 64, … iterations, the
+    exploitability of the average strategy is measured in two ways. Abstract exploitability is measured with an opponent
+    who has the same buckets, and real exploitability with an opponent who sees all cards.
+
+    The rise is the increase of real exploitability from its lowest value to its value at the end, in percent. A rise
+    cannot be negative, so a mean above 0 would prove little. The claim therefore requires a rise of more than 1%.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

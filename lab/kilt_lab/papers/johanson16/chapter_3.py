@@ -84,10 +84,13 @@ def _size(size: int, scheme: str) -> str:
 class GrowingGames(Experiment):
     """CS and PCS in abstract games of growing size.
 
-    The paper uses four abstractions of limit hold'em, with percentiles of hand strength and perfect recall. In the
-    smallest one, CFR that samples all cards in each iteration (CS) is ahead. Public chance sampling (PCS) overtakes it
-    as the abstractions grow. This experiment uses a smaller game. Exploitability is measured with opponents who see the
-    same buckets.
+    The paper solves four abstractions of limit hold'em, which sort hands into buckets by percentiles of hand strength
+    and have perfect recall. It compares two ways of sampling cards. Chance sampling (CS) samples the board and both
+    hands, and public chance sampling (PCS) samples only the board. In the paper, CS is ahead in the smallest
+    abstraction, and PCS overtakes it as the abstractions grow.
+
+    This experiment repeats the comparison in a smaller game. It measures how exploitable each strategy is by an
+    opponent who sees the same buckets.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -172,12 +175,16 @@ def won_from(real: VectorGame, one: Sight, other: Sight) -> float:
 class AgainstOpponent(Experiment):
     """Winnings of CS and PCS against a fixed opponent, over time.
 
-    If best responses are out of reach, matches show which solver is ahead. The paper's figure 3.4 uses an abstraction
-    of limit hold'em with imperfect recall and 880 million information sets, and an opponent with a slightly smaller
-    abstraction. Figure 3.6 uses Bluff(2,2) and an opponent that is an ε-equilibrium. At each point, PCS wins more than
-    CS. This experiment uses an abstraction of [2-4] hold'em, with an opponent that has nine tenths of the buckets, and
-    Bluff with two dice against one. Opponents are solved by PCS with linear weights for four times as long, with
-    separate seeds. Winnings are exact: the mean over all cards, all bets and both seats.
+    A game may be too large to compute best responses. Matches against a fixed opponent then show which solver is ahead.
+    In the paper, public chance sampling (PCS), which samples only the board, wins more than chance sampling (CS), which
+    also samples both hands, at every measured time. The paper's figure 3.4 uses an abstraction of limit hold'em with
+    imperfect recall and 880 million information sets, and an opponent with a slightly smaller abstraction. Its figure
+    3.6 uses the dice game Bluff(2,2) and an opponent that is an ε-equilibrium.
+
+    This experiment uses smaller games. For figure 3.4, it uses an abstraction of [2-4] hold'em (two rounds, four bets
+    per round), and the opponent has nine tenths of the buckets. For figure 3.6, it uses Bluff(2,1), with two dice
+    against one. PCS with linear weights solves for the opponent's strategy for four times as long, with a separate
+    seed. Winnings are exact means over all cards, all bets and both seats.
     """
 
     bucketed: bool = False

@@ -43,10 +43,13 @@ def trunk_bytes(game: str = LIMIT) -> list[int]:
 class TrunkMemory(Experiment):
     """Memory of CFR-BR's hybrid agent, by the number of rounds of its trunk.
 
-    The hybrid agent keeps regrets in the trunk. Below the trunk it answers with best responses, which are discarded
-    after each iteration. A trunk of all four rounds is CFR. The experiment counts four bytes for each action of each
-    information set, up to suit isomorphism. The figures of the thesis differ from these by at most 3%; the thesis does
-    not say why.
+    CFR-BR (CFR with a best-responding opponent) splits the game into a trunk, which is its first rounds, and the
+    subgames that follow. Its hybrid agent stores regrets for the trunk only. In the subgames it plays best responses,
+    which are discarded after each iteration. If the trunk has all four rounds, CFR-BR becomes CFR.
+
+    This experiment counts the memory for the regrets, with four bytes for each action of each information set.
+    Information sets that differ only by a permutation of suits are counted once. The figures of the thesis differ from
+    the counted ones by at most 3%, and the thesis does not say why.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -141,9 +144,11 @@ PAPER_4_11 = {"PR-2": 218.487, "PR-3": 175.824}
 class FewBuckets(Experiment):
     """Exploitability of CFR-BR in limit hold'em, with abstractions of two and three buckets per round.
 
-    The trunk has two rounds. Each iteration samples a flop and a turn for each seat. The thesis does not name the
-    feature of its buckets; here it is percentiles of hand strength. Real exploitability is measured by best responses
-    on all flops. Solutions and measurements are kept in a folder like that of any run.
+    CFR-BR solves limit hold'em for an abstracted player against an opponent who plays best responses after the trunk.
+    The trunk has two rounds, and each iteration samples a flop and a turn for each seat. The thesis does not say by
+    which feature it sorts hands into buckets. This experiment uses percentiles of hand strength. Best responses on all
+    flops measure exploitability in the full game. The solutions and measurements are stored in a folder, like those of
+    any run.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

@@ -243,12 +243,14 @@ DEALS = 30_000
 class MatchedPlans(Experiment):
     """Winnings of agents with different abstractions against each other, on a small game.
 
-    The paper solves twelve abstractions of limit hold'em by public chance sampling, four days on 48 cores each, and
-    lets each pair play ten million hands of duplicate poker. This experiment uses the abstractions of table 5.4, which
-    have equal numbers of information sets, of [4-1] hold'em with 20 cards. External sampling solves them until each has
-    visited the same number of nodes. Matches average over all bets. A case is a pair of agents. A row is the mean
-    winnings of an agent against the other requested agents. Each run clusters, solves and deals with its own seeds. All
-    matches of a run use the same deals, but its agents learn from different ones.
+    The paper solves twelve abstractions of limit hold'em by public chance sampling, for four days on 48 cores each. It
+    then lets each pair of agents play ten million hands of duplicate poker.
+
+    This experiment uses a smaller game, [4-1] hold'em with 20 cards, and the abstractions of table 5.4, which have
+    equal numbers of information sets. External sampling solves each abstraction until it has visited the same number of
+    nodes. The expected winnings of a match average over all bets, so only the cards are random. A row shows how much an
+    agent wins against the other agents, on average. Each run makes its own clusters, solves and deals with its own
+    seeds. All matches of a run use the same deals.
     """
 
     def cases(self, setting: Setting) -> list[str]:

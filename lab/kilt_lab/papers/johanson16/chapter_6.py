@@ -300,16 +300,20 @@ def _contest(lab: Lab) -> OrangeContest:
 class Answers(Experiment):
     """Responses to a model of Orange, in Leduc hold'em or in the game of the thesis.
 
-    Orange is an equilibrium of a game that pays the winner 7% more [Johanson16 table 2.3]. Its actions are counted in
-    games against Probe, which never folds, or against itself. The counts of all games are drawn at once, from the
-    probabilities of the ends of a game. CFR+ solves for a response for each p or P_max. Each response is evaluated
-    against Orange, against the model, and against best responses. The figure also shows the exact frontier of safe
-    responses to Orange, by linear programs, and mixtures of an equilibrium with the best response. `pieces.orange` has
-    the game of the thesis.
+    Orange is an agent that plays an equilibrium of a game that pays the winner 7% more [Johanson16 table 2.3]. It plays
+    games against Probe, an agent that never folds, or against itself. A model of Orange is made from its observed
+    actions. The observed counts of all games are drawn at once, from the probabilities with which games end in each
+    way.
 
-    The thesis calls differences marked, very small or only marginal without a number [Johanson16 §§6.4, 6.6]. Here a
-    difference is marked if it is at least a tenth of the bound, and small otherwise. The bound is what a best response
-    wins against Orange.
+    CFR+ solves for a response to the model, once for each value of p or P_max. These parameters say how far a response
+    trusts the model. Each response is evaluated against Orange, against the model, and against best responses. The
+    figure also shows two curves for comparison. One is the exact frontier of safe responses to Orange, from linear
+    programs. The other consists of mixtures of an equilibrium with the best response. ``pieces.orange`` defines the
+    game of the thesis.
+
+    The thesis calls some differences marked and others very small or only marginal, without giving a number [Johanson16
+    §§6.4, 6.6]. This experiment sets a threshold. It calls a difference marked if it is at least a tenth of the bound,
+    and small otherwise. The bound is the amount that a best response wins against Orange.
     """
 
     curves: Mapping[str, tuple[CurveSetting, float]] = field(default_factory=dict)  # by row
