@@ -102,14 +102,18 @@ def play(match: int, seed: int, lab: Lab) -> tuple[list[Estimate], dict[str, int
 class Portfolios(Experiment):
     """Duplicate matches of 500 deals by a portfolio: matches won less matches lost.
 
-    The paper's matches were between Polaris, a portfolio of five strategies, and experts. Their logs are not published.
-    Here the portfolio consists of the agents of tables 7.1 to 7.4 (see `pieces.logs`), and the agent that replaces
-    PsOpti4 replaces the experts. A match is 500 deals. Each deal is played at two tables with the players swapped, with
-    a copy of the portfolio at each table. In the first row of each pair, a match is won or lost by more than 25 big
-    blinds, as in the thesis; for the mean score of both tables, that is 50 mbb/h. In the second row, `significant`, a
-    match is won or lost if a one-sided 95% test separates its score from 0, however small it is [Johanson16 §8.2]. A
-    row is matches won less matches lost, as a mean over runs; each run has its own agents and deals. The component that
-    played each hand is known, so each hand is evaluated on policy.
+    The paper's matches were between experts and Polaris, a program that chooses among a portfolio of five strategies.
+    The logs of these matches are not published. Here the portfolio consists of the agents of tables 7.1 to 7.4 (see
+    ``pieces.logs``), and the agent that replaces PsOpti4 replaces the experts.
+
+    A match is 500 deals. Each deal is played at two tables with the players swapped, and a copy of the portfolio plays
+    at each table. The strategy that played each hand is known, so each hand is evaluated on policy.
+
+    Each estimator has two rows. In the first row, a match is won or lost by more than 25 big blinds, as in the thesis.
+    For the mean score of both tables, 25 big blinds are 50 mbb/h. In the row ``significant``, a match is won or lost if
+    a one-sided 95% test separates its score from 0, however small the score is [Johanson16 §8.2]. The value of a row is
+    the number of matches won minus the number of matches lost, as a mean over runs. Each run has its own agents and
+    deals.
     """
 
     @property

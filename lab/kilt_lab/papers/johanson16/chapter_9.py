@@ -112,9 +112,12 @@ def shares(decisions: Mapping[str, FirstDecision]) -> dict[str, tuple[float, str
 class FirstActions(Experiment):
     """First actions of the dealer and the big blind of a solved game, by starting hand.
 
-    CFR+ solves the game here. If the game is the folder of a run, its solution is used: subgames on disk, vectors of
-    hands, or a blueprint. Rows are percentages over all hands that reach a decision, or the percentage of the hand that
-    takes an action most often. The dealer has the small blind and acts first.
+    CFR+ solves the game, and the experiment reads the first actions of the dealer and the big blind from the solution.
+    If the game is the folder of a run, the experiment uses the solution in that folder instead, whether it has subgames
+    on disk, vectors of hands, or a blueprint. The dealer has the small blind and acts first.
+
+    A row says how often an action is taken. It is either the percentage over all hands that reach a decision, or the
+    percentage of the one hand that takes the action most often.
     """
 
     def setting(self, base: Changes, asked: Changes) -> Setting:
@@ -243,8 +246,9 @@ def sequences(game: Holdem, rounds: int) -> int:
 class Storage(Experiment):
     """Number of subgames, size of tables, and compression.
 
-    An entry is an action of an information set up to suit isomorphism. Sizes in the thesis are in units of 2⁴⁰ bytes,
-    its files in units of 10¹² bytes.
+    This experiment counts how much storage a solution of limit hold'em needs. An entry is one action of one information
+    set, and information sets that differ only by a permutation of suits are counted once. The sizes of tables in the
+    thesis are in units of 2⁴⁰ bytes, and its sizes of files in units of 10¹² bytes.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
