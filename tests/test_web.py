@@ -355,7 +355,7 @@ def test_files_outside_the_page_are_not_served(client):
         ({"sec-fetch-site": "cross-site"}, "other pages"),
         ({"sec-fetch-site": "same-site"}, "other pages"),
         ({"content-length": str(LONGEST + 1)}, "too long"),
-        ({"content-length": "x"}, "how long"),
+        ({"content-length": "x"}, "declare its length"),
     ],
 )
 def test_strangers_are_refused(client, headers, words):
