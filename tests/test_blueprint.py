@@ -263,7 +263,7 @@ def test_another_game_is_refused(cards):
     _, made = drawn(short(), cards, "a")
     agent = BlueprintAgent("mine", made)
     other = short("41 41")
-    with pytest.raises(PlayError, match="mine plays short, and not this game"):
+    with pytest.raises(PlayError, match="mine plays only short, and not this game"):
         agent.act(observation_after(other, "c"))
     assert agent.act(observation_after(short(), "c"))
 

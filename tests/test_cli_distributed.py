@@ -110,7 +110,7 @@ def closed_port():
         (["--engine", "local", "--address", "127.0.0.1:1"], ["takes no address"]),
         (["--engine", "local", "--blades", 5], ["5 blades cannot share 4 classes", "use 1 to 4"]),
         (["--engine", "local", "--blades", "2x2"], ["of round 3, which has none", "use fewer levels"]),
-        (["--blades", 2], ["need an engine", "add --engine"]),
+        (["--blades", 2], ["there is no engine", "add --engine"]),
         (["--engine", "ray", "--address", "127.0.0.1:FREE"], ["there is no Ray cluster at"]),
         (["--engine", "ray", "--address", "nowhere"], ["no address of a Ray cluster"]),
     ],
@@ -129,7 +129,7 @@ def test_cards_without_classes(config, tmp_path):
 
 
 def test_more_boards_than_there_are_are_refused_at_once(config):
-    for asked, words in (("boards", "share 10 boards: use at most 10"), ("samples", "give 3 at most")):
+    for asked, words in (("boards", "share 10 boards: use at most 10"), ("samples", "use at most 3")):
         config.write_text(CONFIG.replace("samples = 1", f'name = "local"\n{asked} = 1000000000000'))
         for command in ("plan", "solve"):
             assert words in refused(command, config)
