@@ -1,4 +1,4 @@
-"""kilt: from the rules of a large game of imperfect information to an agent that plays it.
+"""kilt solves large two-player games of imperfect information, such as poker, and plays the resulting strategies.
 
 >>> import kilt
 >>> run = kilt.solve("leduc", iterations=200)
@@ -185,7 +185,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name when it is first used."""
+    """Import a public name of kilt when it is first used."""
     if name in _OLD:
         import warnings
 
@@ -206,7 +206,7 @@ def _public(name: str) -> Any:
 
 
 class _CalledPackage(ModuleType):
-    """A package with the name of a public function, which can be called: ``kilt.solve("leduc")``."""
+    """A package that can also be called as a function, such as ``kilt.solve("leduc")``."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return _public(self.__name__.rpartition(".")[2])(*args, **kwargs)
@@ -219,7 +219,7 @@ class _CalledPackage(ModuleType):
 
 
 class _FrontDoor(ModuleType):
-    """The package `kilt`: makes inner packages that have the name of a public function callable."""
+    """The package `kilt`, whose subpackages can be called if a public function has the same name."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in _HOMES and isinstance(value, ModuleType):

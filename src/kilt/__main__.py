@@ -1,4 +1,4 @@
-"""``python -m kilt`` is the command ``kilt``."""
+"""``python -m kilt`` runs the command ``kilt``."""
 
 from kilt.cli import main
 

@@ -1,4 +1,4 @@
-"""The functions of `import kilt` that solve: games, configurations, card abstractions, models of opponents.
+"""Public functions to load and solve games, build card abstractions, and model opponents.
 
 They accept names as the commands do ("leduc", "cfr+", "runs/mine"), or the corresponding objects, and print nothing. If
 an argument is invalid, they raise `KiltError`, whose message contains a remedy. They return the objects that the rest
@@ -47,7 +47,7 @@ from kilt.strategy.model import OpponentModel
 
 
 def _nothing(*_: object) -> None:
-    """A callback that does nothing."""
+    """Accept any arguments and do nothing: the default for callbacks."""
 
 
 @overload
@@ -98,14 +98,14 @@ def solve(
     folder: str | Path | None = None,
     on_step: Callable[[Step], object] = _nothing,
 ) -> Run | SpotSolution:
-    """Solve a game, a configuration or a spot to the end of its budget.
+    """Solve a game, a configuration or a spot until an iteration, time or exploitability limit is reached.
 
     The result is a strategy close to an equilibrium or, `against` a model of an opponent, a counter-strategy.
 
     Parameters
     ----------
     what : str, Path, Game, Config, mapping or Spot
-        As in `start_run`; or a spot, for which `target` is in per cent of the pot.
+        As in `start_run`; or a spot, for which `target` is a percentage of the pot.
     algorithm, iterations, seconds, target, seed, threads, device, against, folder
         As in `start_run`.
     on_step : callable
@@ -154,7 +154,7 @@ def solve(
 
 
 def equity(hand: str, opponent: str = "random", board: str = "", *, deck: Deck = FULL) -> Equity:
-    """Equity of a hand against another hand, or against a range, over all ways to complete the board.
+    """Return a hand's equity against another hand or a range, computed over all possible boards.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def equity(hand: str, opponent: str = "random", board: str = "", *, deck: Deck =
     opponent : str
         Two cards, a range such as "QQ+,AKs,A5s-A2s,KQs:0.5", or "random" for any two cards.
     board : str
-        None to five cards, such as "Qd7h2c".
+        Up to five cards, such as "Qd7h2c"; empty before the flop.
     deck : Deck
         The deck of the cards.
 
@@ -190,12 +190,13 @@ def build_abstraction(
     threads: int = 1,
     tick: Tick = _nothing,
 ) -> CardAbstraction:
-    """Cluster the hands of a game into buckets.
+    """Build a card abstraction: cluster the hands of a game into buckets of similar strength.
 
     Parameters
     ----------
     name : str
-        A name as in the papers, such as ``"IR-KE-KO 169-500-500-500"``, ``"lossless"``, or the path of a plan in TOML.
+        A name in the notation of the literature, such as ``"IR-KE-KO 169-500-500-500"``; ``"lossless"``; or the path of
+        a plan in TOML.
     game : str or Game
         A game of the hold'em family, for its deck and rounds.
     folder : str or Path, optional
@@ -228,7 +229,7 @@ def build_abstraction(
 
 @file_errors()
 def plan_run(config: Config | Mapping[str, Any] | str | Path) -> RunPlan:
-    """Look up and check everything that a configuration refers to, before any work.
+    """Check a configuration and everything that it refers to, and return a plan of the run.
 
     Parameters
     ----------
@@ -257,7 +258,7 @@ def cost(
     threads: int | None = None,
     device: str | None = None,
 ) -> Cost:
-    """What solving takes, counted before anything is built: memory, disk and time.
+    """Estimate the memory, disk space and time that solving takes, without building anything.
 
     Parameters
     ----------
@@ -295,7 +296,7 @@ def start_run(
     against: Against | None = None,
     tick: Tick = _nothing,
 ) -> Run:
-    """Begin a run: create the solver and, for a configuration, build its card abstraction.
+    """Create a run that is ready to solve a game; for a configuration, build its card abstraction first.
 
     Parameters
     ----------
@@ -310,7 +311,7 @@ def start_run(
     iterations, seconds : optional
         Limits; the run stops at the first one reached. Without any limit: those of the configuration, or a minute.
     target : float or str, optional
-        Stop at this exploitability: in chips per game, or in thousandths of a big blind such as "1mbb".
+        Exploitability at which the run stops: in chips per game, or in thousandths of a big blind such as "1mbb".
     seed, threads : int, optional
         Seed of algorithms that sample; number of threads. Default: those of the configuration, or 0 and 1.
     device : str, optional
@@ -372,7 +373,7 @@ def start_run(
 def model_opponent(
     logs: str | Path | Sequence[str | Path], player: str, target: str | Path, *, mucked: str = SHOWN, skip: bool = False
 ) -> OpponentModel:
-    r"""Count a player's actions at each information set of a game, in hands from logs.
+    r"""Build a model of an opponent: count the player's actions at each information set in logged hands.
 
     Parameters
     ----------
@@ -422,18 +423,18 @@ def resume_run(
     device: str | None = None,
     tick: Tick = _nothing,
 ) -> Run:
-    """Resume a run that was stopped or killed, from its last checkpoint.
+    """Resume a stopped or killed run from its last checkpoint.
 
     Parameters
     ----------
     folder : str or Path
         Folder of a run that `start_run`, `solve` or ``kilt solve`` has started.
     iterations, seconds, target : optional
-        When to stop, in total. Default: the previous limits.
+        Limits for the whole run, including the part before the resume. Default: the previous limits.
     threads : int, optional
         Number of threads. Default: that of the configuration, or 1.
     device : str, optional
-        "cpu" or "gpu". Default: where the run started.
+        "cpu" or "gpu". Default: the device on which the run started.
     tick : callable
         Called with the progress of building card abstractions, if they are not finished.
 
@@ -459,7 +460,7 @@ def resume_run(
 
 @file_errors()
 def open_run(folder: str | Path) -> StoredRun:
-    """Open a finished run for reading, without solving.
+    """Open a finished run to read its results. Nothing is solved.
 
     Parameters
     ----------
@@ -483,7 +484,7 @@ def open_run(folder: str | Path) -> StoredRun:
 
 
 def games() -> dict[str, str]:
-    """Names and descriptions of the ready-made games.
+    """Return the names and descriptions of the ready-made games.
 
     Returns
     -------
@@ -500,7 +501,9 @@ def games() -> dict[str, str]:
 
 @file_errors()
 def open_blueprint(folder: str | Path) -> Blueprint:
-    """Open the strategy of a run on an abstract game, or of an exported agent; tables are mapped into memory.
+    """Open the strategy of a run on an abstract game, or of an exported agent.
+
+    Its tables are mapped into memory.
 
     Parameters
     ----------
@@ -527,7 +530,7 @@ def open_blueprint(folder: str | Path) -> Blueprint:
 
 
 def _config(what: What) -> Config | None:
-    """Return the configuration that `what` stands for; None for an unabstracted game."""
+    """Return the configuration that `what` names or contains, or None for an unabstracted game."""
     if isinstance(what, Mapping):
         return config_of(what)
     if isinstance(what, Config):
@@ -544,14 +547,14 @@ def _require_config(what: What) -> Config:
 def _budget(
     iterations: int | None, seconds: float | None, target: float | str | None, game: str | Game
 ) -> Budget | None:
-    """Return a budget in the chips of a game; None without any limit."""
+    """Return the limits as a budget with its target in chips of the game, or None if there is no limit."""
     if isinstance(target, str):
         target = chips_of(target, game)
     return None if iterations is seconds is target is None else Budget(iterations, seconds, target)
 
 
 def chips_of(target: str, game: str | Game) -> float:
-    """Convert an exploitability such as "1mbb" or "0.01" to chips of a game.
+    """Convert an exploitability such as "1mbb" or "0.01" to chips per game.
 
     >>> chips_of("5mbb", "holdem.limit.2p")
     0.05

@@ -1,4 +1,4 @@
-"""Arrays in one compressed file: a zip archive with an ``.npy`` file for each, and a ``manifest.json``.
+"""Read and write archives: single zip files with NumPy arrays and a ``manifest.json`` that describes them.
 
 An `artifact` is a folder of large tables that are mapped; an archive is a small file that can be sent, and is read
 whole.
@@ -30,7 +30,9 @@ FORMAT = 1  # raised when older versions of kilt could not read the file
 
 
 def write(file: Path, kind: str, arrays: Mapping[str, Array], said: Mapping[str, Any]) -> None:
-    """Write arrays and data about them to a file, replacing an older one. Equal content gives equal files.
+    """Write arrays and their metadata to an archive, and replace any older file.
+
+    Equal content gives identical files.
 
     Parameters
     ----------
@@ -55,7 +57,7 @@ def write(file: Path, kind: str, arrays: Mapping[str, Array], said: Mapping[str,
 
 
 def read(file: Path, kind: str) -> tuple[dict[str, Array], dict[str, Any]]:
-    """Read the arrays of an archive into memory, with the data about them. Raises ArtifactError if it is damaged."""
+    """Read the arrays and metadata of an archive into memory. Raises ArtifactError if the file is damaged."""
     try:
         with os_errors(f"{file} cannot be read"), ZipFile(file) as archive:
             manifest = json.loads(archive.read(MANIFEST))
@@ -75,7 +77,7 @@ def read(file: Path, kind: str) -> tuple[dict[str, Array], dict[str, Any]]:
 
 
 def _entry(name: str) -> ZipInfo:
-    """Return an entry without a date, so that equal content gives equal files."""
+    """Return a zip entry with a fixed date, so that equal content gives identical files."""
     entry = ZipInfo(name)
     entry.compress_type = ZIP_LZMA
     return entry

@@ -1,4 +1,6 @@
-"""Names for the types of arrays that most of kilt uses. Comments give shapes where arrays are created or stored.
+"""Names for the array types that most of kilt uses.
+
+Comments give shapes where arrays are created or stored.
 
 >>> import numpy as np
 >>> reach: FloatArray = np.ones(3)
@@ -26,7 +28,7 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Deferred:
-    """An array that is elsewhere, and is written to memory on demand.
+    """An array that is not in memory, and can write its content to a given array on demand.
 
     >>> there = Deferred((2, 3), np.dtype(np.int8), lambda to: to.fill(7))
     >>> there.nbytes, np.asarray(there).tolist()
@@ -39,7 +41,7 @@ class Deferred:
 
     @property
     def nbytes(self) -> int:
-        """Size of the array in bytes."""
+        """Return the size of the array in bytes."""
         return prod(self.shape) * self.dtype.itemsize
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
@@ -49,7 +51,7 @@ class Deferred:
 
 
 def data_type(like: npt.DTypeLike) -> np.dtype[Any]:
-    """Return the data type that a name, a number class or a data type stands for, like `np.dtype`.
+    """Convert a name, a Python number type or a NumPy type to a NumPy data type, like `np.dtype`.
 
     Type checkers try each overload of `np.dtype` with each of the types of `DTypeLike`, for up to a second per call;
     this function avoids that.

@@ -1,4 +1,4 @@
-"""Arrays on disk: a folder with one ``.npy`` file for each, and ``manifest.json``, which records their origin.
+"""Read and write artifacts: folders of NumPy arrays with a ``manifest.json`` that records how they were made.
 
 The files are memory-mapped when they are read, and compared with the checksums in the manifest: large files once per
 machine, see `read`. A new artifact is written to a temporary folder next to its path, with the manifest last; then the
@@ -69,7 +69,7 @@ SAID: dict[str, type] = {  # types of the entries of the manifest
 
 @dataclass(frozen=True)
 class Artifact:
-    """An artifact opened by `read`."""
+    """An artifact that `read` has opened: arrays mapped from disk, with the data of their manifest."""
 
     kind: str
     version: str  # version of kilt that wrote it
@@ -88,7 +88,7 @@ def write(
     parameters: Mapping[str, Any] | None = None,
     figures: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write an artifact, replacing an older one.
+    """Write arrays and their metadata as an artifact, and replace any older one.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def write(
 
 @dataclass(frozen=True)
 class Draft:
-    """An artifact that is being written."""
+    """An artifact that is still being written, array by array."""
 
     folder: Path
     inputs: dict[str, str] = field(default_factory=dict)  # for the manifest: fingerprints of the data it was made from
@@ -126,7 +126,7 @@ class Draft:
     arrays: dict[str, Array] = field(default_factory=dict)
 
     def save(self, name: str, table: Array) -> None:
-        """Write an array."""
+        """Write an array to a file of the artifact."""
         # For files opened only for writing, numpy uses its own function, which hides the reason of errors.
         with (self.folder / f"{name}.npy").open("w+b") as file:
             np.save(file, table, allow_pickle=False)
@@ -134,7 +134,7 @@ class Draft:
         self.arrays[name] = table
 
     def room(self, name: str, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
-        """Create an array of zeros in its file, to be filled: for arrays that do not fit into memory.
+        """Create a file of zeros and return it as a writable array, which need not fit into memory.
 
         The disk space is reserved now, because writing to mapped memory on a full disk would kill the process.
         """
@@ -156,7 +156,9 @@ def draft(
     inputs: Mapping[str, str] | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> Iterator[Draft]:
-    """Write an artifact of at most `size` bytes piece by piece; after an error, nothing of it remains.
+    """Open a new artifact to write its arrays one by one; if an error occurs, the unfinished files are deleted.
+
+    Together, the arrays take at most `size` bytes.
 
     It replaces an older artifact, or the remains of one that has lost its manifest: a folder in which every file has
     the name of a file of the new artifact. Any other folder is refused.
@@ -213,7 +215,7 @@ def draft(
 
 
 def read(path: str | Path, kind: str, *, check: bool = False, private: bool = False, remedy: str = "") -> Artifact:
-    """Open an artifact, and compare its files with their checksums.
+    """Open an artifact, and check its files against their checksums.
 
     Large files are read once per machine: a correct checksum is stored in the cache folder, and remains valid as long
     as size, modification time and inode of the file do not change.
@@ -264,7 +266,7 @@ def read(path: str | Path, kind: str, *, check: bool = False, private: bool = Fa
 
 @contextmanager
 def understood(path: Path, remedy: str) -> Iterator[None]:
-    """Convert errors while an artifact is interpreted to ArtifactError: missing entries, or entries of a wrong type.
+    """Convert errors caused by missing or malformed entries of an artifact to ArtifactError.
 
     >>> with understood(Path("run/strategy"), "solve again"):
     ...     {}["game"]
@@ -281,7 +283,7 @@ def understood(path: Path, remedy: str) -> Iterator[None]:
 
 
 def recorded(path: Path) -> list[str] | None:
-    """Checksums of the manifests that belong at a path, as recorded by the ``run.json`` in the same folder.
+    """Return the manifest checksums that ``run.json`` in the same folder records for an artifact.
 
     There is one checksum, none before the artifact is first written, or two while it is being replaced. None means that
     there is no such record, and any artifact is accepted.
@@ -308,25 +310,25 @@ def checksum_of(path: Path) -> str:
 
 
 def exists(path: str | Path) -> bool:
-    """Whether there is an artifact of any kind at a path."""
+    """Return whether there is an artifact of any kind at a path."""
     return _whole(Path(path)) is not None
 
 
 def kind_of(path: str | Path) -> str:
-    """Return the kind of the artifact at a path."""
+    """Return the kind of the artifact at a path, as written in its manifest."""
     kind: str = _manifest(Path(path), "artifact", REMEDY)[1]["kind"]
     return kind
 
 
 def cache_folder() -> Path:
-    """Folder of tables that can be rebuilt: ``$KILT_CACHE``, or the user's cache folder if it is writable."""
+    """Return the folder for cached tables: ``$KILT_CACHE``, or else the user's cache folder if it is writable."""
     given = os.environ.get("KILT_CACHE")
     return Path(given) if given else _usual_cache()
 
 
 @cache
 def _usual_cache() -> Path:
-    """The user's cache folder, or a temporary one if it is not writable."""
+    """Return the user's cache folder, or a temporary folder if it is not writable."""
     import platformdirs  # takes a while to import
 
     usual = platformdirs.user_cache_path("kilt", **PLACE)
@@ -335,7 +337,7 @@ def _usual_cache() -> Path:
 
 
 def fingerprint(*parts: str | Array) -> str:
-    """Short hash of strings and arrays: equal for equal ones only.
+    """Return a short hash of strings and arrays, to recognise equal inputs.
 
     >>> fingerprint("kuhn", np.arange(3))
     '4a075bfdcce8d09f'
@@ -353,7 +355,7 @@ def fingerprint(*parts: str | Array) -> str:
 
 
 def spelled(value: object) -> str:
-    """The text of a dataclass for `fingerprint`: its `repr`, with the class attribute `SPELLED` as the class name.
+    """Return the `repr` of a dataclass for `fingerprint`, with `SPELLED` in place of the class name if it is set.
 
     A class can thus be renamed without invalidating files on disk. Fields of dataclasses and items of tuples are
     treated in the same way.
@@ -375,7 +377,7 @@ def spelled(value: object) -> str:
 
 
 def require_room(path: Path, size: int) -> None:
-    """Raise ArtifactError if the disk of `path` has no room for another `size` bytes."""
+    """Raise ArtifactError if the disk that contains `path` has less than `size` free bytes."""
     free = free_space(path)
     if free < size + SPARE:
         raise ArtifactError(
@@ -385,7 +387,7 @@ def require_room(path: Path, size: int) -> None:
 
 
 def free_space(path: Path) -> float:
-    """Free bytes on the disk of `path`, which need not exist."""
+    """Return the free bytes on the disk that contains `path`, which need not exist."""
     folder = path.absolute()
     while not folder.exists():
         folder = folder.parent
@@ -394,7 +396,7 @@ def free_space(path: Path) -> float:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a small file in one step: readers find either the old or the new text."""
+    """Replace the content of a small file atomically: readers see either the old or the new text."""
     new = path.with_name(f".{path.name}.new")
     with new.open("w", encoding="utf-8") as file:
         file.write(text)
@@ -406,7 +408,7 @@ def write_text(path: Path, text: str) -> None:
 
 @contextmanager
 def alone(path: Path, *, wait: bool = False) -> Iterator[None]:
-    """Lock an artifact against other processes. Waits for a lock if `wait`, otherwise raises ArtifactError."""
+    """Lock an artifact against other processes. Waits for the lock if `wait` is set; otherwise raises ArtifactError."""
     with ExitStack() as held:
         with os_errors(f"{path} cannot be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -419,7 +421,7 @@ def alone(path: Path, *, wait: bool = False) -> Iterator[None]:
 
 @contextmanager
 def os_errors(what: str) -> Iterator[None]:
-    """Convert errors of the operating system to ArtifactErrors that begin with `what`."""
+    """Convert errors of the operating system to ArtifactErrors whose messages begin with `what`."""
     try:
         yield
     except OSError as error:
@@ -427,23 +429,23 @@ def os_errors(what: str) -> Iterator[None]:
 
 
 def _beside(path: Path) -> tuple[Path, Path]:
-    """Return the temporary path of a new artifact, and the path to which the old one is moved."""
+    """Return two temporary paths: one for the new artifact, and one to which the old artifact is moved."""
     return _hidden(path, "new"), _hidden(path, "old")
 
 
 def _hidden(path: Path, what: str) -> Path:
-    """Return a hidden name in the folder of a path: ``.NAME.WHAT``."""
+    """Return the path of a hidden file next to `path`, named ``.NAME.WHAT``."""
     path = path if path.name else path.absolute()  # "." has a name
     return path.parent / f".{path.name}.{what}"
 
 
 def _whole(path: Path) -> Path | None:
-    """Return the path of the artifact: its own, or the one aside if a process was killed between the two moves."""
+    """Return the complete artifact's path, which differs from `path` if a process died while replacing the artifact."""
     return next((place for place in (path, _beside(path)[1]) if (place / MANIFEST).is_file()), None)
 
 
 def _names(folder: Path) -> set[str]:
-    """Return the names of the files in a folder, except hidden ones and the manifest."""
+    """Return the names of the files in a folder, except hidden files and the manifest."""
     return {file.name for file in folder.iterdir() if not file.name.startswith(".") and file.name != MANIFEST}
 
 
@@ -452,7 +454,7 @@ def _occupied(path: Path) -> ArtifactError:
 
 
 def _record(path: Path, names: list[str]) -> None:
-    """Record in ``run.json`` which manifests belong at a path, if it has an entry for the path."""
+    """Record an artifact's valid manifest checksums in ``run.json``, if that file has an entry for the artifact."""
     file = path.absolute().parent / RUN
     said = json.loads(file.read_bytes())
     said[RECORD][path.absolute().name] = names
@@ -460,7 +462,7 @@ def _record(path: Path, names: list[str]) -> None:
 
 
 def _manifest(path: Path, wanted: str, remedy: str) -> tuple[Path, dict[str, Any]]:
-    """Return the path of the artifact, and its manifest; those of kilt 0.1.0 have no checksum of their own."""
+    """Return the path and the manifest of an artifact. Manifests of kilt 0.1.0 contain no checksum of themselves."""
     place = _whole(path)
     if place is None:
         raise ArtifactError(f"there is no {wanted} at {path}: check the name, or make it first")
@@ -488,7 +490,7 @@ def _manifest(path: Path, wanted: str, remedy: str) -> tuple[Path, dict[str, Any
 
 
 def _sound(manifest: dict[str, Any]) -> bool:
-    """Whether a manifest is complete, and its own checksum, if it has one, is correct."""
+    """Return whether a manifest has all entries and, if it contains its own checksum, matches it."""
     said = all(isinstance(manifest[what], kind) for what, kind in SAID.items())
     arrays = manifest["arrays"].items()
     named = all(Path(name).name == name and isinstance(one, dict) for name, one in arrays)
@@ -496,21 +498,21 @@ def _sound(manifest: dict[str, Any]) -> bool:
 
 
 def _seal(manifest: Mapping[str, Any]) -> str:
-    """Return the checksum of a manifest without its own checksum entry."""
+    """Return the checksum of a manifest, computed without its checksum entry."""
     said = {what: value for what, value in manifest.items() if what != CHECKSUM}
     plain = json.loads(json.dumps(said))  # numbers as keys become strings in JSON
     return blake2b(json.dumps(plain, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def _description(array: Array) -> dict[str, Any]:
-    """Return the entry of an array for the manifest."""
+    """Return the manifest entry that describes an array."""
     content = _content(array)
     checksums = {CHECKSUM: blake2b(content, digest_size=16).hexdigest(), QUICK: f"{crc32(content):08x}"}
     return {"dtype": array.dtype.str, "shape": list(array.shape)} | checksums
 
 
 def _is_whole(file: Path, array: np.memmap[Any, Any], said: Mapping[str, Any], *, again: bool) -> bool:
-    """Whether a file and its array match the manifest; with `again`, a cached result is ignored."""
+    """Return whether a file and its array match the manifest. With `again`, cached results are ignored."""
     size = array.offset + array.nbytes
     seen = {"dtype": array.dtype.str, "shape": list(array.shape)}
     if any(said.get(what) != value for what, value in seen.items()) or not array.flags.c_contiguous:
@@ -531,7 +533,7 @@ def _is_whole(file: Path, array: np.memmap[Any, Any], said: Mapping[str, Any], *
 
 
 def _checksum(file: Path, start: int, which: str) -> str:
-    """Return a checksum of a file from byte `start` on. It is not read through its map, which would stay in memory."""
+    """Return the checksum of a file from byte `start` on, without keeping its content in memory."""
     quick, thorough = 0, blake2b(digest_size=16)
     with file.open("rb", buffering=0) as content:
         content.seek(start)
@@ -544,13 +546,13 @@ def _checksum(file: Path, start: int, which: str) -> str:
 
 
 def _state(file: Path, checksum: object) -> str:
-    """Return a text that changes whenever the file does, including the checksum."""
+    """Return a text that changes whenever the file or its checksum changes."""
     now = file.stat()
     return f"{now.st_size} {now.st_mtime_ns} {now.st_ino} {checksum}"
 
 
 def _mark(file: Path) -> Path:
-    """Return the file that stores in which state a file was found to be correct on this machine."""
+    """Return the cache file that records in which state a file last had the correct checksum."""
     return cache_folder() / "checked" / fingerprint(platform.node(), str(file.resolve()))
 
 
@@ -561,7 +563,7 @@ def _remembered(file: Path) -> str:
 
 
 def _remember(file: Path, state: str) -> None:
-    """Store that a file is correct, if it is large and was not modified just now."""
+    """Record that a file is correct, if it is large and was not modified just now."""
     size, changed = map(int, state.split()[:2])
     if size >= LARGE and time_ns() - changed > SETTLED:
         with suppress(OSError):  # an unwritable cache only costs time
@@ -575,7 +577,7 @@ def _content(array: Array) -> memoryview:
 
 
 def _reserve(file: BinaryIO, size: int) -> None:
-    """Reserve the space of the next `size` bytes of a file, which are zeros. Raises OSError if the disk is full."""
+    """Reserve disk space for the next `size` bytes of a file as zeros. Raises OSError if the disk is full."""
     start = file.tell()
     if size and hasattr(os, "posix_fallocate"):
         try:
@@ -589,7 +591,7 @@ def _reserve(file: BinaryIO, size: int) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make moves in a folder survive a power failure; only POSIX supports this."""
+    """Flush a folder to disk, so that renames in it survive a power failure. Only POSIX systems support this."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""Cancellation of long computations: the caller gives a check, and the loops of the computation call it.
+"""Cancel long computations: the caller sets a check function, which the loops of the computation call.
 
 >>> def give_up():
 ...     raise CancellationError("the result is no longer needed")
@@ -24,7 +24,10 @@ _check: ContextVar[Callable[[], None]] = ContextVar("check", default=lambda: Non
 
 @contextmanager
 def cancelled_by(check: Callable[[], None]) -> Iterator[None]:
-    """Let loops inside call `check`, which raises `CancellationError` to end them. It applies only to this thread."""
+    """Run the ``with`` block so that its loops call `check`, which cancels them by raising `CancellationError`.
+
+    Only loops in this thread call it.
+    """
     token = _check.set(check)
     try:
         yield
@@ -33,5 +36,8 @@ def cancelled_by(check: Callable[[], None]) -> Iterator[None]:
 
 
 def raise_if_cancelled() -> None:
-    """Raise `CancellationError` if the caller of this computation cancels it. Loops that take seconds call this."""
+    """Raise `CancellationError` if the caller has cancelled this computation.
+
+    Every loop that can take seconds calls this function.
+    """
     _check.get()()

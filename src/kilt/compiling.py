@@ -1,4 +1,4 @@
-"""Time that this process has spent compiling kernels, and a clock that excludes it.
+"""Measure the time that this process spends compiling kernels, and provide a clock that excludes it.
 
 Kernels are compiled at their first call and cached on disk (see `jit`): this takes seconds after an installation and no
 time later, so it is not counted as solving, nor against a time budget. `jit` reports compilations; this module does not
@@ -22,12 +22,12 @@ listeners: list[Callable[[], None]] = []  # called when compilation begins
 
 
 class _Standing(NamedTuple):
-    """Compilation so far; replaced as a whole, because other threads read it."""
+    """The compilation time so far. It is replaced as a whole, because other threads read it."""
 
     seconds: float = 0.0  # of finished compilations
     depth: int = 0  # number of nested compilations: a kernel is compiled during that of its caller
     began: float = 0.0  # beginning of the outermost compilation
-    collecting: bool = False  # whether the search for cycles was enabled then
+    collecting: bool = False  # whether the search for reference cycles was enabled before
 
 
 _standing = _Standing()
@@ -35,7 +35,7 @@ _changing = Lock()
 
 
 def begin_compiling() -> None:
-    """Record that a compilation begins, in this process or, while this one waits, in another."""
+    """Record that this process starts to compile a kernel, or to wait for another process that compiles it."""
     global _standing
     with _changing:
         seconds, depth, began, collecting = _standing
@@ -49,7 +49,7 @@ def begin_compiling() -> None:
 
 
 def end_compiling() -> None:
-    """Record that the latest compilation has ended."""
+    """Record that the compilation that began last has ended."""
     global _standing
     with _changing:
         seconds, depth, began, collecting = _standing
@@ -61,11 +61,11 @@ def end_compiling() -> None:
 
 
 def compiled_seconds() -> float:
-    """Seconds that this process has spent compiling kernels, including a compilation in progress."""
+    """Return the seconds that this process has spent compiling kernels so far."""
     seconds, depth, began, _ = _standing
     return seconds + (perf_counter() - began if depth else 0.0)
 
 
 def clock() -> float:
-    """Seconds since an arbitrary moment, like `time.perf_counter`, on a clock that stops during compilation."""
+    """Return the seconds since an arbitrary moment, like `time.perf_counter`, without time spent compiling."""
     return perf_counter() - compiled_seconds()

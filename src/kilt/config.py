@@ -1,4 +1,4 @@
-"""A run as data: which game, seen through which cards and bets, solved how, played how. It is read from TOML.
+"""Configurations of runs: the game, its abstraction, the solver, and how the strategy is played.
 
 Only `game` is required; without `cards` the game is solved without an abstraction. A list of two for `cards` or
 `actions` has one value for each player.
@@ -21,27 +21,27 @@ from kilt.errors import KiltError, RunError
 from kilt.records import MOST, Record, bounded, chosen, parse_toml, read_toml, record_of
 
 SPOT = "spot.toml"  # a spot, in the folder of the run that solves it
-DEFAULT_ALGORITHM, DEFAULT_MINUTES = "cfr+", 1  # of runs on an unabstracted game; of any run without a budget
+DEFAULT_ALGORITHM, DEFAULT_MINUTES = "cfr+", 1  # for unabstracted games; for runs without a budget
 MOST_THREADS = 1024
 DEVICES = CPU, GPU = "cpu", "gpu"
-MOST_DEALS = 1 << 20  # of a batch
+MOST_DEALS = 1 << 20  # per batch
 RESOLVE_METHODS = UNSAFE, GADGET, MAX_MARGIN = "unsafe", "gadget", "max-margin"  # see `kilt.solve.resolve`
-# What players may have their own of: how many texts there are at least, and one of them.
+# Settings that may differ between the players: the minimum number of texts, and an example.
 OF_PLAYERS = {"cards": (0, "IR-KE-KO 169-200-200-200"), "actions": (0, "50%, 1x, a")}
 
 
 @dataclass(frozen=True)
 class SolverConfig(Record):
-    """How a run is solved: section ``[solver]`` of a configuration.
+    """Settings of the solver: section ``[solver]`` of a configuration.
 
     Parameters
     ----------
     algorithm : str
         A name that `kilt solve --algorithms` lists.
     minutes : float
-        Minutes after which the run stops; 0: no limit here.
+        Minutes after which the run stops; 0: no time limit.
     iterations : int
-        Number of iterations after which the run stops; 0: no limit here.
+        Number of iterations after which the run stops; 0: no iteration limit.
     seed : int
         Random seed.
     threads : int
@@ -51,9 +51,9 @@ class SolverConfig(Record):
     linear : bool
         Whether iteration t counts t times in regrets and average (linear weighting).
     prune : float
-        Most walks skip actions whose mean regret is below minus this number of chips; 0 skips none.
+        Most iterations skip actions whose mean regret is below minus this number of chips; 0: no action is skipped.
     equities : bool
-        Whether an all-in before the last round is worth its mean over all boards, not the value on the sampled board.
+        Whether the value of an early all-in is its mean over all boards, not its value on the sampled board.
     compact : bool
         Whether a GPU keeps regrets after the first round in two bytes (bfloat16).
     device : str
@@ -78,7 +78,7 @@ class SolverConfig(Record):
 
 @dataclass(frozen=True)
 class EngineConfig(Record):
-    """Where a run is solved, if not in this process alone: section ``[engine]`` of a configuration.
+    """Settings for solving with several worker processes: section ``[engine]`` of a configuration.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class EngineConfig(Record):
     samples: int = 0
     below: tuple[int, ...] = ()
 
-    if TYPE_CHECKING:  # a caller may say it more shortly than it is kept
+    if TYPE_CHECKING:  # callers may pass simpler types than the fields hold
 
         def __init__(
             self,
@@ -132,19 +132,19 @@ class EngineConfig(Record):
         if any(isinstance(number, bool) or number < 1 for number in self.below):
             raise RunError(f"`below` in [engine] is {list(self.below)}: give 1 or more for each level below the first")
         if self.name:
-            from kilt.engines import require_engine  # only runs that have an engine import it
+            from kilt.engines import require_engine  # imported only by runs that use an engine
 
             require_engine(self.name)
 
     @property
     def levels(self) -> tuple[int, ...]:
-        """Number of blades, and of those below each of them on each further level."""
+        """Return the number of workers on the first level, then the number below each worker on each further level."""
         return (self.blades, *self.below)
 
 
 @dataclass(frozen=True)
 class AgentConfig(Record):
-    """How the strategy of a run is played: section ``[agent]`` of a configuration.
+    """Settings of the agent that plays a run's strategy: section ``[agent]`` of a configuration.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ class AgentConfig(Record):
 
 @dataclass(frozen=True)
 class ResolveConfig(Record):
-    """Which rounds an agent re-solves while it plays, and how: section ``[resolve]`` of a configuration.
+    """Settings for re-solving subgames during play: section ``[resolve]`` of a configuration.
 
     Parameters
     ----------
@@ -172,10 +172,10 @@ class ResolveConfig(Record):
     method : str
         ``"unsafe"``, ``"gadget"`` or ``"max-margin"``: see `kilt.solve.resolve`.
     trust : float
-        With the method ``"gadget"``, the probability that the opponent has the range that follows from the blueprint,
-        not any hand. 0, with `neglect` 0, is safe against every opponent.
+        For the method ``"gadget"``: the probability that the opponent's range is that of the blueprint, not any range.
+        0, with `neglect` 0, is safe against every opponent.
     neglect : float
-        Opponent hands with less than this share of the largest weight are left out. 0: no hand is, which takes longer.
+        Opponent hands with less than this share of the largest weight are ignored. 0: none, which takes longer.
     bets : str
         Bet sizes of both players in the round that is re-solved, and after a / in the rounds after it.
     near : float
@@ -186,14 +186,14 @@ class ResolveConfig(Record):
     iterations : int
         Iterations of each subgame; 0: no limit. Without `seconds`, the result depends on the state alone.
     threads : int
-        Number of threads that share the boards to come.
+        Number of threads, which share the possible boards.
     limited : sequence of str
         Rounds among `rounds` whose subgames end with the round, such as ["flop"]: blueprint values stand for the rest.
     continuations : int
         Number of strategies, 1 to 4, that the opponent chooses from where a limited subgame ends: the blueprint, and it
         biased towards folding, calling and raising.
     boards : int
-        Number of boards to come over which values of limited subgames are means; 0: all.
+        Number of possible boards over which the values of limited subgames are averaged; 0: all.
     """
 
     COMPLAINT: ClassVar[type[KiltError]] = RunError
@@ -212,7 +212,7 @@ class ResolveConfig(Record):
     continuations: int = bounded(4, 1, 4)
     boards: int = 24
 
-    if TYPE_CHECKING:  # a caller may say it more shortly than it is kept
+    if TYPE_CHECKING:  # callers may pass simpler types than the fields hold
 
         def __init__(
             self,
@@ -239,13 +239,15 @@ class ResolveConfig(Record):
 
     @property
     def clock(self) -> float:
-        """Seconds of a decision; 0 where iterations alone count."""
+        """Return the time limit of a decision in seconds, or 0 if only iterations are limited."""
         return self.seconds or (0.0 if self.iterations else 2.0)
 
 
 @dataclass(frozen=True)
 class CounterConfig(Record):
-    """The opponent that a run answers: section ``[counter]``, which `kilt counter` writes.
+    """The opponent model that a counter-strategy exploits: section ``[counter]`` of a configuration.
+
+    The command `kilt counter` writes this section.
 
     Parameters
     ----------
@@ -261,15 +263,15 @@ class CounterConfig(Record):
     PLACE: ClassVar[str] = "[counter]"
 
     model: str = ""
-    p: float = bounded(0.0, -MOST)  # what is no probability is refused with the name that it has there
+    p: float = bounded(0.0, -MOST)  # `kilt.solve.counter` checks the range, under its own name for p
     confidence: str = ""
 
 
 @dataclass(frozen=True)
 class Config(Record):
-    """A run as data: which game, seen through which cards and bets, solved how, played how.
+    """The configuration of a run: the game, its abstraction, the solver, and how the strategy is played.
 
-    Texts and lists for both players are kept as tuples, of one element if both players have the same.
+    Settings of both players are stored as tuples, with one element if both players have the same setting.
 
     Parameters
     ----------
@@ -286,8 +288,8 @@ class Config(Record):
         A raise becomes all-in if the chips that the player has put in, over the whole hand, are at least this share of
         the stack with which the hand began.
     tilt : sequence of float
-        Percentages by which payoffs differ while the game is solved, for winning a showdown, losing one, folding, and
-        the opponent's folding, such as [7, 0, 0, 7]. Empty: none.
+        Percentages by which payoffs are changed while solving, for winning a showdown, losing one, folding, and the
+        opponent's folding, such as [7, 0, 0, 7]. Empty: none.
     solver : SolverConfig or Mapping
     engine : EngineConfig or Mapping
     agent : AgentConfig or Mapping
@@ -297,7 +299,7 @@ class Config(Record):
     Raises
     ------
     RunError
-        A value is of another type than it should be, or out of bounds.
+        If a value has the wrong type or is out of bounds.
     """
 
     COMPLAINT: ClassVar[type[KiltError]] = RunError
@@ -315,7 +317,7 @@ class Config(Record):
     resolve: ResolveConfig = field(default_factory=ResolveConfig)
     counter: CounterConfig = field(default_factory=CounterConfig)
 
-    if TYPE_CHECKING:  # a caller may say it more shortly than it is kept
+    if TYPE_CHECKING:  # callers may pass simpler types than the fields hold
 
         def __init__(
             self,
@@ -356,7 +358,7 @@ def read_config(path: str | Path) -> Config:
     Parameters
     ----------
     path : str or Path
-        The file. A game, plan or folder that it names is searched in the file's folder, and its full path is stored.
+        The file. Games, plans and folders that it names are relative to the file's folder; full paths are stored.
 
     Returns
     -------
@@ -365,7 +367,7 @@ def read_config(path: str | Path) -> Config:
     Raises
     ------
     RunError
-        The file cannot be read, is not TOML, or says something that means nothing.
+        If the file cannot be read, is not TOML, or contains an unknown key or an invalid value.
     """
     path = Path(path)
     said = read_toml(path, RunError)
@@ -377,7 +379,9 @@ def read_config(path: str | Path) -> Config:
 
 
 def parse_config(text: str) -> Config:
-    r"""Parse the configuration of a run from TOML. Unlike `read_config`, it looks for no files.
+    r"""Parse the configuration of a run from TOML text.
+
+    Unlike `read_config`, it does not look for the files that the text names.
 
     >>> parse_config('game = "leduc"\ncards = "lossless"').cards
     ('lossless',)
@@ -386,7 +390,7 @@ def parse_config(text: str) -> Config:
 
 
 def config_of(said: Mapping[str, Any]) -> Config:
-    """Make the configuration of a run from plain data: what a TOML or JSON file holds.
+    """Make the configuration of a run from a mapping, such as the content of a TOML or JSON file.
 
     >>> config_of({"game": "leduc", "cards": "lossless", "solver": {"seed": 3}}).solver.seed
     3
@@ -395,7 +399,7 @@ def config_of(said: Mapping[str, Any]) -> Config:
 
 
 def _texts(name: str, said: object, least: int, example: str) -> tuple[str, ...]:
-    """A text for both players, or one for each."""
+    """Return a setting of both players as a tuple: one text for both, or one text for each player."""
     texts = [said] if isinstance(said, str) else said
     if isinstance(texts, list | tuple) and least <= len(texts) <= 2 and all(isinstance(one, str) for one in texts):
         return tuple(dict.fromkeys(texts))
@@ -403,7 +407,7 @@ def _texts(name: str, said: object, least: int, example: str) -> tuple[str, ...]
 
 
 def _numbers(name: str, said: object) -> tuple[float, ...]:
-    """A list of numbers."""
+    """Return a setting as a tuple of floats. Raises RunError if it is not a list of numbers."""
     plain = isinstance(said, list | tuple) and not any(isinstance(one, bool) for one in said)
     if isinstance(said, list | tuple) and plain and all(isinstance(one, int | float) for one in said):
         return tuple(map(float, said))
@@ -411,7 +415,7 @@ def _numbers(name: str, said: object) -> tuple[float, ...]:
 
 
 def _beside(config: Config, folder: Path) -> Config:
-    """Replace names of files and folders in the configuration's folder by their full paths."""
+    """Replace the names of files in the configuration's folder by their full paths."""
     game, model = folder / config.game, config.counter.model
     if model and (folder / model).exists():
         config = replace(config, counter=replace(config.counter, model=str((folder / model).resolve())))

@@ -1,4 +1,4 @@
-"""Cost of work, known before it begins: memory, disk space, GPU memory, and time.
+"""Estimates of the memory, disk space, GPU memory and time that some work takes, known before it begins.
 
 All estimates return a `Cost`; costs can be added, and `Cost.require` is the only function that compares them with the
 machine.
@@ -23,16 +23,16 @@ from kilt.errors import RunError
 
 
 class IterationPace(Protocol):
-    """A measured speed."""
+    """The measured speed of a solver."""
 
     @property
     def iterations(self) -> float:
-        """Iterations per second."""
+        """Return the number of iterations per second."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of some work.
+    """The estimated cost of some work: memory, disk space, GPU memory and time.
 
     Attributes
     ----------
@@ -49,9 +49,9 @@ class Cost:
     seconds : float or None
         Seconds before the first iteration; None if there is no such work.
     iteration : float or None
-        Seconds of an iteration; None if only a trial would tell.
+        Seconds of an iteration; None if it must be measured first.
     what, remedy : str
-        For the message of `require`: a description of the work, and a remedy.
+        A description of the work, and a remedy, for the error message of `require`.
     parts : tuple of (str, Cost)
         The parts of the work, by name.
     """
@@ -69,16 +69,19 @@ class Cost:
 
     @property
     def needed(self) -> int:
-        """Bytes of memory that have to fit."""
+        """Return the bytes that must fit into memory, without those mapped from files."""
         return self.memory - self.mapped
 
     @property
     def resident(self) -> int:
-        """Peak resident size in bytes of a process that does this work."""
+        """Return the peak resident size in bytes of a process that does this work."""
         return machine.PROCESS + self.memory
 
     def then(self, later: Cost) -> Cost:
-        """Cost of this work followed by other work: the larger peak of both, and the sum of disk space and time."""
+        """Return the cost of this work followed by other work.
+
+        Memory is the larger of the two peaks; disk space and time are added.
+        """
         memory = max(self.memory, later.memory)
         return Cost(
             memory,
@@ -93,57 +96,60 @@ class Cost:
         )
 
     def beside(self, other: Cost) -> Cost:
-        """Cost of both at the same time on the same machine: the sum of memory, and the longer time."""
+        """Return the cost of doing this work and other work at the same time on one machine.
+
+        Memory is added; time is the longer of the two.
+        """
         both = self.then(other)
         memory, mapped = self.memory + other.memory, self.mapped + other.mapped
         seconds = max((one for one in (self.seconds, other.seconds) if one is not None), default=None)
         return replace(both, memory=memory, mapped=mapped, device=self.device + other.device, seconds=seconds)
 
     def at(self, pace: IterationPace) -> Cost:
-        """Cost of the same work at a measured speed."""
+        """Return the cost of the same work at a measured speed."""
         return replace(self, iteration=1 / pace.iterations)
 
     def named(self, name: str) -> Cost:
-        """Cost of the same work as a named part, for `then` and `part`."""
+        """Return the cost of the same work as a single named part, for use with `then` and `part`."""
         return replace(self, parts=((name, self),))
 
     def part(self, name: str) -> Cost | None:
-        """Return the part with a name; None if there is none."""
+        """Return the part of the work that has the given name, or None if there is none."""
         return dict(self.parts).get(name)
 
     @property
     def fits(self) -> bool:
-        """Whether memory is large enough, ignoring that of the GPU."""
+        """Return whether the work fits into this machine's memory. GPU memory is ignored."""
         return machine.fits_memory(machine.PROCESS + self.needed)
 
     def lack(self, of: str = "") -> str | None:
-        """Describe the missing memory, of the machine or the GPU, with both numbers; None if it fits.
+        """Describe how much main or GPU memory this machine lacks for the work, or return None if it fits.
 
-        `of` says in the text what the memory is for.
+        `of` is the purpose of the memory, for the text.
         """
         of = of and f" for {of}"
         if self.needed and not self.fits:
             there = machine.available_memory()
             return f"{self.needed / 1e9:,.1f} GB of memory{of}, and {there / 1e9:,.1f} GB are available"
         if self.device:
-            from kilt.gpu import free_memory  # asks for a GPU
+            from kilt.gpu import free_memory  # raises an error without a GPU
 
             if self.device > (free := free_memory()):
                 return f"{self.device / 1e9:,.1f} GB of the GPU's memory{of}, and {free / 1e9:,.1f} GB are free"
         return None
 
     def require(self, folder: Path | None = None) -> Cost:
-        """Compare with this machine, and return the cost itself.
+        """Return the cost if this machine has enough memory, GPU memory and disk space; otherwise raise an error.
 
         Parameters
         ----------
         folder : Path, optional
-            Folder of its files. Default: disk space is not checked.
+            Folder of the files that the work writes. Default: disk space is not checked.
 
         Raises
         ------
         RunError
-            If memory, of the machine or the GPU, is too small: the message contains the work and the remedy.
+            If main or GPU memory is too small. The message contains the work and the remedy.
         ArtifactError
             If the disk has no room.
         """
@@ -151,7 +157,7 @@ class Cost:
             if lack := part.lack():
                 raise RunError(f"{part.what} takes {lack}: {part.remedy}")
         if folder:
-            from kilt import artifact  # imports NumPy
+            from kilt import artifact  # slow to import: it loads NumPy
 
             if self.cache:
                 artifact.require_room(artifact.cache_folder(), self.cache)
@@ -159,7 +165,7 @@ class Cost:
         return self
 
     def _leaves(self) -> Iterator[Cost]:
-        """Yield the parts that have no parts themselves, the largest first; the cost itself if it has no parts."""
+        """Yield the parts that are not divided further, the largest first, or the cost itself if it has no parts."""
         if self.what:
             yield self
             return
@@ -167,7 +173,7 @@ class Cost:
             yield from part._leaves()
 
     def data(self) -> dict[str, Any]:
-        """Return the numbers for programs, in bytes and seconds; unknown and zero values are omitted."""
+        """Return the cost as a dict of bytes and seconds, without unknown or zero values."""
         numbers = {
             "memory_bytes": self.resident,
             "mapped_bytes": self.mapped,
@@ -195,13 +201,13 @@ class Cost:
 
 
 def _sum(*times: float | None) -> float | None:
-    """Sum of the known times; None if none is known."""
+    """Return the sum of the known times, or None if none is known."""
     known = [one for one in times if one is not None]
     return sum(known) if known else None
 
 
 def in_bytes(size: float) -> str:
-    """Return a size with a suitable unit.
+    """Format a size in bytes with a suitable unit.
 
     >>> in_bytes(2048), in_bytes(2.5e6), in_bytes(12.34e9)
     ('2 kB', '2 MB', '12.3 GB')
@@ -212,7 +218,7 @@ def in_bytes(size: float) -> str:
 
 
 def in_time(seconds: float) -> str:
-    """Return a duration with a suitable unit.
+    """Format a duration in seconds with a suitable unit.
 
     >>> in_time(0.0213), in_time(12), in_time(83), in_time(20000), in_time(1.6e6)
     ('21 ms', '12 s', '1:23 min', '6 h', '19 days')

@@ -1,4 +1,4 @@
-"""Random numbers for kernels: functions of a key and a number, so that checkpoints need to store only a count."""
+"""Random numbers for kernels, computed from a key and a counter, so that a checkpoint stores only the counter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kilt.jit import inlined
 
 @inlined
 def mix(word: np.uint64) -> np.uint64:
-    """Scramble 64 bits: the output function of SplitMix64 (Steele, Lea and Flood 2014)."""
+    """Scramble a 64-bit word with the output function of SplitMix64 (Steele, Lea and Flood 2014)."""
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return word ^ (word >> np.uint64(31))
@@ -17,11 +17,11 @@ def mix(word: np.uint64) -> np.uint64:
 
 @inlined
 def numbered(key: np.uint64, number: np.uint64) -> np.uint64:
-    """The word with this number in the SplitMix64 sequence that starts from `key`."""
+    """Return the word at position `number` in the SplitMix64 sequence that starts from `key`."""
     return mix(key + number * np.uint64(0x9E3779B97F4A7C15))
 
 
 @inlined
 def uniform(key: np.uint64, number: np.uint64) -> float:
-    """A uniform number in [0, 1) from the word with this number in the sequence that starts from `key`."""
+    """Return a uniform random number in [0, 1) for position `number` in the sequence that starts from `key`."""
     return float(numbered(key, number) >> np.uint64(11)) * 2.0**-53

@@ -28,39 +28,39 @@ class KiltError(Exception):
 
 
 class CardError(KiltError):
-    """Invalid cards, hands, boards or ranges."""
+    """Raised for invalid cards, hands, boards or ranges."""
 
 
 class GameError(KiltError):
-    """A game definition that is invalid, or a game that cannot be built from it."""
+    """Raised if a game definition is invalid, or kilt cannot build the game that it defines."""
 
 
 class AbstractionError(KiltError):
-    """An abstraction that cannot be built as requested, or that does not fit a game."""
+    """Raised if an abstraction cannot be built as requested, or does not fit a game."""
 
 
 class ArtifactError(KiltError):
-    """Arrays on disk that cannot be read or written."""
+    """Raised if arrays on disk cannot be read or written."""
 
 
 class RunError(KiltError):
-    """A run of a solver that cannot be started or continued as requested."""
+    """Raised if a run of a solver cannot be started or continued as requested."""
 
 
 class CancellationError(KiltError):
-    """A computation that was cancelled: it took too long, or its result is no longer needed."""
+    """Raised if a computation is cancelled: it took too long, or its result is no longer needed."""
 
 
 class PlayError(KiltError):
-    """A match that cannot begin or continue."""
+    """Raised if a match cannot begin or continue."""
 
 
 class EngineError(KiltError):
-    """Work that cannot be done on the workers of an engine."""
+    """Raised if worker processes or a cluster cannot do the requested work."""
 
 
 class MissingPeerError(KiltError):
-    """An optional package that a command needs is not installed."""
+    """Raised if an optional package that a command needs is not installed."""
 
 
 def quoted(text: str, most: int = 80) -> str:
@@ -78,13 +78,16 @@ def shortened(text: str, most: int = 200) -> str:
 
 
 def about_file(error: OSError) -> str:
-    """Describe an error of the operating system about a file in one line, such as a name that is too long."""
+    """Describe an operating system error about a file in one line, even if the file's name is very long."""
     return f"{shortened(os.fsdecode(error.filename))}: {(error.strerror or str(error)).lower()}"
 
 
 @contextmanager
 def file_errors() -> Iterator[None]:
-    """Convert operating system errors about a file into ArtifactErrors; decorates functions that take file names."""
+    """Convert operating system errors about files to ArtifactErrors.
+
+    It decorates functions that take file names.
+    """
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The functions of `import kilt` that match and evaluate players.
+"""Public functions to play matches between players and evaluate their strategies.
 
 Each accepts the same players as `kilt.players.reference.player`: a name, the folder of a run, a `Run`, a strategy, an
 object with ``act(observation)``, or a policy of open_spiel.
@@ -36,7 +36,7 @@ from kilt.solve.problem import CPU
 
 
 class _SilentWatcher:
-    """A watcher that reports nothing and never stops."""
+    """A watcher that reports nothing and never stops the computation."""
 
     def say(self, text: str, takes: float | None = None) -> None:
         """Discard a message."""
@@ -45,7 +45,7 @@ class _SilentWatcher:
         """Discard a progress report."""
 
     def stopped(self) -> bool:
-        """Return False."""
+        """Return False: the computation is never stopped."""
         return False
 
 
@@ -61,7 +61,7 @@ def exploitability(
     as_played: bool = False,
     strategy: Any = None,
 ) -> Exploitability:
-    """Exploitability of a strategy: what best responses win, averaged over both seats, in chips per game.
+    """Return the exploitability of a strategy: the mean best-response value over both seats, in chips per game.
 
     A run whose agent post-processes has two strategies: the average strategy, which this function evaluates by default,
     and the strategy as played. Best responses can win several times as much from one as from the other.
@@ -72,9 +72,9 @@ def exploitability(
         A player: see `player`. The folder of a run stands for its average strategy, ``RUN@RULE`` for that strategy
         after a post-processing rule. Agents that look at cards can be evaluated in games that fit into a flat tree.
     game : str or Game, optional
-        For players who play more than one game.
+        Required for players who can play more than one game.
     flops : int, optional
-        For runs on large abstract games: estimate from this number of random flops. By default, all flops are walked.
+        For runs on large abstract games: estimate from this number of random flops. Default: all flops are used.
     seed : int
         Seed of the random flops.
     threads : int
@@ -84,7 +84,7 @@ def exploitability(
     as_played : bool
         For the folder of a run: evaluate the strategy after the post-processing in the run's configuration.
     strategy : optional
-        The name of `who` in kilt 0.1, which had the game first. Deprecated; removed in kilt 0.3.
+        The name of `who` in kilt 0.1, where the game was the first argument. Deprecated; removed in kilt 0.3.
 
     Returns
     -------
@@ -130,18 +130,18 @@ def exploitability(
 
 
 def _is_game(who: object) -> bool:
-    """Whether an argument is a game: kilt 0.1 had the game first."""
+    """Return whether an argument is a game; in kilt 0.1, the game was the first argument."""
     if isinstance(who, str):
         return who in ready_made_games() or who.startswith(OPENSPIEL) or who.endswith(".game")
     return callable(getattr(who, "start", None)) and not callable(getattr(who, "act", None))
 
 
 class PlayedMatch(Drawable, Match):
-    """A match with its win rate, as `play_match` returns it."""
+    """The results of a match, with the first player's win rate, as `play_match` returns them."""
 
     @property
     def win_rate(self) -> Estimate:
-        """Win rate of the first player in mbb/h, with its 95% interval."""
+        """Return the win rate of the first player in mbb/h, with its 95% interval."""
         return win_rate(self)
 
     def __repr__(self) -> str:
@@ -154,7 +154,7 @@ class PlayedMatch(Drawable, Match):
 
 
 def _together(players: Sequence[Who], game: str | Game | None) -> tuple[Holdem, list[Agent | str]]:
-    """Return the game that all players play, and the players: names if they have one, else agents."""
+    """Return the game that all players play, and each player by its name, or as an agent if it has no name."""
     rules = load_game(game) if isinstance(game, str) else game
     if rules is not None and not isinstance(rules, Holdem):
         raise PlayError(f"{rules.name} is not poker: agents play games with cards and bets")
@@ -194,7 +194,7 @@ def play_match(
     hands : int
         Total number; a duplicate match plays each deal twice, with the seats swapped.
     game : str or Game, optional
-        Needed if neither player is a run, which knows its game.
+        Required if neither player is a run. A run stores its game.
     way : str
         Method of evaluation: "played" hands, or with less variance "expected" or "aivat", if the players allow it;
         "best" is the most precise method that is worth its time. See `kilt.evaluate.matchup`.
@@ -245,7 +245,9 @@ def crosstable(
     seed: int = 0,
     workers: int = 1,
 ) -> Crosstable:
-    """Play matches between all pairs of players, all on the same deals.
+    """Play a match between each pair of players, and return a table of win rates.
+
+    All matches use the same deals.
 
     Parameters
     ----------
@@ -280,7 +282,9 @@ def lower_bound(
     seed: int = 0,
     workers: int = 1,
 ) -> LowerBound:
-    """Lower bound of a player's exploitability in games of any size: the win rate of a local best response.
+    """Return a lower bound on a player's exploitability: the win rate of a local best response.
+
+    It works in games of any size.
 
     Parameters
     ----------
@@ -289,7 +293,7 @@ def lower_bound(
     hands : int
         An even number of hands.
     game : str or Game, optional
-        For players who play more than one game.
+        Required for players who can play more than one game.
     bets : str, optional
         Raises to consider in no-limit games, such as "1x, a".
     first_round : int or str
@@ -332,7 +336,7 @@ def sanity(
     seed: int = 0,
     as_played: bool = False,
 ) -> Report:
-    """Check a strategy for blunders: folding aces, folding the nuts, decisions without a strategy.
+    """Check a strategy for blunders, such as folding aces or the nuts, and for decisions that it does not cover.
 
     Parameters
     ----------
@@ -341,7 +345,7 @@ def sanity(
     deals : int
         Number of deals of self-play.
     game : str or Game, optional
-        For players who play more than one game.
+        Required for players who can play more than one game.
     seed : int
         Equal seeds give equal reports.
     as_played : bool
@@ -355,7 +359,7 @@ def sanity(
     Raises
     ------
     KiltError
-        The player has no strategy that can be tabulated, or the game has too many bets to walk all of them.
+        The player's strategy cannot be tabulated, or the game has too many betting sequences to visit them all.
 
     >>> sanity("house", 100).game
     'holdem.nolimit.2p.50bb'

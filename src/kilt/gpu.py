@@ -1,4 +1,4 @@
-"""The one place that imports the GPU library, CuPy, and only where a GPU is used.
+"""Import the GPU library CuPy when a GPU is first used, and copy arrays to and from the GPU.
 
 `require_gpu` raises an error that says what is missing.
 """
@@ -24,7 +24,7 @@ SHARED = 200_000  # largest number of bytes of shared memory of a block
 
 
 def require_gpu() -> Any:
-    """Return CuPy. Raises RunError if it, or a GPU that it supports, is missing."""
+    """Return the CuPy module. Raises RunError if CuPy or a supported GPU is missing."""
     try:
         import cupy
     except ImportError:
@@ -40,7 +40,7 @@ def require_gpu() -> Any:
 
 
 def free_memory() -> int:
-    """Free bytes of device memory, after the memory of unused objects was released."""
+    """Release the GPU memory of unused objects, and return the number of free bytes."""
     cupy = require_gpu()
     gc.collect()
     cupy.get_default_memory_pool().free_all_blocks()
@@ -49,7 +49,7 @@ def free_memory() -> int:
 
 
 def has_room(size: int) -> bool:
-    """Whether there is a GPU with `size` free bytes."""
+    """Return whether there is a GPU with `size` free bytes of memory."""
     try:
         return free_memory() >= size
     except RunError:
@@ -57,7 +57,7 @@ def has_room(size: int) -> bool:
 
 
 def multiprocessors() -> int:
-    """Number of multiprocessors of the device; without a device, that of an H200."""
+    """Return the number of multiprocessors of the GPU, or of an H200 if there is no GPU."""
     try:
         return int(require_gpu().cuda.Device().attributes["MultiProcessorCount"])
     except RunError:
@@ -65,12 +65,12 @@ def multiprocessors() -> int:
 
 
 def address(array: Any) -> int:
-    """Address of an array on the device."""
+    """Return the address of an array in GPU memory."""
     return int(array.data.ptr)
 
 
 def copy_out(source: Any, target: Array, *, pinned: bool = False) -> None:
-    """Copy an array from the device, through pinned memory, or directly if the target is `pinned`."""
+    """Copy an array from the GPU to main memory, directly if the target is `pinned`, otherwise through a buffer."""
     if pinned:
         source.get(out=target)
         return
@@ -84,7 +84,7 @@ def copy_out(source: Any, target: Array, *, pinned: bool = False) -> None:
 
 
 def copy_in(source: Array, target: Any, *, pinned: bool = False) -> None:
-    """Copy an array to the device, through pinned host memory, or directly if the source is `pinned`.
+    """Copy an array from main memory to the GPU, directly if the source is `pinned`, otherwise through a buffer.
 
     CuPy returns before the device has read pinned memory. This function waits, so that the memory may be overwritten.
     """
@@ -104,7 +104,10 @@ def copy_in(source: Array, target: Any, *, pinned: bool = False) -> None:
 
 
 def pinned_array(words: int) -> Array:
-    """Allocate 4-byte words of pinned host memory, which the device accesses directly; not rounded up like CuPy's."""
+    """Allocate an array of 4-byte words in pinned host memory, which the GPU accesses directly.
+
+    Unlike CuPy, this function does not round the size up.
+    """
     cupy = require_gpu()
     memory = cupy.cuda.PinnedMemoryPointer(cupy.cuda.PinnedMemory(max(4, 4 * words)), 0)
     return np.frombuffer(memory, np.uint32, words)
@@ -112,19 +115,24 @@ def pinned_array(words: int) -> Array:
 
 @cache
 def _pinned() -> Array:
-    """The buffer of pinned memory."""
+    """Return the pinned buffer through which arrays are copied."""
     memory = require_gpu().cuda.alloc_pinned_memory(PINNED)
     return np.frombuffer(memory, np.uint8, PINNED)
 
 
 def by_value(record: Array) -> Array:
-    """Return a record as a kernel argument, as plain bytes: CuPy would describe its fields at each call."""
+    """Return a record as plain bytes, so that a kernel takes it as one argument.
+
+    Otherwise CuPy would describe the record's fields at each call.
+    """
     return record.view(f"V{record.itemsize}")
 
 
 @cache
 def kernels(source: Path, dtype: npt.DTypeLike, written: str = "", **defined: int | str) -> Any:
-    """Compile the kernels of a CUDA file for a type of numbers, by name; CuPy caches compiled code on disk.
+    """Compile a CUDA file for a floating-point type, and return its kernels by name.
+
+    CuPy caches the compiled code on disk.
 
     `defined` are macros of the file; `written` is generated code that is appended to it.
     """

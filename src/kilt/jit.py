@@ -1,4 +1,4 @@
-"""Compilation of kernels, with all compiler flags, and the number of threads.
+"""Decorators that compile kernels with numba, and functions that run them on several threads.
 
 A kernel takes arrays, documents what it reads and writes, allocates nothing that could be passed to it, and releases
 the interpreter lock. Compiled code is cached on disk, so that it is compiled once per machine. Importing a module with
@@ -55,7 +55,7 @@ def kernel(function: F) -> F:
 
 
 def kernel_of_slices(function: F) -> F:
-    """Compile `function` as a kernel, only once for all memory layouts of its arrays.
+    """Compile `function` as a kernel that accepts arrays of any memory layout, with one compilation for all layouts.
 
     For functions that are called with slices as well as whole arrays, and whose speed does not depend on contiguous
     rows: numba would compile a version for each combination.
@@ -64,14 +64,17 @@ def kernel_of_slices(function: F) -> F:
 
 
 def subkernel(function: F) -> F:
-    """Compile `function` for calls by kernels only: calls from Python need extra code for each array argument."""
+    """Compile `function` as a kernel that only other kernels can call.
+
+    Calls from Python would need extra code for each array argument.
+    """
     return _compiled(function, no_cpython_wrapper=True)
 
 
 def spliced(function: F) -> F:
-    """Compile `function` as a subkernel that is merged into each calling kernel, so that passing tuples costs nothing.
+    """Compile `function` as a subkernel that is merged into each calling kernel, so that passing tuples is free.
 
-    For functions that have one or two callers, and are called once per board or block of a walk.
+    For functions that have one or two callers, and are called once per board or block of nodes.
     """
     return _compiled(function, no_cpython_wrapper=True, forceinline=True)
 
@@ -104,7 +107,9 @@ def _compiled(function: F, *, slices: bool = False, **flags: Any) -> F:
 
 
 def _kept(function: Callable[..., Any], **flags: Any) -> Any:
-    """Return a kernel whose code numba caches: in its module's folder, the user's cache, or ``$NUMBA_CACHE_DIR``.
+    """Return a kernel whose machine code numba caches on disk.
+
+    The cache is in the module's folder, the user's cache folder, or ``$NUMBA_CACHE_DIR``.
 
     If none of these is writable, a temporary folder is used, also in processes that this one starts.
     """
@@ -123,7 +128,10 @@ def _kept(function: Callable[..., Any], **flags: Any) -> Any:
 
 
 class _KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """Code of a kernel for calls by Python: LLVM may drop functions that only other kernels could call."""
+    """The code of a kernel that Python calls.
+
+    LLVM may drop functions that only other kernels could call.
+    """
 
     def _optimize_final_module(self) -> None:
         for function in self._final_module.functions:
@@ -133,7 +141,7 @@ class _KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
 
 
 class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """Code of a kernel for calls by other kernels: optimised and compiled only as part of its callers.
+    """The code of a kernel that other kernels call; it is optimised and compiled only as part of its callers.
 
     By default, numba would do both for the kernel itself, and again for each caller, including everything they call.
     """
@@ -145,7 +153,10 @@ class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
-        """Report that there is no machine code; numba then sets the kernel's environment, which must exist."""
+        """Report that there is no machine code.
+
+        Numba then sets the kernel's environment, which must exist.
+        """
         self._ensure_finalized()
         codegen = self._codegen
         for variable in self._final_module.global_variables:
@@ -157,7 +168,7 @@ class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
 
 
 class _Lower(Lower):  # type: ignore[misc]
-    """Generates LLVM code of a function; variables that are assigned once get no stack slot.
+    """Generates LLVM code of a function, without stack slots for variables that are assigned once.
 
     Numba allocates a stack slot for variables that are used in other blocks than the one that assigns them. With tuples
     of many arrays, each use is then a copy of all of them, until LLVM finds that the copies are not needed. With
@@ -183,7 +194,7 @@ class _Lower(Lower):  # type: ignore[misc]
                 self._singly_assigned_vars.add(name)
 
     def _require_no_array(self, assign: Assign) -> None:
-        """Raise TypeError if a call makes an array, which would leak, since references are not counted."""
+        """Raise TypeError if a call creates an array, which would leak because references are not counted."""
         typed, call = self.fndesc.typemap, assign.value
         if not isinstance(call, Expr) or call.op != "call" or not _has_array(typed[assign.target.name]):
             return
@@ -197,7 +208,7 @@ class _Lower(Lower):  # type: ignore[misc]
 
 
 def _has_array(made: types.Type) -> bool:
-    """Whether a type is an array, or a tuple that contains arrays."""
+    """Return whether a type is an array, or a tuple that contains arrays."""
     return isinstance(made, types.Array) or (isinstance(made, types.BaseTuple) and any(map(_has_array, made.types)))
 
 
@@ -231,7 +242,7 @@ class _PartCompiler(_KernelCompiler):
 
 
 def _generalise(compiled: Any) -> None:
-    """Compile a kernel once for all constants that kernels pass to it: numba would compile it for each constant."""
+    """Make numba compile a kernel once for all constant arguments, not again for each constant."""
     template = compiled.get_call_template
 
     def general(args: Any, kws: Any) -> Any:
@@ -241,7 +252,7 @@ def _generalise(compiled: Any) -> None:
 
 
 def _guard(compiled: Any) -> None:
-    """Let only one process at a time compile a kernel for some types, or access its cache on disk.
+    """Let only one process at a time compile a kernel for given argument types, or access its cache on disk.
 
     Other processes that need it for these types wait, and then read the result. The cache consists of an index and of
     files that it names, which are written separately: a process that reads them in between could get the code of
@@ -258,14 +269,14 @@ def _guard(compiled: Any) -> None:
 
 
 def _load(kept: Any, signature: Any, context: Any) -> Any:
-    """Read a kernel's code from disk; numba would first load its whole compiler, which takes 0.2 s per process."""
+    """Read a kernel's machine code from disk without loading numba's compiler, which takes 0.2 s per process."""
     rtsys.initialize(context)  # the runtime for reference counting, which machine code needs
     with kept._guard_against_spurious_io_errors():
         return kept._load_overload(signature, context)
 
 
 def _for_slices(compiled: Any, compile_kernel: Callable[[Any], Any], signature: tuple[Any, ...]) -> Any:
-    """Compile a kernel for arrays with strides, and register the code for these types too.
+    """Compile a kernel for arrays with strides, and register the same code for the given argument types.
 
     Numba would otherwise look for a compatible version at each call, which takes 0.4 ms.
     """
@@ -302,7 +313,7 @@ def _alone(method: Callable[..., Any], index: Path, *arguments: Any) -> Any:
 
 
 class _CompilationTimer(event.Listener):  # type: ignore[misc]
-    """Tells `compiling` about every kernel that is compiled, but not about those read from disk."""
+    """Reports every compilation of a kernel to `compiling`, but no kernel that is read from disk."""
 
     def on_start(self, event: Any) -> None:
         begin_compiling()
@@ -315,7 +326,10 @@ event.register("numba:compile", _CompilationTimer())
 
 
 def called() -> set[tuple[str, str]]:
-    """Return the kernels that this process has called, with their argument types: all compiled or read ones."""
+    """Return the kernels that this process has called, with their argument types.
+
+    Each of them was compiled or read from disk.
+    """
     return {
         (f"{kernel.__module__}.{kernel.__name__}", str(types_of_arguments))
         for kernel, _ in _kernels
@@ -324,12 +338,12 @@ def called() -> set[tuple[str, str]]:
 
 
 def kept_files() -> list[str]:
-    """Return the index files of the caches of all kernels that this process has called."""
+    """Return the cache index files of all kernels that this process has called."""
     return sorted(str(index) for kernel, index in _kernels if kernel.signatures and index.exists())
 
 
 def target() -> str:
-    """Versions and processor that machine code depends on; the cache is valid only for these.
+    """Return the versions and the processor that compiled code depends on; cached code is valid only for these.
 
     >>> numba.__version__ in target()
     True
@@ -339,7 +353,7 @@ def target() -> str:
 
 
 def cores() -> int:
-    """Number of processor cores available to this process."""
+    """Return the number of processor cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -351,7 +365,9 @@ def in_parts(
     *,
     parts: int = 64,
 ) -> list[Any]:
-    """Call ``work(start, end)`` for parts of ``range(count)`` on `threads` threads; return the results in order.
+    """Split ``range(count)`` into parts, call ``work(start, end)`` for each on several threads, and return the results.
+
+    The results are in the order of the parts.
 
     The parts do not depend on the number of threads. `tick` is called with the finished share.
     """
@@ -383,7 +399,7 @@ def _trailing_zeros(typing_context: Any, word: Any) -> Any:
 
 @inlined
 def trailing_zeros(word: int | np.int64) -> int:
-    """Number of zero bits below the lowest 1 of a 64-bit word: a machine instruction, for kernels only."""
+    """Return the number of trailing zero bits of a 64-bit word. It compiles to one instruction, in kernels only."""
     zeros: int = _trailing_zeros(word)
     return zeros
 
@@ -404,5 +420,5 @@ def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
 
 
 def _prefetch_type(pointer: Any) -> Any:
-    """The LLVM type of a prefetch: address, read or write, locality, data or instructions."""
+    """Return the LLVM type of a prefetch: address, read or write, locality, data or instructions."""
     return ir.FunctionType(ir.VoidType(), [pointer, *[ir.IntType(32)] * 3])

@@ -1,4 +1,4 @@
-"""The machine that kilt runs on: processes, locks between them, time, available memory, and folders for caches."""
+"""Information about this machine: processes, locks between them, time, free memory, and cache folders."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ POLL = 0.01  # seconds between attempts to take a lock that another process hold
 
 
 def cpu_seconds() -> float:
-    """CPU time in seconds of this process, in all its threads, and of its child processes that have ended."""
+    """Return the CPU time in seconds of all threads of this process and of its child processes that have ended."""
     ended = os.times()
     return process_time() + ended.children_user + ended.children_system
 
 
 class ProcessId(NamedTuple):
-    """A process of this machine, by its number and start time: numbers are reused.
+    """A process of this machine, identified by its number and start time, because numbers are reused.
 
     >>> here = ProcessId.of(os.getpid())
     >>> here.running, here._replace(started=0.0).running
@@ -41,18 +41,18 @@ class ProcessId(NamedTuple):
 
     @classmethod
     def of(cls, pid: int) -> ProcessId:
-        """Return the process that currently has a number, which must exist."""
+        """Return the running process with a given number. Such a process must exist."""
         import psutil
 
         return cls(pid, psutil.Process(pid).create_time())
 
     @property
     def running(self) -> bool:
-        """Whether the process has not ended."""
+        """Return whether the process is still running."""
         return self._found() is not None
 
     def terminate(self) -> None:
-        """Send SIGTERM, unless the process has ended."""
+        """Send SIGTERM to the process, unless it has ended."""
         import psutil
 
         if found := self._found():
@@ -60,7 +60,7 @@ class ProcessId(NamedTuple):
                 found.terminate()
 
     def _found(self) -> Any:
-        """Return the process if it is running."""
+        """Return the process as a psutil object, or None if it has ended."""
         import psutil
 
         try:
@@ -72,40 +72,42 @@ class ProcessId(NamedTuple):
 
 
 class Stopwatch:
-    """Measures wall time and CPU time from its creation on."""
+    """A stopwatch that measures wall time and CPU time from its creation on."""
 
     def __init__(self) -> None:
         self._began = perf_counter(), cpu_seconds()
 
     @property
     def spent(self) -> tuple[float, float]:
-        """Seconds of wall time and of CPU time so far."""
+        """Return the seconds of wall time and of CPU time since the stopwatch was created."""
         return perf_counter() - self._began[0], cpu_seconds() - self._began[1]
 
 
 class Thinking(NamedTuple):
-    """Number of decisions of a player, and their CPU time."""
+    """The number of decisions that a player has made, and their CPU time."""
 
     decisions: int = 0
     cpu_seconds: float = 0.0
 
     def __add__(self, other: Thinking) -> Thinking:  # type: ignore[override]
-        """Both together."""
+        """Return the sum of two counts."""
         return Thinking(self.decisions + other.decisions, self.cpu_seconds + other.cpu_seconds)
 
     def since(self, before: Thinking) -> Thinking:
-        """Return the difference to an earlier count."""
+        """Return the decisions and CPU time since an earlier count."""
         return Thinking(self.decisions - before.decisions, self.cpu_seconds - before.cpu_seconds)
 
     @property
     def milliseconds(self) -> float:
-        """Mean CPU time per decision; nan without decisions."""
+        """Return the mean CPU time per decision in milliseconds, or nan if there were no decisions."""
         return 1000 * self.cpu_seconds / self.decisions if self.decisions else nan
 
 
 @contextmanager
 def locked(file: Path, *, wait: bool | float = True) -> Iterator[None]:
-    """Hold the lock of a lock file. If the process ends or is killed, the lock is released.
+    """Hold a lock file during the ``with`` block.
+
+    The lock is released even if the process is killed.
 
     Parameters
     ----------
@@ -135,7 +137,7 @@ def locked(file: Path, *, wait: bool | float = True) -> Iterator[None]:
 
 
 def is_locked(file: Path) -> bool | None:
-    """Whether a lock is held, found out without taking the lock; None if that is impossible.
+    """Return whether a lock file is locked, without taking the lock; None if the system cannot tell.
 
     Linux lists the locks of all processes. On file systems without a device of their own, such as those of containers,
     a file may be listed under another name: if it is not found, the result is None.
@@ -153,7 +155,7 @@ def is_locked(file: Path) -> bool | None:
 
 
 class _Controller(NamedTuple):
-    """File names of a version of Linux control groups for the memory of a group."""
+    """The names of the memory files of one version of Linux control groups."""
 
     key: str  # the name of the controllers in /proc/self/cgroup
     mount: str
@@ -175,14 +177,16 @@ _CONTROLLERS = (
 
 
 def is_writable(folder: Path) -> bool:
-    """Whether files can be created in a folder, or where the folder would be created."""
+    """Return whether files can be created in a folder; if it does not exist, whether it can be created."""
     there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
     return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
 
 
 @cache
 def temporary_caches() -> Path | None:
-    """A temporary folder for all caches whose usual folders are not writable. The first call prints a warning.
+    """Return a temporary folder that replaces cache folders without write access.
+
+    The first call prints a warning.
 
     Later commands of the same user find the same folder. None if the system has no writable folder for temporary files.
     """
@@ -198,7 +202,7 @@ def temporary_caches() -> Path | None:
 
 
 def temporary_folder(name: str) -> Path:
-    """Return the user's folder of a name for temporary files, or a new one if others could write to that folder."""
+    """Return the user's temporary folder with the given name, or a new one if other users could write to it."""
     user = os.getuid() if hasattr(os, "getuid") else 0
     folder = Path(tempfile.gettempdir()) / f"kilt-{name}-{user}"
     with suppress(FileExistsError):
@@ -209,7 +213,7 @@ def temporary_folder(name: str) -> Path:
 
 
 def available_memory(root: Path = Path("/")) -> int:
-    """Memory in bytes that this process can still allocate.
+    """Return the number of bytes that this process can still allocate.
 
     The minimum of the machine's free memory, of the limits of its container or batch job (control groups of either
     version, up to the root of the tree), and of `ulimit -v`.
@@ -230,20 +234,23 @@ def available_memory(root: Path = Path("/")) -> int:
 
 
 def too_little_address_space() -> int | None:
-    """Return the limit of `ulimit -v` in bytes if it is too small for libraries, which then hang; otherwise None."""
+    """Return the limit of `ulimit -v` in bytes if libraries would hang because it is too small; otherwise None."""
     most = _address_space()
     return most if most is not None and most < LIBRARIES else None
 
 
 def fits_memory(size: int) -> bool:
-    """Whether this process can grow to a resident size of `size` bytes, including `PROCESS` for itself."""
+    """Return whether this process can grow to a resident size of `size` bytes.
+
+    The size includes `PROCESS` bytes for the process without its tables.
+    """
     import psutil
 
     return size - min(psutil.Process().memory_info().rss, PROCESS) <= available_memory()
 
 
 def _left_in_groups(root: Path) -> Iterator[int]:
-    """Yield the free memory of each control group of this process that has a limit."""
+    """Yield the free memory in bytes of each control group of this process that has a limit."""
     try:
         lines = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:  # not Linux
@@ -268,7 +275,7 @@ def _left_in_group(folder: Path, own: _Controller) -> int:
 
 
 def _left_in_address_space() -> Iterator[int]:
-    """Yield the memory that `ulimit -v` leaves, if the limit is set."""
+    """Yield the bytes of address space left under `ulimit -v`, if that limit is set."""
     import psutil
 
     most = _address_space()
@@ -277,7 +284,7 @@ def _left_in_address_space() -> Iterator[int]:
 
 
 def _address_space() -> int | None:
-    """Return the limit of `ulimit -v` in bytes; None without a limit."""
+    """Return the limit of `ulimit -v` in bytes, or None if there is no limit."""
     try:
         import resource
     except ImportError:  # Windows

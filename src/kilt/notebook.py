@@ -1,4 +1,4 @@
-"""How results show themselves in notebooks: as tables and as pictures.
+"""Show results in notebooks as tables and pictures.
 
 >>> html_table("Leduc", {"value": "-0.0856"})
 '<table><caption>Leduc</caption><tr><th>value</th><td>-0.0856</td></tr></table>'
@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 
 
 def html_table(title: str, rows: Mapping[str, str]) -> str:
-    """Return an HTML table of two columns: names and values."""
+    """Return an HTML table with two columns: names and values."""
     cells = "".join(f"<tr><th>{escape(what)}</th><td>{escape(value)}</td></tr>" for what, value in rows.items())
     return f"<table><caption>{escape(title)}</caption>{cells}</table>"
 
 
 class TextTable(NamedTuple):
-    """A table of words and numbers. Notebooks show it as HTML, `print` as aligned text.
+    """A table that notebooks show as HTML, and `print` shows as aligned text.
 
     >>> print(TextTable("Ks||", ("action", "share"), (("check", "0.25"), ("bet", "0.75"))))
     Ks||
@@ -49,7 +49,7 @@ class TextTable(NamedTuple):
 
 
 class Picture:
-    """A picture. Notebooks show it, and `save` writes it to a file.
+    """A picture that notebooks show, and `save` writes to a file.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Picture:
         self.figure = figure
 
     def save(self, path: str | Path) -> None:
-        """Write the picture to a file: the suffix gives the format, such as ``.png``, ``.svg`` or ``.pdf``."""
+        """Write the picture to a file in the format of its suffix, such as ``.png``, ``.svg`` or ``.pdf``."""
         import_module("kilt.viz.picture").save(self.figure, path)
 
     def _repr_svg_(self) -> str:
@@ -71,8 +71,11 @@ class Picture:
 
 
 class Drawable:
-    """A result with a picture, drawn by `kilt.viz.shown`; matplotlib is imported when the picture is first drawn."""
+    """Base class of results that notebooks show as a picture.
+
+    `kilt.viz.shown` draws it; matplotlib is imported when the picture is first drawn.
+    """
 
     def plot(self) -> Picture:
-        """Draw a picture, which notebooks show and ``plot().save("FILE.png")`` writes."""
+        """Return the result as a picture, which notebooks show and ``plot().save("FILE.png")`` writes to a file."""
         return Picture(import_module("kilt.viz.shown").figure_of(self))

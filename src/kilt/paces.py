@@ -1,4 +1,6 @@
-"""Speeds that were measured before: the numbers of ``paces.toml``, which says where each one comes from.
+"""Measured speeds from ``paces.toml``, used to estimate times.
+
+The file says where each number comes from.
 
 >>> pace("disk", "read") < pace("disk", "walk")
 True
@@ -14,17 +16,17 @@ from typing import Any
 
 @cache
 def paces() -> dict[str, Any]:
-    """Return all sections of the file."""
+    """Return all sections of ``paces.toml``."""
     return tomllib.loads((Path(__file__).parent / "paces.toml").read_text(encoding="utf-8"))
 
 
 def pace(section: str, name: str) -> float:
-    """Return a number of a section, such as the seconds that a part of some work takes."""
+    """Return a measured number from a section of ``paces.toml``, such as the seconds that a step takes."""
     return float(paces()[section][name])
 
 
 def curve(section: str, name: str) -> list[tuple[float, float]]:
-    """Return the points of a curve: iterations and exploitability in mbb/g, in their order."""
+    """Return a measured convergence curve as pairs of iterations and exploitability in mbb/g, in order."""
     points = paces()[section][name]
     both = points["iterations"], points["exploitability"]
     if isinstance(both[0], list):

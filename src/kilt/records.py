@@ -1,4 +1,4 @@
-r"""Records: frozen dataclasses of plain values, which are checked when created and can be written as TOML.
+r"""Records: frozen dataclasses that check their values when created, and can be written as TOML.
 
 Configurations of runs (`kilt.config`) and plans of abstractions (`kilt.abstraction.plan`) are records. A field is a
 string, a number with bounds, a bool, another record, or a tuple of records. Error messages contain the name, the value
@@ -42,18 +42,21 @@ _HINTS: dict[type, dict[str, Any]] = {}  # types of fields by record and name: a
 
 
 def bounded(default: Any, least: float, most: float = MOST) -> Any:
-    """A field for a number from `least` to `most` (default: at least 0). Integers have 64 bits, as in TOML."""
+    """Declare a record field for a number from `least` to `most`.
+
+    By default, `least` is 0. Integers have 64 bits, as in TOML.
+    """
     return field(default=default, metadata={"least": least, "most": most})
 
 
 def chosen(default: Any, among: Iterable[str]) -> Any:
-    """A field for one of several words."""
+    """Declare a record field whose value is one of several words."""
     return field(default=default, metadata={"among": tuple(among)})
 
 
 @dataclass(frozen=True)
 class Record:
-    """Base class of all records: see the module's docstring."""
+    """Base class of records: frozen dataclasses that check their values, and can be written as TOML."""
 
     COMPLAINT: ClassVar[type[KiltError]]  # the error class
     PLACE: ClassVar[str]  # its name in error messages
@@ -64,14 +67,14 @@ class Record:
             _require(type(self), one.name, getattr(self, one.name))
 
     def toml(self) -> str:
-        """The record as the text of a TOML file, from which it can be read back."""
+        """Return the record as TOML text, from which it can be read again."""
         import tomli_w
 
         return tomli_w.dumps(asdict(self))
 
 
 def record_of(kind: type[T], said: object) -> T:
-    """Make a record from plain data, such as that of a TOML or JSON file.
+    """Make a record from a mapping, such as the content of a TOML or JSON file.
 
     Parameters
     ----------
@@ -102,7 +105,9 @@ def record_of(kind: type[T], said: object) -> T:
 
 
 def replaced(record: T, values: Mapping[str, object]) -> T:
-    """A record with other values of some keys; a dot leads into a record inside.
+    """Return a copy of a record with other values for some keys.
+
+    A key such as "solver.threads" names a field of a nested record.
 
     >>> from kilt.config import Config
     >>> config = replaced(Config("leduc", "lossless"), {"near": 1, "solver.seed": 3})
@@ -127,7 +132,7 @@ def replaced(record: T, values: Mapping[str, object]) -> T:
 
 
 def described(kind: type[Record]) -> dict[str, str]:
-    """What each key of a record means: the `Parameters` of its docstring.
+    """Return the description of each key of a record, from the `Parameters` of its docstring.
 
     >>> from kilt.config import EngineConfig
     >>> described(EngineConfig)["address"]
@@ -140,14 +145,14 @@ def described(kind: type[Record]) -> dict[str, str]:
 
 
 def commented(kind: type[Record], said: Mapping[str, Any]) -> str:
-    """A TOML file of a record with all its keys, each below a comment that says what it means.
+    """Return a TOML file with all keys of a record, each below a comment that describes it.
 
     Parameters
     ----------
     kind : type
         The class of the record.
     said : Mapping
-        Values that differ from the defaults. A record inside that has none here is left out.
+        Values that differ from the defaults. Nested records without such values are omitted.
     """
     import tomli_w
 
@@ -166,26 +171,26 @@ def commented(kind: type[Record], said: Mapping[str, Any]) -> str:
 
 
 def read_toml(path: Path, complaint: type[KiltError]) -> dict[str, Any]:
-    """Parse a TOML file. Raises `complaint` if it cannot be read."""
+    """Read a TOML file into a dict. Raises an error of class `complaint` if that fails."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise complaint(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from None
-    except ValueError as error:  # no UTF-8
+    except ValueError as error:  # not UTF-8
         raise complaint(f"{path} is not TOML: {error}") from None
     return parse_toml(text, str(path), complaint)
 
 
 def parse_toml(text: str, source: str, complaint: type[KiltError]) -> dict[str, Any]:
-    """Parse TOML. Raises `complaint`, which names the `source`, if the text is not TOML."""
+    """Parse TOML text into a dict. If that fails, raises an error of class `complaint` that names the `source`."""
     try:
         return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # no TOML, or excessive numbers and nesting
+    except (ValueError, RecursionError) as error:  # not TOML, or too large numbers, or too deep nesting
         raise complaint(f"{source} is not TOML: {error}") from None
 
 
 def _require_known(kind: type[Record], names: Iterable[object]) -> None:
-    """Raise for keys that a record does not have."""
+    """Raise an error for keys that a record does not have."""
     known = [one.name for one in fields(kind)]
     if others := sorted({*map(str, names)} - {*known}):
         raise kind.COMPLAINT(f"{kind.PLACE} says {', '.join(others)}, which means nothing: use {', '.join(known)}")
@@ -207,7 +212,7 @@ def _inner(kind: type[Record], name: str, value: object) -> object:
     if not several:
         return record_of(hint, value)
     if not isinstance(value, list | tuple | Mapping):
-        return value  # which is refused later
+        return value  # refused later
     made = []
     for number, one in enumerate([value] if isinstance(value, Mapping) else value, start=1):
         try:

@@ -1,4 +1,4 @@
-"""Compile the kernels of frequent commands ahead of time: ``kilt setup``.
+"""Compile the kernels of frequent commands ahead of time, as ``kilt setup`` does.
 
 Kernels are compiled at their first call and cached on disk. A rehearsal is a tiny piece of work with public functions,
 which calls the first kernels of a command; `REHEARSALS` lists them by the frequency of commands. `setup` distributes
@@ -30,7 +30,7 @@ from kilt.compiling import compiled_seconds
 from kilt.errors import KiltError, RunError
 from kilt.machine import available_memory
 
-# No-limit with a deck of 20 cards: everything that hold'em has, with tiny tables.
+# No-limit hold'em with a deck of 20 cards: all features of hold'em, with tiny tables.
 TINY = """\
 GAMEDEF
 nolimit
@@ -51,14 +51,14 @@ BETS = "1x, a; a"
 
 
 class Rehearsal(NamedTuple):
-    """A tiny piece of work that calls the kernels of a command."""
+    """A small task that makes numba compile the kernels of a command."""
 
     work: Callable[[Path], object]  # called with a folder for its files
     seconds: float  # approximate time to compile its kernels: the longest rehearsals begin first
 
 
 class Setup(NamedTuple):
-    """The result of `setup`."""
+    """The time and the number of processes that `setup` took to compile kernels."""
 
     seconds: float  # elapsed time
     compiling: float  # seconds of compiling, summed over processes
@@ -113,12 +113,12 @@ def setup(*, workers: int | None = None, tick: Callable[[str, float], object] = 
 
 
 def workers_for(rehearsals: int) -> int:
-    """Number of processes for some rehearsals: one for each core, as far as memory allows."""
+    """Return the number of processes for some rehearsals: one for each core, fewer if memory is short."""
     return max(1, min(jit.cores(), available_memory() // EACH, rehearsals))
 
 
 def is_ready() -> bool:
-    """Whether `setup` has compiled everything for this version of kilt and its packages, on this kind of processor."""
+    """Return whether `setup` has compiled all kernels for the installed versions and this kind of processor."""
     try:
         files = json.loads(_mark().read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -127,7 +127,7 @@ def is_ready() -> bool:
 
 
 def _mark() -> Path:
-    """The file that lists the files of compiled kernels: one for each installation and kind of processor."""
+    """Return the file that lists the compiled kernels: one for each installation and kind of processor."""
     root = Path(kilt.__file__).parent
     sources = [(file.relative_to(root).as_posix(), file.stat()) for file in sorted(root.rglob("*.py"))]
     stamps = [f"{name} {found.st_mtime_ns} {found.st_size}" for name, found in sources]
@@ -136,7 +136,7 @@ def _mark() -> Path:
 
 
 def _note(files: set[str]) -> None:
-    """Record that everything is compiled, and in which files."""
+    """Record that all kernels are compiled, and in which files they are cached."""
     with artifact.os_errors("the cache folder cannot be written to"):
         mark = _mark()
         mark.parent.mkdir(parents=True, exist_ok=True)
@@ -144,12 +144,12 @@ def _note(files: set[str]) -> None:
 
 
 class _Workers:
-    """Processes that wait for names of rehearsals. They use a temporary folder for tables."""
+    """Worker processes that run rehearsals by name, with a temporary folder for their tables."""
 
     def __init__(self, count: int, folder: str) -> None:
         sources, given = str(Path(kilt.__file__).parents[1]), os.environ.get("PYTHONPATH")
         own = {
-            "KILT_CACHE": f"{folder}/tables",  # existing tables would be read without calling a kernel
+            "KILT_CACHE": f"{folder}/tables",  # an empty cache: with existing tables, no kernel would be called
             "TMPDIR": folder,
             "PYTHONPATH": os.pathsep.join([sources, given] if given else [sources]),
         }
@@ -171,7 +171,7 @@ class _Workers:
             process.communicate()
 
     def rehearse(self, name: str) -> tuple[float, list[str]]:
-        """Run one in an idle process; returns seconds of compiling, and the index files of the kernels it called."""
+        """Run a rehearsal in an idle process. Returns the seconds of compilation and the kernels' cache index files."""
         process = self._idle.get()
         assert process.stdin and process.stdout
         try:
@@ -195,7 +195,7 @@ def rehearse(names: list[str], folder: Path) -> None:
 
 
 def _serve() -> None:
-    """Run the rehearsals that are named on standard input; answer on standard output."""
+    """Read names of rehearsals from standard input, run them, and answer on standard output."""
     answers, sys.stdout = sys.stdout, sys.stderr
     for line in sys.stdin:
         before = compiled_seconds()
@@ -224,7 +224,7 @@ def _play(folder: Path) -> None:
 
 
 class _Caller:
-    """A person who calls every bet."""
+    """A simulated person who calls every bet."""
 
     def ask(self, view: object, *, again: bool) -> str:
         return "call"
@@ -249,12 +249,12 @@ def _leduc(folder: Path) -> None:
 
 
 def _match(folder: Path) -> None:
-    """Play a match of agents without tables."""
+    """Play a match between simple agents that have no strategy tables."""
     kilt.play_match("always-call", "random", 20, game="holdem.nolimit.2p")
 
 
 def _plan(folder: Path) -> None:
-    """Plan a configuration: count its betting tree, and walk the game for a moment."""
+    """Plan a configuration: count its betting tree, and sample the game for a moment to measure the speed."""
     from kilt.abstraction.abstract_game import SyntheticGame
     from kilt.config import config_of
     from kilt.runs.examples import example_named
@@ -266,7 +266,7 @@ def _plan(folder: Path) -> None:
 
 
 def _spot(folder: Path) -> None:
-    """Solve a turn and a river, on one and on several threads, and the turn with compact tables too."""
+    """Solve a turn and a river spot on one and on several threads, and the turn with compact tables too."""
     from kilt.spots.spot import Spot
 
     for board, compact in (("Qs Jh 2h 7c", False), ("Qs Jh 2h 7c", True), ("Qs Jh 2h 7c 3d", False)):
@@ -281,7 +281,7 @@ def _royal(folder: Path) -> None:
 
 
 def _demo(folder: Path) -> None:
-    """Run the steps of ``kilt demo`` with a tiny deck: classes of flops, buckets in each, a run, a match, sanity."""
+    """Run the steps of ``kilt demo`` with a tiny deck: classes of flops, buckets, a run, a match, a sanity check."""
     from kilt.abstraction.plan import PublicPlan, plan_named
     from kilt.evaluate.judge import judge_of
     from kilt.players.reports import reports_of
@@ -296,7 +296,7 @@ def _demo(folder: Path) -> None:
         "solver": {"linear": True, "threads": 2},
     }
     begun = kilt.start_run(config, folder / "run", iterations=20_000)
-    begun.judge = judge_of(begun.problem, patience=0.0)  # only win rates, as in a game too large to be walked
+    begun.judge = judge_of(begun.problem, patience=0.0)  # only win rates, as for a game too large for exact evaluation
     begun.finish()
     run = str(folder / "run")
     for opponent in ("always-call", f"{run}@new-0.2"):
@@ -305,7 +305,7 @@ def _demo(folder: Path) -> None:
 
 
 def _walk(folder: Path) -> None:
-    """Solve with CFR+ on a public tree, with all hands at once."""
+    """Solve a game with CFR+ on its public tree, which holds vectors over all private hands."""
     kilt.solve("rhode-island", iterations=2)
 
 
