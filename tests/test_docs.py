@@ -291,7 +291,7 @@ def test_citations_name_what_the_papers_have():
     [
         ("src/kilt/solve/counter.py", r"as a function of the number of observations .{,40}\[Johanson16 §6\.5\.2\]"),
         ("lab/kilt_lab/papers/brown15/post_processing.py", r"spares the first action .{,200}\[Brown15 footnote 5\]"),
-        ("docs/guides/counter.md", r"the strategy fits the abstraction better than the game \[Johanson16 §2\.6\]"),
+        ("docs/guides/counter.md", r"the strategy overfits the abstraction \[Johanson16 §2\.6\]"),
     ],
 )
 def test_citations_that_were_wrong(file, words):
