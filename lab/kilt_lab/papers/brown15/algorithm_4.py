@@ -48,18 +48,20 @@ GAMES = {row: (ranks, suits, boards, how) for ranks, suits, boards, ways in _gam
 class BoardsSampled(Experiment):
     """Sampling of boards, weights and levels of workers, compared by exact exploitability on small games.
 
-    The games are Leduc hold'em with more ranks. Nothing is abstracted, and each rank of the board is a class, so
-    exploitability converges to 0 if sampling is unbiased. All rows visit the same number of nodes, including trunk and
-    leaves. For threads that are never idle, equal nodes mean equal time.
+    This experiment compares ways to sample boards, by exploitability after the same number of nodes. The games are
+    versions of Leduc hold'em with more ranks. Hands are not abstracted, and each rank of the board is a class.
+    Exploitability therefore converges to 0 if sampling is unbiased. The number of nodes includes the trunk and the
+    leaves. For threads that are never idle, equal numbers of nodes mean equal time.
 
-    As printed, each deal has a board of each class, and a class adds to its tables without weights, although a class
-    leaves different numbers of boards for different hands. Weights make this unbiased. With fewer boards than classes,
-    one for each thread, the trunk learns from more deals (see `solve.distributed.blades`).
+    In the algorithm as the paper prints it, each deal samples a board of each class, and a class adds to its tables
+    without weights. A class may leave different numbers of possible boards for different hands, so the result is
+    biased. Weights make it unbiased. kilt can also sample fewer boards than there are classes, one for each thread. The
+    trunk then learns from more deals in the same number of nodes (see ``solve.distributed.blades``).
 
-    Workers below workers [Brown15 §3] are unbiased too. Runs of one, two and three levels are compared by
-    exploitability after the same number of deals, in a game of three boards. That game uses short messages: a worker
-    with others below it learns from a batch only after they have answered, so with long batches the strategies would be
-    older on more levels.
+    Workers can have workers below them, on several levels [Brown15 §3]. Their results are unbiased too. Runs with one,
+    two and three levels are compared by exploitability after the same number of deals, in a game of three boards. A
+    worker with others below it learns from a batch of deals only after they have answered. With long batches, more
+    levels would work with older strategies. That game therefore uses short batches.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

@@ -100,17 +100,21 @@ ROWS = {str(row): row for row in CHECKPOINTS}
 class OverTime(Experiment):
     """Winnings of a larger abstraction less those of a smaller one, over time, on a small game.
 
-    The paper solves 60 classes × 500 buckets on 961 cores, and 5,000 buckets on 64 cores with shared memory, with the
-    same bets. Both then play against the two strongest agents of 2013 as time passes. Here the game has 20 cards. The
-    larger abstraction also has six times as many buckets as the smaller one, and two agents of kilt replace the
-    opponents. A checkpoint is a number of nodes visited by each core. The larger abstraction has the same number of
-    cores as the smaller one, or 15 times as many, as in the paper. The result of distributed workers does not depend on
-    their number, so one machine can simulate all of them.
+    The paper compares a larger card abstraction with a smaller one. The larger one has 60 classes of flops with 500
+    buckets each, and was solved on 961 cores. The smaller one has 5,000 buckets and was solved on 64 cores with shared
+    memory. Both use the same bets, and both play against the two strongest agents of 2013 as solving proceeds.
 
-    All agents use one betting tree, and matches average over all bets. A row is the winnings of the larger abstraction
-    less those of the smaller one on the same deals, against an opponent or against each other. Strategies are either
-    unchanged, or purified except for the first action of a hand, as in the paper [Brown15 footnote 5]. Each run
-    clusters, solves and deals with its own seeds.
+    This experiment uses hold'em with 20 cards. The larger abstraction has six times as many buckets as the smaller one,
+    as in the paper, and two agents of kilt replace the opponents. Strategies are compared at checkpoints, after given
+    numbers of nodes that each core has visited. The larger abstraction has either the same number of cores as the
+    smaller one, or 15 times as many, as in the paper. The result of distributed workers does not depend on their
+    number, so one machine can simulate all of them.
+
+    All agents use the same betting tree, and their winnings average over all betting sequences. A row shows how much
+    the larger abstraction wins minus how much the smaller one wins, on the same deals. They play against an opponent or
+    against each other. The strategies are either unchanged, or purified except for the first action of a hand, as in
+    the paper [Brown15 footnote 5]. Purification plays the most probable action. Each run clusters, solves and deals
+    with its own seeds.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

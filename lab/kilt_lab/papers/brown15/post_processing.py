@@ -113,9 +113,10 @@ def _run(seed: int) -> str:
 class PostProcessedMatches(Experiment):
     """Winnings of post-processed strategies in duplicate matches against agents with other abstractions.
 
-    The paper's opponents were the two strongest agents of 2013, which are not available. Here the opponents are two
-    agents whose buckets and bets differ from those of the agent whose strategy is post-processed. Bets must therefore
-    be translated, as in the paper.
+    The paper measures how much post-processing of a strategy wins against the two strongest agents of 2013, which are
+    not available. In this experiment, the opponents are two agents whose buckets and bets differ from those of the
+    agent whose strategy is post-processed. Opponents may therefore make bets that this agent does not know. The agent
+    translates them to bets that it knows, as in the paper.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -193,15 +194,20 @@ def searched(found: Mapping[str, Sequence[float]]) -> tuple[str, list[float]]:
 class FineBets(Experiment):
     """Winnings of post-processed strategies in play on a small game, with many bet sizes.
 
-    The new family adds up the probabilities of all bets before it chooses among fold, call and bet, so that several
-    similar bet sizes are not at a disadvantage. It has nothing to add up if a decision has a single bet size. Here the
-    tree has all bets of the paper's example: 0.5, 0.75, 1, 1.5, 2 and 5 pots and all-in. The opponents have different
-    cards and the same bets, so no bet needs translation, and winnings can be averaged over all bets. Only the cards are
-    random, and all rules meet the same cards. Each run clusters, solves and deals with its own seeds. Rows named
-    ``bets-F-A-I`` are the whole family: the thresholds for folding, for the choice among fold, call and bet, and for
-    the choice among bets (see `strategy.postprocess`). The row `best of the family` shows the result of a search over
-    the family. It takes the rule that wins most in the first half of the runs, averaged over opponents. Its value is
-    what that rule wins in the other half, less what purification wins.
+    The paper's new family of post-processing rules first adds up the probabilities of all bet sizes. It then chooses
+    among fold, call and bet. In this way, several similar bet sizes are not at a disadvantage. If a decision has a
+    single bet size, the family has nothing to add up. The tree of this experiment therefore has all bets of the paper's
+    example, which are 0.5, 0.75, 1, 1.5, 2 and 5 pots and all-in.
+
+    The opponents have different card abstractions and the same bets, so no bet needs translation. Winnings are averaged
+    over all betting sequences. Only the cards are random, and all rules are compared on the same cards. Each run
+    clusters, solves and deals with its own seeds.
+
+    Rows named ``bets-F-A-I`` cover the whole family. F is the threshold for folding, A the one for the choice among
+    fold, call and bet, and I the one for the choice among bets (see ``strategy.postprocess``). The row ``best of the
+    family`` shows the result of a search over these rules. The search takes the rule that wins most in the first half
+    of the runs, averaged over opponents. The value is what that rule wins in the other half, minus what purification
+    wins there.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -295,12 +301,15 @@ def post_processed(game: VectorGame, table: Table, rule: Rule) -> Table:
 class ExactRules(Experiment):
     """Effect of post-processing on exact exploitability, in a small game.
 
-    The game is no-limit, with two rounds, eight cards, and four bets in addition to all-in, so that the new family has
-    bets to add up. The strategies come from public chance sampling without abstraction, stopped early (rough) or late
-    (solved). A rule is applied to every decision. A row is the exploitability after the rule less that before, over
-    runs with their own seeds. Rows named ``bets-F-A-I`` are the whole family. The rows `best of the family` are the
-    result of a search over the family: the rule that is best in the first half of the runs, evaluated on the other
-    half. ``bets-1-0-0`` changes nothing and is not a candidate.
+    This experiment measures how post-processing changes the exploitability of strategies. The game is no-limit hold'em
+    with two rounds, eight cards, and four bet sizes in addition to all-in, so that the new family of rules has bets to
+    add up. Public chance sampling solves the game without abstraction. It is stopped early for rough strategies, and
+    late for solved ones. A rule is applied to every decision. A row shows the exploitability after the rule minus that
+    before, over runs with their own seeds.
+
+    Rows named ``bets-F-A-I`` cover the whole family. The rows ``best of the family`` show the result of a search. The
+    search takes the rule that is best in the first half of the runs, and evaluates it on the other half. The rule
+    ``bets-1-0-0`` changes nothing and is not a candidate.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

@@ -35,8 +35,9 @@ def _loaded(game: str) -> tuple[Problem, Judge[Any]]:
 class PureCfr(Experiment):
     """Exploitability of external sampling and of pure CFR, on small games.
 
-    Both algorithms walk the same nodes and differ in what they add. All runs of a game get the same time on one core.
-    The two algorithms alternate run by run, so other load on the machine slows both equally.
+    External sampling and pure CFR visit the same nodes. They differ in what they add to their tables. This experiment
+    compares their exploitability after the same time on one core, in four small games. Runs of the two algorithms
+    alternate, so other load on the machine slows both equally.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -92,14 +93,17 @@ def latency_share(latency: float = LATENCY, blades: int = BLADES) -> float:
 class Sizes(Experiment):
     """Sizes of the games, counted, and the cost of latency, simulated.
 
-    The paper gives the number of nodes of its betting tree, 6,104,546 with leaves, but not its bets. Its statements
-    about the whole game can still be checked: the game has a node for each pair of the players' buckets, and an entry
-    for each bucket and action. The count treats all nodes except the root as actions, and all nodes as if they followed
-    the flop, where buckets are many. Nodes after chance are not actions, so the count of infoset-actions is slightly
-    too high.
+    This experiment checks the paper's statements about the size of its game. The paper says that its betting tree has
+    6,104,546 nodes including leaves, but not which bets it has. The size of the whole game can still be computed. The
+    game has a node for each pair of the players' buckets, and an entry for each bucket and action.
 
-    A message takes 30 µs, twice in an iteration of 15 ms: 0.4%. `runs.cluster` simulates the cost with 60 workers of
-    one core, where the head sends the next deal while workers process the current one: it is zero.
+    The count makes two assumptions: all nodes except the root are actions, and all nodes follow the flop, where buckets
+    are many. In fact, nodes after chance events are not actions. The computed number of pairs of an information set and
+    an action is therefore slightly too high.
+
+    In the paper, a message takes 30 µs. Two messages in an iteration of 15 ms take 0.4% of the time. ``runs.cluster``
+    simulates this cost for 60 workers of one core. In that simulation, the head sends the next deal while workers
+    process the current one, and the messages then cost no time at all.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

@@ -84,13 +84,17 @@ ROWS: dict[
 class Differences(Experiment):
     """Weights, deals and counts, on small games.
 
-    Linear weights are compared with equal weights in two ways: by exact exploitability on Leduc hold'em, and in play on
-    no-limit hold'em with 20 cards. In play, strategies are far from converged, and a row is the winnings of linear
-    weights against equal weights with the same cards. The other rows compare deals and counts by exact exploitability.
-    kilt walks the same deal for both players and counts sampled actions. The paper deals separately for each player and
-    adds the opponent's probabilities, like kilt's external sampling on flat trees, so both effects are measured
-    together. Flat trees distinguish suits and would have more to learn. The comparison therefore uses Leduc hold'em
-    with six ranks of one suit.
+    kilt's sampling differs from that of the paper in three ways. The first is the weight of iterations: kilt gives an
+    iteration a weight that grows linearly, and the paper weighs all iterations equally. The experiment compares the
+    weights by exact exploitability in Leduc hold'em, and by matches in no-limit hold'em with 20 cards, where strategies
+    are far from converged. In the matches, a row shows how much linear weights win against equal weights with the same
+    cards.
+
+    The other two differences are the deals and the counts. kilt uses the same deal for both players and counts sampled
+    actions. The paper deals separately for each player and adds the opponent's probabilities. kilt's external sampling
+    on flat trees does so too, so the experiment compares it with kilt's usual sampling, and measures the effect of both
+    differences together. Flat trees distinguish suits and would have more to learn. The comparison therefore uses Leduc
+    hold'em with six ranks of one suit.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

@@ -130,13 +130,17 @@ def config_sizes(bets: Sequence[str]) -> list[str]:
 class RulesOfAgents(Experiment):
     """The choice of the default post-processing rule for kilt's agents, by matches and by local best response.
 
-    A rule is evaluated in two ways: by matches against the same strategy after other rules, and by a local best
-    response (LBR) to it. Matches are exact over actions, and every rule meets every other on the same deals. LBR bets
-    from a given round on, with sizes that the agents' trees lack. A last row restricts it to sizes of their trees.
+    This experiment chooses the post-processing rule for kilt's agents. A rule changes the probabilities of a solved
+    strategy before the agent plays it, for example by rounding small ones to 0. Each rule is evaluated in two ways.
 
-    Only rules that lose at most 30 mbb/h to the best rule are candidates; the best rule wins most against the others,
-    on average. The default is the candidate against which LBR wins least, averaged over the rounds in which LBR starts
-    to bet.
+    First, the post-processed strategy plays matches against the same strategy with every other rule, on the same deals.
+    Winnings are exact over actions. Second, a local best response (LBR) plays against the post-processed strategy. LBR
+    bets from a given round on, with bet sizes that the agents' trees lack. A last row restricts LBR to the sizes of
+    their trees.
+
+    The best rule in matches is the one that wins most against the others, on average. A rule is a candidate only if it
+    loses at most 30 mbb/h to that best rule. kilt's default is the candidate against which the local best response
+    (LBR) wins least. The winnings of LBR are averaged over the rounds in which it may start to bet.
 
     Each run clusters the hands, solves and deals with its own seeds, so intervals include all three.
     """

@@ -33,20 +33,26 @@ def _rival(case: ResolvingCase) -> tuple[Solved, float]:
 class Resolving(Experiment):
     """Exploitability of whole strategies that are put together from re-solved subgames.
 
-    Every subgame that begins with a given round is solved again, once for each player, and the new strategies replace
-    those of the blueprint. A best response to the result sees the whole strategy. With the gadget of Burch, Johanson
-    and Bowling (2014) or max-margin (Moravčík et al. 2016), the result is no more exploitable than the blueprint, up to
-    the error of the iterations. Unsafe re-solving takes the opponent's range as given: it repairs a bad blueprint and
-    damages a good one.
+    Re-solving computes new strategies for the later rounds of a game from a solution of the whole game, the blueprint.
+    This experiment solves every subgame that begins with a given round again, once for each player. The new strategies
+    replace those of the blueprint. A best response that knows the whole resulting strategy then measures its
+    exploitability.
 
-    With a depth limit, subgames end with the round. The blueprint's values replace the rest of the game, and the
-    opponent chooses there among one continuation or four [Brown18]. The rounds after it keep the blueprint's strategy.
-    There is no guarantee then, because a best response may follow a continuation that is not among the four. If the
-    opponent may choose any pure strategy for the rest, no other continuation exists, and the guarantee without a limit
-    applies again.
+    Two methods are safe: the gadget of Burch, Johanson and Bowling (2014) and max-margin (Moravčík et al. 2016). Their
+    result is no more exploitable than the blueprint, except for the error of the iterations. Unsafe re-solving assumes
+    that the opponent's range is that of the blueprint. It may repair a bad blueprint, and it damages a good one.
 
-    In the last game, the opponent may make bets in the second round that the blueprint lacks. They are translated to
-    the blueprint's sizes, or each begins a new subgame: nested re-solving (Brown and Sandholm 2017).
+    With a depth limit, a subgame ends with its first round, and values of the blueprint replace the rest of the game.
+    At the end of the subgame, the opponent chooses among one continuation or four [Brown18]. The rounds after the
+    subgame keep the blueprint's strategy. A best response may follow a continuation that is not among the four, so
+    there is no guarantee that re-solving does not make the strategy more exploitable.
+
+    If the opponent may choose any pure strategy for the rest of the game, no other continuation exists. The guarantee
+    that applies without a depth limit then applies again.
+
+    The last game tests bets that the blueprint lacks. The opponent may make such bets in the second round. They are
+    answered in one of two ways. Either each bet is translated to a bet size of the blueprint, or it begins a new
+    subgame that is solved, which is called nested re-solving (Brown and Sandholm 2017).
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

@@ -140,17 +140,25 @@ def _written(game: str) -> Written:
 class UpCards(Experiment):
     """Classes of up-cards in three-card stud, compared by exact exploitability.
 
-    The paper has no experiment with stud. This one uses a game that is small enough for exact exploitability. Players
-    of three-card stud know their own cards, but only one of k classes of the up-cards. There are four kinds of classes:
-    classes of boards by the earth mover's distance of their hands, as the paper defines them for flops; random classes
-    of the same sizes; for each hand separately, boards on which it is about equally strong; and, with k the number of
-    boards, no loss of information.
+    The paper proposes classes of up-cards for three-card stud, but has no experiment with stud. This experiment uses a
+    game of stud that is small enough to compute exact exploitability. Players know their own cards, but see only to
+    which of k classes the up-cards on the table belong. Four kinds of classes are compared:
 
-    The paper's example is two hands with the same cards, of which different cards face up. Only players who forget
-    which of their cards are up can confuse them. With perfect recall, these players have therefore not seen their hole
-    card in the first round. They are compared with two kinds of players who have not seen it either: players who know
-    everything else, and players who know classes of boards. The number of classes is chosen so that they give no more
-    information than the forgetful players have.
+    - Classes of similar boards, by the earth mover's distance between the hands on them. The paper defines this
+      distance for flops.
+    - Random classes of the same sizes.
+    - Strength steps, which are computed for each hand separately: boards on which the hand is about equally strong
+      share a class.
+    - One class for each board, which loses no information.
+
+    The paper motivates such classes with two hands that consist of the same cards but differ in which card lies face
+    up. A player cannot confuse these hands without forgetting which card is up. A player with perfect recall who saw
+    the hole card in the first round would never forget that. The forgetful players of this experiment therefore do not
+    see their hole card in the first round.
+
+    These forgetful players are compared with two other kinds of players who do not see their hole card in the first
+    round either. The first kind knows everything else. The second kind knows only classes of boards, and has so few
+    classes that it is no better informed than the forgetful players.
     """
 
     def check(self, setting: Setting) -> None:

@@ -60,17 +60,19 @@ def _agents(buckets: int, seed: int, lab: Lab) -> list[SolvedAgent]:
 class PublicClasses(Experiment):
     """Public classes of flops against plain buckets.
 
-    Two agents with 25 big blinds have identical bets and equal numbers of buckets. One has plain distribution-aware
-    buckets on the flop. The other sorts flops into 20 classes and has its buckets inside each class. Preflop, turn and
-    river are the same, so all winnings come from the flop.
+    This experiment measures whether sorting flops into public classes improves play in no-limit hold'em. Two agents
+    with stacks of 25 big blinds have identical bets and equal numbers of buckets. On the flop, one agent has plain
+    distribution-aware buckets. The other agent sorts flops into 20 classes and has its buckets inside each class.
+    Preflop, turn and river are the same for both agents, so all winnings come from the flop.
 
-    The agents meet on duplicate deals, and bets are averaged over, not sampled: see `evaluate.head_to_head`. A small
-    number of deals is therefore as informative as many sampled hands. The first run also plays a match of sampled
-    hands.
+    The two agents play duplicate deals: each deal is played twice, with the agents' seats swapped. On each deal, the
+    winnings are averaged over all betting sequences by their probabilities, instead of playing one sampled sequence
+    (see ``evaluate.head_to_head``). A small number of deals is therefore as informative as many sampled hands. The
+    first run also plays a match of sampled hands.
 
-    Each run has its own seeds for buckets, the start of k-medoids, solving and deals. The distances of flops have no
-    seed: all runs share one base that puts hands into buckets, so the distances are computed once. Both agents have the
-    same number of iterations.
+    Each run has its own seeds for buckets, for the start of k-medoids, for solving and for deals. The distances between
+    flops do not depend on a seed. They are computed once from a base that sorts hands into buckets, and all runs use
+    them. Both agents are solved with the same number of iterations.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
