@@ -158,7 +158,10 @@ class Experiment:
         """Return the expected time, in words."""
         plain = self.defaults
         solves = (self.solves or len(self.cases(plain))) * max(plain.runs, 1)
-        parts = [f"{solves} × {plain.budget.shown(plain.device)}"] if plain.budget and plain.budget.seconds else []
+        parts = []
+        if plain.budget and plain.budget.seconds:
+            noun = "solution" if solves == 1 else "solutions"
+            parts = [f"{solves} {noun} of {plain.budget.shown(plain.device)}"]
         return "; ".join([*parts, self.time] if self.time else parts)
 
 

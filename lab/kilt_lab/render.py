@@ -328,15 +328,18 @@ def _paper(paper: str, stem: str, results: Results, root: Path) -> str:
     names = [name for name, entry in EXPERIMENTS.items() if _paper_of(entry) == paper]
     lines = [NOTICE, f"# {title}", ""]
     lines += [
-        "`kilt reproduce NAME` runs an experiment. [Reproduce a figure](../guides/reproduce.md) explains how to do "
-        "that, and how verdicts are reached. Verdicts are computed from the rows in `lab/results`. A verdict marked "
-        "*quoted* is one that the command printed before rows were recorded.",
+        "This page lists claims, the verdicts of kilt's experiments on them, and then the experiments. The command "
+        "`kilt reproduce NAME` runs an experiment, and [Reproduce a figure](../guides/reproduce.md) explains how "
+        "verdicts are reached. Most verdicts are computed from the rows in `lab/results`. A verdict marked *quoted* is "
+        "older: the command printed it before rows were recorded.",
         "",
         *_claim_table(names, results, root, {*QUOTED.values()}),
     ]
     for name in names:
         entry = EXPERIMENTS[name]
-        lines += ["", f"## {name}", "", f"{entry.what}. Time: {entry.takes()}.", "", *_method(entry)]
+        source = [f"- **Source:** {entry.source}"] if entry.source else []
+        lines += ["", f"## {name}", "", *source, f"- **Subject:** {entry.title}", f"- **Time:** {entry.takes()}", ""]
+        lines += _method(entry)
         lines += _note("experiments", name, results, root)
         for result in _of(name, results):
             lines += ["", f"### {name}, {result.setting}", "", *table_of(result), "", _sources(result)]
@@ -372,7 +375,8 @@ def _index(results: Results, root: Path) -> str:
     lines = [NOTICE, "# Laboratory", ""]
     lines += [
         "The laboratory tests claims of papers with kilt, and measures how fast kilt is. Tables are rendered from "
-        "result files (`lab/results`), which record the command, commit, machine and date. The table counts a claim "
+        "result files in `lab/results`, which record the command, commit, machine and date of a measurement. The next "
+        "table shows how many claims of each paper hold, do not hold, or are not decided or not run. It counts a claim "
         "once for each setting in which it was tested.",
         "",
     ]

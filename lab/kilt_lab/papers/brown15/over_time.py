@@ -98,7 +98,7 @@ ROWS = {str(row): row for row in CHECKPOINTS}
 
 @dataclass(frozen=True)
 class OverTime(Experiment):
-    """Winnings of a larger abstraction less those of a smaller one, over time, on a small game.
+    """Winnings of a larger abstraction minus those of a smaller one, over time, on a small game.
 
     The paper compares a larger card abstraction with a smaller one. The larger one has 60 classes of flops with 500
     buckets each, and was solved on 961 cores. The smaller one has 5,000 buckets and was solved on 64 cores with shared
@@ -203,7 +203,7 @@ def _kept(found: Iterable[tuple[int, AbstractStrategy]], wanted: set[int], lab: 
 FIGURE_1 = OverTime(
     "tartanian7-figure-1",
     SOURCE,
-    "Winnings of a larger abstraction less those of a smaller one, over time, on a small game",
+    "Winnings of a larger abstraction minus those of a smaller one, over time, on a small game",
     rows=rows(ROWS, "mbb/h"),
     claims=tuple(
         Claim(

@@ -171,7 +171,7 @@ FIGURE_11_1 = Trunks(
         ),
     ),
     hint="--device gpu; --game short.4-1 for a game that fits on a CPU",
-    time="enough on a GPU, plus minutes to build and measure",
+    time="that is enough on a GPU, plus minutes to build and measure",
     defaults=Setting(GAME, CellBudget.of(minutes=10), 5, CPU, threads=2),
     quick=changes(game="short.4-1", budget=CellBudget.of(seconds=2.4), runs=3),
 )

@@ -268,7 +268,7 @@ def _figure(name: str, source: str, title: str, hint: str, bucketed: bool, plain
             ),
         ),
         hint=hint,
-        time="the opponent takes four times as long",
+        time="a solution for the opponent takes four times as long",
         defaults=plain,
         quick=changes(game=quick, budget=CellBudget.of(seconds=1.2), runs=3),
         bucketed=bucketed,

@@ -196,7 +196,7 @@ FIGURE_4_11 = FewBuckets(
         Claim("three buckets are less exploitable than two", "[Johanson16 figure 4.11]", lower("PR-3", "PR-2")),
     ),
     hint="--device gpu; --game short.4-1 for a game that a CPU solves in seconds",
-    time="enough on a GPU, plus 6 min to measure; a CPU needs days",
+    time="that is enough on a GPU, plus 6 min to measure; a CPU needs days",
     defaults=Setting(LIMIT, CellBudget.of(minutes=7), 0, CPU, threads=2),
     quick=changes(game="short.4-1", budget=CellBudget.of(seconds=3)),
 )

@@ -100,7 +100,7 @@ def play(match: int, seed: int, lab: Lab) -> tuple[list[Estimate], dict[str, int
 
 @dataclass(frozen=True)
 class Portfolios(Experiment):
-    """Duplicate matches of 500 deals by a portfolio: matches won less matches lost.
+    """Duplicate matches of 500 deals by a portfolio: matches won minus matches lost.
 
     The paper's matches were between experts and Polaris, a program that chooses among a portfolio of five strategies.
     The logs of these matches are not published. Here the portfolio consists of the agents of tables 7.1 to 7.4 (see
@@ -166,7 +166,7 @@ def _decides_more(name: str, than: str) -> Slack:
 TABLE_8 = Portfolios(
     "table-8",
     "[Johanson16 table 8.2]",
-    "500-deal matches of a portfolio, simulated: matches won less matches lost",
+    "500-deal matches of a portfolio, simulated: matches won minus matches lost",
     rows=tuple(
         RowSpec(name + kind, "won − lost", PAPER[name][place], cases=("matches",))
         for name in PAPER

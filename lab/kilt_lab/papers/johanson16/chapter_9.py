@@ -211,7 +211,7 @@ FIGURE_9_4 = FirstActions(
         ),
     ),
     hint="--game holdem.2-1 for a smaller game, or --game RUN for a solved game",
-    time="seconds for the folder of a run",
+    time="seconds if the game is the folder of a run",
     defaults=Setting("holdem.2-4", CellBudget.of(minutes=30), 0, CPU, threads=2),
     quick=changes(game="holdem.2-1", budget=CellBudget.of(seconds=18)),
 )

@@ -206,7 +206,7 @@ class UpCards(Experiment):
 STUD = UpCards(
     "schmid-stud",
     SOURCE,
-    "The motivation: classes of up-cards in three-card stud, by exact exploitability",
+    "Classes of up-cards in three-card stud, which motivate the paper, by exact exploitability",
     rows=rows((*(_row(kind, k) for k in CLASSES for kind in KINDS), ALL, UNSEEN, ALTOGETHER, AS_MANY), "mbb/g"),
     claims=(
         *(

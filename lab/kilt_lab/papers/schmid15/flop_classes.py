@@ -235,7 +235,7 @@ FIGURE_4 = FlopClasses(
 ALGORITHM_3 = Algorithm3(
     "tartanian7-algorithm-3",
     "[Brown15 algorithm 3]",
-    "Number of classes that remain on real flops, as printed and with one board moved at a time",
+    "Number of classes that remain on real flops, if boards move all at once, as printed, or one at a time",
     rows=rows(WAYS, "classes"),
     claims=(
         Claim(
