@@ -610,7 +610,8 @@ def test_plans_of_games_as_they_are():
     guess, least, most = DiskPlan(load_problem("leduc", form=DISK)).iterations_for(0.000986)
     assert least < guess < most == 1579
     assert "cfr+ on leduc: " in kilt("plan", "--game", "leduc", "-a", "cfr+").stderr
-    assert "two rounds" in refused("plan", "--game", "kuhn")
+    assert "cfr+ on leduc: " in kilt("estimate", "leduc").stderr  # what `kilt solve leduc` takes
+    assert "two rounds" in refused("estimate", "kuhn", "-a", "cfr+disk")
 
 
 def test_tilted_payoffs_are_left_out_when_it_is_judged(tmp_path):

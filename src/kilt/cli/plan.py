@@ -68,27 +68,32 @@ def estimate(
 ) -> None:
     """Print what memory, disk and time a game, a configuration, a run or a spot takes, before anything is built.
 
-    A game takes what -a says; without -a, it is solved from disk by CFR+, on one machine and on N. Abstract games are
-    counted round by round. With blades, each of them is listed; --simulate predicts a run on more than there are here.
-    --set reaches every key of a configuration.
+    A game is solved in memory or, if it does not fit or --machines is given, from disk by CFR+; -a names another
+    algorithm. Abstract games are counted round by round. With blades, each of them is listed; --simulate predicts a
+    run on more than there are here. --set reaches every key of a configuration.
     """
     from kilt import machine
     from kilt.api import chips_of
     from kilt.errors import RunError
+    from kilt.games import ready_made_games
     from kilt.gpu import has_room
     from kilt.runs.cluster import latency_of
     from kilt.runs.plan import RunPlan
     from kilt.spots.specs import spec_for
 
-    named = not what.endswith(".toml") and not Path(what).is_dir()
-    if named and algorithm in (None, *ON_DISK):
+    named = what in ready_made_games() or not (what.endswith(".toml") or Path(what).is_dir())
+    plan = None
+    with waiting("counting …"):
+        if not named or algorithm not in (None, *ON_DISK):
+            plan = spec_for(_changed(what, keys) if keys else what, algorithm=algorithm, device=device)
+        elif algorithm is None and machines == 1 and (cores, iterations, target) == (None, None, None):
+            plan = _in_memory(what, device)
+    if plan is None:
         chips = None if target is None else chips_of(target, what)
         _plan_disk(
             what, algorithm or ON_DISK[0], machines, cores, bandwidth, iterations, chips, probe=probe, as_json=as_json
         )
         return
-    with waiting("counting …"):
-        plan = spec_for(_changed(what, keys) if keys else what, algorithm=algorithm, device=device)
     if not isinstance(plan, RunPlan):
         _print_cost(what, plan, as_json=as_json)
         return
@@ -193,6 +198,18 @@ def _end(*, fits: bool) -> None:
     """End with exit code 1 where a run would find no memory, so that scripts know."""
     if not fits:
         raise typer.Exit(1)
+
+
+def _in_memory(game: str, device: str | None) -> Spec | None:
+    """Return how a game is solved in memory; None if it does not fit, so that the plan on disk answers."""
+    from kilt.errors import RunError
+    from kilt.spots.specs import spec_for
+
+    try:
+        spec = spec_for(game, device=device)
+        return spec if spec.cost().fits else None
+    except RunError:
+        return None
 
 
 def _print_cost(what: str, spec: Spec, *, as_json: bool) -> None:

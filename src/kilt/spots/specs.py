@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from kilt.config import DEFAULT_ALGORITHM, SPOT, Config, config_of, read_config
 from kilt.errors import RunError
+from kilt.games import ready_made_games
 from kilt.games.game import Game
 from kilt.records import read_toml
 from kilt.runs.build import spec_in, spec_of
@@ -33,7 +34,7 @@ def spec_for(
     ----------
     what : str, Path, Game, Config, mapping or Spot
         A game by name, file or rules; a configuration as an object, mapping or .toml file; a spot as an object or
-        .toml file; or the folder of a run or of a spot.
+        .toml file; or the folder of a run or of a spot. Names of ready-made games come before folders.
     algorithm : str, optional
         Name of the algorithm. Default: that of the configuration or of the run, or "cfr+".
     threads : int, optional
@@ -46,7 +47,7 @@ def spec_for(
     KiltError
         If `what` does not exist or cannot be solved, or if another argument does not fit it.
     """
-    path = Path(what) if isinstance(what, str | Path) else None
+    path = Path(what) if isinstance(what, str | Path) and what not in ready_made_games() else None
     spot = what if isinstance(what, Spot) else _spot_at(path)
     if spot:
         if algorithm:
