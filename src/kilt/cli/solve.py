@@ -106,13 +106,15 @@ def _spec(
 
     if resume:
         return spec_in(resume, values)
-    if config:
-        return spec_of(replaced(read_config(config), values), folder)
-    if game is None:
+    if config is None and game is None:
         raise RunError(
             "no game is given: name one (`kilt game list` has the names), a .toml file, or the folder of a run"
         )
-    return spec_of(replaced(Config(game, solver=SolverConfig(algorithm=DEFAULT_ALGORITHM)), values))
+    said = read_config(config) if config else Config(game or "", solver=SolverConfig(algorithm=DEFAULT_ALGORITHM))
+    asked = replaced(said, values)
+    if "engine.blades" in values and not asked.engine.name:  # as many as the default is no reason to ignore them
+        raise RunError("blades need an engine: add --engine local, or ray")
+    return spec_of(asked, folder if config else None)
 
 
 def _blades(asked: str | None) -> dict[str, Any]:
