@@ -1,1 +1,1 @@
-"""Runs: from a game or a configuration to a solver at work, its log and checkpoints, and the strategy it ends with."""
+"""Runs: solve a game or a configuration with checkpoints and a log, and store the resulting strategy."""

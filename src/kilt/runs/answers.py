@@ -1,4 +1,4 @@
-"""Several answers to a model of an opponent at once: each is a run of its own, solved by a worker of an engine.
+"""Solve several counter-strategies to an opponent model at once, each as its own run on a worker.
 
 Each run begins in this process, which writes its folder, and is finished by the next free worker. If a worker is lost,
 another one resumes the run from its last checkpoint, and gets the same strategy.
@@ -23,10 +23,10 @@ from kilt.solve.abstract_problem import AbstractProblem
 
 
 class SolvedAnswer(NamedTuple):
-    """What came out of a run that answers a model."""
+    """The result of a run that solves a counter-strategy to an opponent model."""
 
     last: Step
-    exploitability_mbb: float  # of its average strategy, in mbb/g; nan where not known
+    exploitability_mbb: float  # of its average strategy, in mbb/g; nan if unknown
     exploitation: Estimate  # win rate against the model: see `exploitation`
 
 
@@ -36,24 +36,24 @@ def solve_answers(
     budget: Budget | None = None,
     tick: Callable[[float], None] = lambda share: None,
 ) -> list[SolvedAnswer]:
-    """Finish runs that answer a model, several at once.
+    """Finish several counter-strategy runs in parallel, on the workers of an engine.
 
     Parameters
     ----------
     engine : Engine
-        Where they are solved, each in one process.
+        The engine whose workers solve the runs, each in one process.
     folders : sequence of Path
-        Of the runs, which have begun (`build`, `RunPlan.leave`) and may have been stopped; all machines see them there.
+        Folders of runs that have begun (see `build`, `RunPlan.leave`). All machines must see them under these paths.
     budget : Budget, optional
         Total budget of each run. Default: the run's own budget.
     tick : callable
-        Hears what share of them is done.
+        Called with the finished share of the runs.
     """
     return engine.map(partial(solve_answer, budget=budget), [folder.resolve() for folder in folders], tick)
 
 
 def solve_answer(folder: Path, budget: Budget | None = None) -> SolvedAnswer:
-    """Finish the run in a folder, from its last checkpoint if it has one."""
+    """Finish the counter-strategy run in a folder, from its last checkpoint if it has one."""
     run = resume(folder, budget=budget)
     last = run.finish()
     mbb = run.problem.mbb(last.exploitability)
@@ -61,11 +61,11 @@ def solve_answer(folder: Path, budget: Budget | None = None) -> SolvedAnswer:
 
 
 def exploitation(run: Run) -> Estimate:
-    """Win rate of a run's strategy against the model of its opponent in mbb/h, mean over both seats."""
+    """Return the strategy's win rate against the modelled opponent in mbb/h, averaged over both seats."""
     problem = run.judge.problem
     opponent, answer = problem.opponent, run.table
     policy = opponent.model.policy()
-    if not isinstance(problem, AbstractProblem):  # both seats are walked
+    if not isinstance(problem, AbstractProblem):  # the walk evaluates both seats
         first, second = (run.judge.expected_value(opponent.own(pair)) for pair in ((answer, policy), (policy, answer)))
         return Estimate(problem.mbb((first - second) / 2) or 0.0, 0.0)
     mine, theirs = (

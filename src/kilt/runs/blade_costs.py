@@ -1,4 +1,4 @@
-"""What the parts of a batch cost on this machine: the figures that `runs.cluster` simulates larger clusters from.
+"""Measure the time and message sizes of distributed MCCFR on this machine, to simulate larger clusters.
 
 They are measured by doing the work: a head and some blades of this process go through batches of two sizes, which tells
 what a batch costs whatever its size and what each deal adds, on the head and in a class of boards.
@@ -33,31 +33,36 @@ from kilt.solve.distributed.solver import TRIED, limits
 from kilt.solve.external import PROBED, SamplingOptions
 from kilt.tree.betting import BettingTree
 
-LOOKS = 6  # batches of each size that are measured, at least
-BETTER = 0.25  # quantile of measured times that counts: other programs slow down the rest
-DISTURBED = 1.5  # times as long as that: something else had the core
+LOOKS = 6  # minimum number of batches of each size that are measured
+BETTER = 0.25  # the quantile of measured times that is used: other programs slow down the rest
+DISTURBED = 1.5  # a measurement that takes this many times longer was disturbed by other programs
 
 
 class LinearCost(NamedTuple):
-    """Seconds that something takes for a batch: a fixed part, and a part for each deal."""
+    """The seconds that a step takes for a batch: a fixed time plus a time for each deal."""
 
     fixed: float
     deal: float
 
     @classmethod
     def through(cls, few: float, many: float) -> LinearCost:
-        """The line through the seconds of a batch of `TRIED[0]` and of one of `TRIED[1]` deals."""
+        """Fit the fixed time and the time per deal to the measured seconds of a small and a large batch.
+
+        The batches have `TRIED[0]` and `TRIED[1]` deals.
+
+        The batches have `TRIED[0]` and `TRIED[1]` deals.
+        """
         deal = max(many - few, 0.0) / (TRIED[1] - TRIED[0])
         return cls(max(few - TRIED[0] * deal, 0.0), deal)
 
     def at(self, deals: int) -> float:
-        """Seconds of a batch of `deals` deals."""
+        """Return the seconds that a batch of `deals` deals takes."""
         return self.fixed + deals * self.deal
 
 
 @dataclass(frozen=True)
 class BladeCosts:
-    """What the parts of a batch cost on this machine."""
+    """The measured cost of each step of a distributed batch on this machine, in seconds and bytes."""
 
     work: FloatArray  # [measured batch, class] seconds of one core that a class takes for a deal
     fixed: float  # seconds that a class takes for a batch, whatever its deals
@@ -70,18 +75,18 @@ class BladeCosts:
     fresh: int = MOST  # deals of a batch that keep the trunk's strategy fresh
     inside: tuple[int, ...] = ()  # classes of later boards inside each class, level by level
     before: tuple[float, ...] = ()  # share of a class's work that comes before those of each level
-    synthetic: bool = False  # whether buckets mean nothing, because the cards are not built yet
+    synthetic: bool = False  # whether buckets are synthetic, because the cards are not built yet
 
     @property
     def classes(self) -> int:
-        """Number of classes of boards, on the first level."""
+        """Return the number of classes of boards on the first level of workers."""
         return int(self.work.shape[1])
 
 
 def shared_game(
     game: Holdem, menu: ActionAbstraction | None, cards: Sequence[Path | AbstractionSpec], options: SamplingOptions
 ) -> SharedGame:
-    """A game in parts, with the card abstractions of folders; with synthetic buckets where one is not built yet."""
+    """Split an abstract game into parts for workers, with synthetic buckets for abstractions that are not built yet."""
     folders = tuple(one for one in cards if isinstance(one, Path))
     unbuilt = [one for one in cards if not isinstance(one, Path)]
     if unbuilt:
@@ -93,27 +98,27 @@ def shared_game(
 
 
 def measure_costs(game: SharedGame, together: int = 1, seconds: float = 3.0) -> BladeCosts:
-    """Measure what a game's batches cost on this machine.
+    """Measure the time and message sizes of distributed batches of a game on this machine.
 
     Parameters
     ----------
     game : SharedGame
         See `shared_game`.
     together : int
-        Number of blades that work at once: cores that share memory and caches are slower than one alone.
+        Number of workers that run at once: cores that share memory and caches are slower than a single one.
     seconds : float
-        How long to measure, at least. The first third of it is not counted.
+        Minimum duration of the measurement. The first third does not count.
 
     Returns
     -------
     BladeCosts
-        RunError is raised where memory does not hold the classes that are measured together.
+        The measured costs. Raises RunError if the classes that are measured together do not fit into memory.
     """
     game = replace(game, batch=TRIED[1], samples=1, options=replace(game.options, linear=False))
     partition = game.open()
     slots, classes = partition.part(0).slots, partition.classes
     together = min(together, classes)
-    walked = min(classes, max(together, PROBED // max(slots, 1)))  # the others will cost as much as these
+    walked = min(classes, max(together, PROBED // max(slots, 1)))  # the other classes are assumed to cost the same
     what = f"measuring {walked} classes of boards together"
     Cost(8 * slots * walked, what=what, remedy="use fewer buckets or bets").require()
     head, children = Head(game, partition), [Child(game, range(k, walked, together)) for k in range(together)]
@@ -156,7 +161,7 @@ def measure_costs(game: SharedGame, together: int = 1, seconds: float = 3.0) -> 
 
 
 class _BatchSample(NamedTuple):
-    """The measurement of one batch."""
+    """The measured times of one batch."""
 
     work: FloatArray  # [class] seconds, including its share of the blade's work other than walks
     down: float  # seconds of the head's first pass
@@ -183,24 +188,29 @@ def _sample(head: Head, children: list[Child], number: int, pool: ThreadPoolExec
 
 
 def _undisturbed(seconds: FloatArray) -> FloatArray:
-    """[batch, class] Seconds, with the usual time in place of those that took far longer."""
+    """Replace outliers among measured seconds by a typical value for their class. Shape: (batches, classes)."""
     typical = np.quantile(seconds, BETTER, axis=0)
     return np.where(seconds > DISTURBED * typical, typical, seconds)
 
 
 def share_before(partition: Partition, later: int) -> float:
-    """Share of the nodes visited beyond the trunk that are in rounds before `later`, when opponents mix evenly."""
+    """Return the fraction of workers' node visits in rounds before `later`, if opponents play uniformly at random."""
     nodes, seen = partition.abstract.betting.nodes, visited(partition.abstract.betting)
     beyond = seen[nodes.round >= partition.trunk].sum()
     return float(seen[(nodes.round >= partition.trunk) & (nodes.round < later)].sum() / max(beyond, 1e-300))
 
 
 def visited(betting: BettingTree) -> FloatArray:
-    """[node] Mean number of visits by a deal's two walks, when opponents take all actions alike."""
+    """Return the mean number of visits per deal to each betting node, if opponents play uniformly at random.
+
+    A deal is traversed twice, once for each player.
+
+    A deal is traversed twice, once for each player.
+    """
     nodes = betting.nodes
     walks = np.zeros((len(nodes.actor), 2))
     walks[0] = 1
-    for node in np.flatnonzero(nodes.children > 0).tolist():  # what follows a node comes after it
+    for node in np.flatnonzero(nodes.children > 0).tolist():  # parents come before their children
         first, n, actor = int(nodes.first_child[node]), int(nodes.children[node]), int(nodes.actor[node])
         walks[first : first + n] = walks[node]
         if actor >= 0:
@@ -211,12 +221,17 @@ def visited(betting: BettingTree) -> FloatArray:
 
 @dataclass(frozen=True)
 class _UnbuiltGame(SharedGame):
-    """A game whose cards are not abstracted yet: classes have equally many boards, and buckets mean nothing."""
+    """A game with synthetic buckets in place of an abstraction that is not built yet.
+
+    All classes have the same number of boards.
+
+    All classes have the same number of boards.
+    """
 
     identity: AbstractionSpec = field(kw_only=True)
 
     def open(self) -> Partition:
-        """The game in parts, with fewer buckets where a class would be too large to be walked here."""
+        """Return the game split into parts, with fewer buckets if the parts would be too large to measure here."""
         plan, deal = self.identity.plan, self.identity.deal
         trunk, first = trunk_of(plan, deal), replace(plan.public[0], until=0)
         numbers = list(bucket_numbers(plan, deal))
@@ -239,7 +254,7 @@ class _UnbuiltGame(SharedGame):
 
 
 class _SyntheticRound:
-    """Synthetic buckets of a round: they mean nothing."""
+    """Arbitrary buckets for one round, in place of an abstraction that is not built yet."""
 
     def __init__(self, buckets: int, classes: int) -> None:
         self.buckets, self.own = buckets, buckets // classes
@@ -247,6 +262,6 @@ class _SyntheticRound:
     def look_up(
         self, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32], known: int | None = None
     ) -> None:
-        """Write some bucket for each hand, of the class that is known."""
+        """Write an arbitrary bucket for each hand, within the class of boards that is given."""
         mixed = hands * 7919 + (boards * np.arange(3, boards.shape[1] + 3)).sum(axis=1)[:, None] * 104729
         buckets[:] = mixed % self.own + (known or 0) * self.own

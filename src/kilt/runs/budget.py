@@ -1,4 +1,4 @@
-"""The budget of a run, its progress, and the remaining time."""
+"""Budgets of runs: limits on iterations, time and exploitability, and estimates of the remaining time."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kilt.records import MOST
 
 
 class Step(NamedTuple):
-    """Where a run stands after some iterations."""
+    """A measurement of a run after some iterations: time spent, exploitability and value."""
 
     iterations: int
     seconds: float  # of work, checkpoints and measurements included, compilation not
-    exploitability: float  # of the average strategy, mean over both seats, in chips per game; nan where not known
+    exploitability: float  # of the average strategy, mean over both seats, in chips per game; nan if unknown
     current_exploitability: float  # of the strategy of the last iteration
     value: float  # expected winnings of player 0 when both follow the average strategy, in chips per game
     others: dict[str, float] = {}  # noqa: RUF012, win rates of the average strategy in mbb per hand, by opponent
@@ -27,13 +27,17 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Budget:
-    """When to stop: at whichever limit comes first. All are totals, of a resumed run too.
+    """Limits of a run, which stops at the first one reached.
+
+    All limits are totals, including the work before a resume.
+
+    All limits are totals, including the work before a resume.
 
     Parameters
     ----------
     iterations : int, optional
     seconds : float, optional
-        Of work; what was spent before a resume counts.
+        Seconds of work, including the time before a resume.
     target : float, optional
         Exploitability of the average strategy, in chips per game.
     """
@@ -60,14 +64,14 @@ class Budget:
         return " or ".join(filter(None, parts)) or "no limit"
 
     def spent(self, iterations: int, seconds: float) -> bool:
-        """Whether iterations or time are used up."""
+        """Return whether the limit of iterations or of time has been reached."""
         return iterations >= (self.iterations or inf) or seconds >= (self.seconds or inf)
 
 
 def time_left(budget: Budget, steps: Sequence[Step], iterations: int, seconds: float) -> float | None:
-    """Estimate the remaining seconds of a run at its current pace; None if unknown.
+    """Estimate the remaining seconds of a run at its current speed. Returns None if they are unknown.
 
-    Exploitability is taken to fall by a power of the iterations, as it has lately.
+    The estimate assumes that exploitability falls as a power of the iterations, as in the latest measurements.
 
     >>> steps = [Step(100, 1.0, 0.4, 0.4, 0.0), Step(141, 1.4, 0.3, 0.3, 0.0), Step(200, 2.0, 0.2, 0.2, 0.0)]
     >>> [round(time_left(budget, steps, 200, 2.0), 6) for budget in (Budget(iterations=800), Budget(target=0.05))]

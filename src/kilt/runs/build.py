@@ -1,4 +1,4 @@
-"""The one constructor of runs: `build` makes a `Run` of a configuration or a `Spec`, new or from its folder.
+"""Build runs from configurations or other specifications, either new or from a run's folder.
 
 >>> from kilt.runs.budget import Budget
 >>> run = build(WholeSpec("kuhn"), budget=Budget(iterations=100))
@@ -25,7 +25,7 @@ from kilt.runs.spec import NOTHING, Spec, Tick, WholeSpec
 
 
 def _silent(*_: object) -> None:
-    """A callback that does nothing."""
+    """Accept any arguments and do nothing: the default for callbacks."""
 
 
 def build(
@@ -37,24 +37,24 @@ def build(
     tick: Tick = _silent,
     ready: Callable[[Any, Cost], None] = _silent,
 ) -> Run:
-    """Make a run: a new one, or one that resumes from its last checkpoint.
+    """Return a run: either a new one, or one that resumes from its last checkpoint.
 
-    Whatever does not fit is refused before anything is built: names first, then memory and disk, then room for workers.
+    Invalid requests are refused before anything is built: first names, then memory and disk, then room for workers.
 
     Parameters
     ----------
     what : Config or Spec
-        What is solved, and how.
+        The game, and how it is solved.
     folder : Path, optional
-        Where log, checkpoints and strategy are kept. An abstract game needs one, for its cards.
+        Folder for log, checkpoints and strategy. An abstract game needs one for its card abstractions.
     resumes : bool
-        Whether the folder may have a run of this already, which is resumed. Otherwise the folder must be new.
+        Whether a run in the folder is resumed, if there is one. Otherwise the folder must be new.
     budget : Budget, optional
         Total budget. Default: that of the resumed run, that of `what`, or a minute.
     tick : callable
-        Called with what is being built of the cards, and what share of it is done.
+        Called with the current step of building card abstractions, and the finished share of it.
     ready : callable
-        Called with the spec and its cost, once that has been found to fit and before anything is written.
+        Called with the spec and its cost after it was found to fit, before anything is written.
     """
     spec = what if isinstance(what, Spec) else spec_of(what, folder)
     if spec.exact and budget:
@@ -79,14 +79,16 @@ def build(
 
 
 def spec_of(config: Config, folder: Path | None = None) -> RunPlan | WholeSpec:
-    """Return the plan of a configuration: an abstract game if it has `cards`, otherwise an unabstracted game."""
+    """Return the specification of a run, whose game is abstract if the configuration has `cards`."""
     return resolve(config, folder) if config.cards else WholeSpec.of(config)
 
 
 def spec_in(folder: Path, values: Mapping[str, object] = NOTHING) -> RunPlan | WholeSpec:
-    """What the run in a folder solves, with other `values` of some keys of its configuration, such as "solver.threads".
+    """Return the specification of the run in a folder, with new values for some keys of its configuration.
 
-    It is solved on the device where it began unless `values` say otherwise.
+    A key is written like "solver.threads".
+
+    The device is the one on which the run began, unless `values` contain another one.
     """
     if not (folder / CONFIG).is_file():
         return WholeSpec.begun(RunFolder.open(folder), values)

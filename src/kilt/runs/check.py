@@ -1,4 +1,4 @@
-"""Whether what is on disk is whole: every file of runs, strategies, card abstractions and caches, read to its end.
+"""Check files on disk for damage: runs, strategies, card abstractions and caches.
 
 Opening something reads large files once on each machine, see `artifact.read`; `check` reads all of them again.
 
@@ -40,16 +40,16 @@ from kilt.strategy.vector import IN_SUBGAMES
 
 
 class Checked(NamedTuple):
-    """Something on disk that was looked at."""
+    """The result of checking one item on disk, such as a run or a card abstraction."""
 
     path: Path
     what: str  # a run, a card abstraction, or the kind of an artifact
     size: int  # bytes of its own files
-    damage: str  # what is wrong with it; empty where it is whole
+    damage: str  # description of the damage; empty if there is none
 
 
 def check(path: Path) -> Iterator[Checked]:
-    """Check everything that kilt has written in a folder and its subfolders.
+    """Check all files that kilt has written in a folder and its subfolders.
 
     Parameters
     ----------
@@ -75,13 +75,13 @@ def check(path: Path) -> Iterator[Checked]:
 
 
 def require_whole_subgames(run: Path) -> None:
-    """Raise RunError if a run's strategy is in subgames on disk, and some of these are damaged or missing."""
+    """Raise RunError if a run stores its strategy as subgames on disk, and some of them are damaged or missing."""
     if artifact.exists(run / STRATEGY) and artifact.kind_of(run / STRATEGY) == IN_SUBGAMES:
         _require_whole_strategy(run / STRATEGY)
 
 
 def _folders(path: Path) -> Iterator[Path]:
-    """All folders in a folder, but those that are being written; of two that were to change places, the one to be."""
+    """Yield all subfolders except those still being written; one that was being replaced has its final name."""
     for folder in path.rglob("*"):
         names = folder.relative_to(path).parts
         if folder.is_dir() and not any(name.startswith(".") for name in names):
@@ -123,18 +123,21 @@ def _look_at_artifact(folder: Path) -> None:
 
 
 def _require_whole_strategy(folder: Path) -> None:
-    """Read all subgames of a strategy, and compare them with its manifest."""
+    """Read all subgames of a strategy, and compare them with the strategy's manifest."""
     require_whole(folder, trunk=artifact.read(folder, IN_SUBGAMES).inputs.get(FILES, ""))
 
 
 def _look_at_subgames(folder: Path) -> None:
-    """Read all subgames that a solver has written, and compare them with the run that they belong to, if any."""
+    """Read all subgames that a solver has written, and check that they belong to the run in the folder, if any."""
     run = RunFolder.open(folder.parent) if RunFolder.begun(folder.parent) else None
     require_whole(folder, run.run_id if run else None, 2 * run.saved_iterations if run else 0)
 
 
 def _look_at_cards(folder: Path) -> None:
-    """Compare the buckets of all existing rounds with their bounds; checksums are checked with the artifacts."""
+    """Check that all bucket numbers of a card abstraction are within bounds.
+
+    Checksums are checked with the artifacts.
+    """
     spec = AbstractionSpec.read(folder)
     for public in spec.plan.public:
         if artifact.exists(classes_folder(folder, public)):

@@ -1,4 +1,4 @@
-"""Runs on larger clusters than there are here, simulated: how long a batch would take on them, from what it costs here.
+"""Simulate a run on a larger cluster, from costs that were measured on this machine.
 
 The model, in words:
 
@@ -43,7 +43,7 @@ UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
 def blades_of(text: str) -> tuple[int, ...]:
-    """Parse numbers of blades: those of the first level, and those under each of them, level by level.
+    """Parse the numbers of workers: on the first level, then below each worker, level by level.
 
     >>> blades_of("60"), blades_of("4x3x2")
     ((60,), (4, 3, 2))
@@ -54,7 +54,7 @@ def blades_of(text: str) -> tuple[int, ...]:
 
 
 def latency_of(text: str) -> float:
-    """Parse a latency; returns seconds.
+    """Parse a network latency, and return it in seconds.
 
     >>> latency_of("2s"), latency_of("500ms")
     (2.0, 0.5)
@@ -66,7 +66,7 @@ def latency_of(text: str) -> float:
 
 
 class ClusterForecast(NamedTuple):
-    """How a run would go on some blades."""
+    """The simulated speed of a run on a cluster, and the shares of time that workers compute and wait."""
 
     blades: tuple[int, ...]  # on the first level, and under each of them
     samples: int  # boards that a class draws for a deal
@@ -88,24 +88,24 @@ def forecast(
     batch: int = 0,
     samples: int = 0,
 ) -> ClusterForecast:
-    """Simulate a run on a cluster.
+    """Simulate a run on a cluster, and return its speed.
 
     Parameters
     ----------
     costs : BladeCosts
-        What the parts of a batch cost on one core.
+        Measured costs of a batch on one core.
     blades : sequence of int
-        Number of blades, and of those under each of them on each further level.
+        Number of workers on the first level, then below each worker on each further level.
     cores : int
-        Of each blade.
+        Number of cores of each worker.
     latency : float
         Seconds that a message takes.
     machine_cores : int
-        Cores that all blades and the head share; 0: each has its own.
+        Number of cores that all workers and the head share; 0: each has its own cores.
     bandwidth : float
-        Of the head's line, in bytes per second.
+        Bandwidth of the head's network line, in bytes per second.
     batch, samples : int
-        As in a configuration; 0 chooses them.
+        As in a configuration; 0: chosen automatically.
 
     Returns
     -------
@@ -145,12 +145,15 @@ def forecast(
 def curve(
     costs: BladeCosts, blades: Sequence[int], cores: int = 1, latency: float = 0.0, **more: Any
 ) -> list[ClusterForecast]:
-    """Forecasts for 1, 2, 4 … up to `blades[0]` blades, with `blades[1:]` under each; `more` as in `forecast`."""
+    """Return the simulated speeds with 1, 2, 4 … up to `blades[0]` workers on the first level.
+
+    Each of them has `blades[1:]` workers below it; `more` are arguments of `forecast`.
+    """
     return [forecast(costs, (n, *blades[1:]), cores, latency, **more) for n in doubled(blades[0])]
 
 
 def doubled(last: int) -> Iterator[int]:
-    """Powers of two, and the last number.
+    """Yield the powers of two below a number, and then the number itself.
 
     >>> list(doubled(10))
     [1, 2, 4, 8, 10]
@@ -164,7 +167,7 @@ def doubled(last: int) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class _Cluster:
-    """A simulated cluster: how long each blade takes for a batch."""
+    """A simulated cluster, which tells how long each worker takes for a batch."""
 
     costs: BladeCosts
     labels: list[list[int]]  # [blade of the first level] its classes
@@ -176,7 +179,7 @@ class _Cluster:
 
     @property
     def levels(self) -> list[tuple[float, int, int]]:
-        """For each level its share of a class's work, how often that is done, and by a blade that has most of them."""
+        """Return each level's share of a class's work, its total repetitions, and the most that one worker does."""
         below = self.blades[1:]
         bounds, often = [0.0, *self.costs.before[: len(below)], 1.0], np.cumprod([1, *self.costs.inside[: len(below)]])
         most = np.cumprod([1, *(-(-n // under) for n, under in zip(self.costs.inside, below, strict=False))])
@@ -184,9 +187,11 @@ class _Cluster:
         return list(zip(shares, often.tolist(), most.tolist(), strict=True))
 
     def seconds(self, work: FloatArray, deals: int) -> tuple[FloatArray, FloatArray]:
-        """From `work` [batch, class], seconds of a deal: [batch, blade] seconds to the answer, and of the last level.
+        """Return the seconds until each first-level worker answers, and the busy seconds of the last level.
 
-        The latter is the mean over the blades of that level: those above wait for them.
+        `work` holds the seconds of a deal for each measured batch and class; both results have a row for each batch.
+
+        The busy seconds are the mean over the workers of the last level: those above wait for them.
         """
         answer, busy = np.zeros((len(work), len(self.labels))), np.zeros(0)
         for level, (share, times, own) in enumerate(self.levels):
@@ -196,7 +201,10 @@ class _Cluster:
         return answer, busy
 
     def _busy(self, work: FloatArray, deals: int, times: int) -> FloatArray:
-        """[batch, blade] Seconds until each is done with its classes, each of which is worked on `times` times."""
+        """Return the seconds until each worker has finished its classes, each of which it repeats `times` times.
+
+        The result has the shape (batches, workers).
+        """
         loads = np.zeros((len(work), len(self.labels), self.cores))  # [batch, blade, core]
         rows = np.arange(len(work))
         for blade, labels in enumerate(self.labels):
@@ -213,7 +221,7 @@ class _Cluster:
         return done
 
     def chosen(self, batch: int) -> Chosen:
-        """The size of batches that `Distributed` would choose, from what it would measure of two sizes."""
+        """Return the batch size that `Distributed` would choose on this cluster."""
         work = self.costs.work.mean(axis=0)[None]
         few, many = (2 * self.latency + float(self.seconds(work, deals)[0].max()) for deals in TRIED)
         deal = max(many - few, 1e-12) / (TRIED[1] - TRIED[0])
@@ -223,7 +231,9 @@ class _Cluster:
 
 
 def shared_by(work: FloatArray, cores: int) -> FloatArray:
-    """[batch, job] Seconds until jobs are done that begin together and get equal shares of `cores`, one each at most.
+    """Return when each job finishes if all jobs start together and share `cores` equally.
+
+    A job uses at most one core. `work` and the result have the shape (batches, jobs), in seconds.
 
     >>> shared_by(np.array([[1.0, 1.0, 2.0, 2.0]]), cores=2).tolist()
     [[2.0, 2.0, 3.0, 3.0]]
@@ -237,7 +247,10 @@ def shared_by(work: FloatArray, cores: int) -> FloatArray:
 
 
 def _simulated(cluster: _Cluster, slowest: FloatArray, busy: FloatArray, deals: int, bandwidth: float) -> Times:
-    """Simulate batch after batch, as in `Distributed.step`; times count from the first answers on."""
+    """Simulate the batches of a run one after another, as in `Distributed.step`.
+
+    Times count from the first answers on.
+    """
     costs, latency, blades = cluster.costs, cluster.latency, slowest.shape[1]
     out, back = (blades * deals * size / bandwidth for size in (costs.told, costs.answered))
     down, up = costs.down.at(deals), costs.up.at(deals)
@@ -262,7 +275,7 @@ def _simulated(cluster: _Cluster, slowest: FloatArray, busy: FloatArray, deals: 
 
 
 class ForecastCheck(NamedTuple):
-    """The forecast for a number of blades on this machine, and what a real run did."""
+    """A forecast of the speed on this machine, together with the measured speed of a real run."""
 
     foretold: ClusterForecast
     visits_per_second: float  # of the real run, like all fields below
@@ -271,10 +284,10 @@ class ForecastCheck(NamedTuple):
 
 
 def check(problem: AbstractProblem, blades: Sequence[int] = (1, 2, 4, 8), seconds: float = 3.0) -> list[ForecastCheck]:
-    """Run the engine `local` on each number of blades for some seconds, and compare with what is forecast.
+    """Compare forecasts with real runs of the engine `local` for several numbers of workers.
 
-    Costs are measured just before each run: what else the machine does changes from minute to minute. Nothing is
-    discounted in either, which in a short run happens often.
+    Costs are measured just before each run, because the machine's load changes from minute to minute. Neither
+    discounts regrets, which happens often in a short run.
     """
     found, cores, abstract = list[ForecastCheck](), available(), problem.abstract
     game = SharedGame(
@@ -287,7 +300,7 @@ def check(problem: AbstractProblem, blades: Sequence[int] = (1, 2, 4, 8), second
         )
         solver = start(asked, 0)
         try:
-            _pace(solver, seconds / 3)  # as long as measurements take to get going
+            _pace(solver, seconds / 3)  # as long as measurements take to start
             solver.times = Times()
             paces = [_pace(solver, seconds / SLICES) for _ in range(SLICES)]
             said = {"batch": solver.game.batch, "samples": solver.game.samples, "machine_cores": cores}
@@ -302,7 +315,7 @@ def check(problem: AbstractProblem, blades: Sequence[int] = (1, 2, 4, 8), second
 
 
 def _pace(solver: Distributed, seconds: float) -> float:
-    """Run a solver for some seconds; returns nodes per second."""
+    """Run a solver for some seconds, and return the nodes per second."""
     began, before = perf_counter(), solver.visits
     while (spent := perf_counter() - began) < seconds:
         solver.step(1)

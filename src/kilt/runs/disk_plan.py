@@ -1,4 +1,4 @@
-"""What CFR+ from disk takes on one machine and on several, from the counts of its subgames and a measured pace.
+"""Estimate memory, disk space and time of CFR+ with tables on disk, for one or several machines.
 
 >>> from kilt.solve.forms import disk_problem
 >>> plan = DiskPlan(disk_problem("leduc"))
@@ -31,11 +31,11 @@ CURVE = curve("disk", "curve")
 
 
 class DiskForecast(NamedTuple):
-    """What an iteration takes on some machines, each of them with a share of the subgames on a disk of its own."""
+    """The estimated cost of one iteration on some machines, each with a share of the subgames on its own disk."""
 
     machines: int
     cores: int  # of each
-    subgames: int  # of the machine that has most to do
+    subgames: int  # of the machine with the most work
     cost: Cost  # of each, so that all cores are at work; the disk of the machine that has most
     least_memory: int  # bytes of each, with one subgame at a time
     seconds: float  # of an iteration
@@ -43,11 +43,14 @@ class DiskForecast(NamedTuple):
 
     @property
     def disk_pace(self) -> float:
-        """Bytes per second that each disk reads and writes: all files twice in an iteration, and once."""
+        """Return the bytes per second that each disk reads and writes.
+
+        In an iteration, this is three times the size of all files.
+        """
         return 3 * self.cost.disk / self.seconds
 
     def data(self) -> dict[str, float]:
-        """The numbers, for programs."""
+        """Return the forecast as a dict of numbers."""
         found = self._asdict() | {"memory": self.cost.memory, "disk": self.cost.disk}
         return {name: value for name, value in found.items() if name != "cost"} | {
             "disk_bytes_per_second": self.disk_pace
@@ -56,16 +59,16 @@ class DiskForecast(NamedTuple):
 
 @dataclass(frozen=True)
 class DiskPlan:
-    """A game that is to be solved with CFR+ from disk.
+    """A plan to solve a game with CFR+ and tables on disk, from which costs are estimated.
 
     Parameters
     ----------
     problem : DiskProblem
         The game, with the threads of each machine.
     averaging : bool
-        Whether the average is kept too.
+        Whether the average strategy is stored too.
     pace : DiskPace
-        What a core does.
+        Measured speed of a core.
     """
 
     problem: DiskProblem
@@ -74,29 +77,32 @@ class DiskPlan:
 
     @property
     def cut(self) -> Subgames:
-        """The game, cut into subgames."""
+        """Return the game, split into the subgames that are stored on disk."""
         return self.problem.subgames
 
     @cached_property
     def numbers(self) -> int:
-        """Numbers that are kept: one for each action, board and hand, those alike by suits once."""
+        """Return how many numbers are stored: one regret for each action, board and hand, and one average if kept.
+
+        Boards and hands that differ only by a swap of suits are stored once.
+        """
         return self.cut.numbers * (1 + self.averaging)
 
     def memory(self, subgames: int) -> int:
-        """Bytes of tables on a machine, with some subgames in memory at a time."""
+        """Return the bytes of tables in a machine's memory if it holds `subgames` subgames at a time."""
         return self.cut.memory_of(subgames) * (1 + self.averaging)
 
     @property
     def fits(self) -> bool:
-        """Whether this machine has the memory for a subgame at a time."""
+        """Return whether this machine has enough memory to load one subgame at a time."""
         return Cost(self.memory(1)).fits
 
     def measured(self, seconds: float) -> DiskPace:
-        """What a core of this machine does, by working on some subgames for some seconds."""
+        """Measure the speed of one core of this machine by solving some subgames for some seconds."""
         return measured_pace(self.cut, seconds, averaging=self.averaging)
 
     def on(self, machines: int, bandwidth: float = inf) -> DiskForecast:
-        """What an iteration takes on some machines.
+        """Estimate the cost of one iteration on a number of machines.
 
         Subgames are given out by their size. Before a pass the strategy of the trunk goes to all machines, and after it
         the values of its chance nodes come back, through the head's line of `bandwidth` bytes per second.
@@ -116,9 +122,11 @@ class DiskPlan:
         return DiskForecast(machines, threads, len(own), cost, self.memory(1), seconds, sent)
 
     def iterations_for(self, target: float) -> tuple[int, int, int]:
-        """Iterations to an exploitability in chips per game: as in [2-4] hold'em, and as in smaller and larger games.
+        """Estimate the iterations to a target exploitability in chips per game.
 
-        RunError for games without a big blind, to which nothing is known that could be compared.
+        The three estimates take the convergence of [2-4] hold'em, of a smaller and of a larger game.
+
+        Raises RunError for games without a big blind: there is no comparable measurement.
         """
         mbb = self.problem.mbb(target)
         if mbb is None:
@@ -129,7 +137,7 @@ class DiskPlan:
 
 
 def iterations_to(mbb: float) -> float:
-    """Iterations after which [2-4] hold'em has come to an exploitability, by powers between what was measured.
+    """Return the iterations after which [2-4] hold'em reaches an exploitability in mbb/g, between measured points.
 
     >>> round(iterations_to(1.0)), round(iterations_to(0.031) / 1000)
     (362, 7)

@@ -1,4 +1,6 @@
-"""Ready-made configurations of runs: what `kilt new` prints. `EXAMPLES` is the menu.
+"""Ready-made configurations of runs, which `kilt new` prints.
+
+`EXAMPLES` lists them.
 
 >>> sorted(EXAMPLES)
 ['', 'tartanian7']
@@ -74,7 +76,10 @@ HOUSE = Path(__file__).parents[1] / "strategy" / "shipped" / "house.toml"  # of 
 
 
 def demo_config(cards: str = DEMO_CARDS, minutes: float = 2.0, threads: int = 1) -> Config:
-    """The configuration of `kilt demo`; `cards` names its card abstraction, or a file with the plan of one."""
+    """Return the configuration of the run that `kilt demo` solves.
+
+    `cards` is the name of its card abstraction, or a file with the abstraction's plan.
+    """
     return config_of(tomllib.loads(DEMO.format(cards=cards, minutes=minutes, threads=threads)))
 
 
@@ -82,7 +87,7 @@ EXAMPLES = {"": commented(Config, _FIRST), "tartanian7": _TARTANIAN7}
 
 
 def example_named(name: str) -> str:
-    """A configuration of the menu, as TOML; the empty name is one to begin with."""
+    """Return a ready-made configuration as TOML; an empty name stands for a starting template."""
     if name not in EXAMPLES:
         known = ", ".join(filter(None, EXAMPLES))
         raise RunError(f"there is no example {name!r}: use {known}, or leave the name out")

@@ -1,4 +1,4 @@
-"""What a run measured, by name: of a run that is solved here, or of one that is looked at."""
+"""The results of a run by name, such as its exploitability and value, for live and for stored runs."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from kilt.runs.budget import Step
 
 
 class RunFigures(Drawable, ABC):
-    """The figures of a run, read from its steps."""
+    """Base class with the results of a run, computed from its measurements."""
 
     @property
     @abstractmethod
     def title(self) -> str:
-        """The game and the algorithm."""
+        """Return the names of the game and the algorithm."""
 
     @property
     @abstractmethod
     def solved(self) -> str:
-        """Which strategy the figures are about, in words: algorithms without an average give their last one."""
+        """Return whether the results are of the average strategy or of the last iterate, in words."""
 
     @property
     @abstractmethod
     def steps(self) -> tuple[Step, ...]:
-        """Where the solver stood, by the measuring schedule; the last one is that of the end."""
+        """Return the measurements of the run in order; the last one was taken at the end."""
 
     @abstractmethod
     def mbb(self, chips: float) -> float | None:
-        """Chips in thousandths of a big blind; None if the game has no big blind."""
+        """Convert chips to thousandths of a big blind. Returns None if the game has no big blind."""
 
     @property
     def exploitability(self) -> Exploitability:
-        """Value of best responses to the strategy in chips per game, mean over both seats."""
+        """Return the exploitability of the run's strategy in chips per game, averaged over both seats."""
         chips = self._last.exploitability
         return Exploitability(chips, self.mbb(chips), strategy=self.solved)
 
     @property
     def value(self) -> float:
-        """Expected winnings of the player in seat 0 when both follow the strategy, in chips per game."""
+        """Return the expected winnings of player 0 in chips per game when both players follow the strategy."""
         return self._last.value
 
     @property
     def iterations(self) -> int:
-        """Iterations that were done."""
+        """Return the number of finished iterations."""
         return self._last.iterations
 
     @property
@@ -56,7 +56,7 @@ class RunFigures(Drawable, ABC):
         return self.steps[-1]
 
     def grid(self, history: str = "") -> Picture:
-        """Draw what the strategy does with each private hand at a decision of the first round.
+        """Draw the strategy's action probabilities for all starting hands at a decision of the first round.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""A run on disk: its identity, its log, its last checkpoint and its strategy.
+"""Folders of runs: they store a run's identity, log, last checkpoint and strategy.
 
 A folder holds ``run.json``, ``log.jsonl``, ``checkpoint`` and, when the run has ended, ``strategy``. A solver in parts
 has ``parts`` too, which belong to a checkpoint and are written before it; one on disk has ``subgames``, which may be
@@ -33,20 +33,20 @@ from kilt.strategy.blueprint import CARDS, STRATEGY
 from kilt.strategy.model import OpponentModel
 
 CONFIG = "config.toml"  # the configuration of a run on an abstract game
-MODEL = "model"  # of the opponent that a run answers
+MODEL = "model"  # folder of the opponent model of a counter-strategy
 SAVING = 0.02  # the share of the time that checkpoints may take,
 OFTEN, RARELY = 1.0, 300.0  # but they are at least and at most this many seconds apart
 CHECKPOINT = "checkpoint"  # the folder, and the kind of artifact that it is
-LOCK = ".lock"  # held by the process that is at work
+LOCK = ".lock"  # locked by the process that solves the run
 PARTS = "parts"
 SUBGAMES = "subgames"  # of a solver on disk
-WRITING = pace("checkpoint", "bytes_per_second")  # a guess at what the first one will take
+WRITING = pace("checkpoint", "bytes_per_second")  # assumed pace of the first checkpoint
 
 
 class RunIdentity(NamedTuple):
-    """The identity of a run: runs with the same identity get the same strategy in the same number of iterations."""
+    """The identity of a run. Runs with equal identities have equal strategies after equally many iterations."""
 
-    game: str  # as the user calls it
+    game: str  # the name that the user gave
     algorithm: str
     seed: int
     form: str  # of the game, flat or vector
@@ -54,7 +54,7 @@ class RunIdentity(NamedTuple):
     version: str = __version__  # of kilt
     tilt: str = ""  # tilt of an unabstracted game's payoffs: percentages, separated by commas
     against: str = ""  # p or P_max, and a confidence function, for a counter-strategy in an unabstracted game
-    device: str = CPU  # where it is solved: it is resumed there, unless somebody says otherwise
+    device: str = CPU  # device of the run; it resumes there unless another one is given
     precision: str = ""  # of the solver's tables; empty in runs of kilt 0.1.0
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ class RunIdentity(NamedTuple):
         return f"{self.algorithm} on {game}, seed {self.seed}, kilt {self.version}"
 
     def require(self, wanted: RunIdentity, where: Path) -> None:
-        """Raise RunError if this identity differs from the wanted one; the names of the games may differ."""
+        """Raise RunError if this identity differs from `wanted`; only the game's name may differ."""
         remedies = {
             "version": f"resume it with kilt {self.version}",
             "algorithm": f"give {self.algorithm} as `algorithm`",
@@ -77,7 +77,10 @@ class RunIdentity(NamedTuple):
 
 @dataclass
 class RunFolder:
-    """A run on disk: ``run.json``, ``log.jsonl`` with a line per `Step`, ``checkpoint`` and at the end ``strategy``."""
+    """The folder of a run: ``run.json``, ``log.jsonl``, ``checkpoint`` and, at the end, ``strategy``.
+
+    The log has a line for each `Step`.
+    """
 
     path: Path
     identity: RunIdentity
@@ -95,15 +98,15 @@ class RunFolder:
         room: int,
         model: OpponentModel | None = None,
     ) -> RunFolder:
-        """Begin a run in a new or empty folder, on a disk with `room` for it in bytes: see `room_for`.
+        """Create a run in a new or empty folder, after checking that the disk has `room` free bytes.
 
-        A `model` that the run answers is kept there too.
+        The opponent `model` of a counter-strategy is stored there too.
         """
         cls.require_new(path)
         artifact.require_room(path, room)
         folder = cls(path, identity, budget, token_hex(8))
         with cls.claimed(path):
-            cls.require_new(path)  # somebody else may have begun one meanwhile
+            cls.require_new(path)  # another process may have begun a run meanwhile
             if model:
                 path.mkdir(parents=True, exist_ok=True)
                 model.save(path / MODEL)
@@ -122,26 +125,26 @@ class RunFolder:
 
     @property
     def device(self) -> str:
-        """Where the run is solved: it resumes there."""
+        """Return the device on which the run is solved, "cpu" or "gpu"."""
         return self.identity.device
 
     def move_to(self, identity: RunIdentity) -> None:
-        """Note where the run is solved from now on, if that is another device than before."""
+        """Record a new device for the run in ``run.json``, if it has changed."""
         if identity.device != self.device:
             self.identity = self.identity._replace(device=identity.device, precision=identity.precision)
             self.describe()
 
     @staticmethod
     def begun(path: Path) -> bool:
-        """Whether there is a run."""
+        """Return whether a folder contains a run."""
         return (path / artifact.RUN).exists()
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
-        """A run that was begun before."""
+        """Open the folder of an existing run."""
         try:
             said = json.loads((path / artifact.RUN).read_text(encoding="utf-8"))
-            older = {"tilt": "", "against": "", "id": "", "device": CPU, "precision": ""}  # what older runs may lack
+            older = {"tilt": "", "against": "", "id": "", "device": CPU, "precision": ""}  # missing in older runs
             known = older | said
             identity = RunIdentity._make(known[what] for what in RunIdentity._fields)
             for what, value in (identity._asdict() | {"id": known["id"]}).items():
@@ -171,7 +174,7 @@ class RunFolder:
             artifact.write_text(self.path / artifact.RUN, json.dumps(said, indent=2) + "\n")
 
     def against(self) -> Against | None:
-        """The opponent of a counter-strategy in an unabstracted game; None for other runs."""
+        """Return the opponent that a counter-strategy exploits in an unabstracted game; None for other runs."""
         if not self.identity.against:
             return None
         p, _, confidence = self.identity.against.partition(" ")
@@ -179,15 +182,15 @@ class RunFolder:
 
     @property
     def ended(self) -> bool:
-        """Whether it has spent its budget."""
+        """Return whether the run has spent its budget."""
         return any(self.budget.spent(step.iterations, step.seconds) for step in self.steps())
 
     def steps(self) -> list[Step]:
-        """What has been logged, but for lines that cannot be read."""
+        """Return the measurements in the log, without lines that cannot be read."""
         return [line.step for line in self._lines() if line.step]
 
     def require_whole_log(self) -> None:
-        """Raise RunError if lines of the log cannot be read."""
+        """Raise RunError if the log has lines that cannot be read."""
         if said := _unreadable(self.path, self._lines()):
             raise RunError(said)
 
@@ -198,20 +201,20 @@ class RunFolder:
 
     @property
     def saved_iterations(self) -> int:
-        """Iterations at the last checkpoint that can be read; 0 where there is none."""
+        """Return the iterations at the last readable checkpoint, or 0 if there is none."""
         with suppress(ArtifactError, LookupError, TypeError, ValueError):
             return int(artifact.read(self.path / CHECKPOINT, CHECKPOINT).figures["iterations"])
         return 0
 
     @property
     def at_work(self) -> bool | None:
-        """Whether a process is at work on it now; None where this machine cannot tell."""
+        """Return whether a process is solving the run now; None if the system cannot tell."""
         return is_locked(self.path / LOCK)
 
     @staticmethod
     @contextmanager
     def claimed(path: Path) -> Iterator[None]:
-        """Lock the folder of a run against other processes. Raises RunError if another process has locked it."""
+        """Lock a run's folder against other processes. Raises RunError if another process has locked it."""
         with artifact.os_errors(f"{path} cannot be written"), ExitStack() as held:
             path.mkdir(parents=True, exist_ok=True)
             try:
@@ -222,17 +225,20 @@ class RunFolder:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Open the log, which `log` and `restore` need; one process at a time may do so."""
+        """Lock the run and open its log, which `log` and `restore` need.
+
+        Only one process at a time can do so.
+        """
         with self.claimed(self.path), (self.path / "log.jsonl").open("a+b") as self._log:
             yield
 
     def restore(
         self, solver: Solver, budget: Budget, warn: Callable[[str], None] = lambda what: None
     ) -> tuple[float, float]:
-        """Restore a new solver from the last checkpoint; return the seconds of work and of CPU time so far.
+        """Restore a new solver from the last checkpoint, and return the seconds of wall and CPU time so far.
 
-        The log is cut back to before what can be measured again: the checkpoint. Lines that cannot be read stay
-        where they are, and `warn` hears of them.
+        Log lines after the checkpoint are removed, because they will be measured again. Unreadable lines are kept and
+        reported to `warn`.
         """
         assert self._log is not None
         place, seconds, cpu = self.path / CHECKPOINT, 0.0, 0.0
@@ -266,14 +272,14 @@ class RunFolder:
         return seconds, cpu
 
     def log(self, step: Step) -> None:
-        """Add a line to the log."""
+        """Append a measurement to the log."""
         assert self._log is not None
         said = {what: None if value != value else value for what, value in step._asdict().items()}  # JSON has no nan
         self._log.write(json.dumps(said).encode() + b"\n")
         self._log.flush()
 
     def save(self, solver: Solver, seconds: float, cpu_seconds: float = 0.0, *, at_once: bool = False) -> None:
-        """Write a checkpoint if it is time for one, or `at_once`; never the same one twice."""
+        """Write a checkpoint if it is due or `at_once` is set, unless the same checkpoint was written before."""
         iteration, before, took = self._saved
         wait = 0.0 if at_once else min(max(took / SAVING, OFTEN), RARELY)
         if solver.iterations == iteration or seconds - before < wait:
@@ -297,17 +303,20 @@ class RunFolder:
         self._saved = solver.iterations, seconds, perf_counter() - began
 
     def _drop_other_parts(self, iterations: int) -> None:
-        """Delete parts of other checkpoints than that of `iterations`: the one before, or one that was not finished."""
+        """Delete the solver's part files of all checkpoints except the one at `iterations`."""
         for old in (self.path.absolute() / PARTS).glob("*"):
             if old != self._parts(iterations):
                 shutil.rmtree(old, ignore_errors=True)
 
     def _parts(self, iterations: int) -> Path:
-        """Return the absolute folder of a checkpoint's parts: workers may have another working folder."""
+        """Return the absolute folder of a checkpoint's part files.
+
+        It is absolute because workers may have another working folder.
+        """
         return self.path.absolute() / PARTS / str(iterations)
 
     def keep(self, steps: Sequence[Step], solver: Solver, problem: Problem) -> None:
-        """Take over a run that had no folder so far."""
+        """Store the log and checkpoint of a run that had no folder before."""
         with self.working():
             if kept := on_disk(solver):
                 kept.open(self.path / SUBGAMES, run=self.run_id)
@@ -316,7 +325,7 @@ class RunFolder:
             self.finish(solver, problem, steps[-1])
 
     def finish(self, solver: Solver, problem: Problem, step: Step) -> None:
-        """Write the last checkpoint, and the average strategy."""
+        """Write the last checkpoint and the run's final strategy."""
         self.save(solver, step.seconds, step.cpu_seconds, at_once=True)
         said = {"algorithm": self.identity.algorithm, "run": self.run_id} | step._asdict()
         strategy: Any = solver if isinstance(solver, StrategyInParts) else solver.average()
@@ -326,12 +335,12 @@ class RunFolder:
 
 
 def _expected(file: Path) -> bool:
-    """Whether it may be there before a run begins: what an abstract game is made from, and locks."""
+    """Return whether a file may exist before a run begins, such as a lock or an input of an abstract game."""
     return file.name in (CONFIG, CARDS, MODEL) or file.suffix == ".game" or file.name.startswith(".")
 
 
 def room_for(solver: Solver) -> int:
-    """Bytes that a run takes on disk."""
+    """Return the disk space in bytes that a run of this solver needs."""
     # While a checkpoint is written there are two of them; a strategy with its names is about as large. What is kept on
     # disk as it goes is replaced file by file, or all at once by files of workers, and shared with the strategy.
     kept = on_disk(solver)
@@ -339,22 +348,22 @@ def room_for(solver: Solver) -> int:
 
 
 def size_of(solver: Solver) -> int:
-    """Bytes of a checkpoint."""
+    """Return the size in bytes of one checkpoint of a solver."""
     if shared := with_workers(solver):
         return shared.size
     return sum(table.nbytes for table in solver.state().values())
 
 
 class LogLine(NamedTuple):
-    """A line of a log."""
+    """A line of a run's log, with its measurement if the line can be read."""
 
-    step: Step | None  # None where it cannot be read
-    end: int  # where it ends, in bytes
-    whole: bool  # whether it ends as lines do
+    step: Step | None  # None if the line cannot be read
+    end: int  # end of the line, in bytes
+    whole: bool  # whether the line ends with a newline
 
 
 def _read_log(lines: bytes) -> list[LogLine]:
-    """All lines of a log."""
+    """Parse all lines of a run's log."""
     found, end = [], 0
     for line in lines.splitlines(keepends=True):
         end += len(line)
@@ -373,13 +382,13 @@ def _read_log(lines: bytes) -> list[LogLine]:
 
 
 def _unreadable(run: Path, lines: Sequence[LogLine]) -> str:
-    """What to say of lines that cannot be read; nothing of the last one, where a killed process has left it short."""
+    """Describe the log lines that cannot be read, except an incomplete last line left by a killed process."""
     bad = [str(n) for n, line in enumerate(lines, 1) if not line.step and (line.whole or n < len(lines))]
     return f"{run / 'log.jsonl'} is damaged: lines that cannot be read are left out ({', '.join(bad)})" if bad else ""
 
 
 def lasting_name(game: str | Game) -> str:
-    """The name of a game, good in any folder: files by their full path."""
+    """Return a game's name that is valid in any working folder: files get their full paths."""
     if not isinstance(game, str):
         return game.name
     return str(Path(game).resolve()) if game not in ready_made_games() and Path(game).exists() else game

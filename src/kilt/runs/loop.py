@@ -1,4 +1,4 @@
-"""The loop that runs every solver: budget, evaluation, log, checkpoints, resume.
+"""The main loop of all solvers: it runs iterations, measures, logs, writes checkpoints and resumes.
 
 `run` steps a solver in chunks of a fraction of a second and measures its strategies at iterations 1, 2, 3, 4, 6, 8, 11,
 16, …, each √2 times the one before. Chunks and measurements do not change the solver: its results depend only on
@@ -40,10 +40,10 @@ from kilt.runs.budget import Budget, Step
 from kilt.runs.folder import RunFolder
 from kilt.solve.solver import InParts, Solver, on_disk, scheduled
 
-CHUNK = 0.2  # seconds between two looks at the budget, the progress bar and Ctrl-C
+CHUNK = 0.2  # seconds between two checks of the budget and of Ctrl-C, and updates of the progress bar
 MEASURING = 0.1  # the share of the time that measurements may take, after the first FREE seconds of them
 FREE = 1.0
-LOSSES = 5  # of parts of a solver, one after another without any progress, until a run gives up
+LOSSES = 5  # losses of solver parts in a row, without any progress, after which a run gives up
 
 
 def run(
@@ -57,7 +57,9 @@ def run(
     warn: Callable[[str], None] = lambda what: None,
     schedule: Callable[[int], int] = scheduled,
 ) -> Iterator[Step]:
-    """Run a new solver until the budget is spent or `stop` says so, from the last checkpoint of `folder` if it has one.
+    """Run a solver until the budget is spent or `stop` returns True, and yield a `Step` for each measurement.
+
+    If `folder` has a checkpoint, the run resumes from it.
 
     The last `Step` is that of the end, the others are those of the schedule, which gives the first iteration to measure
     from a number on; `judge` measures their strategies.
@@ -105,7 +107,7 @@ def run(
                 pace = max(clock() - before, 1e-6) / (solver.iterations - now)
                 losses = 0
                 tick(solver.iterations, clock() - began)
-            except WorkerLost as error:  # which may happen again while the loss is mended
+            except WorkerLost as error:  # another part may be lost during the recovery
                 lost, losses = error, losses + 1
                 if not folder or not isinstance(solver, InParts) or losses > LOSSES:
                     raise

@@ -1,4 +1,6 @@
-"""The best agent that a machine can hold for a stack depth: `RUNGS`, from the smallest to the largest.
+"""Find the strongest agent that fits a machine's memory and a time limit, for a given stack depth.
+
+`RUNGS` lists the sizes of agents, from the smallest to the largest.
 
 A rung is a card abstraction and a menu of bet sizes. `strongest` takes the highest rung that fits: its tables and its
 checkpoints have room, its cards are built in a quarter of the time, and in the rest the solver comes to each
@@ -30,7 +32,7 @@ from kilt.solve.external import Pace
 
 
 class Rung(NamedTuple):
-    """A size of agent."""
+    """A size of agent: a card abstraction and a set of bet sizes."""
 
     cards: str
     actions: str
@@ -52,14 +54,14 @@ RUNGS = (
     Rung("IR-KE-PHS 169-5000-5000-1500", _MANY),
     Rung("IR-KE-PHS 169-9000-9000-1900", _MANY),
 )
-VISITS = 100  # of each information set, on average: what a good strategy takes
-FOR_CARDS = 0.25  # share of the time at most in which cards are built
+VISITS = 100  # mean visits of each information set that a good strategy takes
+FOR_CARDS = 0.25  # maximum share of the time for building card abstractions
 SHARE = 0.8  # of the memory and the disk that are available
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A run that fits a machine, and its cost there."""
+    """A plan for a run that fits the machine, with its cost."""
 
     plan: RunPlan
     cost: Cost
@@ -68,11 +70,11 @@ class Fit:
 
     @property
     def visits(self) -> float:
-        """How often the solver comes to an information set, on average."""
+        """Return how often the solver visits each information set on average."""
         return self.pace.decisions * self.seconds / sum(self.plan.size.infosets)
 
     def data(self) -> dict[str, object]:
-        """The plan in numbers: sizes in bytes, times in seconds."""
+        """Return the plan as a dict, with sizes in bytes and times in seconds."""
         return {
             "game": self.plan.game.name,
             "cards": list(self.plan.config.cards),
@@ -87,17 +89,17 @@ class Fit:
 
     @property
     def memory(self) -> int:
-        """Bytes at the peak, of building the cards or of solving."""
+        """Return the peak memory in bytes, during building the card abstraction or during solving."""
         return _memory(self.cost)
 
     @property
     def disk(self) -> int:
-        """Bytes of the finished run, with the feature tables that are kept for later runs."""
+        """Return the disk space in bytes of the finished run, including feature tables cached for later runs."""
         return _disk(self.cost)
 
 
 def depths() -> dict[int, str]:
-    """The ready-made games of heads-up no-limit hold'em by stacks, in big blinds."""
+    """Return the names of the ready-made heads-up no-limit games by stack depth in big blinds."""
     found = {200: "holdem.nolimit.2p"}
     for name in library():
         if match := re.fullmatch(r"holdem\.nolimit\.2p\.(\d+)bb", name):
@@ -117,34 +119,37 @@ def game_at(depth: int) -> str:
 
 
 def strongest(game: Holdem, name: str, hours: float, threads: int, folder: Path, memory: float | None = None) -> Fit:
-    """The run of the highest rung that fits.
+    """Return a plan for the largest agent that fits the machine and the time limit.
 
     Parameters
     ----------
     game : Holdem
-        What is to be played.
+        The game to play.
     name : str
-        The name of the game, or its file.
+        Name or file of the game.
     hours : float
-        For building cards and solving.
+        Time for building card abstractions and solving.
     threads : int
-        Of the solver.
+        Number of threads of the solver.
     folder : Path
-        Where the run is to be: its disk has to have room.
+        Folder of the future run: its disk must have room.
     memory : float, optional
         Bytes that the run may use. Default: the share `SHARE` of the available memory.
 
     Returns
     -------
     Fit
-        RunError is raised where not even the lowest rung fits: it says what that would take.
+        The plan. Raises RunError if not even the smallest agent fits; the message says what it needs.
     """
     room = SHARE * machine.available_memory() if memory is None else memory
     return _fitted(game, name, RUNGS, hours, threads, folder, room)
 
 
 def like_house(game: Holdem, name: str, hours: float, threads: int, folder: Path, memory: float | None = None) -> Fit:
-    """The run of an agent as small as the one that comes with kilt, for another game: see `strongest`."""
+    """Return a plan for an agent as small as the one that comes with kilt, for another game.
+
+    The parameters are those of `strongest`.
+    """
     config = read_config(HOUSE)
     room = SHARE * machine.available_memory() if memory is None else memory
     return _fitted(game, name, [Rung(config.cards[0], config.actions[0])], hours, threads, folder, room)
@@ -196,7 +201,10 @@ def _fitted(
 
 
 def _plan(rung: Rung, game: Holdem, name: str, hours: float, threads: int) -> RunPlan:
-    """The plan of a rung; other decks have other numbers of hands before the first public card."""
+    """Return the run of a size of agent.
+
+    Other decks have other numbers of hands before the first public card.
+    """
     cards = rung.cards.replace(" 169-", f" {len(Deal.of(game).holdings((0,)))}-")
     limit = game.rules.betting == "limit"
     solver = SolverConfig(minutes=60 * hours, threads=threads, linear=True)
@@ -221,10 +229,10 @@ def _require(least: Cost, hours: float, room: float, disk: float) -> None:
 
 
 def _memory(cost: Cost) -> int:
-    """Bytes that have to fit into memory, the process included."""
+    """Return the bytes of memory that the work needs, including the process itself."""
     return cost.resident - cost.mapped
 
 
 def _disk(cost: Cost) -> int:
-    """Bytes on disk: checkpoints, strategy, cards and feature tables."""
+    """Return the disk space in bytes of checkpoints, strategy, card abstraction and feature tables."""
     return cost.disk + cost.cache

@@ -1,4 +1,4 @@
-"""A configuration, resolved: the game, cards, menu of bets, solver and engine that it means, checked before any work.
+"""Plans of runs: check a configuration and everything that it refers to, before any work begins.
 
 Estimating, building the cards and solving all take the same `RunPlan`:
 
@@ -51,22 +51,25 @@ from kilt.tree.betting import MOST_NODES, betting_size
 
 @dataclass(frozen=True)
 class RunPlan(AbstractSpec, Spec):
-    """What a configuration means. `resolve` makes it; nothing is built yet."""
+    """A checked configuration with its game, card abstractions and bet sizes; nothing is built yet.
+
+    The function `resolve` makes it.
+    """
 
     algorithm: Algorithm
 
     @property
     def method(self) -> AbstractMethod:
-        """How its algorithm solves abstract games: it answers what depends on that."""
+        """Return how the configuration's algorithm solves abstract games."""
         return self.algorithm.abstract
 
     @property
     def budget(self) -> Budget:
-        """When the run stops, as far as the configuration says; otherwise after a minute."""
+        """Return the limits of the run from the configuration, or a minute if it has none."""
         return config_budget(self.config)
 
     def estimate(self) -> SimpleNamespace:
-        """What the run takes, by the names of kilt 0.1."""
+        """Return the cost of the run under the attribute names of kilt 0.1."""
         warnings.warn("RunPlan.estimate() is now RunPlan.cost(); the old name goes in kilt 0.3", DeprecationWarning, 2)
         whole = self.cost()
         solving, cards = whole.part("solving") or whole, whole.part("cards")
@@ -93,14 +96,14 @@ class RunPlan(AbstractSpec, Spec):
 
     @property
     def has_budget(self) -> bool:
-        """Whether the configuration says when to stop."""
+        """Return whether the configuration limits the run."""
         return bool(self.config.solver.iterations or self.config.solver.minutes)
 
     def cost(self) -> Cost:
-        """What the run takes: its part "cards" builds those that are missing, its part "solving" is the rest.
+        """Return the cost of the run, with the parts "cards" for building card abstractions and "solving" for the rest.
 
-        The part "tables" of "solving" has the solver's tables and what its algorithm walks. The disk is for two
-        checkpoints, a strategy and the cards.
+        The part "tables" of "solving" contains the solver's tables and the game trees that its algorithm traverses. The
+        disk space is that of two checkpoints, a strategy and the card abstractions.
         """
         threads, missing = self.config.solver.threads, [one for one in self.cards if isinstance(one, AbstractionSpec)]
         building = [estimate(one, artifact.cache_folder(), threads) for one in missing]
@@ -109,7 +112,7 @@ class RunPlan(AbstractSpec, Spec):
         return reduce(Cost.then, building).named("cards").then(solving) if building else solving
 
     def pace(self) -> Pace | None:
-        """How quickly its algorithm goes, tried for some seconds; None if `cost` tells."""
+        """Measure the algorithm's speed for some seconds. Returns None if `cost` already includes the time."""
         return self.method.pace(self)
 
     def require_room(self, folder: Path | None) -> Cost:
@@ -124,7 +127,10 @@ class RunPlan(AbstractSpec, Spec):
         return super().require_room(folder)
 
     def require_new(self, folder: Path) -> None:
-        """Raise RunError unless the run can begin in a folder, which may hold what a killed one left as it began."""
+        """Raise RunError unless the run can begin in a folder.
+
+        The folder may hold the remains of a run that was killed at its start.
+        """
         if (folder / CONFIG).is_file():
             raise RunError(f"{folder} is there already: resume the run, or choose another folder")
         game = Path(self.config.game)
@@ -135,18 +141,21 @@ class RunPlan(AbstractSpec, Spec):
                 raise RunError(f"{folder} is there already, with {file.name} in it: choose another folder")
 
     def leave(self, folder: Path) -> None:
-        """Write the folder of a run that begins later, perhaps on another machine: `runs.build.resume` does that."""
+        """Write the folder of a run that begins later, perhaps on another machine, with `kilt.runs.build.resume`."""
         self.require_new(folder)
         self.require_room(folder)
         with RunFolder.claimed(folder):
             self._keep_config(folder)
 
     def problem(self, folder: Path | None, tick: Tick, *, resumes: bool) -> AbstractProblem:
-        """The abstract game, with its cards and what its solver looks up built; what is built stays in the folder."""
+        """Return the abstract game, after building its card abstractions and lookup tables.
+
+        They are stored in the folder.
+        """
         assert folder
         place = self.open_engine()
         try:
-            with RunFolder.claimed(folder):  # from before anything is written: of two who begin at once, one goes on
+            with RunFolder.claimed(folder):  # first of all: if two processes begin at once, one continues
                 if not resumes:
                     self.require_new(folder)
                 if not (folder / CONFIG).is_file():
@@ -160,17 +169,17 @@ class RunPlan(AbstractSpec, Spec):
         return problem
 
     def solver(self, problem: Problem) -> Solver:
-        """A new solver of its algorithm."""
+        """Return a new solver with the configuration's algorithm."""
         return make_solver(problem, self.config.solver.algorithm, self.config.solver.seed)
 
     def on(self, device: str | None = None) -> RunPlan:
-        """Return the plan for a device of any machine. Raises RunError if the algorithm does not support the device."""
+        """Return the same plan for another device. Raises RunError if the algorithm does not support the device."""
         planned = replace(self, config=self.with_device(require_device(device or self.device)))
         planned.method.require_device(planned)
         return planned
 
     def open_engine(self) -> Engine | None:
-        """The engine of the run, where there is room for its workers; None where it has none."""
+        """Start the engine of the run and check that its workers have room. Returns None if the run has no engine."""
         asked = self.config.engine
         if not asked.name:
             return None
@@ -183,7 +192,7 @@ class RunPlan(AbstractSpec, Spec):
         return engine
 
     def _keep_config(self, folder: Path) -> None:
-        """Write the configuration to the folder of the run, with the rules of the game where these came from a file."""
+        """Write the configuration to the run's folder, with the rules of the game if they came from a file."""
         config, file = self.config, Path(self.config.game)
         with artifact.os_errors(f"{folder} cannot be written"):
             folder.mkdir(parents=True, exist_ok=True)
@@ -202,16 +211,16 @@ class RunPlan(AbstractSpec, Spec):
     def build(
         self, folder: Path, tick: Tick = lambda what, share: None, *, place: Engine | None = None
     ) -> AbstractProblem:
-        """The problem, with its card abstractions built in the folder of the run where they are not there yet.
+        """Return the abstract game, after building missing card abstractions in the run's folder.
 
         Parameters
         ----------
         folder : Path
             Of the run.
         tick : callable
-            Hears what is being built, and what share of it is done.
+            Called with the current step, and the finished share of it.
         place : Engine, optional
-            Where blades are to be, if the engine is open already.
+            The engine for the workers, if it is already open.
         """
         solver, places = self.config.solver, []
         for cards, own in zip(self.cards, card_folders(folder, len(self.cards)), strict=True):
@@ -232,7 +241,7 @@ class RunPlan(AbstractSpec, Spec):
         )
 
     def identity(self, problem: Problem) -> RunIdentity:
-        """With the names of its cards, its device and its precision."""
+        """Return the identity of the run, with the names of its card abstractions, its device and its precision."""
         assert isinstance(problem, AbstractProblem)
         return RunIdentity(
             f"{problem.name}, {problem.abstract.cards.name}",
@@ -246,19 +255,19 @@ class RunPlan(AbstractSpec, Spec):
 
 
 def resolve(config: Config, folder: Path | None = None) -> RunPlan:
-    """Look up and check everything that a configuration names.
+    """Check everything that a configuration names, and return the plan of its run.
 
     Parameters
     ----------
     config : Config
-        As read from a file, or made in Python.
+        The configuration, read from a file or made in Python.
     folder : Path, optional
         Folder of a run, whose unfinished card abstractions are continued, even if the file of the plan has changed.
 
     Raises
     ------
     KiltError
-        Where something that is named does not exist, or does not fit the rest; the message has a remedy.
+        If something that the configuration names does not exist, or does not fit the rest. The message has a remedy.
     """
     if not config.cards:
         raise RunError(f'cards must be given for an abstract game of {config.game}, such as cards = "lossless"')
@@ -273,14 +282,14 @@ def resolve(config: Config, folder: Path | None = None) -> RunPlan:
         require_settings(config.resolve, game)
     algorithm = algorithm_named(config.solver.algorithm)
     method = algorithm.abstract
-    if not (folder and (folder / CONFIG).is_file()):  # earlier versions began runs that had such keys
+    if not (folder and (folder / CONFIG).is_file()):  # runs of earlier versions may have such keys
         method.require_used(config)
     if game.rules.betting == "limit" and config.actions:
         raise RunError(f"{game.name} has bets of one size: leave out `actions`")
     menu = ActionAbstraction(config.actions, config.near) if config.actions else None
     if game.rules.betting == "nolimit" and menu is None and size_of(game.rules).actions.total >= MOST_NODES:
         raise RunError(f"{game.name} has too many bets to take them all: give `actions`, such as '50%, 1x, a; 1x, a'")
-    betting_size(game, menu)  # what is too large is refused before hands are counted
+    betting_size(game, menu)  # abstractions that are too large are refused before hands are counted
     deal = Deal.of(game)
     begun = card_folders(folder, len(config.cards)) if folder else [None] * len(config.cards)
     cards = tuple(_cards(name, own, deal) for name, own in zip(config.cards, begun, strict=True))
@@ -290,13 +299,13 @@ def resolve(config: Config, folder: Path | None = None) -> RunPlan:
 
 
 def _size_of_files(cards: Cards) -> int:
-    """Bytes of an existing card abstraction; 0 for one that will be built."""
+    """Return the size in bytes of an existing card abstraction, or 0 if it is yet to be built."""
     files = cards.rglob("*") if isinstance(cards, Path) else ()
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def _cards(name: str, begun: Path | None, deal: Deal) -> Cards:
-    """A card abstraction by its folder, by what a run has begun to build, or by the name or file of its plan."""
+    """Return a card abstraction: from its folder, from an unfinished run, or to be built from a named plan."""
     if (Path(name) / DESCRIPTION).is_file():
         return Path(name)
     return (

@@ -1,4 +1,4 @@
-"""A run: what is solved, by which solver, until when, and the folder that keeps it.
+"""Runs: a game, a solver, a budget, and the folder where the results are stored.
 
 `kilt.runs.build.build` makes runs. Who iterates over a run sees where it stands, step by step:
 
@@ -52,12 +52,12 @@ from kilt.strategy.vector import VectorStrategy
 
 
 def _silent(*_: object) -> None:
-    """Hear nothing."""
+    """Accept any arguments and do nothing: the default for callbacks."""
 
 
 @dataclass
 class Run(RunFigures):
-    """A run that can begin, or go on.
+    """A run that is ready to begin or to resume. Iterate over it to solve the game.
 
     Attributes
     ----------
@@ -67,15 +67,15 @@ class Run(RunFigures):
     identity : RunIdentity
         The identity of the run: game, algorithm, seed, form, fingerprint, version.
     budget : Budget
-        When it stops.
+        The limits of the run.
     folder : RunFolder or None
-        Where log, checkpoints and strategy are kept; None where they are not.
+        Folder with log, checkpoints and strategy; None if nothing is stored.
     exact : bool
         Whether the solver is done after one step, as linear programmes are.
     schedule : callable
-        The first iteration to measure at, from a number of iterations on.
+        Maps a number of iterations to the next iteration to measure.
     game : str, Game or None
-        As the run was given it.
+        The game as the caller gave it.
     judge : Judge, optional
         Evaluates its strategies. Default: the judge of the problem.
     """
@@ -95,7 +95,7 @@ class Run(RunFigures):
     )  # number of iterations, and the average strategy then
 
     def __repr__(self) -> str:
-        """The game, the solver, the folder, and how good the strategy is that its figures are about."""
+        """Return the game, the solver, the folder, and how good the strategy is."""
         folder = f", folder={str(self.folder.path)!r}" if self.folder else ""
         if not self.steps:
             return f"Run({self.problem.name!r}, {self.identity.algorithm!r}{folder}, not begun)"
@@ -112,36 +112,36 @@ class Run(RunFigures):
 
     @property
     def title(self) -> str:
-        """The game and the algorithm."""
+        """Return the names of the game and the algorithm."""
         return f"{self.problem.name}, {self.identity.algorithm}"
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """Where the solver stood, by the measuring schedule; the last one is that of the end."""
+        """Return the measurements of the run in order; the last one was taken at the end."""
         return tuple(self.folder.steps() if self.folder else self._measured)
 
     @property
     def solved(self) -> str:
-        """Which strategy the figures are about, in words: algorithms without an average give their last one."""
+        """Return whether the results are of the average strategy or of the last iterate, in words."""
         return solved_name(self.identity._asdict())
 
     @property
     def exploitability_mbb(self) -> float | None:
-        """The exploitability in thousandths of a big blind per game; None if the game has no big blind."""
+        """Return the exploitability in thousandths of a big blind per game; None if the game has no big blind."""
         return self.exploitability.mbb
 
     def mbb(self, chips: float) -> float | None:
-        """Chips in thousandths of a big blind; None if the game has no big blind."""
+        """Convert chips to thousandths of a big blind. Returns None if the game has no big blind."""
         return self.problem.mbb(chips)
 
     @property
     def infosets(self) -> tuple[str, ...]:
-        """The names of all information sets, for games solved as flat trees; none otherwise."""
+        """Return the names of all information sets of a small game that is stored as a flat tree; otherwise none."""
         return self.problem.tree.infosets if isinstance(self.problem, FlatProblem) else ()
 
     @property
     def table(self) -> Array:
-        """The average strategy so far, as a table of the problem."""
+        """Return the average strategy so far as an array, in the layout of the solver."""
         done = self.solver.iterations
         if self._average is None or self._average[0] != done:
             self._average = done, self.solver.average()
@@ -149,16 +149,16 @@ class Run(RunFigures):
 
     @property
     def strategy(self) -> Strategy | VectorStrategy:
-        """The average strategy: by information set for small games, a table over (board, row) × hand for large ones."""
+        """Return the average strategy: by information set for small games, otherwise arrays over all private hands."""
         return strategy_in(self.problem, self.table)
 
     @property
     def agent(self) -> StrategyAgent | TreeAgent:
-        """The agent that plays the strategy in matches; PlayError if the game is not poker, or an abstract game."""
+        """Return the agent that plays the strategy. Raises PlayError if the game is abstract, or not poker."""
         return agent_in(self.problem, self.table, self.game)
 
     def __getitem__(self, infoset: str) -> dict[str, float]:
-        """The probability of each action at an information set, by its name; for games solved as flat trees."""
+        """Return the probability of each action at a named information set of a small game."""
         strategy = self.strategy
         if not isinstance(strategy, Strategy):
             raise GameError(
@@ -173,16 +173,16 @@ class Run(RunFigures):
         tick: Callable[[int, float], None] = _silent,
         warn: Callable[[str], None] = _silent,
     ) -> Iterator[Step]:
-        """Solve, and give a `Step` at each point of the measuring schedule; the last one is that of the end.
+        """Solve the game, and yield a `Step` for each measurement; the last one is taken at the end.
 
         Parameters
         ----------
         stop : callable
-            Asked several times a second; True ends the run so that it can be resumed.
+            Called several times a second; True stops the run, which can be resumed later.
         tick : callable
-            Hears of the iterations and seconds so far, several times a second.
+            Called several times a second with the iterations and seconds so far.
         warn : callable
-            Hears of parts of the solver that were lost, and what was done about it.
+            Called with a message if a part of the solver was lost and is recovered.
         """
         loop = run_solver(
             self.solver,
@@ -203,49 +203,55 @@ class Run(RunFigures):
         return self.solving()
 
     def finish(self) -> Step:
-        """Solve to the end of the budget, and give the last `Step`."""
+        """Solve the game to the end of the budget, and return the last measurement."""
         *_, last = self.solving()
         return last
 
     @property
     def spent(self) -> bool:
-        """Whether the budget was spent before."""
+        """Return whether an earlier process has already spent the run's budget."""
         done = self.folder.steps() if self.folder else []
         return any(self.budget.spent(step.iterations, step.seconds) for step in done)
 
     @property
     def ended(self) -> bool:
-        """Whether the budget was spent before, and the strategy is there."""
+        """Return whether the run's budget was already spent and its strategy is stored."""
         return self.spent and self.folder is not None and artifact.exists(self.folder.path / STRATEGY)
 
     def keep(self, folder: Path, steps: list[Step]) -> RunFolder:
-        """Give a folder to a run that had none so far."""
+        """Store a run that had no folder before in a new folder."""
         begun = self.begin(folder)
         begun.keep(steps, self.solver, self.judge.problem)
         return begun
 
     def begin(self, folder: Path) -> RunFolder:
-        """Create the folder of a run on an unabstracted game, with the model of a counter-strategy."""
+        """Create the folder of a run on an unabstracted game.
+
+        It contains the opponent model if the run computes a counter-strategy.
+        """
         model = self.problem.against.model if self.problem.against else None
         self.folder = RunFolder.create(folder, self.identity, self.budget, room_for(self.solver), model)
         return self.folder
 
     def closing(self) -> AbstractContextManager[object]:
-        """Let go of the workers of a solver, when the context ends."""
+        """Return a context manager that releases the solver's workers at its end."""
         workers = with_workers(self.solver)
         return closing(workers) if workers else nullcontext()
 
 
 @dataclass(frozen=True)
 class StoredRun(RunFigures):
-    """The strategy of a run that has come to its end, by where it is. `open_run` makes it."""
+    """A finished run in a folder, with its strategy and results.
+
+    The function `open_run` makes it.
+    """
 
     path: Path
-    game: str  # as its user called it
+    game: str  # the path that the user gave
     algorithm: str = ""
 
     def load(self, threads: int = 1, device: str = CPU) -> tuple[Problem, Array, dict[str, Any]]:
-        """Return the game in the form of the strategy, the strategy as a table, and its figures."""
+        """Return the game as its solver represents it, the strategy as an array, and the results."""
         stored = self.path / STRATEGY
         form = stored_form(stored)
         problem: Problem
@@ -270,16 +276,19 @@ class StoredRun(RunFigures):
 
     @property
     def title(self) -> str:
-        """The game and the algorithm."""
+        """Return the names of the game and the algorithm."""
         return f"{self.game}, {self.algorithm}"
 
     @property
     def solved(self) -> str:
-        """Which strategy it is, in words."""
+        """Return whether the strategy is the average strategy or the last iterate, in words."""
         return solved_name({"algorithm": self.algorithm})
 
     def mbb(self, chips: float) -> float | None:
-        """Chips in thousandths of a big blind; None if the game has no big blind, or its file is gone."""
+        """Convert chips to thousandths of a big blind.
+
+        Returns None if the game has no big blind, or the file of its rules is missing.
+        """
         game = self.config.game if self.config else self.game
         with suppress(GameError):
             blind = None if game.startswith(OPENSPIEL) else big_blind_of(load_game(game))
@@ -288,22 +297,22 @@ class StoredRun(RunFigures):
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """What was measured while it ran."""
+        """Return the measurements in the run's log."""
         return tuple(RunFolder.open(self.path).steps())
 
     @property
     def config(self) -> Config | None:
-        """The configuration of a run on an abstract game; None for an unabstracted game."""
+        """Return the configuration of a run on an abstract game, or None for an unabstracted game."""
         return read_config(self.path / CONFIG) if (self.path / CONFIG).is_file() else None
 
 
 def open_run(path: str | Path) -> StoredRun:
-    """Open a run that has come to its end, to judge or play its strategy.
+    """Open a finished run to evaluate or play its strategy.
 
     Parameters
     ----------
     path : str or Path
-        A folder that `kilt solve --out RUN` or a `Run` has filled.
+        Folder of a run by `kilt solve --out RUN` or a `Run`.
     """
     path = Path(path)
     folder = RunFolder.open(path)

@@ -1,4 +1,4 @@
-"""The solution of an unabstracted game: the strategy by names, and the agent that plays it."""
+"""Convert the solution of an unabstracted game to a named strategy, or to an agent that plays it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kilt.tree.place import PlacedTree
 
 
 def strategy_in(problem: Problem, table: Array) -> Strategy | VectorStrategy:
-    """A strategy by information set for small games, a table over (board, row) × hand for large ones."""
+    """Return a strategy by information set for small games, or as arrays over all private hands for large ones."""
     if isinstance(problem, FlatProblem):
         return Strategy.of(problem.tree, table)
     if isinstance(problem, VectorProblem):
@@ -25,7 +25,7 @@ def strategy_in(problem: Problem, table: Array) -> Strategy | VectorStrategy:
 
 
 def agent_in(problem: Problem, table: Array, game: str | Game | None = None) -> StrategyAgent | TreeAgent:
-    """The agent that plays a strategy in matches; PlayError if the game is not poker."""
+    """Return the agent that plays a strategy in matches. Raises PlayError if the game is not poker."""
     if isinstance(problem, VectorProblem):
         if not isinstance(problem.game.game, Holdem):
             raise PlayError(f"{problem.name} is not poker: agents play games with cards and bets")

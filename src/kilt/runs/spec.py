@@ -1,4 +1,6 @@
-"""What a run solves, and how: `Spec` is the interface for `build`, and `WholeSpec` an unabstracted game.
+"""Specifications of runs: what is solved, and how.
+
+`Spec` is the interface that `build` needs; `WholeSpec` specifies an unabstracted game.
 
 An abstract game is a `kilt.runs.plan.RunPlan`, a subgame a `kilt.spots.spot.SpotSpec`.
 """
@@ -40,57 +42,57 @@ from kilt.solve.variants import Variant
 
 NOTHING: Mapping[str, object] = {}
 ABSTRACT_KEYS = ("actions", "near", "agent", "resolve", "counter")  # of a configuration with cards
-Tick: TypeAlias = Callable[[str, float], None]  # called with what is being done, and what share of it is done
+Tick: TypeAlias = Callable[[str, float], None]  # called with the current step, and the finished share of it
 
 
 def config_budget(config: Config) -> Budget:
-    """When a run stops, as far as its configuration says; otherwise after a minute."""
+    """Return the limits of a run from its configuration, or a minute if it has none."""
     solver = config.solver
     minutes = solver.minutes or (0 if solver.iterations else DEFAULT_MINUTES)
     return Budget(solver.iterations or None, 60 * minutes or None)
 
 
 class Spec(ABC):
-    """What a run solves, and how. Nothing is built yet."""
+    """The interface of a run's specification: what is solved, and how. Nothing is built yet."""
 
-    schedule: Callable[[int], int] = staticmethod(scheduled)  # the first iteration to measure at, from a number on
+    schedule: Callable[[int], int] = staticmethod(scheduled)  # the next iteration to measure
 
     @property
     @abstractmethod
     def device(self) -> str:
-        """Where it is solved."""
+        """Return the device on which the run is solved, "cpu" or "gpu"."""
 
     @property
     @abstractmethod
     def called(self) -> str:
-        """The algorithm and the game, for people."""
+        """Return the names of the algorithm and the game, for messages."""
 
     @property
     def budget(self) -> Budget:
-        """The default budget of the run."""
+        """Return the default limits of the run."""
         return Budget(seconds=60 * DEFAULT_MINUTES)
 
     @property
     def has_budget(self) -> bool:
-        """Whether the configuration says when to stop, or the algorithm."""
+        """Return whether the configuration or the algorithm limits the run."""
         return self.exact
 
     @property
     def exact(self) -> bool:
-        """Whether the solver is done after one step."""
+        """Return whether the solver is done after one step, as linear programmes are."""
         return False
 
     @property
     def given(self) -> str | Game | None:
-        """The game as the caller gave it, for the agent that plays it."""
+        """Return the game as the caller specified it, for the agent that plays it."""
         return None
 
     @abstractmethod
     def cost(self) -> Cost:
-        """What the run takes; RunError if there is no way to solve it so."""
+        """Return the cost of the run. Raises RunError if the algorithm cannot solve the game."""
 
     def require_room(self, folder: Path | None) -> Cost:
-        """Raise RunError or ArtifactError if memory, the GPU or the disk have no room; return the cost otherwise."""
+        """Return the cost of the run. Raises RunError or ArtifactError if memory, the GPU or the disk are too small."""
         if self.device != CPU:
             gpu.require_gpu()
         return self.cost().require(folder)
@@ -101,29 +103,29 @@ class Spec(ABC):
 
     @abstractmethod
     def problem(self, folder: Path | None, tick: Tick, *, resumes: bool) -> Problem:
-        """The game in the form that its solver works on; what has to be built for it is kept in the folder."""
+        """Return the game as its solver represents it, and store what had to be built for it in the folder."""
 
     @abstractmethod
     def solver(self, problem: Problem) -> Solver:
-        """A new solver."""
+        """Return a new solver for the game."""
 
     @abstractmethod
     def identity(self, problem: Problem) -> RunIdentity:
-        """Return the identity of the run."""
+        """Return the identity of the run, which decides whether a checkpoint can be resumed."""
 
     def judge(self, problem: Problem) -> Judge[Any]:
-        """What measures its strategies."""
+        """Return the object that evaluates the run's strategies."""
         return judge_of(problem)
 
     @property
     def files(self) -> dict[str, str]:
-        """Return additional files of a new run: texts by file name."""
+        """Return additional text files for the folder of a new run, by file name."""
         return {}
 
 
 @dataclass(frozen=True)
 class WholeSpec(Spec):
-    """An unabstracted game, and how it is solved.
+    """The specification of a run on an unabstracted game.
 
     Parameters
     ----------
@@ -132,17 +134,17 @@ class WholeSpec(Spec):
     algorithm : str, Variant or Algorithm
         A name of `solve.registry.ALGORITHMS`, a row of discounts for CFR, or a custom `Algorithm`.
     seed : int
-        For algorithms that draw at random.
+        Random seed of algorithms that sample.
     threads : int
-        More than 1 for algorithms that walk all boards.
+        Number of threads; only algorithms that visit all boards use more than 1.
     device : str
-        "cpu", or "gpu" for algorithms that walk all boards.
+        "cpu", or "gpu" for algorithms that visit all boards.
     tilt : tuple of float
-        Percentages by which payoffs differ while it is solved: see `kilt.games.tilt`.
+        Percentages by which payoffs are changed while solving: see `kilt.games.tilt`.
     against : Against, optional
-        The opponent that a counter-strategy is for, with a model for the unabstracted game.
+        The opponent that a counter-strategy exploits, with a model for the unabstracted game.
     engine : EngineConfig
-        For CFR+ from disk: workers that have the subgames on disks of their own, each with `threads`.
+        For CFR+ with tables on disk: workers that store subgames on their own disks, each with `threads` threads.
     place : Engine, optional
         The engine, if it is open already. The run closes it.
     form : str, optional
@@ -165,7 +167,10 @@ class WholeSpec(Spec):
 
     @classmethod
     def of(cls, config: Config) -> WholeSpec:
-        """The game of a configuration without cards; RunError if it sets keys that are about abstract games."""
+        """Return the specification for a configuration without cards.
+
+        Raises RunError if the configuration sets keys that apply only to abstract games.
+        """
         solver, plain = config.solver, Config(config.game)
         if key := next((key for key in ABSTRACT_KEYS if getattr(config, key) != getattr(plain, key)), None):
             raise RunError(f"`{key}` is about abstract games: give `cards`, such as 'lossless', or leave out `{key}`")
@@ -177,9 +182,11 @@ class WholeSpec(Spec):
 
     @classmethod
     def begun(cls, folder: RunFolder, values: Mapping[str, object] = NOTHING) -> WholeSpec:
-        """The game of a run, with the opponent that it answers, and some keys as a configuration would have them.
+        """Return the specification of an existing run, with new values for some keys of a configuration.
 
-        It is resumed on the device where it began, and in one thread, unless `values` say otherwise.
+        A counter-strategy keeps its opponent.
+
+        It resumes on the device where it began, and in one thread, unless `values` contain others.
         """
         said = folder.identity
         solver = SolverConfig(algorithm=said.algorithm, seed=said.seed, device=said.device)
@@ -189,54 +196,57 @@ class WholeSpec(Spec):
 
     @property
     def called(self) -> str:
-        """The algorithm and the game, for people."""
+        """Return the names of the algorithm and the game, for messages."""
         return f"{self.name} on {self.game if isinstance(self.game, str) else self.game.name}"
 
     @property
     def name(self) -> str:
-        """The algorithm, as messages and the identity of the run have it."""
+        """Return the algorithm's name, as used in messages and in the run's identity."""
         return self.algorithm if isinstance(self.algorithm, str) else algorithm_named(self.algorithm).what
 
     @property
     def exact(self) -> bool:
-        """Whether the algorithm is done after one step."""
+        """Return whether the algorithm is done after one step."""
         return algorithm_named(self.algorithm).exact
 
     @property
     def budget(self) -> Budget:
-        """One step for algorithms that are exact."""
+        """Return the default limits of the run; an exact algorithm takes one step."""
         return self.limits or (Budget(iterations=1) if self.exact else super().budget)
 
     @property
     def has_budget(self) -> bool:
-        """Whether the configuration says when to stop, or the algorithm."""
+        """Return whether the configuration or the algorithm limits the run."""
         return self.exact or self.limits is not None
 
     @property
     def given(self) -> str | Game:
-        """The game."""
+        """Return the game as the caller specified it."""
         return self.game
 
     @cached_property
     def fitted(self) -> FittedGame:
-        """The game, and the first form that fits; RunError if none does."""
+        """Return the game in the first representation that suits the algorithm. Raises RunError if none does."""
         form = self.form
         if self.against and form is None:  # that of the model
             form = VECTOR if self.against.model.counts.ndim == 2 else FLAT
         return fitted(self.game, self.algorithm, form, self.threads, self.device, self.tilt)
 
     def cost(self) -> Cost:
-        """Cost in the form that fits."""
+        """Return the cost of the run in the representation that suits the algorithm."""
         return self.fitted.cost
 
     def require_room(self, folder: Path | None) -> Cost:
-        """Once it is clear that the algorithm solves the game there; the disk is asked when the folder is made."""
+        """Return the cost of the run, after checking that the algorithm can solve the game with this device and engine.
+
+        Disk space is checked when the folder is created.
+        """
         self._require_engine()
         assert self.fitted
         return super().require_room(None)
 
     def _require_engine(self) -> None:
-        """Raise RunError if the algorithm has nothing that workers could share."""
+        """Raise RunError if the algorithm has no work that workers could share."""
         asked = self.engine
         if not asked.name and not self.place:
             if key := first_set(asked, [one.name for one in fields(asked)]):
@@ -250,7 +260,7 @@ class WholeSpec(Spec):
             raise RunError("workers that share subgames on disk have no batch, boards or samples, and none below them")
 
     def problem(self, folder: Path | None, tick: Tick, *, resumes: bool) -> Problem:
-        """The game in the form that fits, with the opponent and the workers of the run."""
+        """Return the game in the representation that suits the algorithm, with the run's opponent and workers."""
         problem = self.fitted.problem()
         if self.against:
             assert isinstance(problem, FlatProblem | VectorProblem)
@@ -262,7 +272,7 @@ class WholeSpec(Spec):
         return problem
 
     def solver(self, problem: Problem) -> Solver:
-        """A new solver; an engine is closed if that fails."""
+        """Return a new solver for the game. If that fails, the engine is closed."""
         try:
             return make_solver(problem, self.algorithm, self.seed)
         except BaseException:
@@ -271,7 +281,7 @@ class WholeSpec(Spec):
             raise
 
     def identity(self, problem: Problem) -> RunIdentity:
-        """With the tilt, the opponent, the device and the precision."""
+        """Return the identity of the run, with its payoff changes, opponent, device and precision."""
         tilt = ",".join(f"{percent:g}" for percent in self.tilt) if any(self.tilt) else ""
         against = f"{self.against.p!r} {self.against.confidence}" if self.against else ""
         identity = RunIdentity(lasting_name(self.game), self.name, self.seed, problem.form, problem.fingerprint)
