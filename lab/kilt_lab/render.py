@@ -328,10 +328,10 @@ def _paper(paper: str, stem: str, results: Results, root: Path) -> str:
     names = [name for name, entry in EXPERIMENTS.items() if _paper_of(entry) == paper]
     lines = [NOTICE, f"# {title}", ""]
     lines += [
-        "This page lists claims, the verdicts of kilt's experiments on them, and then the experiments. The command "
-        "`kilt reproduce NAME` runs an experiment, and [Reproduce a figure](../guides/reproduce.md) explains how "
-        "verdicts are reached. Most verdicts are computed from the rows in `lab/results`. A verdict marked *quoted* is "
-        "older: the command printed it before rows were recorded.",
+        "This page first lists claims with the verdicts of kilt's experiments, and then describes each experiment. The "
+        "command `kilt reproduce NAME` runs an experiment. [Reproduce a figure](../guides/reproduce.md) explains how "
+        "verdicts are reached. They are computed from the rows in `lab/results`, except for verdicts marked *quoted*, "
+        "which the command printed before rows were recorded.",
         "",
         *_claim_table(names, results, root, {*QUOTED.values()}),
     ]

@@ -56,7 +56,8 @@ class BoardsSampled(Experiment):
     In the algorithm as the paper prints it, each deal samples a board of each class, and a class adds to its tables
     without weights. A class may leave different numbers of possible boards for different hands, so the result is
     biased. Weights make it unbiased. kilt can also sample fewer boards than there are classes, one for each thread. The
-    trunk then learns from more deals in the same number of nodes (see ``solve.distributed.blades``).
+    trunk (the part of the game before the board is dealt) then learns from more deals in the same number of nodes (see
+    ``solve.distributed.blades``).
 
     Workers can have workers below them, on several levels [Brown15 §3]. Their results are unbiased too. Runs with one,
     two and three levels are compared by exploitability after the same number of deals, in a game of three boards. A

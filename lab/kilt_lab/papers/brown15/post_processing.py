@@ -203,11 +203,11 @@ class FineBets(Experiment):
     over all betting sequences. Only the cards are random, and all rules are compared on the same cards. Each run
     clusters, solves and deals with its own seeds.
 
-    Rows named ``bets-F-A-I`` cover the whole family. F is the threshold for folding, A the one for the choice among
-    fold, call and bet, and I the one for the choice among bets (see ``strategy.postprocess``). The row ``best of the
-    family`` shows the result of a search over these rules. The search takes the rule that wins most in the first half
-    of the runs, averaged over opponents. The value is what that rule wins in the other half, minus what purification
-    wins there.
+    Rows named ``bets-F-A-I`` are for rules of the new family. F is the threshold for folding, A the one for the choice
+    among fold, call and bet, and I the one for the choice among bets (see ``strategy.postprocess``). The row ``best of
+    the family`` shows the result of a search over these rules. The search takes the rule that wins most in the first
+    half of the runs, averaged over opponents. The value is what that rule wins in the other half, minus what
+    purification wins there.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -307,9 +307,10 @@ class ExactRules(Experiment):
     late for solved ones. A rule is applied to every decision. A row shows the exploitability after the rule minus that
     before, over runs with their own seeds.
 
-    Rows named ``bets-F-A-I`` cover the whole family. The rows ``best of the family`` show the result of a search. The
-    search takes the rule that is best in the first half of the runs, and evaluates it on the other half. The rule
-    ``bets-1-0-0`` changes nothing and is not a candidate.
+    Rows named ``bets-F-A-I`` are for rules of the new family with the thresholds F, A and I (see
+    ``strategy.postprocess``). The rows ``best of the family`` show the result of a search. The search takes the rule
+    that is best in the first half of the runs, and evaluates it on the other half. The rule ``bets-1-0-0`` changes
+    nothing and is not a candidate.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

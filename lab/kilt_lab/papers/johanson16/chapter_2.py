@@ -103,10 +103,9 @@ class Tilts(Experiment):
     a hand is paid a few percent more.
 
     This experiment draws many abstractions of [2-1] or [2-4] hold'em at random. These games are limit hold'em with two
-    rounds and one or four bets per round. CFR+ on pairs of bucket sequences solves each abstraction until an opponent
-    with the same buckets wins almost nothing. Real exploitability is then measured with an opponent who sees all cards.
-    A row shows how much a tilt changes real exploitability, as a mean over all abstractions. The paper's number is for
-    limit hold'em.
+    rounds and one or four bets per round. CFR+ solves each abstraction until an opponent with the same buckets wins
+    almost nothing. Real exploitability is then measured with an opponent who sees all cards. A row shows how much a
+    tilt changes real exploitability, as a mean over all abstractions. The paper's number is for limit hold'em.
     """
 
     tilts: Mapping[str, Sequence[float]] = field(default_factory=dict)
@@ -196,9 +195,9 @@ class Overfitting(Experiment):
     """Real exploitability rises while abstract exploitability still falls.
 
     This experiment tests whether long solving overfits an abstraction. It draws abstractions of [2-1] or [2-4] hold'em
-    at random (see ``tilts``). CFR on pairs of bucket sequences solves them. After 16, 32, 64, … iterations, the
-    exploitability of the average strategy is measured in two ways. Abstract exploitability is measured with an opponent
-    who has the same buckets, and real exploitability with an opponent who sees all cards.
+    (two rounds, one or four bets per round) at random (see ``tilts``), and CFR solves them. After 16, 32, 64, …
+    iterations, the exploitability of the average strategy is measured in two ways. Abstract exploitability is measured
+    with an opponent who has the same buckets, and real exploitability with an opponent who sees all cards.
 
     The rise is the increase of real exploitability from its lowest value to its value at the end, in percent. A rise
     cannot be negative, so a mean above 0 would prove little. The claim therefore requires a rise of more than 1%.

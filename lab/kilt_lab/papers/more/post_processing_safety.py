@@ -134,15 +134,16 @@ class RulesOfAgents(Experiment):
     strategy before the agent plays it, for example by rounding small ones to 0. Each rule is evaluated in two ways.
 
     First, the post-processed strategy plays matches against the same strategy with every other rule, on the same deals.
-    Winnings are exact over actions. Second, a local best response (LBR) plays against the post-processed strategy. LBR
-    bets from a given round on, with bet sizes that the agents' trees lack. A last row restricts LBR to the sizes of
-    their trees.
+    Winnings are exact averages over all actions. Second, a local best response (LBR) plays against the post-processed
+    strategy. LBR bets from a given round on, with bet sizes that the agents' trees lack. A last row restricts LBR to
+    the sizes of their trees.
 
     The best rule in matches is the one that wins most against the others, on average. A rule is a candidate only if it
     loses at most 30 mbb/h to that best rule. kilt's default is the candidate against which the local best response
     (LBR) wins least. The winnings of LBR are averaged over the rounds in which it may start to bet.
 
-    Each run clusters the hands, solves and deals with its own seeds, so intervals include all three.
+    Each run clusters the hands, solves and deals with its own seeds. The intervals therefore include the variation
+    between clusterings, solutions and deals.
     """
 
     def check(self, setting: Setting) -> None:
