@@ -333,6 +333,9 @@ def _paper(paper: str, stem: str, results: Results, root: Path) -> str:
         "verdicts are reached. They are computed from the rows in `lab/results`, except for verdicts marked *quoted*, "
         "which the command printed before rows were recorded.",
         "",
+        "Winnings and exploitability are in mbb/g or mbb/h, thousandths of a big blind per game or per hand. A value "
+        "with ± has a 95% interval. The [glossary](../concepts/glossary.md) explains further terms.",
+        "",
         *_claim_table(names, results, root, {*QUOTED.values()}),
     ]
     for name in names:
