@@ -1,6 +1,6 @@
-"""The command line: parse, call one function, print.
+"""The command line of kilt: its commands parse options, call one function of the library, and print the result.
 
-Commands import what they need when they run, so that ``kilt --help`` answers at once.
+Each command imports its modules when it runs, so that ``kilt --help`` answers at once.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ from kilt.cli.show import AsJson, compilation_told, complain
 from kilt.errors import KiltError, about_file
 from kilt.machine import LIBRARIES, too_little_address_space
 
-OF_EXTRAS = ("cupy-cuda12x", "fastapi", "kilt-lab", "open_spiel", "pot", "ray", "uvicorn")  # the main package of each
+OF_EXTRAS = ("cupy-cuda12x", "fastapi", "kilt-lab", "open_spiel", "pot", "ray", "uvicorn")  # a package of each extra
 
 
 class Commands(TyperGroup):
-    """All commands; old spellings become today's, with a hint."""
+    """The group of all commands. It accepts old spellings of commands and options, and prints a hint."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse words, in today's spelling."""
+        """Parse the command line after replacing old spellings of commands and options."""
         return super().parse_args(ctx, renewed(args, lambda text: complain("hint:", text)))
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return names of commands, panel by panel."""
-        commands: dict[str, Any] = {**self.commands}  # those of Typer, which know their panels
+        """Return the names of all commands in the order of their panels in the help."""
+        commands: dict[str, Any] = {**self.commands}  # Typer's objects, which know their panels
         return sorted(super().list_commands(ctx), key=lambda name: PANELS.index(commands[name].rich_help_panel))
 
 
@@ -109,7 +109,7 @@ def _root(
 
 
 def _environment() -> dict[str, object]:
-    """What a bug report says about the installation; no names or paths of the machine."""
+    """Return facts about the installation for bug reports, without names or paths of the machine."""
     import platform
     from importlib.metadata import PackageNotFoundError, requires, version
 
@@ -136,7 +136,7 @@ def main() -> None:
     """Run the command line. Errors that the user can correct are printed in one line, with exit code 2."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # letters that the terminal does not have end no command
+            stream.reconfigure(errors="replace")  # characters that the terminal cannot show do not end a command
     if (most := too_little_address_space()) is not None:
         complain(
             "error:",
@@ -155,9 +155,9 @@ def main() -> None:
         )
         sys.exit(2)
     except OSError as error:
-        if error.filename is not None:  # a name that is too long, say
+        if error.filename is not None:  # for example, a name that is too long
             complain("error:", about_file(error))
             sys.exit(2)
-        # A full disk behind standard output, say.
+        # For example, standard output is a file on a full disk.
         complain("error:", error.strerror or str(error))
-        os._exit(1)  # what is left in the buffers cannot be written either
+        os._exit(1)  # the rest of the buffers cannot be written either

@@ -1,4 +1,4 @@
-"""``kilt abstraction``: buckets of hands, built, shown and looked up."""
+"""``kilt abstraction``: build card abstractions, show their buckets, and look up hands in them."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Card abstractions: buckets of hands that share a strategy.", no_args_is_help=True)
 
 DEFAULT_GAME = "holdem.limit.2p"
-PATIENCE = 60.0  # seconds: what takes longer has its quicker way named
+PATIENCE = 60.0  # seconds: for longer builds, a quicker method is suggested
 SHOWN = 12  # buckets of a round
-DRAWN, NAMED = 25, 5  # hands of a bucket that are looked at, and that are named
+DRAWN, NAMED = 25, 5  # hands of a bucket that are sampled, and that are printed
 BINS_SHOWN = 25
 SAMPLES = 4  # boards of a class
 
@@ -65,11 +65,11 @@ def build(
     address: AddressOption = "",
     as_json: AsJson = False,
 ) -> None:
-    """Build an abstraction; the same command resumes an interrupted build.
+    """Build a card abstraction. The same command resumes an interrupted build.
 
-    Says first what it will take. Tables of features are kept in the cache folder ($KILT_CACHE, or the user's own), for
-    other abstractions to use. An engine clusters the hands of each class of boards, or of each bucket of the round
-    before where that is remembered.
+    The command first prints the memory, disk space and time that it needs. Feature tables are stored in the cache
+    folder ($KILT_CACHE, or the user's cache folder) for other abstractions. With an engine, workers share the
+    clustering: by class of boards, or, with perfect recall, by bucket of the previous round.
     """
     from dataclasses import replace
     from os import cpu_count
@@ -122,9 +122,10 @@ def plan(
     classes: Annotated[int | None, options.CLASSES] = None,
     round_name: Annotated[str, options.ROUND] = SECOND,
 ) -> None:
-    """Print an abstraction's plan in full, as TOML: the place to change what a name cannot say.
+    """Print the full plan of a card abstraction as TOML, which can be edited.
 
-    With --classes, the boards of a round are sorted into classes, and later rounds have their buckets in each class.
+    With --classes, the boards of a round are clustered into classes, and each class has its own buckets in later
+    rounds.
     """
     from dataclasses import replace
 
@@ -159,16 +160,16 @@ def boards(
     address: AddressOption = "",
     as_json: AsJson = False,
 ) -> None:
-    """Sort the boards of a round into classes, by what hands make of them, and draw what came out.
+    """Cluster the boards of a round into classes on which hands play alike, and draw the classes.
 
-    --set reaches the other keys of the plan: clustering (sum, printed, average, means or medoids), base (the
+    --set changes the other keys of the plan: clustering (sum, printed, average, means or medoids), base (the
     abstraction whose buckets count as different hands), restarts (keep the best of N clusterings), and for schmid
-    ground (history or histogram) and exact=true (move all hands one by one, which takes days). Default: as in the paper
-    of the method.
+    ground (history or histogram) and exact=true (exact earth mover's distance, which takes days). Default: the values
+    in the method's paper.
 
     The same command resumes an interrupted build, or shows the finished classes. An abstraction uses the classes if its
-    plan says boards = "RUN" in its public section (see `kilt abstraction plan --classes`). An engine moves the hands of
-    schmid, pair by pair of boards.
+    plan says boards = "RUN" in its public section (see `kilt abstraction plan --classes`). With an engine, workers
+    share the pairs of boards that schmid compares.
     """
     from os import cpu_count
 
@@ -269,9 +270,9 @@ def show(
     picture: Annotated[Path | None, options.PICTURE] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what an abstraction is like: sizes and distortion, and examples of what is in its buckets.
+    """Show the sizes of an abstraction's buckets, their distortion, and example hands.
 
-    A picture shows all starting hands in a square, or for later rounds histograms of hand strength.
+    The picture is a grid of all starting hands or, for later rounds, histograms of hand strength.
     """
     from kilt.abstraction.buckets import CardAbstraction, load_classes
     from kilt.errors import AbstractionError
@@ -315,7 +316,7 @@ def where(
     board: Annotated[str, options.BOARD_CARDS] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Look up the bucket of a hand, and who else is in it."""
+    """Print the bucket of a hand, and other hands in the same bucket."""
     from kilt.abstraction.buckets import CardAbstraction
 
     found = CardAbstraction.load(run)
@@ -334,21 +335,21 @@ def where(
 
 
 def _identity(plan: str, game: str) -> AbstractionSpec:
-    """What is to be built."""
+    """Return the specification of the abstraction to build."""
     from kilt.abstraction.buckets import AbstractionSpec
 
     return AbstractionSpec.named(plan, _deal(game))
 
 
 def _round(name: str, deal: Deal) -> int:
-    """The number of a round, from 1, by its name or by that number."""
+    """Return the number of a round, counted from 1, from its name or number."""
     from kilt.games.gamedef import names_of_rounds, round_named
 
     return round_named(name, names_of_rounds(deal.board_cards)) + 1
 
 
 def _deal(game: str) -> Deal:
-    """How the cards of a game are dealt."""
+    """Return how the cards of a game are dealt."""
     from kilt.abstraction.features import Deal
     from kilt.errors import AbstractionError
     from kilt.games import load_game
@@ -361,7 +362,7 @@ def _deal(game: str) -> Deal:
 
 
 def _bucket(found: CardAbstraction, this: RoundBuckets, number: int) -> dict[str, Any]:
-    """What is to be said of a bucket: its share of all deals, and some of its hands, drawn at random."""
+    """Return a bucket's share of all deals, and some of its hands, drawn at random."""
     import numpy as np
 
     from kilt.cards.equity import distribution, histogram, mean_strength
@@ -386,7 +387,7 @@ def _bucket(found: CardAbstraction, this: RoundBuckets, number: int) -> dict[str
 
 
 def _draw(found: CardAbstraction, round_number: int, rows: list[dict[str, Any]], picture: Path) -> None:
-    """Draw starting hands, or histograms of the hands that stand as examples."""
+    """Draw the starting hands by bucket, or histograms of the example hands of each bucket."""
     import numpy as np
 
     from kilt.viz.abstraction import plot_histograms, plot_starting_hands

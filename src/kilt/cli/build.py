@@ -1,4 +1,4 @@
-"""``kilt build``: plan and build an agent that fits this machine, for a stack depth."""
+"""``kilt build``: build the best agent for a stack depth that fits this machine."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def build(
     plan: Annotated[bool, typer.Option("--plan", help="Say what would be built, and stop.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Build the best agent that this machine can hold in the given time, for stacks of N big blinds.
+    """Build the best agent for stacks of N big blinds that fits this machine and the given time.
 
-    --time is for building cards and solving: 8 hours if it is left out, or 24 minutes for `house`.
+    --time limits building the card abstraction and solving. Default: 8 hours, or 24 minutes for `house`.
 
     The command first prints the memory, disk space and time that it needs. If it was stopped or killed, the same
     command resumes the run.
@@ -91,7 +91,7 @@ def build(
 
 
 def _fit(kind: str, name: str, seconds: float | None, threads: int | None, folder: Path, memory: float | None) -> Fit:
-    """The run that fits, found with some seconds of measuring."""
+    """Return the run that fits the machine and the time, after measuring the machine's speed for some seconds."""
     from kilt.errors import RunError
     from kilt.games import load_game
     from kilt.games.holdem import Holdem

@@ -1,4 +1,4 @@
-"""``kilt cards``: strength and equity of hands."""
+"""``kilt cards``: rank hands, and compute their equity."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def strength(
     cards: Annotated[str, options.CARDS],
     as_json: AsJson = False,
 ) -> None:
-    """Rank a hand of 5 to 7 cards, and name it."""
+    """Rank a hand of 5 to 7 cards, and print its name."""
     from kilt.cards import hands
     from kilt.cards.deck import FULL
     from kilt.errors import CardError
@@ -54,7 +54,7 @@ def equity(
     board: Annotated[str, options.BOARD] = "",
     as_json: AsJson = False,
 ) -> None:
-    """How often a hand wins, exactly, over all boards that can still come."""
+    """Compute the exact equity of a hand against another hand or a range, over all possible boards."""
     from kilt.cards.deck import FULL
     from kilt.cards.equity import duel
     from kilt.errors import CardError

@@ -1,4 +1,4 @@
-"""``kilt check``: whether what is on disk is whole."""
+"""``kilt check``: check files on disk for damage."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ def check(
     path: Annotated[Path, options.FOLDER],
     as_json: AsJson = False,
 ) -> None:
-    """Read every file that kilt has written there, and compare it with its checksum and its bounds.
+    """Check the files of kilt in a folder for damage, by their checksums and the bounds of their values.
 
-    Large files that were found to be whole are not read again when they are opened; here they are. Ends with exit
-    code 1 where something is damaged.
+    It reads every file, including large files that were checked before. The exit code is 1 if a file is damaged.
     """
     from kilt.runs.check import check as look
 

@@ -1,4 +1,4 @@
-"""``kilt counter``: from a model of an opponent to an agent that wins more from them, and stays safe."""
+"""``kilt counter``: compute a counter-strategy that exploits a modelled opponent and stays safe."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ def counter(
     address: AddressOption = "",
     as_json: AsJson = False,
 ) -> None:
-    """Answer a model of an opponent: win more from them than an equilibrium does, without giving too much away.
+    """Compute a counter-strategy: it wins more from a modelled opponent than an equilibrium, at limited risk.
 
-    What comes out is a run like any other: `kilt match`, `kilt export` and `kilt agent` take it, and
-    `kilt solve DIR` resumes it after it was stopped or killed. Workers of an engine solve several answers at once, each
-    in one process; if a worker dies, another resumes from its checkpoint.
+    The result is an ordinary run for `kilt match`, `kilt export` and `kilt agent`, and `kilt solve DIR` resumes it
+    after it was stopped or killed. With an engine, workers solve several counter-strategies at once, each in one
+    process; if a worker dies, another resumes from its checkpoint.
     """
     from kilt.config import DEFAULT_ALGORITHM
     from kilt.errors import RunError
@@ -131,7 +131,7 @@ def counter(
 def _solved(
     name: str | None, address: str, shares: list[float], folders: list[Path], budget: Budget | None
 ) -> list[tuple[float, Path, SolvedAnswer]]:
-    """Several answers, by workers of an engine; without one, one after another."""
+    """Solve several counter-strategies: in parallel on the workers of an engine, or one after another without one."""
     from kilt.jit import cores
     from kilt.runs.answers import solve_answer, solve_answers
 
@@ -190,14 +190,14 @@ def _configured(
     how: dict[str, int | None],
     algorithm: str | None,
 ) -> Config:
-    """The configuration of a run that answers a model in the abstract game of another configuration, or of a run."""
+    """Return the configuration of a counter-strategy run, with the abstract game of another configuration or run."""
     from kilt.config import CounterConfig, EngineConfig, read_config
     from kilt.records import replaced
     from kilt.runs.folder import CONFIG
     from kilt.strategy.blueprint import card_folders
 
     said = read_config(config / CONFIG if config.is_dir() else config)
-    if config.is_dir():  # the cards of a run are there already
+    if config.is_dir():  # the run already has card abstractions
         own = zip(said.cards, card_folders(config, len(said.cards)), strict=True)
         said = replace(said, cards=tuple(str(there.resolve()) if there.is_dir() else name for name, there in own))
     if said.engine.name:
@@ -210,7 +210,7 @@ def _configured(
 
 @contextmanager
 def _opponent(models: list[Path], player: str | None, target: str, *, as_json: bool) -> Iterator[Path]:
-    """The folder of a model: the given one, or one that is counted from logs and is gone afterwards."""
+    """Provide the folder of an opponent model: the given one, or a temporary one with a model counted from logs."""
     from tempfile import TemporaryDirectory
 
     from kilt.cli.model import counted, print_counted

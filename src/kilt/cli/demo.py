@@ -1,4 +1,4 @@
-"""``kilt demo``: from the rules to an agent that plays, in one command. ``kilt export``: an agent that can move."""
+"""``kilt demo`` builds an agent in one command; ``kilt export`` copies an agent for use on another machine."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def demo(
         bool, typer.Option("--web", help="Open the page in the browser at the end: see `kilt web`.")
     ] = False,
 ) -> None:
-    """Build an agent for no-limit hold'em from nothing, play it against simple opponents, and write a report.
+    """Build a small agent for no-limit hold'em, play it against simple opponents, and write a report.
 
-    Each step is a command that can be typed by itself. After an interruption, the same command continues.
+    It prints each step as a command that you can run yourself. After an interruption, the same command continues.
     """
     from dataclasses import replace
     from os import cpu_count
@@ -110,7 +110,7 @@ def export(
         bool, typer.Option("--packed", help="One compressed file in place of a folder, for small agents.")
     ] = False,
 ) -> None:
-    """Copy an agent to a folder that can be moved to another machine and played there."""
+    """Copy an agent to a folder or file that can be moved to another machine and played there."""
     from kilt.errors import ArtifactError
     from kilt.runs.check import require_whole_subgames
     from kilt.strategy.blueprint import Blueprint
@@ -127,7 +127,7 @@ def export(
 
 
 def _show(command: str) -> None:
-    """Say what is done as it could be typed."""
+    """Print a step as the command that the user could type."""
     from kilt.cli.show import out
 
     out.print(f"\n$ {command}", style="bold", markup=False, highlight=False, soft_wrap=True)

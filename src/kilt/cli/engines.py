@@ -1,4 +1,4 @@
-"""Options of commands that can have their work done somewhere else, in one place."""
+"""The options of commands that can use an engine, which runs their work in worker processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AddressOption = Annotated[str, options.ADDRESS]
 
 @contextmanager
 def opened(name: str | None, address: str, threads: int) -> Iterator[Engine | None]:
-    """Provide the requested engine, if any, and close it at the end."""
+    """Start the requested engine, if any, for a ``with`` block, and close it at the end."""
     from kilt.engines import EngineError, engine_named
 
     if name is None:

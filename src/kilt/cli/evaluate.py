@@ -1,4 +1,4 @@
-"""``kilt evaluate``: how good a strategy is."""
+"""``kilt evaluate``: measure how good a strategy is."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kilt.players.profile import StrategyRef
     from kilt.solve.abstract_problem import AbstractProblem
 
-LONG = 120.0  # seconds of a walk: where it takes longer it goes flop by flop, so that it can be stopped and go on
+LONG = 120.0  # seconds: longer evaluations go flop by flop, so that they can be stopped and resumed
 
 app = typer.Typer(help="Evaluation: how good a strategy is.", no_args_is_help=True)
 
@@ -37,7 +37,7 @@ app.command()(log)
 
 @app.callback()
 def _group() -> None:
-    """Keep `kilt evaluate` a group, whatever the number of commands in it."""
+    """Keep `kilt evaluate` a group of commands, even if it contained only one."""
 
 
 @app.command()
@@ -60,17 +60,16 @@ def exploitability(
     address: AddressOption = "",
     as_json: AsJson = False,
 ) -> None:
-    """Compute the exploitability of a strategy exactly: that of a run, or of an agent in a game.
+    """Compute the exact exploitability of a run's strategy, or of an agent in a game.
 
     Agents that look at cards can be evaluated in small games. --out saves a strategy that plays a best response in each
     seat.
 
-    A run whose agent post-processes has two: the average strategy that was solved, and the strategy as played. Both are
-    judged, each by its own best responses. Add @RULE to the run to judge one of them.
+    A run whose agent post-processes has two strategies: the average strategy that was solved, and the strategy as
+    played. Both are evaluated, each with its own best responses. Add @RULE to the run to evaluate only one.
 
-    An engine has as many workers as there are --threads; each walks its share of the boards, or flop after flop.
-    Large abstract games are walked flop by flop. The command first prints the expected duration; after Ctrl-C the same
-    command resumes.
+    An engine has --threads workers, which share the boards. Large abstract games are evaluated flop by flop. The
+    command first prints the expected duration; after Ctrl-C the same command resumes.
     """
     from kilt.errors import RunError
     from kilt.players.agents import resolves
@@ -118,8 +117,8 @@ def exploitability(
 class _Judged(NamedTuple):
     """The values of best responses to one strategy."""
 
-    figures: dict[str, Any]  # for programs
-    rows: list[list[str]]  # of a table: what, how much, unit
+    figures: dict[str, Any]  # for JSON output
+    rows: list[list[str]]  # table rows: name, value, unit
     iterations: int | None = None
 
 
@@ -134,7 +133,7 @@ def _judged(
     engine: str | None,
     address: str,
 ) -> _Judged:
-    """Find best responses to one strategy."""
+    """Compute best responses to one strategy."""
     from kilt.errors import RunError
     from kilt.evaluate.judge import UNIT, AbstractJudge
 
@@ -176,7 +175,7 @@ def _judged(
 
 
 def _by_flop(found: FlopResponses, problem: AbstractProblem, strategy: str, seed: int) -> _Judged:
-    """Walk the flops that are left, and give what best responses win."""
+    """Evaluate the remaining flops, and return the values of best responses."""
     from kilt import artifact
     from kilt.evaluate.flops import flop_weights
     from kilt.evaluate.judge import UNIT
@@ -228,14 +227,14 @@ def lbr(
     processes: ProcessesOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compute a lower bound of a player's exploitability in games of any size: the win rate of a local best response.
+    """Compute a lower bound on a player's exploitability: the win rate of a local best response (LBR).
 
     With --round, the local best response checks and calls before this round.
 
-    The player is judged as it plays, after post-processing and translation. For a run that post-processes, its average
-    strategy is judged too, on the same cards, which doubles the time; add @RULE to the run to judge one of them. The
-    first figure is adjusted for luck without bias; the second is the raw winnings. Ctrl-C ends it early, and what was
-    played counts.
+    It works in games of any size. The player is evaluated as it plays, after post-processing and translation. For a run
+    that post-processes, its average strategy is evaluated too, on the same cards, which doubles the time; add @RULE to
+    the run to evaluate only one. The first figure is luck-adjusted without bias; the second is the raw winnings. Ctrl-C
+    ends the evaluation early, and the hands played so far count.
     """
     from functools import partial
 
@@ -310,18 +309,20 @@ def lbr(
 def _lower_bounds(
     players: Mapping[str, str], bound: Callable[..., LowerBound], hands: int, stop: Callable[[], bool]
 ) -> dict[str, LowerBound]:
-    """Win rates of local best responses against each player, by name; after a stop, only those that were begun.
+    """Return the win rates of local best responses against each player.
+
+    After a stop, only those that had begun are returned.
 
     Parameters
     ----------
     players : mapping of str to str
         The strategies of all players, by their names.
     bound : callable
-        Takes the name of a player, `tick` and `stop`; see `kilt.evaluate.lbr.lower_bound`.
+        Called with the name of a player, `tick` and `stop`; see `kilt.evaluate.lbr.lower_bound`.
     hands : int
         Number of hands against each player.
     stop : callable
-        Whether to stop.
+        Returns whether to stop.
     """
     found: dict[str, LowerBound] = {}
     with ProgressBars() as bar:
@@ -338,7 +339,7 @@ def _lower_bounds(
 
 
 def _print_bounds(title: str, found: dict[str, LowerBound], exact: bool, stopped: bool) -> None:
-    """Print lower bounds by strategy, the average strategy first, as in other commands."""
+    """Print lower bounds by strategy, beginning with the average strategy, as other commands do."""
     columns = list(reversed(found.values()))
     names = "wins" if exact else "wins, adjusted for luck", "raw winnings of a caller" if exact else "raw winnings"
     rows = [
@@ -351,11 +352,11 @@ def _print_bounds(title: str, found: dict[str, LowerBound], exact: bool, stopped
 
 
 def _bound_figures(found: LowerBound) -> dict[str, Any]:
-    """A lower bound for programs."""
+    """Return a lower bound as a dict for JSON output."""
     return _figures(found.won) | {"money": _figures(found.money), "hands": found.hands}
 
 
 def _figures(rate: Estimate) -> dict[str, Any]:
-    """A win rate for programs. The interval of a single deal is not known."""
+    """Return a win rate as a dict for JSON output. The interval of a single deal is unknown."""
     known = isfinite(rate.margin)
     return {"mbb_per_hand": rate.mean, "ci95": list(rate.interval) if known else None}

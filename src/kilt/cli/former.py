@@ -1,4 +1,6 @@
-"""Old spellings of commands and options: each works for one release, and a hint says what to type instead.
+"""Rewrite old spellings of commands and options, and print a hint.
+
+Each old spelling works for one release.
 
 >>> renewed(["solve", "--game", "leduc", "--minutes", "5"])
 ['solve', 'leduc', '--time', '5min']
@@ -19,7 +21,7 @@ _NUMBER = re.compile(r"[\d.]+(e-?\d+)?")
 
 
 def _time(unit: str) -> Rewrite:
-    """A number of a unit becomes a time."""
+    """Rewrite an option whose number has the given unit to ``--time``."""
     return lambda value: ["--time", f"{value}{unit}"]
 
 
@@ -29,22 +31,22 @@ def _named(option: str) -> Rewrite:
 
 
 def _argument(value: str) -> list[str]:
-    """The value without an option."""
+    """Rewrite an option to its value alone, as an argument."""
     return [value]
 
 
 def _bare(value: str) -> list[str]:
-    """-t with a bare number was --target."""
+    """Rewrite ``-t`` with a bare number to ``--target``."""
     return ["--target" if _NUMBER.fullmatch(value) else "-t", value]
 
 
 def _key(key: str, form: str = "{}") -> Rewrite:
-    """A key of a configuration."""
+    """Rewrite an option to a key of a configuration, set with ``--set``."""
     return lambda value: ["--set", f"{key}={form.format(value)}"]
 
 
 def _last(value: str) -> list[str]:
-    """The value without an option, after all other words."""
+    """Rewrite an option to its value alone, after all other words."""
     return [value]
 
 
@@ -52,7 +54,7 @@ _MINUTES: dict[str, Rewrite] = {"--minutes": _time("min"), "-m": _time("min")}
 _WORKERS: dict[str, Rewrite] = {"--processes": _named("--workers")}
 _GAME: dict[str, Rewrite] = {"--game": _argument, "-g": _argument}
 _HANDS: dict[str, Rewrite] = {"-n": _named("--hands")}
-# Options that have another name now, by command.
+# Renamed options, by command.
 OPTIONS: Mapping[tuple[str, ...], Mapping[str, Rewrite]] = {
     ("solve",): {
         **_MINUTES,
@@ -97,18 +99,21 @@ OPTIONS: Mapping[tuple[str, ...], Mapping[str, Rewrite]] = {
     ("evaluate", "exploitability"): {"--agent": _argument, "--responses": _named("--out")},
     ("estimate",): _GAME,
 }
-# Options without a value that have another name now, by command.
+# Renamed options without a value, by command.
 FLAGS: Mapping[tuple[str, ...], Mapping[str, list[str]]] = {
     ("abstraction", "boards"): {"--exact": ["--set", "exact=true"]},
     ("spot", "solve"): {"--compact": ["--set", "compact=true"], "--no-compact": ["--set", "compact=false"]},
     ("slumbot",): {"--aivat": ["--way", "aivat"], "--no-aivat": ["--way", "played"]},
 }
-# Commands that have another name now, and the option that makes them what they were.
+# Renamed commands, and the option that gives them their old meaning.
 COMMANDS: Mapping[tuple[str, ...], tuple[str, ...]] = {("crosstable",): ("match", "--all"), ("plan",): ("estimate",)}
 
 
 def renewed(words: Sequence[str], hint: Callable[[str], None] = lambda text: None) -> list[str]:
-    """The words of a command line in today's spelling; `hint` is called with what to type instead of old spellings."""
+    """Return the words of a command line in the current spelling.
+
+    `hint` is called with the words to type instead of old spellings.
+    """
     found = list(words)
     if found[:1] == ["plan"] and "--example" in found:
         rest = [word for word in found[1:] if word != "--example"]
@@ -120,7 +125,7 @@ def renewed(words: Sequence[str], hint: Callable[[str], None] = lambda text: Non
         if tuple(found[: len(command)]) == command:
             found = [*command, *_options(found[len(command) :], options, FLAGS.get(command, {}))]
     if found[:1] == ["counter"] and "--p-max" in words and "--confidence" not in words:
-        found += ["--confidence", "0-10-linear"]  # without it, --p is that of a restricted Nash response
+        found += ["--confidence", "0-10-linear"]  # otherwise --p means a restricted Nash response
     if found != list(words):
         hint(f"kilt {' '.join(words)} is now kilt {' '.join(found)}; the old spelling goes in kilt 0.3")
     return found

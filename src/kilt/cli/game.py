@@ -1,4 +1,4 @@
-"""``kilt game``: the games kilt knows, their rules and their sizes."""
+"""``kilt game``: list the games that kilt has, and show their rules and sizes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def size(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Count a game exactly: states, information sets, actions; never by enumeration."""
+    """Count the states, information sets and actions of a game exactly, without enumerating them."""
     from kilt.errors import GameError
     from kilt.games import load_game
     from kilt.games.bluff import Bluff

@@ -1,4 +1,4 @@
-"""The commands of the laboratory (`kilt reproduce`, `kilt bench`, `kilt lab`), which is a package of its own."""
+"""The commands of the separate laboratory package: `kilt reproduce`, `kilt bench` and `kilt lab`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REMEDY = "install the laboratory with `pip install 'kilt[lab]'`, or in a clone o
 
 
 def add_commands(app: typer.Typer) -> None:
-    """Add the laboratory's commands; without the laboratory, add commands of the same names that say how to get it."""
+    """Add the laboratory's commands, or, if it is not installed, commands that say how to install it."""
     if find_spec("kilt_lab") is not None:
         from kilt_lab.cli import add_commands as add_all
 
@@ -33,7 +33,7 @@ def add_commands(app: typer.Typer) -> None:
 
 
 def _missing(name: str) -> Callable[[typer.Context], None]:
-    """Return a command that raises the error."""
+    """Return a command that only raises an error: the laboratory is not installed."""
 
     def command(context: typer.Context) -> None:
         raise MissingPeerError(f"`kilt {name}` is not installed: {REMEDY}")

@@ -1,4 +1,4 @@
-"""``kilt evaluate log``: matches that were played elsewhere, and what strategies win in them.
+"""``kilt evaluate log``: evaluate matches from their logs, and estimate the win rates of strategies.
 
 `NewLog` is the log of a match that is played here.
 """
@@ -54,11 +54,13 @@ def log(
     processes: Annotated[int | None, options.WORKERS] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Read the log of a match: who won how much, with a 95% interval. Two hands of one deal count as one.
+    """Read the log of a match, and print each player's win rate with a 95% interval.
 
-    With a player WHO (a run, RUN@RULE, a baseline, or the portfolio:A,B that wrote notes into the log), its
-    win rate is estimated from its actions with all cards, and at all possible ends of hands. --out writes the hands in
-    PHH format (.phhs).
+    Two hands of one deal count as one.
+
+    With a player WHO (a run, RUN@RULE, a baseline, or the portfolio:A,B that wrote notes into the log), the command
+    also estimates its luck-adjusted win rate, from its actions with all possible cards and at all possible ends of
+    hands. --out writes the hands in PHH format (.phhs).
     """
     from kilt.artifact import os_errors
     from kilt.errors import PlayError
@@ -87,7 +89,7 @@ def log(
 
 
 def _result(file: Path, text: str, rules: Holdem, phh: Path | None, *, as_json: bool) -> None:
-    """Who won how much."""
+    """Print each player's win rate."""
     import numpy as np
 
     from kilt.artifact import os_errors
@@ -134,7 +136,10 @@ def _result(file: Path, text: str, rules: Holdem, phh: Path | None, *, as_json: 
 
 
 def _acpc_log(text: str, game: Holdem) -> tuple[str, list[str] | None]:
-    """Convert hands in PHH to lines of an ACPC log, with error messages; a log is returned unchanged, with None."""
+    """Convert hands in PHH to lines of an ACPC log, and return them with error messages.
+
+    An ACPC log is returned unchanged, with None.
+    """
     from kilt.play.acpc import log_line
     from kilt.play.phh import is_phh, read_phhs
 
@@ -157,7 +162,7 @@ def _judge(
     partial: bool,
     as_json: bool,
 ) -> None:
-    """What a strategy wins, by estimators."""
+    """Estimate a strategy's win rate from a log with several estimators, and print the results."""
     from kilt.errors import PlayError
     from kilt.evaluate.estimators import estimator_named
     from kilt.evaluate.log_estimates import LogCase, estimate_by_name
@@ -166,7 +171,7 @@ def _judge(
 
     played, rules = player_of(player).at(game)
     for spec in filter(None, others.values()):
-        player_of(spec).at(rules)  # it has to play the same game
+        player_of(spec).at(rules)  # it must play the same game
     called, judged = name or played.name, others["judged"] or played.name
     strategy = strategy_of(player_of(others["judged"] or player).agent)
     rows = tuple(estimator_named(each) for each in estimators) or None
@@ -215,7 +220,7 @@ def _judge(
 
 
 def _figures(row: LogEstimate) -> dict[str, Any]:
-    """An estimate for programs."""
+    """Return an estimate as a dict for JSON output."""
     return {
         "estimator": row.estimator.name,
         "mbb_per_hand": row.won.mean,
@@ -229,7 +234,7 @@ def _figures(row: LogEstimate) -> dict[str, Any]:
 
 
 def _print_estimates(title: str, found: LogEstimates) -> None:
-    """The estimates as a table, and their warnings below it."""
+    """Print the estimates as a table, followed by their warnings."""
     shown = [
         [row.estimator.name, str(row.won), f"{row.deviation:,.0f}", f"{row.effective:,.0f}", "!" * bool(row.warnings)]
         for row in found.rows

@@ -1,4 +1,4 @@
-"""``kilt match`` and ``kilt match --all``: players against each other, and who wins how much."""
+"""``kilt match``: play matches between players, and print their win rates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kilt.play.match import Match
 
 UNIT = "mbb/h"
-WORDS = {  # how a match came about
+WORDS = {  # methods of evaluation, in words
     "played": "hands were played",
     "expected": "expected over all actions of both players, on dealt cards",
     "aivat": "hands were played, and luck taken out by AIVAT",
@@ -67,11 +67,11 @@ def match(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Play matches: the first player meets each of the others, or with --all everyone meets everyone.
+    """Play matches between the first player and each of the others, or with --all between all pairs.
 
-    Win rates have their 95% interval.
+    Win rates are printed with 95% intervals.
 
-    Ctrl-C ends a match early, and what was played counts.
+    Ctrl-C ends a match early, and the hands played so far count.
     """
     from kilt.errors import PlayError
     from kilt.jit import cores
@@ -105,7 +105,7 @@ def match(
 
 
 def _error_rate(level: str) -> float:
-    """The error rate of a level of significance, such as 0.05 for 95%."""
+    """Return the error rate for a significance level, such as 0.05 for 95%."""
     from kilt.errors import PlayError
 
     with suppress(ValueError):
@@ -116,7 +116,7 @@ def _error_rate(level: str) -> float:
 
 
 def _verdict(match: Match, error: float | None) -> dict[str, Any]:
-    """What a sequential test says of a match, for programs."""
+    """Return the result of the sequential test of a match as a dict for JSON output."""
     from kilt.evaluate.sequential import decide
 
     if error is None:
@@ -126,7 +126,7 @@ def _verdict(match: Match, error: float | None) -> dict[str, Any]:
 
 
 def _say_verdict(match: Match, error: float) -> None:
-    """What a sequential test says of a match, in a line."""
+    """Print the result of the sequential test of a match in one line."""
     from kilt.evaluate.sequential import decide
 
     found = decide(match, error)
@@ -152,9 +152,11 @@ def first_meets_others(
     also_play: bool = False,
     error: float | None = None,
 ) -> tuple[Holdem, list[Match], list[int]]:
-    """Matches of the first player with each of the others; what stopped them early comes last.
+    """Play matches between the first player and each of the others.
 
-    With an `error` rate, a match ends as soon as a sequential test names a winner.
+    Returns the game, the matches, and the signals that stopped them early.
+
+    With an `error` rate, a match ends as soon as a sequential test shows a winner.
     """
     from kilt.evaluate.matchup import meet
     from kilt.evaluate.sequential import until_decided
@@ -195,7 +197,7 @@ def first_meets_others(
 
 
 def print_matches(title: str, matches: list[Match], *, beside: bool = False) -> None:
-    """Print a table of win rates and times, with raw winnings as another column if `beside` is set."""
+    """Print a table of win rates and times. If `beside` is set, another column has the raw winnings."""
     from kilt.evaluate.stats import played_rate, win_rate
 
     beside |= any(each.way == "aivat" for each in matches)
@@ -210,20 +212,20 @@ def print_matches(title: str, matches: list[Match], *, beside: bool = False) -> 
 
 
 def say_strategies(players: list[str]) -> None:
-    """Tell people which strategy each player plays, where a player has one that was solved."""
+    """Print which of its strategies each solved player uses, such as the average strategy."""
     if said := _strategies(players):
         say(f"strategies: {', '.join(f'{name} ({strategy})' for name, strategy in said.items())}")
 
 
 def _strategies(players: list[str]) -> dict[str, str]:
-    """Which strategy each player plays, by the player's name: see `kilt.players.agents.strategy_of`."""
+    """Return which strategy each player plays, by player name: see `kilt.players.agents.strategy_of`."""
     from kilt.players.agents import loaded, strategy_of
 
     return {agent.name: strategy for agent in map(loaded, players) if (strategy := strategy_of(agent))}
 
 
 def _say_how(match: Match) -> None:
-    """How many hands would have to be played for such an interval, and the time that the match took."""
+    """Print the time of a match, and how many raw hands an interval of the same width would need."""
     from kilt.evaluate.stats import played_hands, win_rate
 
     number, margin = played_hands(match), win_rate(match).margin
@@ -252,9 +254,11 @@ def crosstable(
     address: AddressOption = "",
     as_json: AsJson = False,
 ) -> None:
-    """Play a match between any two players. Win rates of rows against columns have 95% intervals.
+    """Play a match between each pair of players, and print a table of win rates.
 
-    Ctrl-C ends it early, and what was played counts.
+    The win rates are those of rows against columns, with 95% intervals.
+
+    Ctrl-C ends the matches early, and the hands played so far count.
     """
     from kilt.evaluate import crosstable as tables
     from kilt.jit import cores
@@ -306,7 +310,7 @@ def crosstable(
 
 
 def _common_game(players: list[str], name: str | None) -> Holdem:
-    """The game that all players play: the one of that name, or that of the first player who was made for one."""
+    """Return the game that all players play: the named game, or that of the first player made for one game."""
     from kilt.errors import PlayError
     from kilt.games.playable import load_holdem
     from kilt.play.agent import RememberingAgent
@@ -324,7 +328,7 @@ def _common_game(players: list[str], name: str | None) -> Holdem:
 
 
 def _figures(rate: Estimate) -> dict[str, Any]:
-    """A win rate for programs. The interval of a single deal is not known."""
+    """Return a win rate as a dict for JSON output. The interval of a single deal is unknown."""
     return {
         "mbb_per_hand": rate.mean,
         "ci95": list(rate.interval) if isfinite(rate.margin) else None,
@@ -333,7 +337,7 @@ def _figures(rate: Estimate) -> dict[str, Any]:
 
 
 def _match_figures(match: Match, *, beside: bool) -> dict[str, Any]:
-    """Return a match for programs; with `beside`, raw winnings are included."""
+    """Return a match as a dict for JSON output. If `beside` is set, it includes raw winnings."""
     from kilt.evaluate.stats import played_hands, played_rate, win_rate
 
     same = played_hands(match)
@@ -358,7 +362,10 @@ def _end(stopped: list[int]) -> None:
 
 @contextmanager
 def _progress(total: int) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar on the terminal; gives what moves it: the match, the hands before it, and those of it."""
+    """Show a progress bar, and provide a function that moves it.
+
+    The function takes the match, the hands before this match, and the hands played in it.
+    """
     with ProgressBars() as bar:
         task, begun = bar.add_task("", total=total, said="starting …"), monotonic()
 

@@ -1,4 +1,4 @@
-"""``kilt model``: from hands that a player has played to a model of them."""
+"""``kilt model``: build a model of a player from hands in logs."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def model(
     skip: Annotated[bool, typer.Option("--skip", help="Leave out lines that cannot be read, and say so.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Count what a player did at each information set of a game, from hands that they have played.
+    """Build a model of a player: count their actions at each information set, in hands from logs.
 
-    The model says how often each action was taken; where the player was never seen, it calls.
+    The model plays each action as often as the player did; at information sets without data, it calls.
     """
     from kilt.errors import PlayError
 
@@ -55,7 +55,7 @@ def model(
 
 
 class Counted(NamedTuple):
-    """A model, and how it came about."""
+    """A model counted from logs, with the game and the hands that were skipped."""
 
     model: OpponentModel
     rounds: tuple[str, ...]  # the names of the game's rounds
@@ -72,7 +72,7 @@ def counted(
     *,
     skip: bool = False,
 ) -> Counted:
-    """Count what a player did in logs, at the information sets of a run, a configuration or a game."""
+    """Count a player's actions in logs at the information sets of a run, a configuration or a game."""
     from kilt.players.modelled import log_text, observer_for
     from kilt.strategy.translate import mapping_named
 
@@ -90,7 +90,7 @@ def counted(
 
 
 def print_counted(counted: Counted, out: Path | None, *, as_json: bool) -> None:
-    """Print how much was observed, and which hands were skipped."""
+    """Print how many actions a model has counted, and which hands were skipped."""
     found, rounds, faults, seconds = counted
     figures, by_round = found.figures, found.rounds()
     if as_json:

@@ -1,4 +1,4 @@
-"""Arguments and options of commands, each declared once: its spelling, its letter, and what it means."""
+"""Arguments and options that commands share, each declared once with its name, short form and help."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
 
 def seconds_of(text: str | float) -> float:
-    """A time in seconds.
+    """Parse a duration such as "90s" or "2h", and return it in seconds.
 
     >>> seconds_of("90s"), seconds_of("1.5min"), seconds_of("2h")
     (90.0, 90.0, 7200.0)
     """
     from kilt.errors import RunError
 
-    if not isinstance(text, str):  # a default
+    if not isinstance(text, str):  # a default value
         return text
     found = re.fullmatch(r"(-?[\d.]+(?:e-?\d+)?|-?inf|nan)\s*(s|min|h)", text)
     try:
@@ -30,7 +30,9 @@ def seconds_of(text: str | float) -> float:
 
 
 def settings(texts: Iterable[str] | None) -> dict[str, object]:
-    """Values by key, from KEY=VALUE. A value is read as in a TOML file; what is not TOML is a text.
+    """Parse texts of the form KEY=VALUE, and return values by key.
+
+    Values are parsed as TOML; what is not TOML is taken as a string.
 
     >>> settings(["engine.batch=8", "tilt=[7, 0, 0, 7]", "solver.algorithm=cfr+", "linear=false"])
     {'engine.batch': 8, 'tilt': [7, 0, 0, 7], 'solver.algorithm': 'cfr+', 'linear': False}
@@ -50,16 +52,16 @@ def settings(texts: Iterable[str] | None) -> dict[str, object]:
 
 
 def with_options(message: str, words: Iterable[str], command: Any) -> str:
-    """Add the options of the typed command to an error of the library, which names parameters in backticks.
+    """Add command-line options to an error message that names parameters of the library in backticks.
 
     Parameters
     ----------
     message : str
-        What the library says.
+        The library's error message.
     words : iterable of str
-        What was typed after ``kilt``.
+        The words that the user typed after ``kilt``.
     command : click.Command
-        ``kilt`` itself.
+        The command ``kilt``.
     """
     for word in words:
         command = getattr(command, "commands", {}).get(word, command)
@@ -142,7 +144,7 @@ BLADES = typer.Option(
 CLASSES = typer.Option("--classes", "-c", metavar="C", help="Number of classes of boards.")
 PICTURE = typer.Option("--picture", "-p", metavar="FILE", help="Draw it: .png, .svg or .pdf.")
 
-# Arguments, which have no names on the command line.
+# Positional arguments.
 WHO = typer.Argument(
     metavar="WHO",
     help="A player: the folder of a run or of an exported agent, RUN@RULE, a baseline such as always-call, `house`, "

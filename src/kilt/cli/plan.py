@@ -1,4 +1,4 @@
-"""``kilt estimate`` and ``kilt new``: what a run will take, before it begins."""
+"""``kilt estimate`` predicts the cost of a run; ``kilt new`` writes a configuration."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from kilt.runs.spec import Spec
     from kilt.solve.distributed.memory import PartsMemory
 
-ON_DISK = "cfr+disk", "cfr+disk:average"  # whose subgames may be shared by several machines
-MEASURED = 3.0  # seconds, for what a batch costs
+ON_DISK = "cfr+disk", "cfr+disk:average"  # its subgames can be shared by several machines
+MEASURED = 3.0  # seconds of measuring the cost of a batch
 
 
 def estimate(
@@ -66,11 +66,11 @@ def estimate(
     keys: Annotated[list[str] | None, options.SET] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print what memory, disk and time a game, a configuration, a run or a spot takes, before anything is built.
+    """Estimate the memory, disk space and time that solving takes, without building anything.
 
     A game is solved in memory or, if it does not fit or --machines is given, from disk by CFR+; -a names another
-    algorithm. Abstract games are counted round by round. With blades, each of them is listed; --simulate predicts a
-    run on more than there are here. --set reaches every key of a configuration.
+    algorithm. Abstract games are counted round by round. With blades, each of them is listed; --simulate predicts a run
+    on more than there are here. --set can change every key of a configuration.
     """
     from kilt import machine
     from kilt.api import chips_of
@@ -159,7 +159,7 @@ def estimate(
 
 
 def _changed(what: str, keys: list[str]) -> Config:
-    """A configuration with the keys that --set changes."""
+    """Return a configuration with the keys that --set changes."""
     from kilt.config import read_config
     from kilt.errors import RunError
     from kilt.records import replaced
@@ -175,7 +175,7 @@ def new(
         str, typer.Option("--like", metavar="NAME", help="A ready-made configuration, such as `tartanian7`.")
     ] = "",
 ) -> None:
-    """Write a configuration to begin with: edit it, then run `kilt estimate` and `kilt solve`.
+    """Write a configuration to start from: edit it, then run `kilt estimate` and `kilt solve`.
 
     Without FILE, print it.
     """
@@ -195,13 +195,13 @@ def new(
 
 
 def _end(*, fits: bool) -> None:
-    """End with exit code 1 where a run would find no memory, so that scripts know."""
+    """End with exit code 1 if the run does not fit into memory."""
     if not fits:
         raise typer.Exit(1)
 
 
 def _in_memory(game: str, device: str | None) -> Spec | None:
-    """Return how a game is solved in memory; None if it does not fit, so that the plan on disk answers."""
+    """Return the specification of solving a game in memory, or None if memory does not suffice."""
     from kilt.errors import RunError
     from kilt.spots.specs import spec_for
 
@@ -213,7 +213,7 @@ def _in_memory(game: str, device: str | None) -> Spec | None:
 
 
 def _print_cost(what: str, spec: Spec, *, as_json: bool) -> None:
-    """Print the cost of an unabstracted game, or of a spot."""
+    """Print the cost of solving an unabstracted game or a spot."""
     with waiting("counting …"):
         cost, called = spec.cost(), spec.called
     if as_json:
@@ -237,7 +237,7 @@ def _plan_disk(
     probe: bool,
     as_json: bool,
 ) -> None:
-    """Print the cost of CFR+ from disk for an unabstracted game."""
+    """Print the cost of solving an unabstracted game by CFR+ with tables on disk."""
     from kilt.errors import RunError
     from kilt.jit import cores as available
     from kilt.runs.disk_plan import DiskPlan
@@ -296,7 +296,7 @@ def _plan_disk(
 
 @dataclass(frozen=True)
 class _Parts:
-    """What head and blades take, each."""
+    """The cost of the head and of each worker of a distributed run."""
 
     held: PartsMemory
     tables: int  # bytes of the cards, on disk
@@ -341,12 +341,12 @@ class _Parts:
 
 
 def _tables(part: Cost) -> int:
-    """Bytes of the tables of a process."""
+    """Return the size in bytes of a process's tables."""
     return dict(part.parts)["tables"].memory
 
 
 def _blades(config: Config, asked: str | None) -> tuple[int, ...]:
-    """Return the number of blades on each level; empty without --blades."""
+    """Return the number of workers on each level; empty without --blades."""
     from kilt.runs.cluster import blades_of
 
     if asked is not None:
@@ -356,7 +356,7 @@ def _blades(config: Config, asked: str | None) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class _Simulated:
-    """How runs would go, for each latency on ever more blades."""
+    """Simulated speeds of a run with more and more workers, for each network latency."""
 
     curves: dict[str, list[ClusterForecast]]  # [latency as given] the last forecast has all blades
     costs: dict[str, float]
@@ -449,7 +449,10 @@ class _Simulated:
 
 
 def run_data(cost: Cost) -> dict[str, Any]:
-    """What a run on an abstract game takes, for programs: its parts by the names that they have had since kilt 0.1."""
+    """Return the cost of a run on an abstract game as a dict for JSON output.
+
+    Its keys are the same as in kilt 0.1.
+    """
     solving, cards = cost.part("solving") or cost, cost.part("cards")
     tables, built = solving.part("tables"), {}
     if cards:
@@ -459,5 +462,5 @@ def run_data(cost: Cost) -> dict[str, Any]:
 
 
 def cost_words(plan: RunPlan, cost: Cost) -> str:
-    """What a run takes, in a line."""
+    """Describe the cost of a run in one line."""
     return f"{count(sum(plan.size.slots))} infoset-actions, {plan.config.solver.algorithm}: {cost}"

@@ -1,4 +1,4 @@
-"""``kilt dealer`` and ``kilt agent``: matches over a network, by the protocol of the ACPC."""
+"""``kilt dealer`` and ``kilt agent``: play matches over a network with the ACPC protocol."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def dealer(
     log: Annotated[Path | None, options.LOG] = None,
     keys: Annotated[list[str] | None, options.SET] = None,
 ) -> None:
-    """Deal a match to two players who connect. Prints the ports first, and the score at the end.
+    """Deal a match to two players who connect over the network with the ACPC protocol.
+
+    Prints the ports first, and the score at the end.
 
     --set changes limits in seconds: start=600 (until both players must have connected), response=600 (for an action),
     hand=600 (of a player in one hand), per_hand=7 (of a player per hand, on average over the match); and invalid=N, the
@@ -71,7 +73,10 @@ def agent(
     seed: Annotated[int | None, options.SEED] = None,
     log: Annotated[Path | None, options.LOG] = None,
 ) -> None:
-    """Play a match with an ACPC dealer. A start script is this command; host and port are appended to it."""
+    """Connect to an ACPC dealer, and play a match.
+
+    A start script contains this command, and the dealer appends host and port to it.
+    """
     from secrets import randbits
 
     from kilt.games.playable import load_holdem

@@ -1,4 +1,4 @@
-"""``kilt evaluate sanity``: whether a strategy is fit to play."""
+"""``kilt evaluate sanity``: check a strategy for blunders before it is played."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def sanity(
     seed: Annotated[int, options.SEED] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Check a strategy: aces that fold, the nuts that fold, decisions without a strategy, bets without an answer.
+    """Check a strategy for blunders: folding aces or the nuts, and decisions or bets without an answer.
 
-    Also shows how often the strategy folds to bets on common lines, next to the frequency at which a bluff with any two
-    cards breaks even.
+    It also prints how often the strategy folds to bets on common lines, next to the folding frequency at which a bluff
+    with any two cards breaks even.
 
-    Checks the average strategy, and the strategy as played where post-processing changes it. Takes seconds. The exit
-    code is 1 if either fails a check. For a player without a card abstraction, the checks are about aces, the nuts and
-    the actions of each round, on one board for every 200 deals.
+    It checks the average strategy and, if post-processing changes it, the strategy as played. This takes seconds. The
+    exit code is 1 if either fails a check. For a player without a card abstraction, the checks are about aces, the nuts
+    and the actions of each round, on one board for every 200 deals.
     """
     from kilt.players.reports import reports_of
     from kilt.strategy.naming import AS_PLAYED
@@ -47,7 +47,7 @@ def sanity(
 
 
 def print_sanity(found: Report, who: str) -> None:
-    """Print a report as a table, and on standard error the checks that failed."""
+    """Print a report as a table, and the failed checks on standard error."""
     title = f"{found.game}, {who}, {found.strategy}"
     table = Table(title=title, title_justify="left", title_style="bold")
     for column in ("check", "result", "limit", ""):
@@ -64,7 +64,7 @@ def print_sanity(found: Report, who: str) -> None:
 
 
 def _print_defence(found: Report) -> None:
-    """Print how often a strategy folds to bets, a row for each line."""
+    """Print how often a strategy folds to bets, with a row for each betting line."""
     rows = []
     for line, bets in groupby(found.defence, key=lambda row: row.line):
         each = [*bets]

@@ -1,4 +1,4 @@
-"""``kilt setup``: compile what people use first, once after an installation."""
+"""``kilt setup``: compile the kernels of frequent commands, once after an installation."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ def setup(
     workers: Annotated[int | None, options.WORKERS] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compile the kernels that commands call first, in several processes.
+    """Compile the kernels of frequent commands ahead of time, in several processes.
 
-    Optional: a command compiles what it needs, which takes up to half a minute the first time. A second call compiles
-    only what has changed.
+    This is optional: otherwise each command compiles its kernels at first use, which takes up to half a minute. A
+    second call compiles only what has changed.
     """
     from kilt.rehearsals import setup as compile_kernels
 

@@ -1,4 +1,4 @@
-"""How the commands print: one place for consoles, tables, numbers and JSON."""
+"""Functions for the output of all commands: consoles, tables, numbers, progress bars and JSON."""
 
 from __future__ import annotations
 
@@ -23,17 +23,19 @@ from rich.text import Text
 from kilt.cli import options
 from kilt.compiling import compiled_seconds, listeners
 
-# Names of players, games and folders come from outside: nothing in a text is markup or stands for an emoji.
+# Names of players, games and folders are user input: texts are printed without markup or emoji codes.
 out = Console(markup=False, emoji=False)
 errors = Console(stderr=True, markup=False, emoji=False)
-COMPILING = 5.0  # seconds between two lines about kernels that are compiled
+COMPILING = 5.0  # seconds between two lines about compiled kernels
 WIDE = 500  # characters, as good as any number for a file
 
 AsJson = Annotated[bool, options.AS_JSON]
 
 
 def print_json(values: Mapping[str, Any]) -> None:
-    """Print an object for other programs to read; integers of any size stay exact.
+    """Print a mapping as JSON for other programs. Integers of any size stay exact.
+
+    Unknown and unbounded values become null, because JSON has no nan and no infinity.
 
     What is not known or has no bound is null: JSON has no word for nan and infinity.
     """
@@ -41,7 +43,7 @@ def print_json(values: Mapping[str, Any]) -> None:
 
 
 def _finite(value: Any) -> Any:
-    """Data for JSON, with None in place of nan and infinity."""
+    """Return data for JSON, with None in place of nan and infinity."""
     if isinstance(value, Mapping):
         return {what: _finite(each) for what, each in value.items()}
     if isinstance(value, list | tuple):
@@ -50,9 +52,9 @@ def _finite(value: Any) -> Any:
 
 
 def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]], *, numbers: bool = False) -> None:
-    """Print rows under headings; with `numbers`, the columns after the first are aligned as numbers.
+    """Print a table with headings. If `numbers` is set, all columns after the first are right-aligned.
 
-    Numbers are not broken into two lines where that is not for want of room on a terminal.
+    Numbers are only broken into two lines if the terminal is too narrow.
     """
     table = Table(title=title, title_justify="left", title_style="bold")
     for place, column in enumerate(columns):
@@ -64,7 +66,7 @@ def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]
 
 
 def count(value: int) -> str:
-    """A whole number for people: exact while it fits, then with five digits and its power of ten.
+    """Format a whole number: exactly if it is short, otherwise with five digits and a power of ten.
 
     >>> count(1286792), count(319365922522608)
     ('1,286,792', '3.1937e14')
@@ -75,7 +77,7 @@ def count(value: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Minutes and seconds, or hours where there are many of them.
+    """Format a duration as minutes and seconds, or as hours if it is long.
 
     >>> duration(125.4), duration(20000)
     ('2:05', '6 h')
@@ -84,28 +86,28 @@ def duration(seconds: float) -> str:
 
 
 def say(text: str) -> None:
-    """Tell people something that is no result."""
+    """Print a message that is not part of the result to standard error."""
     errors.print(text, soft_wrap=True, highlight=False)
 
 
 def complain(label: str, text: str) -> None:
-    """Tell people what is wrong, after a label in red."""
+    """Print a red label and an error message to standard error."""
     errors.print(Text.assemble((label, "bold red"), " ", text), soft_wrap=True, highlight=False)
 
 
 def print_line(text: str, bold: str = "") -> None:
-    """Print a line of the result, `bold` before the rest of it."""
+    """Print a line of the result that begins with the text `bold` in bold."""
     out.print(Text.assemble((bold, "bold"), text), highlight=False)
 
 
 def waiting(text: str) -> Status:
-    """A context in which the terminal says what is being waited for."""
+    """Return a context manager that shows on the terminal what the command is waiting for."""
     return errors.status(Text(text))
 
 
 @contextmanager
 def compilation_told() -> Iterator[None]:
-    """Print when compilation of kernels begins, every few seconds their number, and at the end the time."""
+    """Print messages while kernels are compiled: at the start, every few seconds, and the total time at the end."""
     began, due = 0, 0.0
 
     def tell() -> None:
@@ -129,10 +131,10 @@ def compilation_told() -> Iterator[None]:
 
 
 class ProgressBars(Progress):
-    """Bars on a terminal; where there is none, as in the log of a batch job, a line of the first bar now and then.
+    """Progress bars on a terminal. If the output is no terminal, lines are printed at intervals instead.
 
-    The first line comes after `FIRST` seconds, the others at least `EVERY` seconds apart: later a twentieth of the time
-    that has passed, and never more than `SELDOM`. A task has a field `said`, which stands after its bar.
+    The first line is printed after `FIRST` seconds. Later lines are a twentieth of the elapsed time apart, at least
+    `EVERY` and at most `SELDOM` seconds. A task has a field `said`, the text after its bar.
     """
 
     FIRST, EVERY, SELDOM = 10.0, 30.0, 600.0
@@ -145,7 +147,7 @@ class ProgressBars(Progress):
         self._due = self._began + self.FIRST
 
     def update(self, task_id: TaskID, **fields: Any) -> None:
-        """Move a bar, as Rich does, and write a line where it is due."""
+        """Move a bar, like Rich's method of this name, and print a line if one is due."""
         super().update(task_id, **fields)
         now = monotonic()
         if self.disable and task_id == self.task_ids[0] and now >= self._due:
@@ -156,7 +158,7 @@ class ProgressBars(Progress):
 
 @contextmanager
 def ticking() -> Iterator[Callable[[str, float], None]]:
-    """A bar on the terminal; gives what says what is being done, and what share of it is done."""
+    """Show a progress bar, and provide a function that sets its text and its finished share."""
     with ProgressBars() as bar:
         task = bar.add_task("starting", total=1.0, said="")
         began: dict[str, float] = {}
@@ -173,9 +175,9 @@ def ticking() -> Iterator[Callable[[str, float], None]]:
 
 @contextmanager
 def interrupts(*, at_once: bool) -> Iterator[list[int]]:
-    """Note Ctrl-C, or a request to end, as a wish to stop at the next good moment; a second one stops at once.
+    """Record Ctrl-C or SIGTERM, so that the work can stop at a safe point. A second signal stops at once.
 
-    Python's own way would break off a step in the middle, and a solver that is half-way through one is of no use.
+    By default, Python would interrupt a step in the middle and leave the solver in an unusable state.
     """
     noted: list[int] = []
 
@@ -193,32 +195,32 @@ def interrupts(*, at_once: bool) -> Iterator[list[int]]:
 
 
 class ProgressScreen:
-    """A bar on the terminal, lines above it, and an ear for Ctrl-C."""
+    """A progress bar on the terminal with messages above it, which also notices Ctrl-C."""
 
     def __init__(self, bar: ProgressBars, signals: list[int]) -> None:
         self.bar, self.signals = bar, signals
         self.task = bar.add_task("", total=1.0, said="starting …")
 
     def say(self, text: str, takes: float | None = None) -> None:
-        """Print a line, with the time that something will take."""
+        """Print a message, with the time that the announced work will take."""
         unit = "" if takes is None or takes >= 7200 else " min"
         say(text if takes is None else f"{text}; takes about {duration(takes)}{unit}")
 
     def show(self, what: str, done: float, left: float | None) -> None:
-        """Move the bar."""
+        """Move the progress bar."""
         said = "" if left is None else f"{duration(left)} left"
         if self.signals:
             said = "ending what has begun; Ctrl-C again to leave at once"
         self.bar.update(self.task, description=what, completed=done, said=f"{done:.1%} · {said}")
 
     def stopped(self) -> bool:
-        """Whether Ctrl-C was pressed."""
+        """Return whether Ctrl-C was pressed."""
         return bool(self.signals)
 
 
 @contextmanager
 def watching() -> Iterator[ProgressScreen]:
-    """Show how far it is and note Ctrl-C; a second one leaves at once, whatever threads are at work."""
+    """Show progress on the terminal and notice Ctrl-C. A second Ctrl-C ends the process at once."""
     try:
         with interrupts(at_once=False) as signals, ProgressBars() as bar:
             yield ProgressScreen(bar, signals)

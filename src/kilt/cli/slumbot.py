@@ -1,4 +1,4 @@
-"""``kilt slumbot``: a match with Slumbot, by its public HTTP API."""
+"""``kilt slumbot``: play a match against Slumbot over its public HTTP API."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def slumbot(
 ) -> None:
     """Play heads-up no-limit hold'em with 200 big blinds against Slumbot, over its public HTTP API.
 
-    Each hand is added to the log, by default slumbot-WHO.log, when it ends. The same command continues a match that was
-    stopped. --way played leaves out AIVAT. --set changes how requests are sent: url, timeout=30 (seconds), tries=6 and
+    Each finished hand is added to the log, by default slumbot-WHO.log. The same command continues a match that was
+    stopped. --way played omits AIVAT. --set changes how requests are sent: url, timeout=30 (seconds), tries=6 and
     wait=1 (seconds until the second try, then twice as long each time).
     """
     from secrets import randbits
@@ -100,7 +100,7 @@ def slumbot(
 
 
 def _print(rates: SlumbotRates, log: SlumbotLog, strategy: str, *, as_json: bool) -> None:
-    """What the player won, and by which strategy of its run (empty if it has none)."""
+    """Print the player's win rate, and which strategy of its run it played, if it is a run."""
     hands, complete = len(log.hands), sum(hand.hand is not None for hand in log.hands)
     if as_json:
         print_json(
@@ -133,5 +133,5 @@ def _print(rates: SlumbotRates, log: SlumbotLog, strategy: str, *, as_json: bool
 
 
 def _figures(rate: Estimate | None) -> dict[str, Any] | None:
-    """A win rate for programs."""
+    """Return a win rate as a dict for JSON output."""
     return rate and {"mbb_per_hand": rate.mean, "ci95": list(rate.interval), "margin": rate.margin}

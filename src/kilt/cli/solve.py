@@ -1,4 +1,4 @@
-"""``kilt solve``: run a solver, watch it, stop it, resume it."""
+"""``kilt solve``: run a solver, show its progress, and stop or resume it."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def solve(
 ) -> None:
     """Solve a two-player game: look for a strategy that no opponent can exploit.
 
-    Exploitability is what perfect opponents would win against it, mean over both seats. Small games are written out
-    as trees; large ones need an algorithm that walks over public boards with all hands at once (see --algorithms).
+    Exploitability is what a perfect opponent would win against the strategy, averaged over both seats. Small games are
+    written out as trees; large ones need an algorithm that handles all hands on a board at once (see --algorithms).
     Games that are too large for that are abstracted first: a configuration says how, and `kilt estimate` what that
-    takes. --set reaches every key of a configuration; a game without one takes --set tilt=[W,L,F,O].
+    takes. --set can change every key of a configuration; a game without one takes --set tilt=[W,L,F,O].
 
     Stops at the first of --iterations, --time and --target, or after a minute. Ctrl-C stops a run early: `kilt solve
-    RUN` resumes it, to its old limits or to new ones in total.
+    RUN` resumes it, with its old limits or with new ones for the whole run.
     """
     from kilt.errors import RunError
     from kilt.runs.spec import WholeSpec
@@ -87,10 +87,10 @@ def solve(
     values = options.settings(keys) | {key: value for key, value in given.items() if value is not None}
     folder = resume or out
     with waiting("counting …"):
-        if config and folder is None:  # its cards are kept there
+        if config and folder is None:  # its card abstractions are stored there
             folder = free_folder(config.stem)
         spec = _spec(config, game, resume, folder, values)
-    if folder is None and isinstance(spec, WholeSpec) and spec.engine.name:  # workers do not wait until asked for files
+    if folder is None and isinstance(spec, WholeSpec) and spec.engine.name:  # workers write there
         folder = _new_folder(str(spec.game), spec.name)
     _solve(built(spec, folder, budget, resumes=resume is not None), as_json=as_json)
 
@@ -98,7 +98,7 @@ def solve(
 def _spec(
     config: Path | None, game: str | None, resume: Path | None, folder: Path | None, values: dict[str, Any]
 ) -> Spec:
-    """What is solved: a configuration, a game or a run, with some keys set."""
+    """Return the specification of a run on a configuration, a game or an existing run, with some keys set."""
     from kilt.config import Config, SolverConfig, read_config
     from kilt.errors import RunError
     from kilt.records import replaced
@@ -118,7 +118,7 @@ def _spec(
 
 
 def _blades(asked: str | None) -> dict[str, Any]:
-    """Numbers of blades and of those below each, as keys of a configuration; empty without --blades."""
+    """Return the numbers of workers on each level as keys of a configuration; empty without --blades."""
     from kilt.runs.cluster import blades_of
 
     if asked is None:
@@ -128,14 +128,14 @@ def _blades(asked: str | None) -> dict[str, Any]:
 
 
 def is_configured(folder: Path) -> bool:
-    """Whether a folder has a run on an abstract game, with the configuration that it was made from."""
+    """Return whether a folder contains a run on an abstract game, with its configuration."""
     from kilt.runs.folder import CONFIG
 
     return (folder / CONFIG).is_file()
 
 
 def built(spec: Spec, folder: Path | None, budget: Budget | None, *, resumes: bool = False) -> Run:
-    """Create a run or resume it, and print its progress and its estimated cost meanwhile."""
+    """Create or resume a run, and print the progress of building it and its estimated cost."""
     from kilt.runs.build import build
     from kilt.runs.plan import RunPlan
     from kilt.solve.distributed.solver import Distributed
@@ -164,12 +164,15 @@ def built(spec: Spec, folder: Path | None, budget: Budget | None, *, resumes: bo
 
 
 def _solve(run: Run, *, as_json: bool) -> None:
-    """Run it with a bar on the terminal, keep what was stopped, and print what came out."""
+    """Solve a run with a progress bar, store it if it was stopped, and print the result."""
     print_result(finish(run), run, as_json=as_json)
 
 
 def finish(run: Run) -> Step:
-    """Run it with a bar on the terminal, keep what was stopped, and draw it; where it stands in the end."""
+    """Solve a run with a progress bar, and return the last measurement.
+
+    A run that was stopped is stored in a folder. At the end, the measurements are drawn to a file.
+    """
     from kilt.solve.solver import with_workers
 
     steps: list[Step] = []
@@ -187,7 +190,7 @@ def finish(run: Run) -> Step:
         raise typer.Exit(128 + stopped[0])
     if workers := with_workers(run.solver):
         say(workers.spent())
-    if run.folder and not run.exact:  # there is nothing to see of one step
+    if run.folder and not run.exact:  # a single step has no convergence to draw
         from kilt.viz.convergence import plot_convergence
         from kilt.viz.winrates import plot_win_rates
 
@@ -224,7 +227,10 @@ def _print_algorithms(*, as_json: bool) -> None:
 def asked_budget(
     iterations: int | None, seconds: float | None, target: str | None, what: str | Path | None
 ) -> Budget | None:
-    """The limits that are given, if any, with the target in the chips of a game, a configuration or a run."""
+    """Return the limits from the command line as a budget, or None if there are none.
+
+    The target is converted to chips of the game, the configuration or the run.
+    """
     from kilt.api import chips_of
     from kilt.runs.budget import Budget
     from kilt.runs.folder import RunFolder
@@ -245,7 +251,10 @@ def _config_of(what: Path) -> Config:
 
 
 def meant(what: str | None) -> tuple[Path | None, str | None, Path | None]:
-    """A configuration, a game, or a run to resume: names of ready-made games come before folders."""
+    """Find out whether an argument names a configuration, a game, or a run to resume.
+
+    Names of ready-made games take precedence over folders.
+    """
     from kilt.games import ready_made_games
 
     if what is None or what in ready_made_games():
@@ -257,17 +266,17 @@ def meant(what: str | None) -> tuple[Path | None, str | None, Path | None]:
 
 
 def _new_folder(game: str, algorithm: str) -> Path:
-    """A folder for a run that was given none: it is needed when the run is stopped."""
+    """Return a new folder for a run without one, which is needed when the run is stopped."""
     return free_folder(re.sub(r"[^\w.+-]+", "-", f"kilt-{Path(game).stem}-{algorithm}").strip("-"))
 
 
 def free_folder(name: str) -> Path:
-    """A folder of that name, or with a number after it, that is not there yet."""
+    """Return a folder name that does not exist yet: the given name, or that name with a number appended."""
     return next(path for n in count(1) if not (path := Path(name if n == 1 else f"{name}-{n}")).exists())
 
 
 def _standing(step: Step) -> str:
-    """How good a strategy is, in a few words.
+    """Describe how good a strategy is, in a few words.
 
     >>> from kilt.runs.budget import Step
     >>> _standing(Step(1, 1.0, 0.25, 0.5, 0.0)), _standing(Step(1, 1.0, 0.0, 0.0, 0.0, {"always-call": 512.3}))
@@ -282,12 +291,12 @@ def _standing(step: Step) -> str:
 
 @contextmanager
 def _progress(run: Run, steps: list[Step]) -> Iterator[Callable[[int, float], None]]:
-    """A bar on the terminal, and one for each part of a solver in parts; gives what `run` calls to move them."""
+    """Show progress bars for a run and for its solver's parts, and provide the function that moves them."""
     from kilt.runs.budget import time_left
     from kilt.solve.external import External
     from kilt.solve.solver import with_workers
 
-    seen: deque[tuple[int, float, int]] = deque(maxlen=25)  # iterations, seconds and visits of the last moments
+    seen: deque[tuple[int, float, int]] = deque(maxlen=25)  # latest iterations, seconds and visits
     sampled, workers = run.solver if isinstance(run.solver, External) else None, with_workers(run.solver)
     infosets = sum(sampled.abstract.size.infosets) if sampled else 0
     with ProgressBars() as bar:
@@ -295,7 +304,7 @@ def _progress(run: Run, steps: list[Step]) -> Iterator[Callable[[int, float], No
         parts: list[TaskID] = []
 
         def tick(iterations: int, seconds: float) -> None:
-            if seen and iterations < seen[-1][0]:  # back to a checkpoint, since a part was lost
+            if seen and iterations < seen[-1][0]:  # the run went back to a checkpoint, because a part was lost
                 seen.clear()
             seen.append((iterations, seconds, sampled.visits if sampled else 0))
             said = [f"{iterations:,} iterations"]
@@ -321,7 +330,7 @@ def _progress(run: Run, steps: list[Step]) -> Iterator[Callable[[int, float], No
 
 
 def _rate(per_second: float) -> str:
-    """Whole numbers, or two digits where they are few.
+    """Format a speed as a whole number, or with two digits if it is small.
 
     >>> _rate(12345.6), _rate(0.3333)
     ('12,346/s', '0.33/s')
@@ -330,7 +339,7 @@ def _rate(per_second: float) -> str:
 
 
 def exploitability_rows(chips: float, problem: Problem, what: str = "exploitability") -> list[list[str]]:
-    """Rows of a table, one per unit."""
+    """Return table rows with the exploitability in each unit, such as chips and mbb/g."""
     from kilt.evaluate.judge import UNIT
 
     mbb = problem.mbb(chips)
@@ -339,7 +348,10 @@ def exploitability_rows(chips: float, problem: Problem, what: str = "exploitabil
 
 
 def result_of(step: Step, run: Run) -> dict[str, Any]:
-    """Return the last step of a run for programs, with what the strategy as played loses if it is another one."""
+    """Return the last measurement of a run as a dict for JSON output.
+
+    If the strategy as played differs, its exploitability is included.
+    """
     from kilt.evaluate.judge import UNIT
     from kilt.players.profile import as_played
     from kilt.strategy.naming import solved_name
@@ -362,7 +374,7 @@ def _in_mbb(chips: float, problem: Problem) -> dict[str, float]:
 
 
 def print_result(step: Step, run: Run, *, as_json: bool) -> None:
-    """Print what came out."""
+    """Print the result of a run as a table or as JSON."""
     from math import isnan
 
     from kilt.evaluate.judge import UNIT

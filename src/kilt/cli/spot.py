@@ -1,4 +1,4 @@
-"""``kilt spot``: solve a subgame of hold'em, and look at what was found."""
+"""``kilt spot``: solve a subgame of hold'em, and look at its strategies."""
 
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ def solve(
     save: Annotated[Path | None, options.OUT] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Solve a spot: from a board, a pot, stacks, two ranges and bet sizes to strategies that neither can improve on.
+    """Solve a spot: compute equilibrium strategies from a board, a pot, stacks, two ranges and bet sizes.
 
-    --set reaches every key of a spot: after=x (what was done in this round already), rake=5 and rake_cap=3 (per cent
-    of the pot, and chips at most), big_blind=2, all_in_threshold=0.7, compact=true (tables of two bytes).
+    --set can change every key of a spot: after=x (earlier actions of this round), rake=5 and rake_cap=3 (per cent of
+    the pot, and chips at most), big_blind=2, all_in_threshold=0.7, compact=true (tables of two bytes).
 
-    Exploitability is what perfect opponents would win more, mean over both players, in per cent of the pot.
+    Exploitability is what a perfect opponent would win in addition, averaged over both players, in per cent of the pot.
     After Ctrl-C, `kilt spot solve FOLDER` resumes.
     """
     from kilt.errors import RunError
@@ -125,7 +125,7 @@ def solve(
 
 
 def cost_words(spot: Spot, run: Run, cost: Cost) -> str:
-    """What a spot takes, in a line."""
+    """Describe the cost of solving a spot in one line."""
     from kilt.solve.problem import VectorProblem
 
     assert isinstance(run.problem, VectorProblem)
@@ -137,7 +137,10 @@ def cost_words(spot: Spot, run: Run, cost: Cost) -> str:
 
 
 def _solve(spot: Spot, run: Run) -> tuple[list[Step], int]:
-    """Run it with a bar on the terminal; where it stands, and the signal that stopped it, or 0."""
+    """Solve a spot with a progress bar.
+
+    Returns the measurements, and the signal that stopped the run, or 0.
+    """
     from kilt.runs.budget import time_left
     from kilt.spots.spot import in_chips
 
@@ -161,7 +164,7 @@ def _solve(spot: Spot, run: Run) -> tuple[list[Step], int]:
 
 
 def _keep(spot: Spot, run: Run, steps: list[Step]) -> Path:
-    """Keep a run that had no folder."""
+    """Store a run that has no folder in a new folder, and return it."""
     from kilt.cli.solve import free_folder
 
     folder = free_folder(f"kilt-spot-{spot.board or spot.game}")
@@ -232,9 +235,9 @@ def show(
     threads: Annotated[int, options.THREADS] = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Strategy, equity and expected value (EV) of every hand at a decision of a spot that was solved.
+    """Show strategy, equity and expected value (EV) of every hand at a decision of a solved spot.
 
-    EV is in chips from here on: a fold is worth 0. A line that ends with / shows what is done after each card.
+    EV is in chips from this decision on: a fold is worth 0. A line that ends with / shows the strategy after each card.
     """
     from kilt.errors import RunError
     from kilt.spots.spot import open_spot
@@ -278,7 +281,7 @@ def _title(node: SpotNode) -> str:
 
 
 def _wanted(node: SpotNode, hands: str) -> set[str]:
-    """The names of hands in a range."""
+    """Return the names of the hands in a range."""
     deck, held = node.game.deck, node.game.rules.hole_cards
     weights = deck.range(hands, held)
     return {name for name, number in zip(node.hands, node.numbers, strict=True) if weights[number] > 0}
@@ -296,7 +299,7 @@ def _print_node(node: SpotNode, wanted: set[str] | None) -> None:
 
 
 def _report(solution: SpotSolution, line: str, to_csv: Path | None, *, as_json: bool) -> None:
-    """What is done after each card that may come."""
+    """Print the strategy after each possible next card."""
     from kilt.spots.solution import chips_text, percent_text
 
     with waiting("looking at all cards …"):
@@ -336,7 +339,7 @@ def _report(solution: SpotSolution, line: str, to_csv: Path | None, *, as_json: 
 
 
 def _flat_rows(node: SpotNode) -> list[dict[str, Any]]:
-    """Rows of hands with a column for each action."""
+    """Return table rows of hands, with a column for each action."""
     rows = []
     for row in node.rows():
         strategy, action_ev = row.pop("strategy", {}), row.pop("action_ev", {})
@@ -345,7 +348,7 @@ def _flat_rows(node: SpotNode) -> list[dict[str, Any]]:
 
 
 def _write_csv(path: Path, rows: Iterable[dict[str, Any]]) -> None:
-    """Write rows under the names of their values."""
+    """Write rows to a CSV file below the names of their values."""
     rows = list(rows)
     columns = dict.fromkeys(name for row in rows for name in row)
     with path.open("w", newline="", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""``kilt play``: a person against an agent, in the terminal."""
+"""``kilt play``: play against an agent in the terminal."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from kilt.play.person import Ending, Session, TurnView
 
 SUITS = {"s": ("♠", "black"), "h": ("♥", "red"), "d": ("♦", "blue"), "c": ("♣", "green")}  # four colours
-PAPER = "bold {} on bright_white"  # a card looks like one, on dark terminals and on light ones
+PAPER = "bold {} on bright_white"  # cards look like paper on dark and on light terminals
 LETTERS = str.maketrans({"♠": "s", "♥": "h", "♦": "d", "♣": "c", "·": "|", "–": "-", "±": "+-", "…": "...", "█": "#"})
 INDENT, LABEL = 2, 10  # columns
 PROMPT = "  your turn > "
-MANY = 1000  # hands: fewer say little, whatever came out
-NARROW = 100  # mbb/h: an interval that reaches no farther says something
+MANY = 1000  # fewer hands say little, whatever the result
+NARROW = 100  # mbb/h: half-width of an interval that is considered informative
 
 Part: TypeAlias = str | tuple[str, str]  # words, or words and their style
 
@@ -57,9 +57,10 @@ def play(
     log: Annotated[Path | None, options.LOG] = None,
     name: Annotated[str, options.NAME] = "You",
 ) -> None:
-    """Play against an agent yourself. You swap seats every hand; type h at the table for what you can type.
+    """Play against an agent in the terminal. Seats swap after every hand; type h at the table for help.
 
-    Chips are counted within the round: after a raise to 300 that was called, `bet 300` puts in 300 more.
+    Bet sizes count from the start of the round: after a raise to 300 and a call, `bet 300` in the next round
+    puts in 300 more.
     """
     import random
 
@@ -108,7 +109,7 @@ def play(
 
 
 class _TableScreen:
-    """Draws the table with Rich, and asks on standard input, which may be a file. See `play.person.Screen`."""
+    """Shows a poker table with Rich, and reads the person's actions from standard input. See `play.person.Screen`."""
 
     def __init__(self, opponent: str, *, rules: GameDef, advises: bool) -> None:
         self.opponent, self.advises = opponent, advises
@@ -122,13 +123,13 @@ class _TableScreen:
         except UnicodeEncodeError:
             self.letters = True
         if hasattr(sys.stdin, "reconfigure"):
-            sys.stdin.reconfigure(errors="replace")  # bytes that are no text are answered like any other nonsense
+            sys.stdin.reconfigure(errors="replace")  # invalid bytes are treated like any other invalid input
         if self.live and self.console.is_terminal:
             with suppress(ImportError):
                 import readline  # noqa: F401  # input() then has a history, and the cursor moves
 
     def welcome(self, session: Session, seed: int) -> None:
-        """Say who plays what."""
+        """Print the game, the players and the blinds."""
         from kilt.players.agents import strategy_of
 
         rules = session.game.rules
@@ -140,24 +141,27 @@ class _TableScreen:
         self.line(("h explains what you can type, q leaves", "dim"), indent=0)
 
     def begin(self, number: int, seat: str, hand: tuple[str, ...]) -> None:
-        """A line above a hand, and the person's cards."""
+        """Print a line above a new hand, and the person's cards."""
         self.line()
         title = self._text(("hand ", "dim"), (f"{number + 1}", "bold"), (f" · you are {_article(seat)}", "dim"))
         self.console.print(Rule(title, align="left", style="dim", characters="-" if self.letters else "─"))
         self.line(f"{'you hold':<{LABEL}}", *self._cards(hand))
 
     def acted(self, mine: bool, words: str) -> None:
-        """One line for an action."""
+        """Print an action in one line."""
         self.line(("You", "cyan") if mine else (self.opponent, "magenta"), f" {words}")
 
     def dealt(self, name: str, board: tuple[str, ...], hand: tuple[str, ...], made: str) -> None:
-        """The board, and the person's cards below it."""
+        """Print the board, and the person's cards below it."""
         self.line()
         self.line(f"{name:<{LABEL}}", *self._cards(board))
         self.line(f"{'you hold':<{LABEL}}", *self._cards(hand), f"  {made}")
 
     def ask(self, view: TurnView, *, again: bool) -> str:
-        """Where the hand stands, what can be done, and a prompt; the prompt alone when asked again."""
+        """Print the state of the hand and the possible actions, and read the answer.
+
+        If asked again, only the prompt is printed.
+        """
         if not again:
             self.line()
             parts = [f"pot {view.pot:,}"]
@@ -179,7 +183,7 @@ class _TableScreen:
         return typed
 
     def _offer(self, view: TurnView) -> None:
-        """What can be done, on as many lines as it takes; none of it is split."""
+        """Print the possible actions on as many lines as needed, without splitting any of them."""
         offers = [(key, words + (f", or {hint}" if hint else "")) for key, words, hint in view.choices]
         offers += [("?", f"what {self.opponent} would do in your place")] if self.advises else []
         offers += [("q", "leave")]
@@ -195,11 +199,11 @@ class _TableScreen:
         self.line(*row)
 
     def tell(self, text: str) -> None:
-        """What is wrong with what was typed."""
+        """Print what is wrong with the person's input."""
         self.line((text[:1].upper() + text[1:], "yellow"))
 
     def advise(self, advice: list[tuple[str, float]] | None) -> None:
-        """Shares as bars."""
+        """Print the agent's action probabilities as bars."""
         if advice is None:
             self.line((f"{self.opponent} has no advice: only agents with a strategy have some", "yellow"))
             return
@@ -209,13 +213,13 @@ class _TableScreen:
             self.line(f"{words:<{width}}  {share:>6.1%}  ", ("█" * round(20 * share), "cyan"), indent=2 * INDENT)
 
     def explain(self) -> None:
-        """What can be typed."""
+        """Print the inputs that are possible at the table."""
         width = max(len(keys) for keys, _ in HELP)
         for keys, what in HELP_LIMIT if self.limit else HELP:
             self.line((f"{keys:<{width}}", "bold"), f"  {what}")
 
     def end(self, ending: Ending) -> None:
-        """Who had what, who won what, and the running total."""
+        """Print both hands, who won how much, and the running total."""
         if ending.shown:
             self.line()
             width = max(LABEL, len(self.opponent) + 2)
@@ -227,11 +231,11 @@ class _TableScreen:
         self.line((words, f"bold {_colour(won)}"), (total, "dim"))
 
     def leave(self) -> None:
-        """The person has left."""
+        """Print that the person has left, and that the unfinished hand does not count."""
         self.line(("you leave; the hand that was going on does not count", "dim"))
 
     def result(self, session: Session) -> None:
-        """What the session came to."""
+        """Print the result of the session."""
         from kilt.evaluate.stats import estimate
 
         blind, won = session.game.rules.big_blind, session.won
@@ -253,7 +257,7 @@ class _TableScreen:
             self.line(("few hands say little" + tail, "dim"))
 
     def judge(self, session: Session) -> None:
-        """What the person won and deserved, by estimators."""
+        """Print the person's raw winnings, and luck-adjusted estimates of them."""
         from kilt.evaluate.deserved import deserved
         from kilt.evaluate.portfolio import Portfolio
         from kilt.play.agent import KnownAgent, tells
@@ -276,7 +280,7 @@ class _TableScreen:
             self.line((f"{count:,} hand{'s' if count != 1 else ''} skipped: {reason}", "yellow"))
 
     def line(self, *parts: Part, indent: int = INDENT) -> None:
-        """Print a line, wrapped if it is long; words are printed unchanged, without markup."""
+        """Print a line, wrapped if it is long, without interpreting markup."""
         for row in self._text(*parts).wrap(self.console, max(self.console.width - indent, 20)) or [Text()]:
             row.rstrip()
             self.console.print(Text(" " * indent if row else "") + row, highlight=False, soft_wrap=True)
@@ -294,7 +298,7 @@ class _TableScreen:
         return text
 
     def _cards(self, cards: tuple[str, ...]) -> list[Part]:
-        """Cards in four colours: on paper where there are colours, else by their names alone."""
+        """Return cards in four colours, or as plain names if the output has no colours."""
         parts: list[Part] = []
         for place, card in enumerate(cards):
             rank, (sign, colour) = card[0], SUITS[card[1]]

@@ -1,4 +1,4 @@
-"""``kilt web``: the page in the browser."""
+"""``kilt web``: open kilt's page in the browser."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def web(
     ] = PER_ADDRESS,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
 ) -> None:
-    """Play agents, look at strategies and buckets, and watch runs, in the browser.
+    """Open a page in the browser to play agents, look at strategies and buckets, and watch runs.
 
     Each FOLDER may hold several runs and exported agents. Default: the folder `runs`, if it exists.
     """
