@@ -301,9 +301,9 @@ class Answers(Experiment):
     """Responses to a model of Orange, in Leduc hold'em or in the game of the thesis.
 
     Orange is an agent that plays an equilibrium of a game that pays the winner 7% more [Johanson16 table 2.3]. It plays
-    games against Probe, an agent that never folds, or against itself. A model of Orange is made from its observed
-    actions. The observed counts of all games are drawn at once, from the probabilities with which games end in each
-    way.
+    games against itself or against Probe, an agent that never folds. A model of Orange is made from how often it took
+    each action in these games. The games are not played one by one. The experiment draws the counts of all games at
+    once, from the probabilities of each way in which a game can end.
 
     CFR+ solves for a response to the model, once for each value of p or P_max. These parameters say how far a response
     trusts the model. Each response is evaluated against Orange, against the model, and against best responses. The
