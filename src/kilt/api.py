@@ -1,8 +1,7 @@
 """Public functions to load and solve games, build card abstractions, and model opponents.
 
-They accept names as the commands do ("leduc", "cfr+", "runs/mine"), or the corresponding objects, and print nothing. If
-an argument is invalid, they raise `KiltError`, whose message contains a remedy. They return the objects that the rest
-of kilt works with.
+The functions accept names as the commands do ("leduc", "cfr+", "runs/mine"), or the corresponding objects, and print
+nothing. If an argument is invalid, they raise `KiltError`, whose message contains a remedy.
 """
 
 from __future__ import annotations

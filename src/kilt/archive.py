@@ -1,7 +1,7 @@
 """Read and write archives: single zip files with NumPy arrays and a ``manifest.json`` that describes them.
 
-An `artifact` is a folder of large tables that are mapped; an archive is a small file that can be sent, and is read
-whole.
+An archive is a small file that can be sent to others, and is read into memory as a whole. Large tables are stored as an
+`artifact` instead: a folder whose files are memory-mapped.
 
 >>> import tempfile
 >>> file = Path(tempfile.mkdtemp()) / "squares.zip"

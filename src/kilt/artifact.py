@@ -6,8 +6,8 @@ old artifact is moved aside, the new one moved in, and the old one deleted. If t
 the old or the new artifact is complete: `read` also looks in the place of the moved one. Only one process writes at a
 time.
 
-A folder with a ``run.json`` can record which artifacts belong in it, by the checksums of their manifests: see
-`recorded`. `draft` updates such a record, and an artifact from elsewhere is refused.
+If a folder contains a ``run.json``, this file can record which artifacts belong in the folder, by the checksums of
+their manifests: see `recorded`. `draft` updates the record, and an artifact from another folder is refused.
 
 >>> import tempfile
 >>> place = Path(tempfile.mkdtemp()) / "squares"

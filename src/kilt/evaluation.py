@@ -1,7 +1,7 @@
 """Public functions to play matches between players and evaluate their strategies.
 
-Each accepts the same players as `kilt.players.reference.player`: a name, the folder of a run, a `Run`, a strategy, an
-object with ``act(observation)``, or a policy of open_spiel.
+Each function accepts the same players as `kilt.players.reference.player`: a name, the folder of a run, a `Run`, a
+strategy, an object with ``act(observation)``, or a policy of open_spiel.
 """
 
 from __future__ import annotations

@@ -215,8 +215,8 @@ def temporary_folder(name: str) -> Path:
 def available_memory(root: Path = Path("/")) -> int:
     """Return the number of bytes that this process can still allocate.
 
-    The minimum of the machine's free memory, of the limits of its container or batch job (control groups of either
-    version, up to the root of the tree), and of `ulimit -v`.
+    The result is the minimum of the machine's free memory, of the memory limits of its container or batch job (control
+    groups of either version, up to the root), and of `ulimit -v`.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Measure the time and message sizes of distributed MCCFR on this machine, to simulate larger clusters.
 
-They are measured by doing the work: a head and some blades of this process go through batches of two sizes, which tells
-what a batch costs whatever its size and what each deal adds, on the head and in a class of boards.
+The functions run real batches of two sizes with a head and some workers in this process. The two sizes separate the
+fixed time of a batch from the time of each deal, for the head and for each class of boards.
 """
 
 from __future__ import annotations
@@ -47,8 +47,6 @@ class LinearCost(NamedTuple):
     @classmethod
     def through(cls, few: float, many: float) -> LinearCost:
         """Fit the fixed time and the time per deal to the measured seconds of a small and a large batch.
-
-        The batches have `TRIED[0]` and `TRIED[1]` deals.
 
         The batches have `TRIED[0]` and `TRIED[1]` deals.
         """
@@ -204,8 +202,6 @@ def visited(betting: BettingTree) -> FloatArray:
     """Return the mean number of visits per deal to each betting node, if opponents play uniformly at random.
 
     A deal is traversed twice, once for each player.
-
-    A deal is traversed twice, once for each player.
     """
     nodes = betting.nodes
     walks = np.zeros((len(nodes.actor), 2))
@@ -222,8 +218,6 @@ def visited(betting: BettingTree) -> FloatArray:
 @dataclass(frozen=True)
 class _UnbuiltGame(SharedGame):
     """A game with synthetic buckets in place of an abstraction that is not built yet.
-
-    All classes have the same number of boards.
 
     All classes have the same number of boards.
     """

@@ -31,8 +31,6 @@ class Budget:
 
     All limits are totals, including the work before a resume.
 
-    All limits are totals, including the work before a resume.
-
     Parameters
     ----------
     iterations : int, optional

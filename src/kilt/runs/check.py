@@ -1,6 +1,7 @@
 """Check files on disk for damage: runs, strategies, card abstractions and caches.
 
-Opening something reads large files once on each machine, see `artifact.read`; `check` reads all of them again.
+When a file is opened, a large one is checked only once per machine (see `artifact.read`); `check` reads all files
+again.
 
 >>> import tempfile
 >>> from kilt.runs.budget import Budget

@@ -2,18 +2,20 @@
 
 The model, in words:
 
-- Classes are dealt out to blades as `shared_out` does it. On a blade, items of work, a class and a sample of boards
-  each, go one after another to whichever core is free. What a class takes for a batch is put together from measured
-  batches, drawn at random and the same for all classes: so deals that are long for one are long for the others.
-- The head walks down over the next batch while the blades work on this one, as in `Distributed.step`. A blade begins
-  with a batch when it is there and the one before is done; the head goes on when all answers are there.
-- Each message takes the latency, to all blades at once. With a bandwidth, the head's own line carries the messages of
-  all blades one after another.
-- Where blades share the cores of one machine, all of them get an equal share while they work, and what the head needs
-  is taken from all.
-- Where blades have blades below them, each walks over its own rounds, sends, waits and goes on: nothing overlaps there.
+- Classes of boards are assigned to workers as `shared_out` does it. On a worker, jobs (a class and a sample of boards)
+  start one after another on the next free core. The time of a class is drawn at random from the measured batches, with
+  the same draws for all classes: deals that are long for one class are long for the others.
+- The head traverses the first rounds of the next batch while the workers work on the current one, as in
+  `Distributed.step`. A worker begins with a batch when the batch has arrived and the previous one is done; the head
+  continues when it has all answers.
+- Each message takes the latency, to all workers at once. With a bandwidth, the head's line carries the messages of all
+  workers one after another.
+- If workers share the cores of one machine, all of them get an equal share while they work, and the time that the head
+  needs is taken from all.
+- A worker with workers below it traverses its own rounds, sends messages, waits for the answers and continues: nothing
+  overlaps there.
 
-What it leaves out: machines that are slower than this one, the time to pack messages, discounts and checkpoints.
+The model ignores machines that are slower than this one, the time to pack messages, discounts and checkpoints.
 """
 
 from __future__ import annotations

@@ -104,8 +104,9 @@ class DiskPlan:
     def on(self, machines: int, bandwidth: float = inf) -> DiskForecast:
         """Estimate the cost of one iteration on a number of machines.
 
-        Subgames are given out by their size. Before a pass the strategy of the trunk goes to all machines, and after it
-        the values of its chance nodes come back, through the head's line of `bandwidth` bytes per second.
+        Subgames are distributed over the machines by size. Before a pass, the strategy of the first rounds is sent to
+        all machines; after it, they return the values at the chance nodes that begin the subgames. All messages go
+        through the network line of the head machine, with `bandwidth` bytes per second.
         """
         if machines < 1:
             raise RunError(f"the number of machines is {machines}: use 1 or more")

@@ -1,9 +1,9 @@
 """Folders of runs: they store a run's identity, log, last checkpoint and strategy.
 
-A folder holds ``run.json``, ``log.jsonl``, ``checkpoint`` and, when the run has ended, ``strategy``. A solver in parts
-has ``parts`` too, which belong to a checkpoint and are written before it; one on disk has ``subgames``, which may be
-ahead of it. A run that was stopped or killed resumes from its last checkpoint, if its identity is the same: see
-`RunIdentity`.
+A folder contains ``run.json``, ``log.jsonl``, ``checkpoint`` and, after the end of the run, ``strategy``. If workers
+store parts of the tables, ``parts`` contains them; they belong to a checkpoint and are written before it. A solver with
+tables on disk keeps them in ``subgames``, which may be ahead of the checkpoint. A run that was stopped or killed
+resumes from its last checkpoint, if its identity is the same: see `RunIdentity`.
 """
 
 from __future__ import annotations

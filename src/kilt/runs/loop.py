@@ -61,10 +61,10 @@ def run(
 
     If `folder` has a checkpoint, the run resumes from it.
 
-    The last `Step` is that of the end, the others are those of the schedule, which gives the first iteration to measure
-    from a number on; `judge` measures their strategies.
-    `tick` hears of the iterations and seconds so far several times a second. When a part of the solver is lost, the run
-    goes back to its last checkpoint, unless the solver brings back by itself what was lost; `warn` hears of both.
+    `judge` measures the strategies. `schedule` maps a number of iterations to the next iteration to measure; another
+    measurement follows at the end. `tick` is called several times a second with the iterations and seconds so far. If a
+    part of the solver is lost, the solver recovers it, or the run goes back to its last checkpoint; `warn` is called in
+    both cases.
     """
     judge.require_measurable(budget.target)
     with folder.working() if folder else nullcontext():

@@ -2,9 +2,10 @@
 
 `RUNGS` lists the sizes of agents, from the smallest to the largest.
 
-A rung is a card abstraction and a menu of bet sizes. `strongest` takes the highest rung that fits: its tables and its
-checkpoints have room, its cards are built in a quarter of the time, and in the rest the solver comes to each
-information set a hundred times on average. How quickly the solver walks is measured for some seconds.
+A size of agent, called a rung, is a card abstraction and a set of bet sizes. `strongest` takes the highest rung that
+fits: its tables and checkpoints have room, its card abstraction is built in a quarter of the time, and in the rest of
+the time the solver visits each information set a hundred times on average. The speed of the solver is measured for some
+seconds.
 
 >>> depths()[200]
 'holdem.nolimit.2p'

@@ -1,6 +1,6 @@
 """Plans of runs: check a configuration and everything that it refers to, before any work begins.
 
-Estimating, building the cards and solving all take the same `RunPlan`:
+The same `RunPlan` is used to estimate costs, to build card abstractions and to solve:
 
 >>> from kilt.config import config_of
 >>> plan = resolve(config_of({"game": "leduc", "cards": "lossless", "solver": {"algorithm": "cfr+"}}))

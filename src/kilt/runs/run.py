@@ -1,6 +1,6 @@
 """Runs: a game, a solver, a budget, and the folder where the results are stored.
 
-`kilt.runs.build.build` makes runs. Who iterates over a run sees where it stands, step by step:
+`kilt.runs.build.build` makes runs. To solve, iterate over a run; it yields one measurement after another:
 
 >>> from kilt.runs.build import build
 >>> from kilt.runs.spec import WholeSpec
