@@ -121,7 +121,7 @@ def _pinned() -> Array:
 
 
 def by_value(record: Array) -> Array:
-    """Return a record as plain bytes, so that a kernel takes it as one argument.
+    """Convert a record to plain bytes, so that a CUDA kernel takes it as one argument.
 
     Otherwise CuPy would describe the record's fields at each call.
     """

@@ -64,7 +64,7 @@ def kernel_of_slices(function: F) -> F:
 
 
 def subkernel(function: F) -> F:
-    """Compile `function` as a kernel that only other kernels can call.
+    """Compile `function` as a kernel that only other kernels can call, not Python.
 
     Calls from Python would need extra code for each array argument.
     """
@@ -365,7 +365,7 @@ def in_parts(
     *,
     parts: int = 64,
 ) -> list[Any]:
-    """Split ``range(count)`` into parts, call ``work(start, end)`` for each on several threads, and return the results.
+    """Split ``range(count)`` into parts, call ``work(start, end)`` for each on threads, and return all results.
 
     The results are in the order of the parts.
 

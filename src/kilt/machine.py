@@ -184,7 +184,7 @@ def is_writable(folder: Path) -> bool:
 
 @cache
 def temporary_caches() -> Path | None:
-    """Return a temporary folder that replaces cache folders without write access.
+    """Return a temporary folder for caches whose usual folders are not writable.
 
     The first call prints a warning.
 
@@ -213,7 +213,7 @@ def temporary_folder(name: str) -> Path:
 
 
 def available_memory(root: Path = Path("/")) -> int:
-    """Return the number of bytes that this process can still allocate.
+    """Return the number of bytes of memory that this process can still allocate.
 
     The result is the minimum of the machine's free memory, of the memory limits of its container or batch job (control
     groups of either version, up to the root), and of `ulimit -v`.

@@ -113,7 +113,7 @@ def setup(*, workers: int | None = None, tick: Callable[[str, float], object] = 
 
 
 def workers_for(rehearsals: int) -> int:
-    """Return the number of processes for some rehearsals: one for each core, fewer if memory is short."""
+    """Return how many processes should compile kernels: one for each core, fewer if memory is short."""
     return max(1, min(jit.cores(), available_memory() // EACH, rehearsals))
 
 
@@ -187,7 +187,7 @@ class _Workers:
 
 
 def rehearse(names: list[str], folder: Path) -> None:
-    """Run rehearsals in this process, each in a new subfolder of `folder`."""
+    """Run small tasks by name to compile their kernels, each in a new subfolder of `folder`."""
     for name in names:
         place = folder / name
         place.mkdir()

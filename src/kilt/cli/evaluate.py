@@ -231,10 +231,12 @@ def lbr(
 
     With --round, the local best response checks and calls before this round.
 
-    It works in games of any size. The player is evaluated as it plays, after post-processing and translation. For a run
-    that post-processes, its average strategy is evaluated too, on the same cards, which doubles the time; add @RULE to
-    the run to evaluate only one. The first figure is luck-adjusted without bias; the second is the raw winnings. Ctrl-C
-    ends the evaluation early, and the hands played so far count.
+    LBR works in games of any size. The player is evaluated as it plays, after post-processing and translation. For a
+    run that post-processes, its average strategy is evaluated too, on the same cards, which doubles the time; add @RULE
+    to the run to evaluate only one.
+
+    The first figure is luck-adjusted without bias; the second is the raw winnings. Ctrl-C ends the evaluation early,
+    and the hands played so far count.
     """
     from functools import partial
 
@@ -311,7 +313,7 @@ def _lower_bounds(
 ) -> dict[str, LowerBound]:
     """Return the win rates of local best responses against each player.
 
-    After a stop, only those that had begun are returned.
+    If the evaluation is stopped, it contains only the players whose evaluation has begun.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """``kilt evaluate log``: evaluate matches from their logs, and estimate the win rates of strategies.
 
-`NewLog` is the log of a match that is played here.
+`NewLog` writes the log of a match that kilt plays.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _result(file: Path, text: str, rules: Holdem, phh: Path | None, *, as_json: 
 def _acpc_log(text: str, game: Holdem) -> tuple[str, list[str] | None]:
     """Convert hands in PHH to lines of an ACPC log, and return them with error messages.
 
-    An ACPC log is returned unchanged, with None.
+    A text that already is an ACPC log is returned unchanged, with None in place of the messages.
     """
     from kilt.play.acpc import log_line
     from kilt.play.phh import is_phh, read_phhs

@@ -68,9 +68,11 @@ def estimate(
 ) -> None:
     """Estimate the memory, disk space and time that solving takes, without building anything.
 
-    A game is solved in memory or, if it does not fit or --machines is given, from disk by CFR+; -a names another
-    algorithm. Abstract games are counted round by round. With blades, each of them is listed; --simulate predicts a run
-    on more than there are here. --set can change every key of a configuration.
+    A game is solved in memory. If it does not fit, or with --machines, the estimate is for CFR+ with tables on disk; -a
+    names another algorithm. Abstract games are counted round by round. With --blades, the cost of each worker process
+    is listed; --simulate predicts the speed of a cluster that is larger than this machine.
+
+    --set can change every key of a configuration.
     """
     from kilt import machine
     from kilt.api import chips_of

@@ -36,8 +36,6 @@ def print_json(values: Mapping[str, Any]) -> None:
     """Print a mapping as JSON for other programs. Integers of any size stay exact.
 
     Unknown and unbounded values become null, because JSON has no nan and no infinity.
-
-    What is not known or has no bound is null: JSON has no word for nan and infinity.
     """
     typer.echo(json.dumps(_finite(values), indent=2, allow_nan=False))
 

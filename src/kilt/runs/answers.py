@@ -53,7 +53,7 @@ def solve_answers(
 
 
 def solve_answer(folder: Path, budget: Budget | None = None) -> SolvedAnswer:
-    """Finish the counter-strategy run in a folder, from its last checkpoint if it has one."""
+    """Finish the counter-strategy run in a folder, from its last checkpoint if there is one."""
     run = resume(folder, budget=budget)
     last = run.finish()
     mbb = run.problem.mbb(last.exploitability)
@@ -61,7 +61,7 @@ def solve_answer(folder: Path, budget: Budget | None = None) -> SolvedAnswer:
 
 
 def exploitation(run: Run) -> Estimate:
-    """Return the strategy's win rate against the modelled opponent in mbb/h, averaged over both seats."""
+    """Return a counter-strategy's win rate against the modelled opponent in mbb/h, averaged over both seats."""
     problem = run.judge.problem
     opponent, answer = problem.opponent, run.table
     policy = opponent.model.policy()

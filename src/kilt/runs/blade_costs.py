@@ -39,7 +39,7 @@ DISTURBED = 1.5  # a measurement that takes this many times longer was disturbed
 
 
 class LinearCost(NamedTuple):
-    """The seconds that a step takes for a batch: a fixed time plus a time for each deal."""
+    """The seconds that one step of distributed MCCFR takes: a fixed time plus a time for each deal."""
 
     fixed: float
     deal: float
@@ -54,13 +54,13 @@ class LinearCost(NamedTuple):
         return cls(max(few - TRIED[0] * deal, 0.0), deal)
 
     def at(self, deals: int) -> float:
-        """Return the seconds that a batch of `deals` deals takes."""
+        """Return the seconds that the step takes for `deals` deals."""
         return self.fixed + deals * self.deal
 
 
 @dataclass(frozen=True)
 class BladeCosts:
-    """The measured cost of each step of a distributed batch on this machine, in seconds and bytes."""
+    """The measured cost of a batch of deals in distributed MCCFR on this machine, in seconds and bytes per step."""
 
     work: FloatArray  # [measured batch, class] seconds of one core that a class takes for a deal
     fixed: float  # seconds that a class takes for a batch, whatever its deals
@@ -84,7 +84,7 @@ class BladeCosts:
 def shared_game(
     game: Holdem, menu: ActionAbstraction | None, cards: Sequence[Path | AbstractionSpec], options: SamplingOptions
 ) -> SharedGame:
-    """Split an abstract game into parts for workers, with synthetic buckets for abstractions that are not built yet."""
+    """Split an abstract game into parts for workers; abstractions that are not built yet get synthetic buckets."""
     folders = tuple(one for one in cards if isinstance(one, Path))
     unbuilt = [one for one in cards if not isinstance(one, Path)]
     if unbuilt:
@@ -96,7 +96,7 @@ def shared_game(
 
 
 def measure_costs(game: SharedGame, together: int = 1, seconds: float = 3.0) -> BladeCosts:
-    """Measure the time and message sizes of distributed batches of a game on this machine.
+    """Measure the time and message sizes of distributed MCCFR for a game on this machine.
 
     Parameters
     ----------
@@ -192,7 +192,10 @@ def _undisturbed(seconds: FloatArray) -> FloatArray:
 
 
 def share_before(partition: Partition, later: int) -> float:
-    """Return the fraction of workers' node visits in rounds before `later`, if opponents play uniformly at random."""
+    """Return the fraction of the workers' node visits that lie in rounds before `later`.
+
+    Opponents are assumed to play uniformly at random.
+    """
     nodes, seen = partition.abstract.betting.nodes, visited(partition.abstract.betting)
     beyond = seen[nodes.round >= partition.trunk].sum()
     return float(seen[(nodes.round >= partition.trunk) & (nodes.round < later)].sum() / max(beyond, 1e-300))

@@ -45,7 +45,7 @@ UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
 def blades_of(text: str) -> tuple[int, ...]:
-    """Parse the numbers of workers: on the first level, then below each worker, level by level.
+    """Parse the numbers of workers from text: on the first level, then below each worker, level by level.
 
     >>> blades_of("60"), blades_of("4x3x2")
     ((60,), (4, 3, 2))
@@ -90,7 +90,7 @@ def forecast(
     batch: int = 0,
     samples: int = 0,
 ) -> ClusterForecast:
-    """Simulate a run on a cluster, and return its speed.
+    """Simulate a distributed run on a cluster, and return its speed.
 
     Parameters
     ----------

@@ -102,7 +102,7 @@ class DiskPlan:
         return measured_pace(self.cut, seconds, averaging=self.averaging)
 
     def on(self, machines: int, bandwidth: float = inf) -> DiskForecast:
-        """Estimate the cost of one iteration on a number of machines.
+        """Estimate the cost of one iteration that is shared by a number of machines.
 
         Subgames are distributed over the machines by size. Before a pass, the strategy of the first rounds is sent to
         all machines; after it, they return the values at the chance nodes that begin the subgames. All messages go

@@ -1,4 +1,4 @@
-"""Folders of runs: they store a run's identity, log, last checkpoint and strategy.
+"""Folders of runs: they store the settings of a run, its log, its last checkpoint and its strategy.
 
 A folder contains ``run.json``, ``log.jsonl``, ``checkpoint`` and, after the end of the run, ``strategy``. If workers
 store parts of the tables, ``parts`` contains them; they belong to a checkpoint and are written before it. A solver with
@@ -44,7 +44,7 @@ WRITING = pace("checkpoint", "bytes_per_second")  # assumed pace of the first ch
 
 
 class RunIdentity(NamedTuple):
-    """The identity of a run. Runs with equal identities have equal strategies after equally many iterations."""
+    """The settings that determine a run's result: equal settings give the same strategy after the same iterations."""
 
     game: str  # the name that the user gave
     algorithm: str
@@ -62,7 +62,7 @@ class RunIdentity(NamedTuple):
         return f"{self.algorithm} on {game}, seed {self.seed}, kilt {self.version}"
 
     def require(self, wanted: RunIdentity, where: Path) -> None:
-        """Raise RunError if this identity differs from `wanted`; only the game's name may differ."""
+        """Raise RunError if the settings of this run differ from `wanted`; only the game's name may differ."""
         remedies = {
             "version": f"resume it with kilt {self.version}",
             "algorithm": f"give {self.algorithm} as `algorithm`",

@@ -20,8 +20,8 @@ its seed and its iterations, never on the clock.
 11 0.029
 16 0.009
 
-With a `RunFolder` (see `folder`), what happens is logged there and the state of the solver kept; a run that was stopped
-or killed resumes from its last checkpoint, bit for bit.
+With a `RunFolder` (see `folder`), the loop logs each measurement and writes checkpoints of the solver. A run that was
+stopped or killed resumes from its last checkpoint, with bit-identical results.
 """
 
 from __future__ import annotations

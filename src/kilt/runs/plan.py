@@ -241,7 +241,7 @@ class RunPlan(AbstractSpec, Spec):
         )
 
     def identity(self, problem: Problem) -> RunIdentity:
-        """Return the identity of the run, with the names of its card abstractions, its device and its precision."""
+        """Return the settings that determine the run's result, such as card abstractions, device and precision."""
         assert isinstance(problem, AbstractProblem)
         return RunIdentity(
             f"{problem.name}, {problem.abstract.cards.name}",

@@ -53,7 +53,7 @@ def config_budget(config: Config) -> Budget:
 
 
 class Spec(ABC):
-    """The interface of a run's specification: what is solved, and how. Nothing is built yet."""
+    """Base class of run specifications: a game, how it is solved, and default limits. Nothing is built yet."""
 
     schedule: Callable[[int], int] = staticmethod(scheduled)  # the next iteration to measure
 
@@ -111,7 +111,7 @@ class Spec(ABC):
 
     @abstractmethod
     def identity(self, problem: Problem) -> RunIdentity:
-        """Return the identity of the run, which decides whether a checkpoint can be resumed."""
+        """Return the settings that determine the run's result, and decide whether a checkpoint can be resumed."""
 
     def judge(self, problem: Problem) -> Judge[Any]:
         """Return the object that evaluates the run's strategies."""
@@ -167,7 +167,7 @@ class WholeSpec(Spec):
 
     @classmethod
     def of(cls, config: Config) -> WholeSpec:
-        """Return the specification for a configuration without cards.
+        """Return the specification of a run on an unabstracted game from its configuration.
 
         Raises RunError if the configuration sets keys that apply only to abstract games.
         """
@@ -281,7 +281,7 @@ class WholeSpec(Spec):
             raise
 
     def identity(self, problem: Problem) -> RunIdentity:
-        """Return the identity of the run, with its payoff changes, opponent, device and precision."""
+        """Return the settings that determine the result, such as changed payoffs, opponent, device and precision."""
         tilt = ",".join(f"{percent:g}" for percent in self.tilt) if any(self.tilt) else ""
         against = f"{self.against.p!r} {self.against.confidence}" if self.against else ""
         identity = RunIdentity(lasting_name(self.game), self.name, self.seed, problem.form, problem.fingerprint)
