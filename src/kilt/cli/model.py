@@ -60,7 +60,7 @@ class Counted(NamedTuple):
     model: OpponentModel
     rounds: tuple[str, ...]  # the names of the game's rounds
     faults: list[str]  # lines that cannot be read
-    seconds: float  # of reading and counting
+    seconds: float  # time for reading and counting
 
 
 def counted(

@@ -62,17 +62,17 @@ class LinearCost(NamedTuple):
 class BladeCosts:
     """The measured cost of a batch of deals in distributed MCCFR on this machine, in seconds and bytes per step."""
 
-    work: FloatArray  # [measured batch, class] seconds of one core that a class takes for a deal
-    fixed: float  # seconds that a class takes for a batch, whatever its deals
-    down: LinearCost  # of the head's first pass
-    up: LinearCost  # of the head's second pass
-    visits: float  # nodes that a deal comes to in all classes
-    told: float = 0.0  # bytes that are sent to each blade for a deal
-    answered: float = 0.0  # bytes that it sends back
-    most: int = MOST  # deals of a batch that the head has room for
-    fresh: int = MOST  # deals of a batch that keep the trunk's strategy fresh
-    inside: tuple[int, ...] = ()  # classes of later boards inside each class, level by level
-    before: tuple[float, ...] = ()  # share of a class's work that comes before those of each level
+    work: FloatArray  # seconds of one core for a deal: (measured batches, classes)
+    fixed: float  # fixed seconds of a batch in each class
+    down: LinearCost  # cost of the head's first pass
+    up: LinearCost  # cost of the head's second pass
+    visits: float  # nodes visited per deal, in all classes
+    told: float = 0.0  # bytes sent to each worker per deal
+    answered: float = 0.0  # bytes that each worker sends back per deal
+    most: int = MOST  # largest batch for which the head has memory
+    fresh: int = MOST  # largest batch with which the strategy of the first rounds stays up to date
+    inside: tuple[int, ...] = ()  # number of classes of later boards inside each class, by level
+    before: tuple[float, ...] = ()  # share of a class's work in rounds before each level
     synthetic: bool = False  # whether buckets are synthetic, because the cards are not built yet
 
     @property
@@ -161,11 +161,11 @@ def measure_costs(game: SharedGame, together: int = 1, seconds: float = 3.0) -> 
 class _BatchSample(NamedTuple):
     """The measured times of one batch."""
 
-    work: FloatArray  # [class] seconds, including its share of the blade's work other than walks
+    work: FloatArray  # seconds per class, including a share of the worker's other work
     down: float  # seconds of the head's first pass
-    up: float  # seconds of its second
-    visits: float  # nodes of all classes
-    starts: float  # where walks left the trunk
+    up: float  # seconds of the head's second pass
+    visits: float  # nodes visited in all classes
+    starts: float  # number of traversals that left the first rounds
 
 
 def _sample(head: Head, children: list[Child], number: int, pool: ThreadPoolExecutor, share: float) -> _BatchSample:

@@ -18,7 +18,7 @@ class Step(NamedTuple):
     iterations: int
     seconds: float  # of work, checkpoints and measurements included, compilation not
     exploitability: float  # of the average strategy, mean over both seats, in chips per game; nan if unknown
-    current_exploitability: float  # of the strategy of the last iteration
+    current_exploitability: float  # exploitability of the last iterate
     value: float  # expected winnings of player 0 when both follow the average strategy, in chips per game
     others: dict[str, float] = {}  # noqa: RUF012, win rates of the average strategy in mbb per hand, by opponent
     abstract_exploitability: float = nan  # of the average strategy, by opponents who see the same buckets; nan: unknown

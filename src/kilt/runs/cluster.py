@@ -39,8 +39,8 @@ from kilt.solve.distributed.partition import samples_for, shared_out
 from kilt.solve.distributed.shared import SharedGame
 from kilt.solve.distributed.solver import TRIED, Chosen, Distributed, Times, batch_size, start
 
-SLICES = 12  # of a real run
-BATCHES = 200  # that are simulated
+SLICES = 12  # measurements of a real run
+BATCHES = 200  # simulated batches
 UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
@@ -70,13 +70,13 @@ def latency_of(text: str) -> float:
 class ClusterForecast(NamedTuple):
     """The simulated speed of a run on a cluster, and the shares of time that workers compute and wait."""
 
-    blades: tuple[int, ...]  # on the first level, and under each of them
-    samples: int  # boards that a class draws for a deal
+    blades: tuple[int, ...]  # number of workers on the first level, then below each
+    samples: int  # boards per class and deal
     chosen: Chosen  # size of batches
     iteration_seconds: float  # seconds for a deal
     communication_share: float  # of the time: see `Times`
     idle_share: float  # of the time: see `Times`
-    visits_per_second: float  # nodes of all blades
+    visits_per_second: float  # nodes per second of all workers
 
 
 def forecast(
@@ -172,7 +172,7 @@ class _Cluster:
     """A simulated cluster, which tells how long each worker takes for a batch."""
 
     costs: BladeCosts
-    labels: list[list[int]]  # [blade of the first level] its classes
+    labels: list[list[int]]  # classes of each first-level worker
     blades: tuple[int, ...]
     cores: int
     latency: float
@@ -257,7 +257,7 @@ def _simulated(cluster: _Cluster, slowest: FloatArray, busy: FloatArray, deals: 
     out, back = (blades * deals * size / bandwidth for size in (costs.told, costs.answered))
     down, up = costs.down.at(deals), costs.up.at(deals)
     now, line, free, times = 0.0, 0.0, np.zeros(blades), Times()
-    done: list[FloatArray] = []  # [batch] when each blade is done with it
+    done: list[FloatArray] = []  # for each batch, when each worker is done
     since = 0.0
     for number in range(len(slowest) + 1):
         now += down
@@ -280,7 +280,7 @@ class ForecastCheck(NamedTuple):
     """A forecast of the speed on this machine, together with the measured speed of a real run."""
 
     foretold: ClusterForecast
-    visits_per_second: float  # of the real run, like all fields below
+    visits_per_second: float  # measured in the real run, like all fields below
     communication_share: float
     idle_share: float
 

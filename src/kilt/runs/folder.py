@@ -36,10 +36,10 @@ CONFIG = "config.toml"  # the configuration of a run on an abstract game
 MODEL = "model"  # folder of the opponent model of a counter-strategy
 SAVING = 0.02  # the share of the time that checkpoints may take,
 OFTEN, RARELY = 1.0, 300.0  # but they are at least and at most this many seconds apart
-CHECKPOINT = "checkpoint"  # the folder, and the kind of artifact that it is
+CHECKPOINT = "checkpoint"  # name of the folder, and kind of the artifact
 LOCK = ".lock"  # locked by the process that solves the run
 PARTS = "parts"
-SUBGAMES = "subgames"  # of a solver on disk
+SUBGAMES = "subgames"  # folder of a solver with tables on disk
 WRITING = pace("checkpoint", "bytes_per_second")  # assumed pace of the first checkpoint
 
 

@@ -57,7 +57,7 @@ RUNGS = (
 )
 VISITS = 100  # mean visits of each information set that a good strategy takes
 FOR_CARDS = 0.25  # maximum share of the time for building card abstractions
-SHARE = 0.8  # of the memory and the disk that are available
+SHARE = 0.8  # share of the available memory and disk that a run may use
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ class Fit:
 
     plan: RunPlan
     cost: Cost
-    pace: Pace  # of the solver
-    seconds: float  # of solving
+    pace: Pace  # speed of the solver
+    seconds: float  # time for solving
 
     @property
     def visits(self) -> float:
