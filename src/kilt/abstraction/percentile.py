@@ -29,7 +29,7 @@ def percentiles(values: npt.NDArray[Any], weights: npt.NDArray[Any], buckets: in
 
 
 def cut_points(mass: npt.NDArray[Any], buckets: int, where: str = "") -> IntArray:
-    """Return where percentile buckets begin: the index of the first distinct value of each bucket but the first.
+    """Return the index of the distinct value at which each percentile bucket begins, except for the first bucket.
 
     `mass` has the weight of each distinct value, in ascending order of the values. Each bucket takes the values whose
     weight is nearest to an equal share of the rest, and leaves at least one value for each later bucket. `where`, such

@@ -410,7 +410,7 @@ def board_rows(
 
 @kernel
 def count_rows(rows: Strengths, weights: IntArray, classes: IntArray, counts: IntArray) -> None:
-    """Count how often each class of hands has each value, weighted by the boards.
+    """Count how often each class of hands has each value; a board counts as often as the boards it stands for.
 
     This is ``counts[classes[hand], row[hand]] += weight`` for each row.
     """

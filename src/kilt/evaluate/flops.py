@@ -103,7 +103,7 @@ class FlopWalks:
         return (known or mine).result()
 
     def prepare(self, flop: int) -> Any:
-        """Compute the boards that follow a flop, and the layouts of the strategy table on them."""
+        """Compute the boards that follow a flop, and where the strategy table has their rows."""
         tree = flop_tree(self.game.tree, flop)
         return tree, self.layouts(tree)
 
@@ -158,7 +158,7 @@ class DeviceFlopWalks(FlopWalks):
         return self.device.values(self.prepared(flop), seat)
 
     def prepare(self, flop: int) -> Any:
-        """Return the boards that follow a flop and the layouts of the strategy table on them, in the GPU's memory."""
+        """Return, in the GPU's memory, the boards that follow a flop and where the strategy table has their rows."""
         return self.device.prepare(*super().prepare(flop))
 
 

@@ -22,7 +22,7 @@ class Seat(NamedTuple):
 
 @kernel
 def branch(seat: Seat, deal: int, actor: int, place: np.uint64, queue: Records, free: np.uint64) -> np.uint64:
-    """Add the child nodes that a player's strategy may choose at a node to a queue of nodes to visit.
+    """Append to a queue those children of a node that a player's strategy may choose.
 
     Returns the first free index of the queue after them.
     """

@@ -77,7 +77,7 @@ class BladeCosts:
 
     @property
     def classes(self) -> int:
-        """Return the number of classes of boards on the first level of workers."""
+        """Return the number of classes of boards that the workers of the first level share."""
         return int(self.work.shape[1])
 
 

@@ -116,7 +116,7 @@ class AbstractMethod(Method, ABC):
 
 @dataclass(frozen=True)
 class WalkMethod(AbstractMethod):
-    """Walks of all boards, with players who see buckets; or of a sampled board for each iteration."""
+    """CFR for players who see buckets. An iteration visits all boards, or one sampled board."""
 
     tables: int = 2
     samples: bool = False
@@ -177,7 +177,7 @@ class JointMethod(AbstractMethod):
     tables: int = 3
 
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
-        """Cost of the joint tables, and of the solver's; on a GPU, these are in its memory."""
+        """Cost of the joint tables and of the solver's tables. A GPU solver keeps its tables in GPU memory."""
         kept, pairs, there = 2 * self.tables * spec.slots, 40 * max(map(max, spec.size.buckets)) ** 2, 0
         if spec.device != CPU:
             from kilt.solve.joint_device import MEMORY as AT_ONCE  # imports the GPU library

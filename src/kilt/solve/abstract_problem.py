@@ -178,7 +178,7 @@ class AbstractProblem(Problem):
 
     @cached_property
     def real(self) -> AbstractProblem:
-        """The problem with payoffs by the game's original rules, without tilts, for evaluation."""
+        """The problem with the payoffs of the game itself, without the changes of a tilt, for evaluation."""
         game = self.abstract.game
         return replace(self, abstract=replace(self.abstract, game=game.real)) if game.real is not game else self
 

@@ -137,7 +137,7 @@ class JointGame(Judged):
         return bool(self.abstract.game.tilts.any())
 
     def worth(self, player: int, task: int, strategy: Array) -> float:
-        """Return the winnings of a player who follows a strategy, or best-responds to it while seeing buckets.
+        """Return what a player wins who follows a strategy, or who plays a best response to it while seeing buckets.
 
         The unit is chips per game.
         """
@@ -182,7 +182,7 @@ class JointGame(Judged):
     def add_average(
         self, r: int, begin: int, end: int, player: int, discount: Discount, reach: FloatArray, total: FloatArray
     ) -> None:
-        """Add the strategy of `player`, weighted by reach and by the probability of the cards, to its sum."""
+        """Add the strategy of `player`, weighted by reach and by the odds of the cards, to the sum of strategies."""
         likely, there = self.likely(player, r), (self.nodes, self.first, begin, end, player, self.bucket(player, r))
         kernels.add_average(*there, likely, discount, reach, total)
 

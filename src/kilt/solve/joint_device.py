@@ -109,7 +109,7 @@ class DeviceJointGame(JointGame):
     def add_average(
         self, r: int, begin: int, end: int, player: int, discount: Discount, reach: FloatArray, total: FloatArray
     ) -> None:
-        """Add the strategy of `player`, weighted by reach and by the probability of the cards, to its sum."""
+        """Add the strategy of `player`, weighted by reach and by the odds of the cards, to the sum of strategies."""
         how = learning_of(discount, averages=True)
         self._call("add_average", r, begin, end, player, self._likely[player][r], how, reach, total)
 

@@ -56,7 +56,7 @@ def add_average(
     reach: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Add the strategy of `player`, weighted by reach and by the probability of the cards, to its sum.
+    """Add the strategy of `player`, weighted by reach and by the probability of the cards, to the sum of strategies.
 
     `likely` is the probability of each bucket sequence.
     """

@@ -97,7 +97,7 @@ class Problem(ABC):
 
     @property
     def real(self) -> Problem:
-        """The problem with payoffs by the game's original rules, without tilts, for evaluation."""
+        """The problem with the payoffs of the game itself, without the changes of a tilt, for evaluation."""
         return self
 
     @property
@@ -134,7 +134,7 @@ class FlatProblem(Problem):
 
     @cached_property
     def real(self) -> FlatProblem:
-        """The problem with payoffs by the game's original rules, without tilts, for evaluation."""
+        """The problem with the payoffs of the game itself, without the changes of a tilt, for evaluation."""
         return self if self.untilted is None else FlatProblem(self.untilted, self.big_blind)
 
     @property
@@ -175,7 +175,7 @@ class VectorProblem(Problem):
 
     @cached_property
     def real(self) -> VectorProblem:
-        """The problem with payoffs by the game's original rules, without tilts, for evaluation."""
+        """The problem with the payoffs of the game itself, without the changes of a tilt, for evaluation."""
         rules, game = self.game.game, self.game
         if not isinstance(rules, TiltedGame):
             return self
@@ -223,7 +223,7 @@ class VectorProblem(Problem):
         VectorStrategy.of(self.game, self.walker.on_host(strategy), **figures).save(path)
 
     def load(self, path: Path) -> tuple[Array, dict[str, Any]]:
-        """Return a saved strategy table, mapped from its file, and its figures.
+        """Return a saved strategy table, mapped from its file, and the figures saved with it.
 
         Raises an error if it has other rules.
         """

@@ -458,7 +458,7 @@ class SpotBudget(NamedTuple):
     seconds: float | None = None
 
     def in_units(self, pot: float) -> Budget:
-        """Return the budget with its target in chips of the tree instead of per cent of the pot."""
+        """Return the same budget, with the target converted from per cent of the pot to chips."""
         if self.target is not None and not 0 < self.target < inf:
             raise RunError(f"the target is {self.target:g}% of the pot: use a number above 0")
         target = TARGET if all(limit is None for limit in self) else self.target

@@ -32,7 +32,7 @@ class Judged(ABC):
 
     @abstractmethod
     def worth(self, player: int, task: int, strategy: Any) -> float:
-        """Return the winnings of a player who follows a strategy, or best-responds to it, in chips per game.
+        """Return what a player wins who follows a strategy, or who plays a best response to it, in chips per game.
 
         The opponent follows the strategy. `task` is FOLLOW or RESPOND.
         """

@@ -65,7 +65,7 @@ def match_columns(
     end: np.uint64,
     scale: FloatArray,
 ) -> None:
-    """Write the factors that turn the regrets of a decision into probabilities by regret matching, for each column.
+    """Write, for each column, the two numbers by which regret matching turns regrets into probabilities.
 
     The probability of an action is max(entry, 0) · scale[0] + scale[1]: this function writes both factors for each
     column, and the probability is computed where it is needed. Two and three actions, the most frequent numbers, take a

@@ -450,7 +450,7 @@ class VectorGame(Judged):
         return float(self.tree.norm * (self.tree.prior[player] @ result))
 
     def worth(self, player: int, task: int, strategy: Table, layout: TableLayout | None = None) -> float:
-        """Return the winnings of a player who follows a strategy or best-responds to it, in chips per game.
+        """Return what a player wins who follows a strategy, or who plays a best response to it, in chips per game.
 
         Parameters
         ----------

@@ -61,7 +61,7 @@ class RunJob:
 
 
 class Runner:
-    """The processes that solve for the web page. Only one runner at a time may control the runs of a folder.
+    """The processes in which the web page solves games. A folder of runs is controlled by one runner at a time.
 
     Parameters
     ----------

@@ -168,7 +168,7 @@ class BladesBelow:
             answer.get()
 
     def over(self, work: Callable[[StrategyPart], R], own: OwnedClass, upper: Array, threads: int) -> list[R]:
-        """Have the workers below call `work` on the average strategy for boards of each of their classes.
+        """Apply `work` to the average strategy on all boards, at the workers that keep their classes.
 
         See `LowerChild.over`.
         """
@@ -223,7 +223,7 @@ class MiddleChild(Child):
         return super().echo(batch)
 
     def over(self, work: Callable[[StrategyPart], R], trunk: Array) -> list[R]:
-        """Have the workers below call `work` on the average strategy for boards of their classes, class by class."""
+        """Apply `work` to the average strategy on all boards, class by class, at the workers that keep the classes."""
         return [found for own in self.own for found in self.below.over(work, own, trunk, self.threads)]
 
 

@@ -112,7 +112,7 @@ class SubgameWorker:
 
     @cached_property
     def real(self) -> Subgames:
-        """The subgames with payoffs by the game's original rules, without tilts."""
+        """The subgames with the payoffs of the game itself, without the changes of a tilt."""
         game = self.cut.game.game
         return self.make(game.real) if isinstance(game, TiltedGame) else self.cut
 

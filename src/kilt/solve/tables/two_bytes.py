@@ -205,7 +205,7 @@ class TwoByteGame(Judged):
         return self.game.uneven
 
     def worth(self, player: int, task: int, table: PackedTable) -> float:
-        """Return the winnings of a player who follows a strategy or best-responds to it, in chips per game."""
+        """Return what a player wins who follows a strategy, or who plays a best response to it, in chips per game."""
 
         def part_worth(part: TreePart, own: Table, _: Table) -> FloatArray:
             self.read(part, table, own)

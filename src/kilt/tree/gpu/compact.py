@@ -188,7 +188,7 @@ class CompactGame(Judged, DeviceTree):
         return self.rounds[0].value[0, 0]
 
     def worth(self, player: int, task: int, strategy: CompactTable) -> float:
-        """Return the winnings of a player who follows a strategy, or best-responds to it, in chips per game."""
+        """Return what a player wins who follows a strategy, or who plays a best response to it, in chips per game."""
         values: FloatArray = self.cupy.asnumpy(self.sweep(player, task, strategy)).astype(np.float64)
         return float(self.tree.norm * (self.tree.prior[player] @ values))
 

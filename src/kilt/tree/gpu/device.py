@@ -427,7 +427,7 @@ class DeviceGame(Judged, DeviceTree):
         return self.game.uneven
 
     def worth(self, player: int, task: int, strategy: Any) -> float:
-        """Return the winnings of a player who follows a strategy, or best-responds to it, in chips per game."""
+        """Return what a player wins who follows a strategy, or who plays a best response to it, in chips per game."""
         table = self.cupy.asarray(strategy, self.dtype)
         values: FloatArray = self.cupy.asnumpy(self.sweep(player, task, table, table)).astype(np.float64)
         return float(self.tree.norm * (self.tree.prior[player] @ values))
