@@ -250,7 +250,7 @@ def test_from_a_configuration_to_a_strategy(solved):
 
 
 def test_runs_are_not_overwritten(solved):
-    assert "--resume" in refused("solve", solved.parent / "small.toml", "--out", solved)
+    assert "resumes it" in refused("solve", solved.parent / "small.toml", "--out", solved)
 
 
 def test_of_two_who_begin_in_one_folder_one_goes_on(config, tmp_path):

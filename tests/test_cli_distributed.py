@@ -136,7 +136,7 @@ def test_more_boards_than_there_are_are_refused_at_once(config):
 
 
 def test_a_whole_game_has_no_blades():
-    assert "give a configuration" in refused("solve", "--game", "leduc", "--engine", "local")
+    assert "use cfr+disk, or leave out the engine" in refused("solve", "--game", "leduc", "--engine", "local")
 
 
 def test_three_levels_and_another_way_to_go_on(config, tmp_path):

@@ -214,7 +214,7 @@ def test_what_does_not_go_on_a_gpu(monkeypatch):
     with pytest.raises(RunError, match="the device is 'tpu': use one of cpu, gpu"):
         load_problem("leduc", "cfr+", device="tpu")
     monkeypatch.setattr(gpu, "free_memory", lambda: 1000)
-    with pytest.raises(RunError, match=r"leduc takes 0\.0 GB of the GPU's memory, and 0\.0 GB are free: omit"):
+    with pytest.raises(RunError, match=r"leduc takes 0\.0 GB of the GPU's memory, and 0\.0 GB are free: use the CPU"):
         DeviceGame(VectorGame(load_game("leduc")))
 
 
@@ -405,7 +405,7 @@ def test_compact_tables_that_do_not_fit(tmp_path, monkeypatch):
     path.write_text(TWO_CARDS.replace("limit", "nolimit").replace("raiseSize = 2 4", "stack = 4 4"))
     with pytest.raises(GameError, match="betting of no-limit in its last round depends on earlier rounds"):
         CompactGame(VectorGame(load_game(str(path))))
-    with pytest.raises(GameError, match="kuhn has one round"):
+    with pytest.raises(GameError, match="kuhn has only one round"):
         CompactGame(VectorGame(load_game("kuhn")))
     monkeypatch.setattr(gpu, "free_memory", lambda: 1000)
     with pytest.raises(RunError, match=r"leduc takes 0\.0 GB of the GPU's memory, and 0\.0 GB are free"):

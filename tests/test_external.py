@@ -442,7 +442,7 @@ def test_continuation(tiny, options):
 
 def test_what_cannot_be():
     for prune in (-1.0, np.inf, np.nan):
-        with pytest.raises(RunError, match=r"`prune` is .*: give a number of chips, or 0"):
+        with pytest.raises(RunError, match=r"`prune` is .*: use a number of chips, or 0"):
             SamplingOptions(prune=prune)
     game = load_game("leduc")
     with pytest.raises(RunError, match="tilted payoffs weight differently: use only one of the two"):

@@ -269,4 +269,4 @@ def test_classes_in_stud(tmp_path, monkeypatch):
     assert ours["every board"] < unseen == pytest.approx(altogether)  # of six cards, the last round shows all
     assert (tmp_path / "it" / "figure.png").stat().st_size > 1000
     assert "too few" in refused("reproduce", "schmid-stud", "--game", file, "--only", "random, 16 classes")
-    assert "no stud" in refused("reproduce", "schmid-stud", "--game", "leduc")
+    assert "is not a stud game" in refused("reproduce", "schmid-stud", "--game", "leduc")

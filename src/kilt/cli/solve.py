@@ -71,6 +71,7 @@ def solve(
     RUN` resumes it, with its old limits or with new ones for the whole run.
     """
     from kilt.errors import RunError
+    from kilt.runs.folder import RunFolder
     from kilt.runs.spec import WholeSpec
 
     if list_algorithms:
@@ -80,6 +81,8 @@ def solve(
     budget = asked_budget(iterations, seconds, target, config or resume or game)
     if resume and out:
         raise RunError(f"{resume} is a run, which is resumed in its own folder: leave out --out {out}")
+    if out and not resume and (is_configured(out) or RunFolder.begun(out)):
+        raise RunError(f"{out} is there already: `kilt solve {quote(str(out))}` resumes it, or choose another folder")
     if resume and (resume / SPOT).is_file():
         raise RunError(f"{resume} is a spot: kilt spot solve {quote(str(resume))}")
     given = {"solver.algorithm": algorithm, "solver.seed": seed, "solver.threads": threads, "solver.device": device}

@@ -140,6 +140,10 @@ def fitted(
     if entry and not entry.shares(device=device):
         able = [name for name, other in ALGORITHMS.items() if other.shares(device=device)]
         raise RunError(f"{called} runs only on the CPU: use one of {', '.join(able)}, or omit `device`")
+    if isinstance(game, str) and game.startswith(OPENSPIEL):
+        from kilt.tree.openspiel import openspiel_game
+
+        openspiel_game(game.removeprefix(OPENSPIEL))  # refuses an unknown name, and a missing package, before any work
     given = None if isinstance(game, str) else game
     source = _Source(game if isinstance(game, str) else game.name, threads, given, device, tuple(tilt))
     on_disk: dict[str, WholeMethod] = {DISK: DiskMethod(judged_only)}
