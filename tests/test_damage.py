@@ -423,7 +423,7 @@ def test_numbers_that_are_too_large(tmp_path, lines, told):
     [
         (("solve", "-g", "kuhn", "-n", 10**400), "the budget is over 9,223,372,036,854,775,807 iterations: give less"),
         (("solve", "-g", "kuhn", "-n", 5, "--threads", 10**400), "give 1,024 at most"),
-        (("evaluate", "exploitability", OLD / "vector", "--threads", 10**6), "give 1,024 at most"),
+        (("evaluate", "exploitability", OLD / "vector", "--threads", 10**6), "use 1 or more, and 1024 at most"),
         (("abstraction", "build", "IR-KE-KE 2-3", "-g", "leduc", "--threads", 10**6), "1024 threads at most"),
     ],
 )
