@@ -264,7 +264,7 @@ def test_game_files_are_found_from_anywhere(tmp_path, monkeypatch):
         (["-g", "kuhn", "-a", "lp", "--threads", 2], ["lp runs in 1 thread", "one of cfr, cfr+"]),
         (["--resume", "RUN", "--threads", 2], ["1 thread for a flat tree", "use 1 thread"]),
         (["RUN", "--out", "RUN"], ["is a run", "leave out --out"]),
-        (["-g", "kuhn", "-n", 5, "--out", "RUN"], ["holds a run already", "resume it"]),
+        (["-g", "kuhn", "-n", 5, "--out", "RUN"], ["is there already", "`kilt solve RUN` resumes it"]),
         (["-g", "kuhn", "-n", 5, "--out", "."], ["is no run", "another folder"]),
         (["nonesuch"], ["nonesuch", "kuhn"]),
         (["."], ["no run"]),
