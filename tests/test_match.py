@@ -17,7 +17,7 @@ import pytest
 from commands import answer, kilt, refused
 from kilt.errors import PlayError
 from kilt.evaluate.crosstable import crosstable
-from kilt.evaluate.stats import Estimate, estimate, win_rate
+from kilt.evaluate.stats import Estimate, estimate, student_quantile, win_rate
 from kilt.games import load_game
 from kilt.games.gamedef import library, ready_made
 from kilt.play import match as matches
@@ -305,6 +305,18 @@ def test_intervals_against_naive_ones():
     assert margin == pytest.approx(1.959964 * np.sqrt(sum((values - mean) ** 2) / 499 / 500))
     assert estimate([4.0]) == (4.0, float("inf"))
     assert str(Estimate(-0.04, 0.0)) == "+0.0 ± 0.0"
+
+
+def test_quantiles_of_students_distribution():
+    from scipy.special import stdtrit
+
+    levels = np.array([0.55, 0.6, 0.75, 0.9, 0.95, 0.975, 0.99, 0.995, 0.999])
+    for freedom in (*range(2, 200), 1000, 2999):
+        found = [student_quantile(level, freedom) for level in levels]
+        np.testing.assert_allclose(found, stdtrit(freedom, levels), rtol=1e-12)
+    normal = [student_quantile(level, 1_000_001) for level in levels]
+    np.testing.assert_allclose(normal, stdtrit(1_000_001, levels), rtol=1e-9)
+    assert student_quantile(0.5, 7) == 0
 
 
 def test_intervals_hold_the_mean_as_often_as_they_say():

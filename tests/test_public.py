@@ -9,6 +9,7 @@ from math import comb
 import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
 import naive
@@ -23,7 +24,8 @@ from kilt.abstraction.holdings_kernels import look_up_hands
 from kilt.abstraction.partition import partition
 from kilt.abstraction.pipeline import blocks_after, bucket_numbers, build, build_rounds, check, sorts_alike
 from kilt.abstraction.plan import CODES, BucketStep, Plan, PublicPlan, RoundPlan, plan_named, plan_of
-from kilt.abstraction.public import Comparing, States, gather, hand_by_hand, schmid, tartanian7, waugh
+from kilt.abstraction.public import Comparing, States, gather, hand_by_hand, products_of_rows, schmid, tartanian7, waugh
+from kilt.abstraction.public_kernels import city_blocks
 from kilt.cards.boards import card_permutations
 from kilt.cards.deck import FULL, Deck, subsets
 from kilt.cards.hands import hand_tables
@@ -108,6 +110,22 @@ def test_transitions_are_compared_by_l2(states, base, features):
     tables = np.divide(tables, totals, out=np.zeros_like(tables), where=totals > 0)
     flat = tables.reshape(len(tables), -1)
     np.testing.assert_allclose(found, cdist(flat, flat), atol=1e-5)
+
+
+def test_products_of_sparse_rows_are_those_of_scipy_to_the_bit():
+    rng = np.random.default_rng(1)
+    columns = [np.flatnonzero(rng.random(40) < share) for share in (0.02, 0.1, 0.5, 0.9, 1.0) * 6]
+    entries = [(row, rng.random(len(row))) for row in columns if len(row)]
+    table = csr_array(np.array([np.bincount(row, values, 40) for row, values in entries]))
+    assert np.array_equal(products_of_rows(entries), np.tril((table @ table.T).toarray()))
+
+
+def test_city_block_distances_are_those_of_scipy_to_the_bit():
+    rng = np.random.default_rng(2)
+    mine, theirs = rng.random((7, 12)), rng.random((5, 12))
+    found = np.zeros((7, 5))
+    city_blocks(np.ascontiguousarray(mine.T), np.ascontiguousarray(theirs.T), found)
+    assert np.array_equal(found, cdist(mine, theirs, "cityblock"))
 
 
 @pytest.mark.parametrize("ground", ["history", "histogram"])

@@ -138,24 +138,32 @@ def total_variation(counts: Counts, hands: int, threads: int = 1, tick: Share = 
 
 def waugh(comparing: Comparing) -> Singles:
     """Return the distances of boards: L2 between their tables of transitions from the previous round's buckets."""
-    from scipy.sparse import csr_array
-
     states, r = comparing.states, comparing.states.r
-    before, base, entries, ends = comparing.base(r - 1), comparing.base(r), [], [0]
+    before, base, entries = comparing.base(r - 1), comparing.base(r), []
     size = before.holdings.boards.shape[1]
     for board in states.boards:
         apart = states.holdings.row(board)[1] >= 0
         now, then = base.row(board)[apart], before.row(board[:size])[apart]
         cells, counts = np.unique(then * np.int64(base.buckets) + now, return_counts=True)
         entries.append((cells, counts / np.bincount(then)[cells // base.buckets]))
-        ends.append(ends[-1] + len(cells))
-    columns, values = (np.concatenate(column) for column in zip(*entries, strict=True))
-    table = csr_array((values, columns, np.array(ends)), shape=(len(states.boards), before.buckets * base.buckets))
-    products = (table @ table.T).toarray()
+    products = products_of_rows(entries)
     squares = np.diagonal(products)
-    distances: Singles = np.sqrt(np.maximum(squares[:, None] + squares - 2 * products, 0)).astype(np.float32)
-    np.fill_diagonal(distances, 0)
-    return np.maximum(distances, distances.T)
+    distances = np.tril(np.sqrt(np.maximum(squares[:, None] + squares - 2 * products, 0)).astype(np.float32), -1)
+    return distances + distances.T
+
+
+def products_of_rows(entries: list[tuple[IntArray, FloatArray]]) -> FloatArray:
+    """Return the scalar products of the rows of a sparse matrix, below the diagonal and on it.
+
+    The entries of a row are its ascending columns and their values.
+    """
+    columns, values = (np.concatenate(column) for column in zip(*entries, strict=True))
+    rows = np.repeat(np.arange(len(entries), dtype=np.uint32), [len(row) for row, _ in entries])
+    order = np.argsort(columns, kind="stable")
+    start = np.append(np.flatnonzero(np.diff(columns[order], prepend=-1)), len(order))
+    products = np.zeros((len(entries), len(entries)))
+    kernels.add_products(rows[order], values[order], start, products)
+    return products
 
 
 class Heaps(NamedTuple):
@@ -214,10 +222,14 @@ def transport() -> Any:
 
 def moved(mine: Heaps, theirs: Heaps) -> float:
     """Return the earth mover's distance between the hands of two boards."""
-    from scipy.spatial.distance import cdist
-
-    costs = cdist(mine.places, theirs.places, "cityblock")
+    costs = np.zeros((len(mine.hands), len(theirs.hands)))
+    kernels.city_blocks(_columns(mine), _columns(theirs), costs)
     return float(transport().emd2(mine.hands, theirs.hands, costs, numItermax=STEPS, check_marginals=False))
+
+
+def _columns(heaps: Heaps) -> FloatArray:
+    """Return the points of a board as columns, shape (dimensions, points)."""
+    return np.ascontiguousarray(heaps.places.T, dtype=np.float64)
 
 
 def schmid(comparing: Comparing) -> Singles:

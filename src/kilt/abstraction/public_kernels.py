@@ -1,4 +1,4 @@
-"""Compiled loops for `public`: count the hands in each bucket, and compare the counts of two boards."""
+"""Compiled loops for `public`: count the hands in each bucket, and compare boards by counts, transitions or points."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from kilt.abstraction.cluster_kernels import Labels, Singles
 from kilt.abstraction.holdings_kernels import HoldingTables
-from kilt.arrays import IntArray
+from kilt.arrays import FloatArray, IntArray
 from kilt.jit import kernel
 
 
@@ -40,3 +40,27 @@ def total_variation(counts: npt.NDArray[np.uint16], start: int, end: int, hands:
             for bucket in range(len(mine)):
                 common += min(mine[bucket], theirs[bucket])
             distances[i, j] = distances[j, i] = (hands - common) / hands
+
+
+@kernel
+def add_products(rows: npt.NDArray[np.uint32], values: FloatArray, start: IntArray, products: FloatArray) -> None:
+    """Add T Tᵀ to the lower triangle of `products`, for a sparse matrix T that is given by columns.
+
+    Column j has `values` in the ascending `rows` from ``start[j]`` to ``start[j + 1]``.
+    """
+    for j in range(len(start) - 1):
+        for e in range(start[j], start[j + 1]):
+            mine, value = products[rows[e]], values[e]
+            for f in range(start[j], e + 1):
+                mine[rows[f]] += value * values[f]
+
+
+@kernel
+def city_blocks(mine: FloatArray, theirs: FloatArray, distances: FloatArray) -> None:
+    """Add the L1 distance of each pair of points to `distances`. Points are columns: [dimension, point]."""
+    for i in range(mine.shape[1]):
+        row = distances[i]
+        for d in range(len(mine)):
+            place, places = mine[d, i], theirs[d]
+            for j in range(len(row)):
+                row[j] += abs(place - places[j])
