@@ -44,9 +44,10 @@ from kilt.play.acpc import (
     seen_by,
 )
 from kilt.play.agent import BASELINES, Observation
+from kilt.play.connection import LONGEST, Lines
 from kilt.play.dealer import Cards, Dealer
 from kilt.play.match import play_match
-from kilt.play.net import LONGEST, LOOPBACK, VERSION, Limits, Lines, NetworkMatch, answer, play_agent, serve
+from kilt.play.net import LOOPBACK, VERSION, Limits, NetworkMatch, answer, play_agent, serve
 from kilt.play.phh import read_phhs, write_phh, write_phhs
 from kilt.players.agents import load_agent
 from kilt.players.reference import player

@@ -16,7 +16,7 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import plan_named
 from kilt.errors import ArtifactError, GameError, RunError
-from kilt.evaluate.sanity import Finding, Report
+from kilt.evaluate.findings import Finding, Report
 from kilt.evaluate.stats import Estimate
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem

@@ -15,11 +15,12 @@ from kilt.errors import PlayError, RunError, file_errors
 from kilt.evaluate.crosstable import Crosstable
 from kilt.evaluate.crosstable import crosstable as meet_all
 from kilt.evaluate.exploitability import Exploitability
+from kilt.evaluate.findings import Report
 from kilt.evaluate.judge import AbstractJudge
 from kilt.evaluate.lbr import BETS, LowerBound
 from kilt.evaluate.lbr import lower_bound as local_best_response
 from kilt.evaluate.matchup import BEST, meet
-from kilt.evaluate.sanity import DEALS, Report
+from kilt.evaluate.sanity import DEALS
 from kilt.evaluate.stats import Estimate, win_rate
 from kilt.games import load_game, ready_made_games
 from kilt.games.game import Game

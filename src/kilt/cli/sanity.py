@@ -12,7 +12,7 @@ from kilt.cli import options
 from kilt.cli.show import AsJson, complain, out, print_json, print_table, say, waiting
 
 if TYPE_CHECKING:
-    from kilt.evaluate.sanity import Report
+    from kilt.evaluate.findings import Report
 
 
 def sanity(

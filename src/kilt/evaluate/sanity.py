@@ -16,10 +16,9 @@ with which its agent plays. Either can fail a check that the other passes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from itertools import pairwise
 from math import inf
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from kilt.arrays import BoolArray, FloatArray, IntArray
 from kilt.cards.hands import strengths
 from kilt.errors import GameError, PlayError
 from kilt.evaluate.defence import CHECKED, FIRST, LEADS, Defence, defence, lines
+from kilt.evaluate.findings import Finding, Report
 from kilt.evaluate.self_play import AS_SOLVED, SelfPlay, apart, first_round, seen_by, shuffled
 from kilt.evaluate.stats import estimate
 from kilt.games.holdem import CALL, RAISE, Betting, Holdem
@@ -34,7 +34,7 @@ from kilt.play.agent import Agent, Observation
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Dealer
 from kilt.strategy.blueprint import Blueprint
-from kilt.strategy.naming import AVERAGE, strategy_name
+from kilt.strategy.naming import strategy_name
 from kilt.strategy.postprocess import Rule
 from kilt.strategy.translate import Mapping, pseudo_harmonic
 from kilt.tree.betting import FOLDS
@@ -50,98 +50,6 @@ LOOKED_AT = 20_000_000  # maximum number of slots of a round that are read
 RARE = 0.005  # bet sizes with a smaller share of all actions are counted together
 BOARDS = 10  # deals of self-play for each board with its best hand
 BETS, SIZES, KEYS, HANDS = 60, 12, 4, 200  # decisions, sizes, random numbers and hands for the checks of translation
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One check of a sanity report, with its figures.
-
-    Attributes
-    ----------
-    name, meaning : str
-        The check, and its purpose in one line.
-    figures : dict of str to float
-        Results by seat, round or action; ``""`` for a single result.
-    unit : str
-        ``"%"``: figures are shares of 1; ``"mbb/h"``; or the things that are counted.
-    bound : str
-        The accepted range, in words; empty if there is no bound.
-    off : bool
-        Whether a figure is beyond the bound.
-    margin : float or None
-        Half-width of the 95% interval of estimated figures, in their unit.
-    """
-
-    name: str
-    meaning: str
-    figures: dict[str, float]
-    unit: str
-    bound: str = ""
-    off: bool = False
-    margin: float | None = None
-
-    @property
-    def seen(self) -> str:
-        """The figures as text.
-
-        >>> Finding("", "", {"": 0.0213, "small blind": 0.0003}, "%").seen
-        '2.1%, small blind 0.03%'
-        """
-        said = ", ".join(f"{what} {self._figure(value)}".strip() for what, value in self.figures.items())
-        return said if self.margin is None else f"{said}, ± {self.margin:,.0f}"
-
-    def _figure(self, value: float) -> str:
-        if self.unit == "%":
-            return "0%" if value == 0 else f"{value:.2%}" if value < 0.01 else f"{value:.1%}"
-        if self.unit == "mbb/h":
-            return f"{value:+,.0f} mbb/h"
-        return f"{value:,.0f} {self.unit}"
-
-
-@dataclass(frozen=True)
-class Report:
-    """The result of the sanity checks of one strategy."""
-
-    game: str  # name of the game
-    deals: int  # number of deals of self-play
-    seed: int
-    findings: tuple[Finding, ...]
-    strategy: str = AVERAGE  # the strategy that was checked: see `kilt.strategy.naming`
-    defence: tuple[Defence, ...] = ()  # how often it folds to bets on common lines
-
-    @property
-    def off(self) -> tuple[Finding, ...]:
-        """The findings whose figures are beyond their bounds."""
-        return tuple(finding for finding in self.findings if finding.off)
-
-    @property
-    def ok(self) -> bool:
-        """Whether all findings are within their bounds."""
-        return not self.off
-
-    def rows(self) -> list[list[str]]:
-        """Return a row of text for each finding: the check, its result, its limit and the verdict.
-
-        The verdict is ``pass`` or ``FAIL``, or empty if there is no limit.
-        """
-        verdicts = [("FAIL" if this.off else "pass") if this.bound else "" for this in self.findings]
-        return [
-            [this.name, this.seen, this.bound, verdict] for this, verdict in zip(self.findings, verdicts, strict=True)
-        ]
-
-    def data(self) -> dict[str, Any]:
-        """Return the report as a dict that can be written as JSON.
-
-        It has `ok`, a dict for each finding, and a dict for each bet on a common line.
-        """
-        rows = [asdict(row) | {"break_even": row.break_even, "profit": row.profit} for row in self.defence]
-        return {"ok": self.ok} | asdict(self) | {"defence": rows}
-
-    def __str__(self) -> str:
-        if self.ok:
-            return f"{self.game}, {self.strategy}: all checks passed"
-        said = [f"{this.name}: {this.seen} ({this.bound}); {this.meaning}" for this in self.off]
-        return "\n".join([f"{self.game}, {self.strategy}: {len(said)} failed", *said])
 
 
 def report(

@@ -15,7 +15,8 @@ import numpy as np
 from kilt.arrays import BoolArray, FloatArray
 from kilt.cards.hands import strengths
 from kilt.errors import PlayError
-from kilt.evaluate.sanity import ACES, DEALS, NUTS, Finding, Report
+from kilt.evaluate.findings import Finding, Report
+from kilt.evaluate.sanity import ACES, DEALS, NUTS
 from kilt.games.game import CHANCE
 from kilt.games.holdem import CALL, FOLD, Betting, Holdem
 from kilt.games.subgame import rivals

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kilt.artifact import exists
-from kilt.evaluate.sanity import DEALS, Report, report
+from kilt.evaluate.findings import Report
+from kilt.evaluate.sanity import DEALS, report
 from kilt.evaluate.self_play import AS_SOLVED
 from kilt.evaluate.tree_sanity import DEALS_OF_BOARD, tree_report
 from kilt.games.game import Game

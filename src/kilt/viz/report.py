@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from kilt import __version__, artifact
 from kilt.abstraction.buckets import CardAbstraction
-from kilt.evaluate.sanity import Report
+from kilt.evaluate.findings import Report
 from kilt.evaluate.stats import Estimate
 from kilt.runs.budget import Step
 from kilt.strategy.blueprint import Blueprint
