@@ -22,7 +22,6 @@ if TYPE_CHECKING:
         cost,
         equity,
         games,
-        model_opponent,
         open_blueprint,
         open_run,
         plan_run,
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from kilt.games import load_game
     from kilt.games.game import Game, check_game
     from kilt.play.agent import Agent, Observation, PlayedHand, RememberingAgent
+    from kilt.players.modelled import model_opponent
     from kilt.players.reference import Player, player
     from kilt.rehearsals import setup
     from kilt.runs.budget import Step
@@ -104,7 +104,7 @@ _HOMES = {
     "games": "api",
     "load_game": "games",
     "lower_bound": "evaluation",
-    "model_opponent": "api",
+    "model_opponent": "players.modelled",
     "open_blueprint": "api",
     "open_run": "api",
     "open_spot": "spots.spot",

@@ -1,4 +1,4 @@
-"""Public functions to load and solve games, build card abstractions, and model opponents.
+"""Public functions to load and solve games, and to build card abstractions.
 
 The functions accept names as the commands do ("leduc", "cfr+", "runs/mine"), or the corresponding objects, and print
 nothing. If an argument is invalid, they raise `KiltError`, whose message contains a remedy.
@@ -6,7 +6,7 @@ nothing. If an argument is invalid, they raise `KiltError`, whose message contai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,15 +18,13 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build as build_cards
 from kilt.cards.deck import FULL, Deck
 from kilt.cards.equity import Equity, duel
-from kilt.config import DEFAULT_ALGORITHM, Config, CounterConfig, config_of, read_config
+from kilt.config import DEFAULT_ALGORITHM, Config, CounterConfig
 from kilt.cost import Cost
 from kilt.errors import GameError, RunError, file_errors
-from kilt.evaluate.observer import SHOWN
 from kilt.games import load_game, ready_made_games
 from kilt.games.game import Game
 from kilt.games.holdem import Holdem
-from kilt.players.modelled import log_text, observer_for
-from kilt.runs.budget import Budget, Step
+from kilt.runs.budget import Step, budget_of
 from kilt.runs.build import build, resume
 from kilt.runs.folder import RunFolder
 from kilt.runs.plan import RunPlan, resolve
@@ -34,15 +32,13 @@ from kilt.runs.run import Run, StoredRun
 from kilt.runs.run import open_run as open_stored
 from kilt.runs.spec import Tick, WholeSpec
 from kilt.solve.counter import Against
-from kilt.solve.forms import OPENSPIEL
-from kilt.solve.problem import CPU, big_blind_of
+from kilt.solve.problem import CPU
 from kilt.solve.registry import Algorithm
 from kilt.solve.variants import Variant
 from kilt.spots.solution import SpotSolution
-from kilt.spots.specs import What, spec_for
+from kilt.spots.specs import What, config_in, spec_for
 from kilt.spots.spot import Spot
 from kilt.strategy.blueprint import Blueprint
-from kilt.strategy.model import OpponentModel
 
 
 def _nothing(*_: object) -> None:
@@ -338,7 +334,7 @@ def start_run(
     if isinstance(what, Spot):
         raise RunError("a spot cannot be solved in steps: call `kilt.solve(spot)` or `spot.solve()`, with `on_step`")
     place = Path(folder) if folder else None
-    config = _config(what)
+    config = config_in(what)
     if config is None:
         game = cast("str | Game", str(what) if isinstance(what, Path) else what)
         if against and not isinstance(algorithm, str | None):
@@ -352,13 +348,13 @@ def start_run(
             device or CPU,
             against=against,
         )
-        return build(spec, place, budget=_budget(iterations, seconds, target, game))
+        return build(spec, place, budget=budget_of(iterations, seconds, target, game))
     if not isinstance(algorithm, str | None):
         raise RunError("a configuration needs an algorithm by name, so that its run can be resumed")
     changed: dict[str, Any] = {"algorithm": algorithm, "seed": seed, "threads": threads, "device": device}
     solver = replace(config.solver, **{key: value for key, value in changed.items() if value is not None})
     config = replace(config, solver=solver)
-    budget = _budget(iterations, seconds, target, config.game)
+    budget = budget_of(iterations, seconds, target, config.game)
     if against is None:
         return build(config, place, budget=budget, tick=tick)
     solver = replace(config.solver, algorithm=against.algorithm(config.solver.algorithm))
@@ -366,49 +362,6 @@ def start_run(
         against.model.save(Path(kept) / "model")
         asked = CounterConfig(str(Path(kept) / "model"), against.p, against.confidence)
         return build(replace(config, solver=solver, counter=asked), place, budget=budget, tick=tick)
-
-
-@file_errors()
-def model_opponent(
-    logs: str | Path | Sequence[str | Path], player: str, target: str | Path, *, mucked: str = SHOWN, skip: bool = False
-) -> OpponentModel:
-    r"""Build a model of an opponent: count the player's actions at each information set in logged hands.
-
-    Parameters
-    ----------
-    logs : path, or sequence of paths
-        Logs in the format of ACPC dealers, or hands in PHH.
-    player : str
-        Name of the player in the logs.
-    target : str or Path
-        The game of the model: an unabstracted game by name or file, a run, or a configuration as a TOML file.
-    mucked : str
-        Hands without a showdown: "shown" counts those whose cards the log shows, "left-out" counts none of them, and
-        "weighed" counts each as all hands that it could have been, weighted by their probability.
-    skip : bool
-        Whether to skip lines that cannot be read; otherwise the first of them raises PlayError.
-
-    Returns
-    -------
-    OpponentModel
-        The model; `Against` adds the trust in it, and `solve` and `start_run` compute counter-strategies.
-
-    Examples
-    --------
-    >>> from tempfile import mkdtemp
-    >>> log = Path(mkdtemp()) / "hands.log"
-    >>> _ = log.write_text("STATE:0:cc/rf:Kh|As/Ah:1|-1:Ann|Bob\nSTATE:1:rc/cc:Ks|Qs/Qh:-3|3:Bob|Ann\n")
-    >>> model = model_opponent(log, "Ann", "leduc")
-    >>> model.figures["hands"], model.figures["decisions"]
-    (2, 4.0)
-    >>> round(solve("leduc", iterations=100, against=Against(model, 0.9)).value, 1)
-    -0.1
-    """
-    places = [Path(log) for log in ([logs] if isinstance(logs, str | Path) else logs)]
-    with observer_for(target, player, mucked) as seen:
-        faults = [fault for place in places for fault in seen.add_log(log_text(place), str(place), skip=skip)]
-        seen.require_hands(", ".join(map(str, places)), faults)
-        return seen.model()
 
 
 @file_errors()
@@ -453,7 +406,7 @@ def resume_run(
     """
     place = Path(folder)
     game = RunFolder.open(place).identity.game if isinstance(target, str) and RunFolder.begun(place) else ""
-    budget = _budget(iterations, seconds, target, game)
+    budget = budget_of(iterations, seconds, target, game)
     return resume(place, budget=budget, threads=threads, device=device, tick=tick)
 
 
@@ -528,47 +481,7 @@ def open_blueprint(folder: str | Path) -> Blueprint:
     return Blueprint.load(folder)
 
 
-def _config(what: What) -> Config | None:
-    """Return the configuration that `what` names or contains, or None for an unabstracted game."""
-    if isinstance(what, Mapping):
-        return config_of(what)
-    if isinstance(what, Config):
-        return what
-    return read_config(Path(what)) if isinstance(what, str | Path) and str(what).endswith(".toml") else None
-
-
 def _require_config(what: What) -> Config:
-    if (config := _config(what)) is None:
+    if (config := config_in(what)) is None:
         raise RunError(f"{what} is an unabstracted game: use a configuration, with `game` and `cards`")
     return config
-
-
-def _budget(
-    iterations: int | None, seconds: float | None, target: float | str | None, game: str | Game
-) -> Budget | None:
-    """Return the limits as a budget with its target in chips of the game, or None if there is no limit."""
-    if isinstance(target, str):
-        target = chips_of(target, game)
-    return None if iterations is seconds is target is None else Budget(iterations, seconds, target)
-
-
-def chips_of(target: str, game: str | Game) -> float:
-    """Convert an exploitability such as "1mbb" or "0.01" to chips per game.
-
-    >>> chips_of("5mbb", "holdem.limit.2p")
-    0.05
-    """
-    number = target.strip().removesuffix("mbb")
-    try:
-        chips = float(number)
-    except ValueError:
-        raise RunError(
-            f"the target is {target!r}: use chips per game, such as 0.01, or thousandths of a big blind, such as 1mbb"
-        ) from None
-    if number == target.strip():
-        return chips
-    rules = load_game(game) if isinstance(game, str) and not game.startswith(OPENSPIEL) else game
-    blind = None if isinstance(rules, str) else big_blind_of(rules)
-    if blind is None:
-        raise RunError(f"the target is {target}, but {game} has no big blind: use chips per game, such as 0.01")
-    return chips * blind / 1000

@@ -75,10 +75,10 @@ def estimate(
     --set can change every key of a configuration.
     """
     from kilt import machine
-    from kilt.api import chips_of
     from kilt.errors import RunError
     from kilt.games import ready_made_games
     from kilt.gpu import has_room
+    from kilt.runs.budget import chips_of
     from kilt.runs.cluster import latency_of
     from kilt.runs.plan import RunPlan
     from kilt.spots.specs import spec_for

@@ -234,8 +234,7 @@ def asked_budget(
 
     The target is converted to chips of the game, the configuration or the run.
     """
-    from kilt.api import chips_of
-    from kilt.runs.budget import Budget
+    from kilt.runs.budget import Budget, chips_of
     from kilt.runs.folder import RunFolder
 
     if target is None:

@@ -1,8 +1,8 @@
-"""Count the actions of players in logs, as data for opponent models."""
+"""Build models of opponents: count the actions of players in logs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from kilt import artifact
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.config import read_config
-from kilt.errors import PlayError
+from kilt.errors import PlayError, file_errors
 from kilt.evaluate.observer import SHOWN, AbstractObserver, FlatObserver, Observer, VectorObserver
 from kilt.games import ready_made_games
 from kilt.games.holdem import Holdem
@@ -27,6 +27,7 @@ from kilt.search.agent import ResolvingAgent
 from kilt.solve.forms import load_problem, stored_form
 from kilt.solve.problem import ABSTRACT, DISK, VECTOR, FlatProblem, VectorProblem
 from kilt.strategy.blueprint import STRATEGY
+from kilt.strategy.model import OpponentModel
 from kilt.strategy.translate import Mapping, pseudo_harmonic
 
 
@@ -101,3 +102,47 @@ def _whole_game(game: str | Holdem, player: str, form: str | None, mucked: str) 
         return FlatObserver(rules, problem.tree, player, mucked)
     assert isinstance(problem, VectorProblem)
     return VectorObserver(problem.game, player, mucked)
+
+
+@file_errors()
+def model_opponent(
+    logs: str | Path | Sequence[str | Path], player: str, target: str | Path, *, mucked: str = SHOWN, skip: bool = False
+) -> OpponentModel:
+    r"""Build a model of an opponent: count the player's actions at each information set in logged hands.
+
+    Parameters
+    ----------
+    logs : path, or sequence of paths
+        Logs in the format of ACPC dealers, or hands in PHH.
+    player : str
+        Name of the player in the logs.
+    target : str or Path
+        The game of the model: an unabstracted game by name or file, a run, or a configuration as a TOML file.
+    mucked : str
+        Hands without a showdown: "shown" counts those whose cards the log shows, "left-out" counts none of them, and
+        "weighed" counts each as all hands that it could have been, weighted by their probability.
+    skip : bool
+        Whether to skip lines that cannot be read; otherwise the first of them raises PlayError.
+
+    Returns
+    -------
+    OpponentModel
+        The model; `Against` adds the trust in it, and `solve` and `start_run` compute counter-strategies.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> import kilt
+    >>> log = Path(mkdtemp()) / "hands.log"
+    >>> _ = log.write_text("STATE:0:cc/rf:Kh|As/Ah:1|-1:Ann|Bob\nSTATE:1:rc/cc:Ks|Qs/Qh:-3|3:Bob|Ann\n")
+    >>> model = model_opponent(log, "Ann", "leduc")
+    >>> model.figures["hands"], model.figures["decisions"]
+    (2, 4.0)
+    >>> round(kilt.solve("leduc", iterations=100, against=kilt.Against(model, 0.9)).value, 1)
+    -0.1
+    """
+    places = [Path(log) for log in ([logs] if isinstance(logs, str | Path) else logs)]
+    with observer_for(target, player, mucked) as seen:
+        faults = [fault for place in places for fault in seen.add_log(log_text(place), str(place), skip=skip)]
+        seen.require_hands(", ".join(map(str, places)), faults)
+        return seen.model()

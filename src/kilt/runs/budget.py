@@ -9,7 +9,11 @@ from typing import ClassVar, NamedTuple
 
 from kilt.errors import RunError
 from kilt.evaluate.judge import UNIT
+from kilt.games import load_game
+from kilt.games.game import Game
 from kilt.records import MOST
+from kilt.solve.forms import OPENSPIEL
+from kilt.solve.problem import big_blind_of
 
 
 class Step(NamedTuple):
@@ -88,3 +92,34 @@ def time_left(budget: Budget, steps: Sequence[Step], iterations: int, seconds: f
         if wanted < 60:
             guesses.append((exp(wanted) - iterations) * pace)
     return max(min(guesses), 0.0) if guesses else None
+
+
+def budget_of(
+    iterations: int | None, seconds: float | None, target: float | str | None, game: str | Game
+) -> Budget | None:
+    """Return the limits as a budget with its target in chips of the game, or None if there is no limit."""
+    if isinstance(target, str):
+        target = chips_of(target, game)
+    return None if iterations is seconds is target is None else Budget(iterations, seconds, target)
+
+
+def chips_of(target: str, game: str | Game) -> float:
+    """Convert an exploitability such as "1mbb" or "0.01" to chips per game.
+
+    >>> chips_of("5mbb", "holdem.limit.2p")
+    0.05
+    """
+    number = target.strip().removesuffix("mbb")
+    try:
+        chips = float(number)
+    except ValueError:
+        raise RunError(
+            f"the target is {target!r}: use chips per game, such as 0.01, or thousandths of a big blind, such as 1mbb"
+        ) from None
+    if number == target.strip():
+        return chips
+    rules = load_game(game) if isinstance(game, str) and not game.startswith(OPENSPIEL) else game
+    blind = None if isinstance(rules, str) else big_blind_of(rules)
+    if blind is None:
+        raise RunError(f"the target is {target}, but {game} has no big blind: use chips per game, such as 0.01")
+    return chips * blind / 1000

@@ -58,7 +58,7 @@ def spec_for(
             raise RunError(f"{path} is a run, which has its algorithm: leave out `algorithm`")
         values = {"solver.threads": threads, "solver.device": device}
         return spec_in(path, {key: value for key, value in values.items() if value is not None})
-    config = _config_of(what)
+    config = config_in(what)
     if config is None:
         game = str(what) if isinstance(what, Path) else what
         assert not isinstance(game, Config | Mapping | Spot)
@@ -90,7 +90,7 @@ def _of_spot(spot: Spot, folder: Path | None, threads: int, device: str | None) 
     return SpotSpec(spot, begun.identity.algorithm, threads, where, stored=True, begun=True)
 
 
-def _config_of(what: What | Spot) -> Config | None:
+def config_in(what: What | Spot) -> Config | None:
     """Return the configuration that `what` stands for. None if it stands for a game."""
     if isinstance(what, Mapping):
         return config_of(what)
