@@ -44,7 +44,7 @@ from kilt.runs import folder as folders
 from kilt.runs.check import check
 from kilt.runs.folder import RunFolder
 from kilt.solve.tables.disk_store import ABOUT, TRUNK, SubgameStore
-from kilt.spots.spot import read_spot
+from kilt.spots.saved import read_spot
 
 GAME = """GAMEDEF
 nolimit

@@ -14,7 +14,8 @@ from kilt.config import config_of
 from kilt.runs.plan import resolve
 from kilt.solve.problem import ABSTRACT
 from kilt.solve.registry import ALGORITHMS
-from kilt.spots.spot import USUAL, Spot, cost_of
+from kilt.spots.solving import USUAL, cost_of
+from kilt.spots.spot import Spot
 
 TABLE = Path(__file__).parent / "data" / "estimates.json"
 MEMORY = 16 * 10**9  # bytes that the machine of the table has available

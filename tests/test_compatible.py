@@ -17,7 +17,8 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.errors import RunError
 from kilt.solve.external import SamplingOptions
-from kilt.spots.spot import Spot, open_spot
+from kilt.spots.saved import open_spot
+from kilt.spots.spot import Spot
 
 OLD = Path(__file__).parent / "data" / "0.1.0"
 

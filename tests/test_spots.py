@@ -21,7 +21,9 @@ from kilt.solve.tables.memory import TreeTables
 from kilt.solve.tables.two_bytes_kernels import read_entries, write_entries
 from kilt.spots.line import UNIT, word_of
 from kilt.spots.place import SpotTree
-from kilt.spots.spot import Spot, SpotBudget, cost_of, open_spot, read_spot, solution_of
+from kilt.spots.saved import open_spot, read_spot
+from kilt.spots.solving import SpotBudget, cost_of, solution_of
+from kilt.spots.spot import Spot
 from kilt.tree import vector
 from kilt.tree.apart import rows_of_players
 from kilt.tree.flat import flat_tree

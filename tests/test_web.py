@@ -42,7 +42,8 @@ from kilt.play.agent import known
 from kilt.play.dealer import Cards, Hand
 from kilt.players.reference import player
 from kilt.runs.folder import RunFolder
-from kilt.spots.spot import Spot, open_spot
+from kilt.spots.saved import open_spot
+from kilt.spots.spot import Spot
 from kilt.web import server
 from kilt.web.card_views import bucket_view, classes_view
 from kilt.web.connections import LOGGED, PERIOD, FewMessages

@@ -51,8 +51,9 @@ if TYPE_CHECKING:
     from kilt.solve.registry import Algorithm
     from kilt.solve.solver import Solver
     from kilt.solve.variants import Variant
+    from kilt.spots.saved import open_spot
     from kilt.spots.solution import SpotNode, SpotSolution
-    from kilt.spots.spot import Spot, open_spot
+    from kilt.spots.spot import Spot
     from kilt.strategy.blueprint import Blueprint
     from kilt.strategy.model import OpponentModel
     from kilt.strategy.table import Strategy
@@ -107,7 +108,7 @@ _HOMES = {
     "model_opponent": "players.modelled",
     "open_blueprint": "api",
     "open_run": "api",
-    "open_spot": "spots.spot",
+    "open_spot": "spots.saved",
     "plan_run": "api",
     "play_match": "evaluation",
     "player": "players.reference",

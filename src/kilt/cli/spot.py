@@ -87,7 +87,9 @@ def solve(
     from kilt.errors import RunError
     from kilt.records import record_of
     from kilt.runs.folder import RunFolder
-    from kilt.spots.spot import Spot, SpotBudget, cost_of_run, per_cent, read_spot, require_kept, solution_of
+    from kilt.spots.saved import read_spot, require_kept
+    from kilt.spots.solving import SpotBudget, cost_of_run, per_cent, solution_of
+    from kilt.spots.spot import Spot
 
     said: dict[str, Any] = {
         "board": board,
@@ -142,7 +144,7 @@ def _solve(spot: Spot, run: Run) -> tuple[list[Step], int]:
     Returns the measurements, and the signal that stopped the run, or 0.
     """
     from kilt.runs.budget import time_left
-    from kilt.spots.spot import in_chips
+    from kilt.spots.solving import in_chips
 
     steps: list[Step] = []
     with interrupts(at_once=False) as stopped, ProgressBars() as bar:
@@ -165,11 +167,12 @@ def _solve(spot: Spot, run: Run) -> tuple[list[Step], int]:
 
 def _keep(spot: Spot, run: Run, steps: list[Step]) -> Path:
     """Store a run that has no folder in a new folder, and return it."""
+    from kilt import artifact
     from kilt.cli.solve import free_folder
 
     folder = free_folder(f"kilt-spot-{spot.board or spot.game}")
     run.keep(folder, steps)
-    spot.keep(folder)
+    artifact.write_text(folder / SPOT, spot.toml())
     return folder
 
 
@@ -240,7 +243,7 @@ def show(
     EV is in chips from this decision on: a fold is worth 0. A line that ends with / shows the strategy after each card.
     """
     from kilt.errors import RunError
-    from kilt.spots.spot import open_spot
+    from kilt.spots.saved import open_spot
 
     if grid:
         from kilt.viz.picture import require_drawable

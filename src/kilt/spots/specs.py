@@ -20,7 +20,8 @@ from kilt.runs.build import spec_in, spec_of
 from kilt.runs.folder import RunFolder
 from kilt.runs.spec import Spec, WholeSpec
 from kilt.solve.problem import CPU
-from kilt.spots.spot import Spot, SpotSpec, read_spot, require_kept
+from kilt.spots.saved import read_spot, require_kept
+from kilt.spots.spot import Spot, SpotSpec
 
 What: TypeAlias = "str | Path | Game | Config | Mapping[str, Any]"
 

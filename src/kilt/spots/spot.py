@@ -13,54 +13,55 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf, isfinite, nan
+from math import inf, isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from kilt import artifact
-from kilt.abstraction.actions import NEAR, ActionAbstraction, ActionsByChipsLeft
+from kilt.abstraction.actions import NEAR, ActionAbstraction
 from kilt.config import SPOT
 from kilt.cost import Cost
-from kilt.errors import CardError, GameError, KiltError, RunError, file_errors, quoted, shortened
-from kilt.evaluate.judge import Figures, VectorJudge
+from kilt.errors import CardError, GameError, KiltError, RunError, quoted, shortened
 from kilt.games import load_game
 from kilt.games.gamedef import UNLIMITED
 from kilt.games.holdem import Betting, Holdem
 from kilt.games.subgame import Subgame, subgame
 from kilt.gpu import require_gpu
 from kilt.notebook import Drawable, html_table
-from kilt.paces import pace
-from kilt.records import Record, read_toml, record_of
+from kilt.records import Record
 from kilt.runs.budget import Budget, Step
 from kilt.runs.build import build
 from kilt.runs.folder import RunFolder, RunIdentity
 from kilt.runs.run import Run
 from kilt.runs.spec import Spec, Tick
 from kilt.solve.cfr import Cfr
-from kilt.solve.methods import walk_cost
 from kilt.solve.problem import CPU, Problem, VectorProblem, precision_of, require_device
 from kilt.solve.registry import make_solver
 from kilt.solve.solver import Solver
-from kilt.solve.tables.memory import TreeTables
 from kilt.solve.tables.two_bytes import TwoByteGame, TwoByteProblem, TwoByteTables
-from kilt.spots.line import UNIT, chips, read_actions
+from kilt.spots.bets import menu_of, require_legal, require_used
+from kilt.spots.line import UNIT, read_actions
 from kilt.spots.locks import Lock, locked, read_lock
 from kilt.spots.solution import SpotSolution
-from kilt.strategy.blueprint import STRATEGY
+from kilt.spots.solving import (
+    ALGORITHM,
+    SMALL,
+    TABLES,
+    SpotBudget,
+    SpotJudge,
+    cost_of,
+    in_chips,
+    measured,
+    per_cent,
+    solution_of,
+)
 from kilt.tree.vector import VectorGame
 
-ALGORITHM = "dcfr+"
-TABLES = np.float32  # type of regrets and averages
-TARGET = 0.5  # default target in per cent of the pot
-SMALL = 50_000_000  # bytes; less memory than this is not checked, since any machine has it
-USUAL = pace("spots", "iterations")  # usual number of iterations to the default target
-# seconds per infoset-action and iteration
-SECONDS, COMPACT_SECONDS = pace("spots", "entry"), pace("spots", "compact_entry")
 SEATS = ("out of position", "in position")
-_KEPT = ContextVar("kept", default=False)  # whether the spot being read was saved with its solution
+KEPT = ContextVar("kept", default=False)  # whether the spot being read was saved with its solution
 
 
 @dataclass(frozen=True)
@@ -166,9 +167,9 @@ class Spot(Record, Drawable):
         if self.near and self.all_in_threshold != NEAR:
             raise RunError("the spot has both `near` and `all_in_threshold`: omit `near`, the rule of old versions")
         assert self.subgame  # raises for impossible values
-        if not self.limit:
-            self._check_bets()
-        if not _KEPT.get():
+        if self.menu is not None:
+            require_legal(self.menu, self.subgame.start())
+        if not KEPT.get():
             self._check_clear()
 
     def _texts(self, ranges: object) -> object:
@@ -249,11 +250,7 @@ class Spot(Record, Drawable):
     @cached_property
     def menu(self) -> ActionAbstraction | None:
         """The bet sizes of the tree. None in limit games, whose sizes are fixed."""
-        if self.limit:
-            return None
-        before = self.subgame.start().round
-        sizes = tuple(f"{'/' * before}{text}" for text in self.bets)
-        return ActionAbstraction(sizes, self.near) if self.near else ActionsByChipsLeft(sizes, self.all_in_threshold)
+        return None if self.limit else menu_of(self.bets, self.subgame.start().round, self.near, self.all_in_threshold)
 
     def _check_given(self) -> None:
         """Raise RunError if a no-limit spot lacks its stacks or its bets, which only limit games can omit."""
@@ -262,24 +259,6 @@ class Spot(Record, Drawable):
             raise RunError(
                 f"a no-limit spot needs {' and '.join(lacking)}, or no player can bet: {self.EXAMPLE} shows an example"
             )
-
-    def _check_bets(self) -> None:
-        """Raise RunError if a bet size of the first round is below the smallest legal bet."""
-        if not 1 <= len(self.bets) <= 2 or not all(isinstance(text, str) for text in self.bets):
-            raise RunError(f"`bets` are {self.bets!r}: use sizes such as '50%, 1x, a', for both players or for each")
-        position, menu = self.subgame.start(), self.menu
-        bounds = position.raise_bounds()
-        assert menu is not None
-        if bounds is None:
-            return
-        level = max(position.spent)
-        for size in menu.sizes_at(position):
-            to = level + round(size * 2 * level) if size not in (0, float("inf")) else bounds[0]
-            if to < bounds[0]:
-                raise RunError(
-                    f"a bet of {size:.0%} of the pot is {chips(to - level)} chips, but the smallest legal bet is "
-                    f"{chips(bounds[0] - level)}: use larger bets, or `m` for the smallest"
-                )
 
     def _check_clear(self) -> None:
         """Raise RunError if fields contradict each other, or if a part of a field would have no effect."""
@@ -291,18 +270,8 @@ class Spot(Record, Drawable):
                 raise RunError(f"the range of player {player}: {error}") from None
         for lock in self._locks:
             lock.require_clear(deck, held)
-        if (menu := self.menu) is None:
-            return
-        if menu.empty:
-            raise RunError("`bets` has no size, so no player can bet: use sizes such as '50%, 1x, a'")
-        names = self.holdem.rules.round_names[self.subgame.start().round :]
-        for text, rounds in zip(self.bets, menu.rounds, strict=True):
-            given = rounds - (len(self.holdem.rules.round_names) - len(names))
-            if given > len(names):
-                raise RunError(
-                    f"`bets` {text!r} has sizes for {given} rounds, but {len(names)} "
-                    f"{'is' if len(names) == 1 else 'are'} left ({', '.join(names)}): omit the others"
-                )
+        if self.menu is not None:
+            require_used(self.bets, self.menu, self.holdem.rules.round_names, self.subgame.start().round)
 
     def tree(self, threads: int = 1, *, kept: bool = False) -> VectorGame:
         """Build the public tree of the spot, with the strategies that its locks fix.
@@ -358,10 +327,6 @@ class Spot(Record, Drawable):
         )
         limits = begun.budget if begun and budget == SpotBudget() else budget.in_units(self.pot)
         return build(spec, begun.path if begun else save, resumes=begun is not None, budget=limits)
-
-    def keep(self, folder: Path) -> None:
-        """Write the spot to the folder of its run."""
-        artifact.write_text(folder / SPOT, self.toml())
 
     def _repr_html_(self) -> str:
         rows = {"board": self.board or "none", "pot": f"{self.pot:g}", "stacks": f"{self.stacks:g}"}
@@ -431,38 +396,6 @@ class Spot(Record, Drawable):
 def _several(said: object) -> object:
     """Return a tuple, made from a list or from a single text."""
     return (said,) if isinstance(said, str) else tuple(said) if isinstance(said, list) else said
-
-
-def per_cent(target: float | str | None) -> float | None:
-    """Return a target as a number in per cent of the pot, from a number or a text such as "0.5%".
-
-    >>> per_cent("0.5%"), per_cent(0.25)
-    (0.5, 0.25)
-    """
-    if not isinstance(target, str):
-        return target
-    try:
-        return float(target.strip().removesuffix("%"))
-    except ValueError:
-        raise RunError(f"the target is {target!r}: use per cent of the pot, such as 0.5%") from None
-
-
-class SpotBudget(NamedTuple):
-    """When to stop solving a spot: at the first of several limits.
-
-    Without any limit, at the exploitability `TARGET`.
-    """
-
-    target: float | None = None  # exploitability in per cent of the pot
-    iterations: int | None = None
-    seconds: float | None = None
-
-    def in_units(self, pot: float) -> Budget:
-        """Return the same budget, with the target converted from per cent of the pot to chips."""
-        if self.target is not None and not 0 < self.target < inf:
-            raise RunError(f"the target is {self.target:g}% of the pot: use a number above 0")
-        target = TARGET if all(limit is None for limit in self) else self.target
-        return Budget(self.iterations, self.seconds, None if target is None else target / 100 * pot * UNIT)
 
 
 @dataclass(frozen=True)
@@ -565,150 +498,3 @@ class SpotSpec(Spec):
     def files(self) -> dict[str, str]:
         """Files to write to the folder of the run: the spot as TOML."""
         return {SPOT: self.spot.toml()}
-
-
-def cost_of(game: VectorGame, *, compact: bool = False, kept: bool = False, device: str = CPU) -> Cost:
-    """Estimate the memory, disk space and time to solve a spot, given its public tree.
-
-    Parameters
-    ----------
-    game : VectorGame
-        The tree of the spot.
-    compact : bool
-        Whether tables have two bytes per entry after the first round.
-    kept : bool
-        Whether the solution is written to a folder, which requires that tables are converted if they are compact or on
-        a GPU.
-    device : str
-        Where the spot is solved: "cpu" or "gpu". With a GPU, host memory is needed only for converted tables and for
-        passes over the solution.
-
-    Returns
-    -------
-    Cost
-        Memory, disk space and time.
-    """
-    tree, (rows, hands) = game.tree, game.shape
-    whole = rows * hands * np.dtype(TABLES).itemsize
-    tables = 2 * whole
-    if compact:
-        parts = int(np.diff(tree.board_start)[1])
-        tables = whole * (2 if kept else 1) + 2 * game.threads * whole // parts
-    elif device != CPU:
-        tables = whole * (4 if kept else 1)  # a checkpoint is written from copies of the tables
-    cost = walk_cost(game, tables, TABLES, COMPACT_SECONDS if compact else SECONDS)
-    remedy = "use fewer bets, `compact` tables, or start on a later round"
-    return replace(cost, disk=3 * 2 * whole if kept else 0, what="the spot", remedy=remedy)
-
-
-def cost_of_run(run: Run) -> Cost:
-    """Estimate the memory, disk space and time of a run that solves a spot."""
-    assert isinstance(run.problem, VectorProblem)
-    problem, kept = run.problem, run.folder is not None
-    cost = cost_of(problem.game, compact=isinstance(problem, TwoByteProblem), kept=kept, device=problem.device)
-    if problem.device == CPU:
-        return cost
-    from kilt.tree.gpu.device import DeviceGame  # imports the GPU library
-
-    assert isinstance(problem.walker, DeviceGame)
-    return replace(cost, device=problem.walker.wanted())
-
-
-def measured(iteration: int) -> int:
-    """Return the first iteration, from `iteration` on, at which exploitability is measured.
-
-    Intervals grow: at first, every eighth iteration is measured, from 160 on every sixteenth, and so on.
-
-    >>> [measured(iteration) for iteration in (0, 1, 17, 97, 161, 321)]
-    [16, 16, 24, 104, 176, 352]
-    """
-    step = 8 << max((iteration // 80).bit_length() - 1, 0)
-    return -(-max(iteration, 16) // step) * step
-
-
-class SpotJudge(VectorJudge):
-    """A judge that measures only the average strategy of a spot.
-
-    More measurements would take longer than solving a small spot.
-    """
-
-    @property
-    def precision(self) -> float:
-        """Rounding error of exploitability. It grows with the stakes on a GPU, which sums in single precision."""
-        scale = 1.0 if self.problem.device == CPU else float(self.problem.game.tree.nodes.stake.max())
-        return super().precision * max(scale, 1.0)
-
-    def measure(self, solver: Solver) -> Figures:
-        """Return the exploitability of a solver's average strategy."""
-        tables = solver.tables if isinstance(solver, Cfr) else None
-        if isinstance(tables, TreeTables):
-            return Figures(tables.exploitability(), nan, nan, {})
-        return Figures(self.exploitability(solver.average()), nan, nan, {})
-
-
-def solution_of(run: Run, steps: Sequence[Step]) -> SpotSolution:
-    """Return the solution that a run has found. A run with compact tables cannot continue afterwards."""
-    assert isinstance(run.problem, VectorProblem)
-    problem, tables = run.problem, run.solver.tables if isinstance(run.solver, Cfr) else None
-    table = tables.release() if isinstance(tables, TwoByteTables) else problem.walker.on_host(run.table)
-    return SpotSolution(problem.game, table, tuple(map(in_chips, steps)))
-
-
-def in_chips(step: Step) -> Step:
-    """Convert the exploitability of a measurement from chips of the tree to chips of the spot."""
-    return step._replace(exploitability=step.exploitability / UNIT)
-
-
-@file_errors()
-def open_spot(folder: str | Path, threads: int = 1) -> tuple[Spot, SpotSolution]:
-    """Open a spot that was solved before, from its folder.
-
-    Parameters
-    ----------
-    folder : str or Path
-        A folder that `Spot.solve` or ``kilt spot solve --out`` wrote.
-    threads : int
-        Number of threads that evaluate the solution, each on some of the boards.
-
-    Returns
-    -------
-    tuple of Spot and SpotSolution
-        The spot, and its solution.
-
-    Raises
-    ------
-    RunError
-        If the folder has no spot, or the spot has no strategy yet.
-    """
-    folder = Path(folder)
-    require_kept(folder)
-    run, spot = RunFolder.open(folder), read_spot(folder / SPOT, kept=True)
-    if not artifact.exists(folder / STRATEGY):
-        raise RunError(f"{folder} has no strategy yet: solve it to the end")
-    problem = VectorProblem(spot.tree(threads, kept=True), TABLES)
-    table, _ = problem.load(folder / STRATEGY)
-    return spot, SpotSolution(problem.game, table, tuple(map(in_chips, run.steps())))
-
-
-def require_kept(folder: Path) -> None:
-    """Raise RunError if a folder does not hold a spot."""
-    if not (folder / SPOT).exists():
-        raise RunError(f"{folder} has no spot that was kept: give a folder in which a spot was solved")
-
-
-def read_spot(path: str | Path, *, kept: bool = False) -> Spot:
-    """Read a spot from a TOML file whose keys are the fields of `Spot`.
-
-    If the spot was saved with a solution (`kept`), contradictions in it are accepted, and the last value counts, as in
-    earlier versions.
-    """
-    path = Path(path)
-    said = read_toml(path, RunError)
-    token = _KEPT.set(kept)
-    try:
-        return record_of(Spot, said)
-    except KiltError as error:
-        error.args = (f"{path}: {error}",)
-        raise
-    finally:
-        _KEPT.reset(token)

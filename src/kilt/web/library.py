@@ -28,8 +28,9 @@ from kilt.runs.budget import Budget, Step, time_left
 from kilt.runs.folder import CONFIG, RunFolder
 from kilt.runs.plan import RunPlan, resolve
 from kilt.spots.line import UNIT
+from kilt.spots.saved import open_spot
 from kilt.spots.solution import SpotSolution
-from kilt.spots.spot import in_chips, open_spot
+from kilt.spots.solving import in_chips
 from kilt.strategy.blueprint import SHIPPED, STRATEGY
 from kilt.strategy.naming import solved_name
 

@@ -1,0 +1,47 @@
+"""The bet sizes of a spot: their menu, and checks that they are legal and used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kilt.abstraction.actions import ActionAbstraction, ActionsByChipsLeft
+from kilt.errors import RunError
+from kilt.games.holdem import Betting
+from kilt.spots.line import chips
+
+
+def menu_of(bets: tuple[str, ...], start: int, near: float, all_in_threshold: float) -> ActionAbstraction:
+    """Return the bet sizes of a tree that begins in round `start`, with one of two rules for all-in."""
+    if not 1 <= len(bets) <= 2 or not all(isinstance(text, str) for text in bets):
+        raise RunError(f"`bets` are {bets!r}: use sizes such as '50%, 1x, a', for both players or for each")
+    sizes = tuple(f"{'/' * start}{text}" for text in bets)
+    return ActionAbstraction(sizes, near) if near else ActionsByChipsLeft(sizes, all_in_threshold)
+
+
+def require_legal(menu: ActionAbstraction, position: Betting) -> None:
+    """Raise RunError if a bet size of the first round is below the smallest legal bet."""
+    bounds = position.raise_bounds()
+    if bounds is None:
+        return
+    level = max(position.spent)
+    for size in menu.sizes_at(position):
+        to = level + round(size * 2 * level) if size not in (0, float("inf")) else bounds[0]
+        if to < bounds[0]:
+            raise RunError(
+                f"a bet of {size:.0%} of the pot is {chips(to - level)} chips, but the smallest legal bet is "
+                f"{chips(bounds[0] - level)}: use larger bets, or `m` for the smallest"
+            )
+
+
+def require_used(bets: tuple[str, ...], menu: ActionAbstraction, names: Sequence[str], start: int) -> None:
+    """Raise RunError if there is no bet size, or if there are sizes for more rounds than are left from `start` on."""
+    if menu.empty:
+        raise RunError("`bets` has no size, so no player can bet: use sizes such as '50%, 1x, a'")
+    left = names[start:]
+    for text, rounds in zip(bets, menu.rounds, strict=True):
+        given = rounds - start
+        if given > len(left):
+            raise RunError(
+                f"`bets` {text!r} has sizes for {given} rounds, but {len(left)} "
+                f"{'is' if len(left) == 1 else 'are'} left ({', '.join(left)}): omit the others"
+            )
