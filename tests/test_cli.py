@@ -4,6 +4,7 @@ import sys
 from contextlib import redirect_stderr, redirect_stdout
 from importlib.metadata import version
 from io import StringIO
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -239,3 +240,15 @@ def test_bench_start(monkeypatch):
     assert list(figures) == ["help_cold_cpu", "help_warm_cpu", "game_list_cold_cpu", "game_list_warm_cpu", "cold_cpu"]
     assert figures["cold_cpu"] == pytest.approx(figures["help_cold_cpu"] + figures["game_list_cold_cpu"])
     assert all(value > 0 for value in figures.values())
+
+
+@pytest.mark.parametrize("command", [["evaluate", "lbr"], ["spot", "solve"], ["dealer"]])
+def test_help_fills_the_lines_of_the_terminal(command, monkeypatch):
+    """No line of a paragraph ends where the docstring's line ends: the next word would not have fitted."""
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 80)
+    found = kilt(*command, "--help")
+    lines = [line.strip() for line in found.partition("╭")[0].splitlines()]
+    pairs = [(line, following) for line, following in pairwise(lines) if line and following]
+    assert len(pairs) > 3
+    assert all(len(line) + 1 + len(following.split()[0]) > 78 for line, following in pairs)
+    assert "<bool>" not in found

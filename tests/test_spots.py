@@ -1,6 +1,7 @@
 """Spots: subgames from a public state, against whole games, linear programmes and naive evaluation."""
 
 import itertools
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -22,7 +23,7 @@ from kilt.solve.tables.two_bytes_kernels import read_entries, write_entries
 from kilt.spots.line import UNIT, word_of
 from kilt.spots.place import SpotTree
 from kilt.spots.saved import open_spot, read_spot
-from kilt.spots.solving import SpotBudget, cost_of, solution_of
+from kilt.spots.solving import BOARD_SECONDS, SpotBudget, cost_of, solution_of
 from kilt.spots.spot import Spot
 from kilt.tree import vector
 from kilt.tree.apart import rows_of_players
@@ -544,3 +545,13 @@ def test_what_cannot_be_is_said_in_one_line(change, said):
     with pytest.raises(KiltError, match=said) as error:
         Spot(**(GOOD | change))
     assert "\n" not in str(error.value)
+
+
+def test_an_estimate_counts_boards_and_hands():
+    """With few hands, boards take most of the time; the line before the work names the time to the usual target."""
+    few, many = (Spot("Qs7h2h", 6, (text, text), 20, "a").tree() for text in ("AA", "22+,A2+,K2+"))
+    boards = BOARD_SECONDS * len(few.tree.weight)
+    assert boards < cost_of(few).iteration < 1.5 * boards
+    assert cost_of(many).iteration > 5 * boards
+    found = kilt("spot", "solve", "--board", "QsJh2h7d", "--pot", 6, "--stacks", 20, "-r", "AA", "KK", "--bets", "a")
+    assert re.search(r"about \S+ \w+ an iteration, usually \S+ \w+ to 0.5% of the pot", found.stderr)

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import sys
+from inspect import cleandoc
 from io import TextIOWrapper
 from typing import Annotated, Any
 
@@ -43,11 +44,25 @@ from kilt.cli.show import AsJson, compilation_told, complain
 from kilt.errors import KiltError, about_file
 from kilt.machine import LIBRARIES, too_little_address_space
 
+HELP = ["-h", "--help"]
 OF_EXTRAS = ("cupy-cuda12x", "fastapi", "kilt-lab", "open_spiel", "pot", "ray", "uvicorn")  # a package of each extra
 
 
 class Commands(TyperGroup):
-    """The group of all commands. It accepts old spellings of commands and options, and prints a hint."""
+    """The group of all commands. It accepts old spellings of commands and options, and prints a hint.
+
+    Paragraphs of help texts flow to the width of the terminal, and flags have no type.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        every: list[Any] = [self]
+        for command in every:
+            every += getattr(command, "commands", {}).values()
+            command.help = flowing(command.help or "")
+            for option in command.get_params(command.context_class(command, help_option_names=HELP)):
+                if getattr(option, "is_flag", False):
+                    option.metavar = ""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the command line after replacing old spellings of commands and options."""
@@ -57,6 +72,17 @@ class Commands(TyperGroup):
         """Return the names of all commands in the order of their panels in the help."""
         commands: dict[str, Any] = {**self.commands}  # Typer's objects, which know their panels
         return sorted(super().list_commands(ctx), key=lambda name: PANELS.index(commands[name].rich_help_panel))
+
+
+def flowing(text: str) -> str:
+    r"""Return a text with one line for each paragraph. A paragraph with a list or an indented line keeps its lines.
+
+    >>> flowing("A long\nline.\n\n- one\n- two")
+    'A long line.\n\n- one\n- two'
+    """
+    paragraphs = cleandoc(text).split("\n\n")
+    kept = re.compile("^( |- )", re.MULTILINE)
+    return "\n\n".join(part if kept.search(part) else part.replace("\n", " ") for part in paragraphs)
 
 
 app = typer.Typer(
@@ -69,7 +95,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": HELP},
 )
 PLAY, SOLVE, BUILD, JUDGE, STUDY = "play", "solve", "build", "evaluate", "study"
 PANELS = (PLAY, SOLVE, BUILD, JUDGE, STUDY, "lab")  # of `kilt --help`; the laboratory adds its own

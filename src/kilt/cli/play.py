@@ -16,7 +16,9 @@ def dealer(
     game: Annotated[str, options.GAME_RULES],
     hands: Annotated[int, options.HANDS] = 3000,
     seed: Annotated[int, options.SEED] = 0,
-    names: Annotated[tuple[str, str], typer.Option("--names", metavar="A B", help="Of the players, for the log.")] = (
+    names: Annotated[
+        tuple[str, str], typer.Option("--names", metavar="A B", help="Names of the players, for the log.")
+    ] = (
         "A",
         "B",
     ),
@@ -67,8 +69,8 @@ def dealer(
 
 def agent(
     player: Annotated[str, options.WHO],
-    host: Annotated[str, typer.Argument(metavar="HOST", help="Of the dealer.")],
-    port: Annotated[int, typer.Argument(metavar="PORT", help="That the dealer keeps for this player.")],
+    host: Annotated[str, typer.Argument(metavar="HOST", help="Host of the dealer.")],
+    port: Annotated[int, typer.Argument(metavar="PORT", help="Port that the dealer opened for this player.")],
     game: Annotated[str | None, options.GAME] = None,
     seed: Annotated[int | None, options.SEED] = None,
     log: Annotated[Path | None, options.LOG] = None,

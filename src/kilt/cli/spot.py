@@ -128,13 +128,16 @@ def solve(
 
 def cost_words(spot: Spot, run: Run, cost: Cost) -> str:
     """Describe the cost of solving a spot in one line."""
+    from kilt.cost import in_time
     from kilt.solve.problem import VectorProblem
+    from kilt.spots.solving import TARGET, USUAL
 
     assert isinstance(run.problem, VectorProblem)
     (first, second), game = spot.hands, run.problem.game
     return (
         f"{first} and {second} hands, {len(game.tree.nodes.kind):,} nodes, {len(game.tree.weight):,} boards up to "
-        f"suits: {game.shape[0] * game.shape[1]:,} infoset-actions, {cost}"
+        f"suits: {game.shape[0] * game.shape[1]:,} infoset-actions, {cost}, "
+        f"usually {in_time(USUAL * (cost.iteration or 0))} to {TARGET:g}% of the pot"
     )
 
 
@@ -177,8 +180,8 @@ def _keep(spot: Spot, run: Run, steps: list[Step]) -> Path:
 
 
 def _print_solution(spot: Spot, solution: SpotSolution, run: Run, cost: Cost, *, as_json: bool) -> None:
-    node = solution.at()
-    values, folder = solution.values, run.folder
+    with waiting("computing the values …"):
+        node, values, folder = solution.at(), solution.values, run.folder
     frequencies = dict(zip(node.actions, node.frequencies.tolist(), strict=True))
     if as_json:
         print_json(

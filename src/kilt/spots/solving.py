@@ -30,8 +30,8 @@ TABLES = np.float32  # type of regrets and averages
 TARGET = 0.5  # default target in per cent of the pot
 SMALL = 50_000_000  # bytes; less memory than this is not checked, since any machine has it
 USUAL = pace("spots", "iterations")  # usual number of iterations to the default target
-# seconds per infoset-action and iteration
-SECONDS, COMPACT_SECONDS = pace("spots", "entry"), pace("spots", "compact_entry")
+# seconds per infoset-action and iteration, and per board and iteration
+SECONDS, COMPACT_SECONDS, BOARD_SECONDS = pace("spots", "entry"), pace("spots", "compact_entry"), pace("spots", "board")
 
 
 def per_cent(target: float | str | None) -> float | None:
@@ -96,8 +96,9 @@ def cost_of(game: VectorGame, *, compact: bool = False, kept: bool = False, devi
     elif device != CPU:
         tables = whole * (4 if kept else 1)  # a checkpoint is written from copies of the tables
     cost = walk_cost(game, tables, TABLES, COMPACT_SECONDS if compact else SECONDS)
+    iteration = (cost.iteration or 0) + BOARD_SECONDS * len(tree.weight) / game.threads
     remedy = "use fewer bets, `compact` tables, or start on a later round"
-    return replace(cost, disk=3 * 2 * whole if kept else 0, what="the spot", remedy=remedy)
+    return replace(cost, iteration=iteration, disk=3 * 2 * whole if kept else 0, what="the spot", remedy=remedy)
 
 
 def cost_of_run(run: Run) -> Cost:

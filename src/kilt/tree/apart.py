@@ -14,9 +14,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from kilt.arrays import IntArray
-from kilt.cards.equity_kernels import keep_apart, rank_board
+from kilt.tree.apart_kernels import arrange_boards
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import DECISION, Table
+
+BOARDS_PER_BATCH = 256  # few enough that all threads have some of the 2,352 boards of a flop
 
 
 def arrange(game: VectorGame, table: Table, *, apart: bool) -> None:
@@ -33,28 +35,15 @@ def arrange(game: VectorGame, table: Table, *, apart: bool) -> None:
         The rest of each row is left unchanged. If False, columns become all hands by number; hands that hold a card of
         the board, or that the row's player may not hold, get 0.
     """
-    tree, hands = game.tree, table.shape[1]
-    first, owned = int(tree.board_start[-2]), rows_of_players(game)
+    tree, hands, owned = game.tree, table.shape[1], rows_of_players(game)
 
-    def arrange_board(board: int) -> None:
+    def arrange_batch(first: int) -> None:
+        last = min(first + BOARDS_PER_BATCH, int(tree.board_start[-1]))
+        scratch = np.empty(hands, np.int64), np.empty(hands, np.int64), np.empty(hands)
         with game.workspace() as work:
-            ranking = work.ranking
-            groups = rank_board(tree.board[board].astype(np.int64), tree.deck, tree.strengths, ranking)
-            keep_apart(ranking, groups, int(tree.symmetry[board]), tree.moved, tree.renamed)
-            every = ranking.order[: ranking.ends[groups - 1] if groups else 0].copy()
-        rows = table[tree.table_start[-2] + (board - first) * tree.rows[-1] :][: tree.rows[-1]]
-        for own, held in zip(owned, tree.held, strict=True):
-            order = every[held[every]]
-            if apart:
-                rows[own, : len(order)] = rows[own][:, order]
-                continue
-            column = np.full(hands, len(order))  # [hand] column of its representative, or of a zero after the last
-            for p in range(len(tree.moved)):
-                if tree.symmetry[board] >> p & 1:
-                    column[tree.moved[p, order]] = np.arange(len(order))
-            rows[own] = np.pad(rows[own, : len(order)], ((0, 0), (0, 1)))[:, column]
+            arrange_boards(tree, work, owned, first, last, apart, *scratch, table)
 
-    game.spread(arrange_board, range(first, int(tree.board_start[-1])))
+    game.spread(arrange_batch, range(int(tree.board_start[-2]), int(tree.board_start[-1]), BOARDS_PER_BATCH))
 
 
 def rows_of_players(game: VectorGame) -> tuple[IntArray, IntArray]:
