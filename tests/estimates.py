@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
-from kilt import artifact, machine
+from kilt import machine
 from kilt.config import config_of
 from kilt.runs.plan import resolve
 from kilt.solve.problem import ABSTRACT
@@ -64,7 +64,7 @@ def estimates():
     found = {}
     with (
         TemporaryDirectory() as folder,  # without feature tables, which need not be made again
-        patch.object(artifact, "cache_folder", lambda: Path(folder)),
+        patch.object(machine, "cache_folder", lambda: Path(folder)),
         patch.object(machine, "available_memory", lambda: MEMORY),
     ):
         for name, game in GAMES.items():

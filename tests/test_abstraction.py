@@ -21,7 +21,7 @@ from platformdirs.unix import Unix
 from platformdirs.windows import Windows
 
 import naive
-from kilt import artifact
+from kilt import artifact, machine
 from kilt.abstraction import features as features_module
 from kilt.abstraction import pipeline, steps
 from kilt.abstraction.buckets import KIND, AbstractionSpec, CardAbstraction, layout, round_folder
@@ -37,10 +37,11 @@ from kilt.abstraction.plan import (
     plan_of,
     read_plan,
 )
-from kilt.artifact import cache_folder, draft
+from kilt.artifact import draft
 from kilt.cards.deck import Deck
 from kilt.errors import AbstractionError, ArtifactError, CardError, KiltError
 from kilt.jit import in_parts
+from kilt.machine import cache_folder
 
 HOLDEM = (0, 3, 1, 1)
 SHORT = Deal(Deck(4, 3), 2, (0, 2, 1))  # 16, 528 and 1376 hands, or 4032 where the order of the board is remembered
@@ -964,7 +965,7 @@ def test_the_cache_folder_is_where_the_user_says(monkeypatch, tmp_path):
     monkeypatch.delenv("KILT_CACHE")
 
     def folder(system):
-        return system("kilt", **artifact.PLACE).user_cache_path
+        return system("kilt", **machine.PLACE).user_cache_path
 
     assert cache_folder() == folder(platformdirs.PlatformDirs)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))

@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from kilt import artifact
+from kilt import artifact, checksums
 from kilt.artifact import fingerprint, kind_of, read, write
 from kilt.errors import ArtifactError
 
@@ -168,10 +168,10 @@ def test_an_artifact_that_has_lost_its_manifest_is_made_again(place, lost):
 
 def test_every_byte_of_a_large_file_is_read(tmp_path):
     """Of several blocks, and beyond the size from which on a file is `LARGE`: both checksums see the last byte."""
-    size = artifact.LARGE + 3 * artifact.BLOCK + 5
+    size = checksums.LARGE + 3 * checksums.BLOCK + 5
     write(tmp_path / "large", "test", {"table": np.arange(size, dtype=np.uint8)})
     file = tmp_path / "large" / "table.npy"
-    for place in (-1, -artifact.BLOCK, artifact.LARGE + 1000, artifact.LARGE // 2):
+    for place in (-1, -checksums.BLOCK, checksums.LARGE + 1000, checksums.LARGE // 2):
         flip(file, place)
         for check in (False, True):
             with pytest.raises(ArtifactError, match="does not match"):
@@ -269,12 +269,12 @@ def test_no_byte_of_an_artifact_can_change_unnoticed(place):
 
 def test_large_files_are_read_once_until_they_change(tmp_path, monkeypatch):
     monkeypatch.setenv("KILT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(artifact, "LARGE", 100)
+    monkeypatch.setattr(checksums, "LARGE", 100)
     place = tmp_path / "large"
     write(place, "test", {"table": np.arange(100)})
     read(place, "test")
     assert not (tmp_path / "cache").exists()  # it was written just now: the next change may have the same time
-    long_ago = time.time_ns() - 2 * artifact.SETTLED
+    long_ago = time.time_ns() - 2 * checksums.SETTLED
     os.utime(place / "table.npy", ns=(long_ago, long_ago))
     read(place, "test")
     flip(place / "table.npy")
@@ -288,8 +288,8 @@ def test_large_files_are_read_once_until_they_change(tmp_path, monkeypatch):
 
 def test_what_took_long_to_write_is_not_read_again(tmp_path, monkeypatch):
     monkeypatch.setenv("KILT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(artifact, "LARGE", 100)
-    monkeypatch.setattr(artifact, "SETTLED", -1)
+    monkeypatch.setattr(checksums, "LARGE", 100)
+    monkeypatch.setattr(checksums, "SETTLED", -1)
     write(tmp_path / "large", "test", {"table": np.arange(100)})
     flip(tmp_path / "large" / "table.npy")
     read(tmp_path / "large", "test")
@@ -298,8 +298,8 @@ def test_what_took_long_to_write_is_not_read_again(tmp_path, monkeypatch):
 def test_a_cache_that_cannot_be_written_costs_time_alone(tmp_path, place, monkeypatch):
     (tmp_path / "cache").write_text("no folder")
     monkeypatch.setenv("KILT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(artifact, "LARGE", 1)
-    monkeypatch.setattr(artifact, "SETTLED", -1)
+    monkeypatch.setattr(checksums, "LARGE", 1)
+    monkeypatch.setattr(checksums, "SETTLED", -1)
     read(place, "test")
     flip(place / "table.npy")
     with pytest.raises(ArtifactError, match="does not match"):

@@ -174,7 +174,7 @@ def test_a_temporary_folder_of_somebody_else_is_not_trusted(unwritable):
 
 def test_tables_and_fonts_are_kept_in_temporary_folders_too(unwritable):
     run, temporary = unwritable
-    code = "import kilt.viz.lines; from kilt.artifact import cache_folder as f; print(f(), f())"
+    code = "import kilt.viz.lines; from kilt.machine import cache_folder as f; print(f(), f())"
     done = run("-c", code)
     (line,) = warnings_of(done)
     place = temporary / f"kilt-cache-{os.getuid()}"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from commands import answer, kilt, refused
-from kilt import api, artifact, evaluation
+from kilt import api, artifact, checksums, evaluation
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction
 from kilt.abstraction.features import Deal
@@ -72,8 +72,8 @@ def test_a_strategy_with_another_byte_is_not_played_judged_or_exported(run, tmp_
 
 def test_exporting_reads_everything_again(run, tmp_path, monkeypatch):
     """Copies get checksums of their own, so that what is only remembered will not do."""
-    monkeypatch.setattr(artifact, "_remembered", lambda file: artifact._state(file, checksum_of(file)))
-    monkeypatch.setattr(artifact, "LARGE", 0)
+    monkeypatch.setattr(checksums, "_remembered", lambda file: checksums.state_of(file, checksum_of(file)))
+    monkeypatch.setattr(checksums, "LARGE", 0)
     flip(run / "strategy" / "shares.npy")
     Blueprint.load(run)
     assert "shares.npy does not match" in refused("export", run, tmp_path / "out")
@@ -217,11 +217,11 @@ def test_check_finds_the_file_that_has_changed(run):
 
 def test_check_makes_forget_what_was_remembered(run, monkeypatch, tmp_path):
     monkeypatch.setenv("KILT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(artifact, "LARGE", 0)
-    monkeypatch.setattr(artifact, "SETTLED", -1)
+    monkeypatch.setattr(checksums, "LARGE", 0)
+    monkeypatch.setattr(checksums, "SETTLED", -1)
     Blueprint.load(run)
     file = run / "strategy" / "shares.npy"
-    monkeypatch.setattr(artifact, "_state", lambda file, checksum: f"{file.stat().st_size} 0 0 {checksum}")
+    monkeypatch.setattr(checksums, "state_of", lambda file, checksum: f"{file.stat().st_size} 0 0 {checksum}")
     Blueprint.load(run)
     flip(file)
     Blueprint.load(run)  # nothing tells that it has changed

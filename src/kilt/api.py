@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast, overload
 
-from kilt import artifact
+from kilt import machine
 from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build as build_cards
@@ -217,9 +217,9 @@ def build_abstraction(
         raise GameError(f"{rules.name} has no cards to abstract: use a poker game")
     spec = AbstractionSpec.named(name, Deal.of(rules))
     if folder is not None:
-        return build_cards(spec, Path(folder), cache=artifact.cache_folder(), threads=threads, tick=tick)
+        return build_cards(spec, Path(folder), cache=machine.cache_folder(), threads=threads, tick=tick)
     with TemporaryDirectory() as place:
-        return build_cards(spec, Path(place) / "cards", cache=artifact.cache_folder(), threads=threads, tick=tick)
+        return build_cards(spec, Path(place) / "cards", cache=machine.cache_folder(), threads=threads, tick=tick)
 
 
 @file_errors()

@@ -22,40 +22,30 @@ from __future__ import annotations
 import errno
 import json
 import os
-import platform
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, fields, is_dataclass
-from functools import cache
 from hashlib import blake2b
 from math import inf, prod
 from pathlib import Path
-from time import time_ns
 from typing import Any, BinaryIO
-from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
 from kilt import __version__
 from kilt.arrays import Array, Deferred, data_type
+from kilt.checksums import BLOCK, CHECKSUM, content_of, describe, is_whole, remember, seal_of, state_of
 from kilt.errors import ArtifactError, KiltError
-from kilt.machine import is_writable, locked, temporary_caches
+from kilt.machine import locked
 
 FORMAT = 1  # of the manifest and the folder; raised when older versions of kilt could not read them
 MANIFEST = "manifest.json"
 RUN, RECORD = "run.json", "artifacts"  # the file of a folder that records its artifacts, and the key of that record
-# On Windows, without folders for the author and "Cache": the location of kilt 0.1.0's caches.
-PLACE: dict[str, Any] = {"appauthor": False, "opinion": False}
 SUFFIXES = (".npy", ".zst", ".json")  # suffixes of the files of artifacts
 SPARE = 1 << 16  # bytes beyond the arrays: headers and the manifest
-# checksums of a file's array; the quick one, missing in kilt 0.1.0, is checked when opening
-CHECKSUM, QUICK = "blake2b", "crc32"
-LARGE = 1 << 22  # smallest size in bytes of files whose correct checksum is cached
-SETTLED = 2 * 10**9  # nanoseconds after which a change of a file is visible in its modification time
 REMEDY = "make it again, or restore it from an undamaged copy"
-BLOCK = 1 << 20  # bytes that are read or written in one call
 SAID: dict[str, type] = {  # types of the entries of the manifest
     "kind": str,
     "kilt": str,
@@ -189,9 +179,9 @@ def draft(
                 "inputs": pages.inputs,
                 "parameters": dict(parameters or {}),
                 "figures": pages.figures,
-                "arrays": {name: _description(array) for name, array in pages.arrays.items()},
+                "arrays": {name: describe(array) for name, array in pages.arrays.items()},
             }
-            manifest[CHECKSUM] = _seal(manifest)
+            manifest[CHECKSUM] = seal_of(manifest)
             write_text(new / MANIFEST, json.dumps(manifest, indent=2))
             if remains and not _names(path) <= _names(new):
                 raise _occupied(path)
@@ -211,7 +201,7 @@ def draft(
         shutil.rmtree(old, ignore_errors=True)
         for name, said in manifest["arrays"].items():
             file = path / f"{name}.npy"
-            _remember(file, _state(file, said[CHECKSUM]))
+            remember(file, state_of(file, said[CHECKSUM]))
 
 
 def read(path: str | Path, kind: str, *, check: bool = False, private: bool = False, remedy: str = "") -> Artifact:
@@ -256,7 +246,7 @@ def read(path: str | Path, kind: str, *, check: bool = False, private: bool = Fa
         except Exception as error:  # any error that a damaged header causes
             raise ArtifactError(f"{file} is missing or damaged ({error}): {remedy}") from None
         with os_errors(f"{file} cannot be read"):
-            whole = _is_whole(place / f"{name}.npy", array, description, again=check)
+            whole = is_whole(place / f"{name}.npy", array, description, again=check)
         if not whole:
             raise ArtifactError(f"{file} does not match {MANIFEST}: {remedy}")
         arrays[name] = array
@@ -306,7 +296,7 @@ def recorded(path: Path) -> list[str] | None:
 
 def checksum_of(path: Path) -> str:
     """Return the checksum of an artifact's manifest, which contains the checksums of its arrays."""
-    return _seal(_manifest(path, "artifact", REMEDY)[1])
+    return seal_of(_manifest(path, "artifact", REMEDY)[1])
 
 
 def exists(path: str | Path) -> bool:
@@ -318,22 +308,6 @@ def kind_of(path: str | Path) -> str:
     """Return the kind of the artifact at a path, as written in its manifest."""
     kind: str = _manifest(Path(path), "artifact", REMEDY)[1]["kind"]
     return kind
-
-
-def cache_folder() -> Path:
-    """Return the folder for cached tables: ``$KILT_CACHE``, or else the user's cache folder if it is writable."""
-    given = os.environ.get("KILT_CACHE")
-    return Path(given) if given else _usual_cache()
-
-
-@cache
-def _usual_cache() -> Path:
-    """Return the user's cache folder, or a temporary folder if it is not writable."""
-    import platformdirs  # takes a while to import
-
-    usual = platformdirs.user_cache_path("kilt", **PLACE)
-    instead = None if is_writable(usual) else temporary_caches()
-    return usual if instead is None else instead / "tables"
 
 
 def fingerprint(*parts: str | Array) -> str:
@@ -350,7 +324,7 @@ def fingerprint(*parts: str | Array) -> str:
             digest.update(text)
         else:
             digest.update(f"array {part.dtype.str} {part.shape} ".encode())
-            digest.update(_content(part))
+            digest.update(content_of(part))
     return digest.hexdigest()
 
 
@@ -481,7 +455,7 @@ def _manifest(path: Path, wanted: str, remedy: str) -> tuple[Path, dict[str, Any
             f"use that version, or {remedy}"
         )
     names = recorded(path)
-    if names is not None and (seal := _seal(manifest)) not in names:
+    if names is not None and (seal := seal_of(manifest)) not in names:
         raise ArtifactError(
             f"{path} is of another run or another state of this one (its checksum is {seal}; "
             f"{path.parent / RUN} records {' or '.join(map(str, names)) or 'none'}): {remedy}"
@@ -494,86 +468,7 @@ def _sound(manifest: dict[str, Any]) -> bool:
     said = all(isinstance(manifest[what], kind) for what, kind in SAID.items())
     arrays = manifest["arrays"].items()
     named = all(Path(name).name == name and isinstance(one, dict) for name, one in arrays)
-    return said and named and manifest.get(CHECKSUM) in (None, _seal(manifest))
-
-
-def _seal(manifest: Mapping[str, Any]) -> str:
-    """Return the checksum of a manifest, computed without its checksum entry."""
-    said = {what: value for what, value in manifest.items() if what != CHECKSUM}
-    plain = json.loads(json.dumps(said))  # numbers as keys become strings in JSON
-    return blake2b(json.dumps(plain, sort_keys=True).encode(), digest_size=16).hexdigest()
-
-
-def _description(array: Array) -> dict[str, Any]:
-    """Return the manifest entry that describes an array."""
-    content = _content(array)
-    checksums = {CHECKSUM: blake2b(content, digest_size=16).hexdigest(), QUICK: f"{crc32(content):08x}"}
-    return {"dtype": array.dtype.str, "shape": list(array.shape)} | checksums
-
-
-def _is_whole(file: Path, array: np.memmap[Any, Any], said: Mapping[str, Any], *, again: bool) -> bool:
-    """Return whether a file and its array match the manifest. With `again`, cached results are ignored."""
-    size = array.offset + array.nbytes
-    seen = {"dtype": array.dtype.str, "shape": list(array.shape)}
-    if any(said.get(what) != value for what, value in seen.items()) or not array.flags.c_contiguous:
-        return False
-    state = _state(file, said.get(CHECKSUM))
-    if int(state.split()[0]) != size:
-        return False
-    if not again and size >= LARGE and _remembered(file) == state:
-        return True
-    which = QUICK if QUICK in said and not again else CHECKSUM
-    if _checksum(file, array.offset, which) != said.get(which):
-        if size >= LARGE:
-            with suppress(OSError):
-                _mark(file).unlink(missing_ok=True)
-        return False
-    _remember(file, state)
-    return True
-
-
-def _checksum(file: Path, start: int, which: str) -> str:
-    """Return the checksum of a file from byte `start` on, without keeping its content in memory."""
-    quick, thorough = 0, blake2b(digest_size=16)
-    with file.open("rb", buffering=0) as content:
-        content.seek(start)
-        while block := content.read(BLOCK):
-            if which == QUICK:
-                quick = crc32(block, quick)
-            else:
-                thorough.update(block)
-    return f"{quick:08x}" if which == QUICK else thorough.hexdigest()
-
-
-def _state(file: Path, checksum: object) -> str:
-    """Return a text that changes whenever the file or its checksum changes."""
-    now = file.stat()
-    return f"{now.st_size} {now.st_mtime_ns} {now.st_ino} {checksum}"
-
-
-def _mark(file: Path) -> Path:
-    """Return the cache file that records in which state a file last had the correct checksum."""
-    return cache_folder() / "checked" / fingerprint(platform.node(), str(file.resolve()))
-
-
-def _remembered(file: Path) -> str:
-    with suppress(OSError, ValueError):
-        return _mark(file).read_text(encoding="utf-8")
-    return ""
-
-
-def _remember(file: Path, state: str) -> None:
-    """Record that a file is correct, if it is large and was not modified just now."""
-    size, changed = map(int, state.split()[:2])
-    if size >= LARGE and time_ns() - changed > SETTLED:
-        with suppress(OSError):  # an unwritable cache only costs time
-            mark = _mark(file)
-            mark.parent.mkdir(parents=True, exist_ok=True)
-            mark.write_text(state, encoding="utf-8")
-
-
-def _content(array: Array) -> memoryview:
-    return array.reshape(-1).view(np.uint8).data
+    return said and named and manifest.get(CHECKSUM) in (None, seal_of(manifest))
 
 
 def _reserve(file: BinaryIO, size: int) -> None:

@@ -160,7 +160,7 @@ class Cost:
             from kilt import artifact  # slow to import: it loads NumPy
 
             if self.cache:
-                artifact.require_room(artifact.cache_folder(), self.cache)
+                artifact.require_room(machine.cache_folder(), self.cache)
             artifact.require_room(folder, self.disk)
         return self
 

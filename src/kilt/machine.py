@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 PROCESS = 235_000_000
 LIBRARIES = 700_000_000  # bytes of address space for Python, NumPy, the compiler and plotting, before any work
 SAME = 2.0  # tolerance in seconds of a process's start time: the clock may be adjusted in between
+# On Windows, without folders for the author and "Cache": the location of kilt 0.1.0's caches.
+PLACE: dict[str, Any] = {"appauthor": False, "opinion": False}
 POLL = 0.01  # seconds between attempts to take a lock that another process holds
 
 
@@ -180,6 +182,22 @@ def is_writable(folder: Path) -> bool:
     """Return whether files can be created in a folder; if it does not exist, whether it can be created."""
     there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
     return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
+
+
+def cache_folder() -> Path:
+    """Return the folder for cached tables: ``$KILT_CACHE``, or else the user's cache folder if it is writable."""
+    given = os.environ.get("KILT_CACHE")
+    return Path(given) if given else _usual_cache()
+
+
+@cache
+def _usual_cache() -> Path:
+    """Return the user's cache folder, or a temporary folder if it is not writable."""
+    import platformdirs  # takes a while to import
+
+    usual = platformdirs.user_cache_path("kilt", **PLACE)
+    instead = None if is_writable(usual) else temporary_caches()
+    return usual if instead is None else instead / "tables"
 
 
 @cache

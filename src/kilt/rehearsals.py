@@ -25,7 +25,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 import kilt
-from kilt import artifact, jit
+from kilt import artifact, jit, machine
 from kilt.compiling import compiled_seconds
 from kilt.errors import KiltError, RunError
 from kilt.machine import available_memory
@@ -132,7 +132,7 @@ def _mark() -> Path:
     sources = [(file.relative_to(root).as_posix(), file.stat()) for file in sorted(root.rglob("*.py"))]
     stamps = [f"{name} {found.st_mtime_ns} {found.st_size}" for name, found in sources]
     kept = os.environ.get("NUMBA_CACHE_DIR", "")
-    return artifact.cache_folder() / "compiled" / artifact.fingerprint(str(root), kept, jit.target(), *stamps)
+    return machine.cache_folder() / "compiled" / artifact.fingerprint(str(root), kept, jit.target(), *stamps)
 
 
 def _note(files: set[str]) -> None:

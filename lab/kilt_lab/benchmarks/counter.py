@@ -15,7 +15,7 @@ from time import process_time
 
 import numpy as np
 
-from kilt import artifact
+from kilt import machine
 from kilt.abstraction.abstract_game import AbstractGame, SyntheticGame
 from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Deal
@@ -120,7 +120,7 @@ def _reading_rate(hands: int) -> float:
     play_match(game, players, hands, sink=lambda hand: lines.append(log_line(hand)))
     with TemporaryDirectory() as name:
         place = Path(name) / "cards"
-        cards = build(AbstractionSpec.named(CARDS, Deal.of(game)), place, cache=artifact.cache_folder(), threads=2)
+        cards = build(AbstractionSpec.named(CARDS, Deal.of(game)), place, cache=machine.cache_folder(), threads=2)
         for some in (lines[:100], lines):
             observer = AbstractObserver(AbstractGame(game, cards), "probe")
             began = process_time()

@@ -14,7 +14,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
-from kilt import artifact
+from kilt import machine
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import actions_of
 from kilt.abstraction.buckets import AbstractionSpec
@@ -47,7 +47,7 @@ def run(*, long: bool = False) -> list[Figure]:
         place = Path(name) / "cards"
         classes = PublicPlan(2, CLASSES, base="IR-PHS-PHS 169-100-100-100", codes=CODES)
         plan = replace(plan_named(CARDS, deal.board_cards), public=(classes,))
-        cards = build(AbstractionSpec(CARDS, deal, plan), place, cache=artifact.cache_folder(), threads=cores)
+        cards = build(AbstractionSpec(CARDS, deal, plan), place, cache=machine.cache_folder(), threads=cores)
         abstract = AbstractGame(game, cards, actions_of(ACTIONS))
         problem = AbstractProblem(abstract, (place,), SamplingOptions(linear=True), engine=EngineConfig("ray", cores))
         figures = _side_by_side(problem, cores, ROUNDS * (3 if long else 1))

@@ -10,7 +10,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
 
-from kilt import artifact
+from kilt import machine
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import actions_of
 from kilt.abstraction.buckets import AbstractionSpec
@@ -118,7 +118,7 @@ def _decisions() -> list[Figure]:
     figures = list[Figure]()
     with TemporaryDirectory() as folder:
         spec = AbstractionSpec.named(CARDS, Deal.of(game))
-        cards = build(spec, Path(folder) / "cards", cache=artifact.cache_folder())
+        cards = build(spec, Path(folder) / "cards", cache=machine.cache_folder())
         abstract = AbstractGame(game, cards, actions_of(ACTIONS))
         solver = External(abstract, 1, SamplingOptions(linear=True))  # with one thread, so that hands are reproducible
         solver.step(LEARNT)

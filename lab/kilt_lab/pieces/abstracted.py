@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
-from kilt import artifact
+from kilt import machine
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Deal
@@ -72,7 +72,7 @@ def abstract_problem(
     rounds = plan_named(plan + "-1" * (len(deal.board_cards) - kept), deal.board_cards).rounds
     unseen = (replace(later, recall=False) for later in rounds[kept:])
     identity = AbstractionSpec(plan, deal, Plan((*rounds[:kept], *unseen), seed=seed))
-    cards = build(identity, folder, cache=artifact.cache_folder(), threads=threads).of_first_rounds(own)
+    cards = build(identity, folder, cache=machine.cache_folder(), threads=threads).of_first_rounds(own)
     return AbstractProblem(AbstractGame(rules, cards), (folder,), device=require_device(device))
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from kilt import artifact
+from kilt import machine
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import actions_of
 from kilt.abstraction.buckets import AbstractionSpec
@@ -70,7 +70,7 @@ def solved_agent(config: Config, folder: Path, watcher: Watcher, like: SolvedAge
         places = (card_folders(one, len(plan.cards)) for one in (folder, like.folder))
         for cards, own, theirs in zip(plan.cards, *places, strict=True):
             assert isinstance(cards, AbstractionSpec)
-            kept, threads = artifact.cache_folder(), config.solver.threads
+            kept, threads = machine.cache_folder(), config.solver.threads
             build_cards(cards, own, cache=kept, threads=threads, tick=building, like=theirs)
     run = build(plan, folder, resumes=True, budget=plan.budget, tick=building)
     assert isinstance(run.problem, AbstractProblem)
@@ -116,7 +116,7 @@ def game_in_buckets(
     whole = replace(plan_named(plan.format(len(deal.holdings((0,)))), deal.board_cards), seed=seed)
     if public:
         whole = replace(whole, public=(replace(public, seed=seed),))
-    cards = build_cards(AbstractionSpec(plan, deal, whole), folder, cache=artifact.cache_folder(), threads=cores())
+    cards = build_cards(AbstractionSpec(plan, deal, whole), folder, cache=machine.cache_folder(), threads=cores())
     return AbstractGame(game, cards, actions_of(actions) if actions else None)
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kilt import artifact
+from kilt import artifact, machine
 from kilt.abstraction.abstract_game import SyntheticGame
 from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Deal
@@ -226,7 +226,7 @@ def tables_of(game: Holdem, watcher: Watcher) -> JointTables:
         return kept
     watcher.say(f"building {PLAN} and its pair tables: about half an hour, once")
     with TemporaryDirectory() as folder:
-        cards = build(spec, Path(folder) / "cards", cache=artifact.cache_folder(), threads=cores())
+        cards = build(spec, Path(folder) / "cards", cache=machine.cache_folder(), threads=cores())
         return joint_tables(cards, cores())
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kilt import artifact
+from kilt import machine
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction
 from kilt.abstraction.features import Deal
@@ -80,7 +80,7 @@ def drawn_abstraction(lab: Lab, number: int) -> tuple[str, Abstracted]:
         game, vectors = lab.shared("game", loaded, per="experiment")
         plan, deal = drawn_plan(number), Deal.of(game)
         spec = AbstractionSpec(plan, deal, replace(plan_named(plan, deal.board_cards), seed=number))
-        cards = build(spec, lab.scratch() / "cards", cache=artifact.cache_folder(), threads=lab.threads)
+        cards = build(spec, lab.scratch() / "cards", cache=machine.cache_folder(), threads=lab.threads)
         return f"{plan}, seed {number}", Abstracted(game, vectors, cards)
 
     return lab.shared("abstraction", drawn)

@@ -32,7 +32,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kilt import artifact
+from kilt import artifact, machine
 from kilt.abstraction import joint_kernels as kernels
 from kilt.abstraction.buckets import CardAbstraction, PlayerAbstractions
 from kilt.arrays import Array, FloatArray
@@ -206,7 +206,7 @@ def kept_tables(cards: str) -> JointTables | None:
 
 
 def _place(cards: str) -> Path:
-    return artifact.cache_folder() / f"joint-{artifact.fingerprint(KIND, cards)}"
+    return machine.cache_folder() / f"joint-{artifact.fingerprint(KIND, cards)}"
 
 
 class _Player:

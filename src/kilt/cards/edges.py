@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from kilt import artifact
+from kilt import artifact, machine
 from kilt.arrays import ByteArray, FloatArray, IntArray
 from kilt.cards import edges_kernels as kernels
 from kilt.cards.boards import hand_permutations
@@ -131,7 +131,7 @@ def pair_edges(deck: Deck = FULL, hole_cards: int = 2, board_size: int = BOARD_S
     if comb(deck.size, hole_cards) < LARGE:
         return _pair_edges(deck, hole_cards, board_size)
     name = artifact.fingerprint(KIND, f"{deck.ranks} {deck.suits} {hole_cards} {board_size}")
-    place = artifact.cache_folder() / f"edges-{name}"
+    place = machine.cache_folder() / f"edges-{name}"
     with suppress(ArtifactError):
         return _kept(place)
     with artifact.alone(place, wait=True):  # another process may be computing it

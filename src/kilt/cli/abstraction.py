@@ -77,8 +77,8 @@ def build(
     from kilt.abstraction.estimate import estimate, estimate_in_codes
     from kilt.abstraction.pipeline import build as build_abstraction
     from kilt.abstraction.plan import CODES
-    from kilt.artifact import cache_folder
     from kilt.errors import AbstractionError
+    from kilt.machine import cache_folder
 
     threads = threads or cpu_count() or 1
     if not 1 <= threads <= MOST_THREADS or (seconds is not None and not 0 < seconds < inf):
@@ -179,8 +179,8 @@ def boards(
     from kilt.abstraction.pipeline import build as build_abstraction
     from kilt.abstraction.pipeline import check, require_packages
     from kilt.abstraction.plan import Plan, PublicPlan
-    from kilt.artifact import cache_folder
     from kilt.errors import AbstractionError
+    from kilt.machine import cache_folder
     from kilt.records import replaced
 
     threads = threads or cpu_count() or 1

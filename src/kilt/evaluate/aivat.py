@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from kilt import artifact
+from kilt import artifact, machine
 from kilt.arrays import ByteArray, FloatArray, IntArray, SingleArray
 from kilt.cards.boards import hand_permutations
 from kilt.cards.deck import subsets
@@ -307,7 +307,7 @@ def _kept_at(blueprint: Blueprint, groups: int = GROUPS, deals: int = DEALS, see
     """Return the path in the cache of the values that are learnt from a blueprint."""
     how = f"{groups} {deals} {seed} {COMPONENTS}"
     name = artifact.fingerprint(KIND, how, blueprint.fingerprint, np.asarray(blueprint.shares))
-    return artifact.cache_folder() / f"states-{name}"
+    return machine.cache_folder() / f"states-{name}"
 
 
 def is_learnt(blueprint: Blueprint) -> bool:

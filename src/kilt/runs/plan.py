@@ -17,7 +17,7 @@ from functools import reduce
 from pathlib import Path
 from types import SimpleNamespace
 
-from kilt import artifact
+from kilt import artifact, machine
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import ActionAbstraction
 from kilt.abstraction.buckets import DESCRIPTION, AbstractionSpec, load_abstractions
@@ -106,7 +106,7 @@ class RunPlan(AbstractSpec, Spec):
         disk space is that of two checkpoints, a strategy and the card abstractions.
         """
         threads, missing = self.config.solver.threads, [one for one in self.cards if isinstance(one, AbstractionSpec)]
-        building = [estimate(one, artifact.cache_folder(), threads) for one in missing]
+        building = [estimate(one, machine.cache_folder(), threads) for one in missing]
         mapped = sum(one.disk for one in building) + sum(map(_size_of_files, set(self.cards)))
         solving = self.method.cost(self, mapped).named("solving")
         return reduce(Cost.then, building).named("cards").then(solving) if building else solving
@@ -225,7 +225,7 @@ class RunPlan(AbstractSpec, Spec):
         solver, places = self.config.solver, []
         for cards, own in zip(self.cards, card_folders(folder, len(self.cards)), strict=True):
             if isinstance(cards, AbstractionSpec):
-                build(cards, own, cache=artifact.cache_folder(), threads=solver.threads, tick=tick)
+                build(cards, own, cache=machine.cache_folder(), threads=solver.threads, tick=tick)
             places.append(own if isinstance(cards, AbstractionSpec) else cards)
         return AbstractProblem(
             AbstractGame(self.game, load_abstractions(places), self.menu),

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kilt import artifact
+from kilt import machine
 from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
@@ -108,7 +108,7 @@ class GrowingGames(Experiment):
         plan = "PR-PHS-PHS " + "-".join([str(size)] * rules.rules.rounds)
         vectors = lab.shared("vectors", lambda: VectorGame(rules), per="experiment")
         spec = AbstractionSpec.named(plan, Deal.of(rules))
-        return Abstracted(rules, vectors, build(spec, lab.scratch() / "cards", cache=artifact.cache_folder()))
+        return Abstracted(rules, vectors, build(spec, lab.scratch() / "cards", cache=machine.cache_folder()))
 
     def draw(self, found: Found, path: Path) -> None:
         """Draw exploitability over the number of information sets."""

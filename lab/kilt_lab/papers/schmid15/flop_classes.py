@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kilt import artifact
+from kilt import machine
 from kilt.abstraction.buckets import AbstractionSpec, load_classes
 from kilt.abstraction.classes import BoardClasses
 from kilt.abstraction.cluster_kernels import Labels
@@ -91,7 +91,7 @@ def compared(
     """Return the flops of a deal in classes, and the distances from which they were clustered; kept in a folder."""
     identity = AbstractionSpec(f"{public.method} {public.classes}", deal, Plan((), (public,)))
     tick = lambda what, share: watcher.show(what, share, None)  # noqa: E731
-    build(identity, folder, cache=artifact.cache_folder(), threads=threads, tick=tick)
+    build(identity, folder, cache=machine.cache_folder(), threads=threads, tick=tick)
     classes = load_classes(folder, identity, public)
     assert classes.distances is not None
     return classes, classes.distances
