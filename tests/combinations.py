@@ -20,7 +20,7 @@ from kilt import machine
 from kilt.config import EngineConfig
 from kilt.engines import LocalEngine
 from kilt.errors import KiltError
-from kilt.evaluate.judge import judge_of
+from kilt.evaluate.evaluator import evaluator_for
 from kilt.solve import abstract_problem
 from kilt.solve.registry import make_solver
 from kilt.solve.solver import with_workers
@@ -144,12 +144,12 @@ def works(row: Row, algorithm: str) -> bool:
         solver = make_solver(problem, algorithm, seed=1)
     if "drawn" in home:
         assert isinstance(solver.tables, DrawnTables)
-    judge = judge_of(replace(problem, engine=EngineConfig()) if isinstance(problem, type(seen())) else problem)
+    evaluator = evaluator_for(replace(problem, engine=EngineConfig()) if isinstance(problem, type(seen())) else problem)
     try:
         solver.step(2)
-        before = judge.exploitability(solver.average())
+        before = evaluator.exploitability(solver.average())
         solver.step(30)
-        after = judge.exploitability(solver.average())
+        after = evaluator.exploitability(solver.average())
         return bool(np.isfinite(before) and after < before)
     finally:
         if workers := with_workers(solver):

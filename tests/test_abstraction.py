@@ -764,7 +764,10 @@ def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
 
 
 def test_two_builds_at_a_time_are_refused(built, tmp_path):
-    with artifact.alone(tmp_path / "out"), pytest.raises(ArtifactError, match="another process is at work on"):
+    with (
+        artifact.exclusive_access(tmp_path / "out"),
+        pytest.raises(ArtifactError, match="another process is at work on"),
+    ):
         build_again(built, "PR-KE-KO 4-3-2", tmp_path / "out")
     build_again(built, "PR-KE-KO 4-3-2", tmp_path / "out")
 
@@ -871,8 +874,8 @@ def test_cards_that_are_not_in_the_deck(built, hand, board):
 
 def test_parts_leave_no_tables_behind(tmp_path, monkeypatch):
     """Percentiles have a mass for each group and value: of thousands of parts, there is no room."""
-    left, parts = [], steps.Fitting.parts
-    monkeypatch.setattr(steps.Fitting, "parts", lambda *given: left.append(parts(*given)) or left[-1])
+    left, parts = [], steps.StepFitter.parts
+    monkeypatch.setattr(steps.StepFitter, "parts", lambda *given: left.append(parts(*given)) or left[-1])
     build(AbstractionSpec("some groups", SHORT, plan_named("PR-PHS-PHS 4-3-2", SHORT.board_cards)), tmp_path / "run")
     assert len(left) > 3
     assert not any(isinstance(found, np.ndarray) for of_parts in left for found in of_parts)
@@ -927,7 +930,7 @@ def test_values_beyond_the_levels_are_taken_together(monkeypatch):
 def test_arrays_can_be_filled_in_their_files(tmp_path):
     place = tmp_path / "thing"
     with draft(place, "test", 80, {"game": "abc"}, {"seed": 3}) as new:
-        room = new.room("table", np.uint16, (4, 5))
+        room = new.allocate("table", np.uint16, (4, 5))
         assert not room.any()
         assert not artifact.exists(place)
         room[:] = np.arange(20).reshape(4, 5)
@@ -946,7 +949,7 @@ def test_a_draft_that_fails_leaves_nothing_or_the_old_artifact(tmp_path, error):
     place = tmp_path / "thing"
     for there in ([], ["thing"]):
         with pytest.raises((error, ArtifactError)), draft(place, "test", 80) as new:
-            new.room("table", np.int8, (10,))[:] = 1
+            new.allocate("table", np.int8, (10,))[:] = 1
             raise error("no")
         assert [path.name for path in tmp_path.iterdir()] == there
         artifact.write(place, "test", {"old": np.arange(3)})

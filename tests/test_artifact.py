@@ -150,7 +150,7 @@ def test_dying_at_any_step_leaves_what_is_recorded(place, monkeypatch, after):
             pass
     assert read(place, "test", check=True).arrays["table"].shape in {(3, 4), (9,)}
     write(place, "test", {"table": np.ones(2)})
-    assert artifact.recorded(place) == [artifact.checksum_of(place)]
+    assert artifact.recorded_checksums(place) == [artifact.checksum_of(place)]
 
 
 @pytest.mark.parametrize("lost", ["gone", "a folder"])
@@ -352,11 +352,11 @@ def test_it_is_said_why_a_table_could_not_be_written_to_its_end(tmp_path):
 def test_space_is_taken_before_mapped_memory_is_written(tmp_path):
     """A disk that is full then is a bus error, and no exception."""
     with artifact.draft(tmp_path / "thing", "test", 0) as new:
-        table = new.room("table", np.uint16, (1000, 1000))
+        table = new.allocate("table", np.uint16, (1000, 1000))
         assert (tmp_path / ".thing.new" / "table.npy").stat().st_blocks * 512 >= table.nbytes
         assert not table.any()
         table[:] = 7
-        assert new.room("nothing", np.uint8, (0, 3)).shape == (0, 3)
+        assert new.allocate("nothing", np.uint8, (0, 3)).shape == (0, 3)
     assert (read(tmp_path / "thing", "test", check=True).arrays["table"] == 7).all()
 
 
@@ -371,7 +371,7 @@ def test_space_that_cannot_be_taken(tmp_path, monkeypatch, error):
     monkeypatch.setattr(artifact, "BLOCK", 1000)
     try:
         with artifact.draft(tmp_path / "thing", "test", 0) as new:
-            table = new.room("table", np.uint8, (2500,))
+            table = new.allocate("table", np.uint8, (2500,))
             assert (tmp_path / ".thing.new" / "table.npy").stat().st_blocks * 512 >= table.nbytes
             assert not table.any()
         assert error == errno.EOPNOTSUPP

@@ -20,7 +20,7 @@ from kilt.errors import ArtifactError, PlayError
 from kilt.evaluate import head_to_head
 from kilt.evaluate.aivat import BlueprintValues, EnumeratedValues
 from kilt.evaluate.lbr import lower_bound
-from kilt.evaluate.matchup import meet
+from kilt.evaluate.matchup import evaluate_matchup
 from kilt.evaluate.stats import estimate, played_hands, played_rate, win_rate
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.gamedef import GameDef
@@ -831,27 +831,27 @@ def test_what_is_expected_over_all_actions(cards, game, menu, rules):
     exact = np.array(
         [[expected(agents, game.start(), deal), -expected(agents[::-1], game.start(), deal)] for deal in deals]
     )
-    match = meet(game, agents, 4, seed=3)
+    match = evaluate_matchup(game, agents, 4, seed=3)
     assert match.way == "expected" and match.hands == 4 and match.players == tuple(agent.name for agent in agents)
     assert match.results == pytest.approx(exact.mean(axis=1), abs=1e-4)
     assert match.played.tolist() == play_match(game, agents, 4, seed=3).results.tolist()
-    alone = meet(game, agents, 2, seed=3, duplicate=False)
+    alone = evaluate_matchup(game, agents, 2, seed=3, duplicate=False)
     assert alone.results == pytest.approx(exact[[0, 1], [0, 1]], abs=1e-4)
 
 
 def test_players_who_bet_by_different_trees_play_hands(cards, monkeypatch):
     first, second = (BlueprintAgent(menu, drawn(short(), cards, menu)[1]) for menu in ("1x, a", "2x"))
     for other in (second, BASELINES["always-raise"], BASELINES["random"]):
-        assert meet(short(), (first, other), 4, way="played").way == "played"
+        assert evaluate_matchup(short(), (first, other), 4, way="played").way == "played"
         with pytest.raises(PlayError, match="do not use one betting tree"):
-            meet(short(), (first, other), 4, way="expected")
-    assert meet(short(), (first, BASELINES["always-fold"]), 4).way == "expected"
+            evaluate_matchup(short(), (first, other), 4, way="expected")
+    assert evaluate_matchup(short(), (first, BASELINES["always-fold"]), 4).way == "expected"
     with pytest.raises(PlayError, match="played on 0 processes: use 1 or more"):
-        meet(short(), (first, first), 4, processes=0)
+        evaluate_matchup(short(), (first, first), 4, processes=0)
     monkeypatch.setattr(head_to_head, "MOST_SLOTS", 10)
-    assert meet(short(), (first, first), 4).way == "played"
+    assert evaluate_matchup(short(), (first, first), 4).way == "played"
     with pytest.raises(PlayError, match="unknown method 'guess': use one of best"):
-        meet(short(), (first, second), 4, way="guess")
+        evaluate_matchup(short(), (first, second), 4, way="guess")
 
 
 def test_how_matches_are_stopped_and_shared(cards, monkeypatch):
@@ -859,10 +859,10 @@ def test_how_matches_are_stopped_and_shared(cards, monkeypatch):
     monkeypatch.setattr(head_to_head, "PART", 10)
     agents = tuple(BlueprintAgent(rule, drawn(LIMIT, cards, None)[1], rule_named(rule)) for rule in ("none", "new-0.2"))
     ticks = []
-    one = meet(LIMIT, agents, 200, tick=ticks.append)
+    one = evaluate_matchup(LIMIT, agents, 200, tick=ticks.append)
     assert ticks == [*range(20, 201, 20)]
-    assert meet(LIMIT, agents, 200, processes=2).results.tolist() == one.results.tolist()
-    few = meet(LIMIT, agents, 200, stop=lambda: True)
+    assert evaluate_matchup(LIMIT, agents, 200, processes=2).results.tolist() == one.results.tolist()
+    few = evaluate_matchup(LIMIT, agents, 200, stop=lambda: True)
     assert few.results.tolist() == one.results[:10].tolist()
     assert one.seconds > 0 and one.cpu_seconds > 0
     played = estimate(one.played * 500)

@@ -7,7 +7,7 @@ import pytest
 from commands import answer, kilt, refused, start, wait_for_checkpoint
 from kilt.games import load_game
 from kilt.players.agents import load_agent
-from kilt.runs.machine_fit import RUNGS, VISITS, depths, strongest
+from kilt.runs.machine_fit import AGENT_SIZES, VISITS, depths, plan_largest_agent
 from kilt.strategy.blueprint import Blueprint
 
 SHORT = "short.nolimit.2p"
@@ -22,10 +22,10 @@ def test_there_are_games_of_each_depth():
 
 def test_more_time_and_memory_give_a_larger_agent(tmp_path):
     game = load_game(SHORT)
-    rungs = [rung.cards.replace("169", "25") for rung in RUNGS]
+    rungs = [rung.cards.replace("169", "25") for rung in AGENT_SIZES]
 
     def chosen(hours, memory=None):
-        fit = strongest(game, SHORT, hours, 1, tmp_path, memory)
+        fit = plan_largest_agent(game, SHORT, hours, 1, tmp_path, memory)
         return rungs.index(fit.plan.config.cards[0]), fit
 
     (low, short), (high, long) = chosen(0.0003), chosen(1.0)

@@ -256,7 +256,7 @@ def test_runs_are_not_overwritten(solved):
 def test_of_two_who_begin_in_one_folder_one_goes_on(config, tmp_path):
     """The other writes nothing, neither on an abstract game nor on one as it is."""
     run = tmp_path / "run"
-    with RunFolder.claimed(run):
+    with RunFolder.exclusive_access(run):
         for game in ((config,), ("--game", "kuhn")):
             assert "another process is at work" in refused("solve", *game, "--iterations", 2, "--out", run)
         assert [file.name for file in run.iterdir()] == [".lock"]
@@ -264,7 +264,7 @@ def test_of_two_who_begin_in_one_folder_one_goes_on(config, tmp_path):
 
 def test_a_run_that_was_killed_before_its_configuration_was_kept_can_begin(config, tmp_path):
     run = tmp_path / "run"
-    with RunFolder.claimed(run):
+    with RunFolder.exclusive_access(run):
         (run / "small.game").write_text(GAME)
     kilt("solve", config, "--iterations", 2, "--out", run)
     other = tmp_path / "other"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import kilt
 from commands import answer
 from kilt import artifact
 from kilt.abstraction.actions import actions_of
@@ -65,5 +66,11 @@ def test_fingerprints_are_those_of_0_1_0():
     classes = replace(plan_named("IR-KE-KO 169-50-50-50", deal.board_cards), public=(PublicPlan(2, 10, codes=2000),))
     assert AbstractionSpec("nested", deal, nested).fingerprint == "3f2c7c6e16dfb85a"
     assert AbstractionSpec("classes", deal, classes).fingerprint == "c6cddcc48f1f0dfc"
-    assert artifact.spelled(actions_of("1x, a")) == "Actions(text=('1x, a',), near=0.8)"
-    assert artifact.spelled(SamplingOptions()) == "Options(average=True, linear=False, prune=0.0)"
+    assert artifact.stable_repr(actions_of("1x, a")) == "Actions(text=('1x, a',), near=0.8)"
+    assert artifact.stable_repr(SamplingOptions()) == "Options(average=True, linear=False, prune=0.0)"
+
+
+def test_the_evaluator_of_a_run_has_its_old_name():
+    run = kilt.start_run("kuhn", iterations=1)
+    with pytest.warns(DeprecationWarning, match=r"Run\.evaluator"):
+        assert run.judge is run.evaluator

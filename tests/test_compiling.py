@@ -65,10 +65,10 @@ def test_a_compilation_under_way_counts_and_is_heard_once():
 
 
 def test_commands_say_that_they_compile(capfd):
-    with show.compilation_told():
+    with show.announce_compilation():
         pass
     assert capfd.readouterr() == ("", "")
-    with show.compilation_told():
+    with show.announce_compilation():
         kernels()(3)
         kernels()(4)
     said = capfd.readouterr()
@@ -81,7 +81,7 @@ def test_commands_say_that_they_compile(capfd):
 
 def test_long_compilation_says_how_far_it_is(capfd, monkeypatch):
     monkeypatch.setattr(show, "COMPILING", 0.0)
-    with show.compilation_told():
+    with show.announce_compilation():
         for number in (3, 4.0):
             kernels()(number)
     _, second, _ = capfd.readouterr().err.splitlines()

@@ -372,10 +372,10 @@ def test_a_strategy_folder_of_another_seed_is_refused(tmp_path, form, algorithm)
 
 
 def test_runs_of_0_1_0_have_no_record_until_they_are_resumed(run, tmp_path):
-    assert artifact.recorded(run / "strategy") is None
+    assert artifact.recorded_checksums(run / "strategy") is None
     said = kilt("evaluate", "exploitability", run).stderr
     kilt("solve", "--resume", run, "-n", 300)
-    assert artifact.recorded(run / "strategy") == [artifact.checksum_of(run / "strategy")]
+    assert artifact.recorded_checksums(run / "strategy") == [artifact.checksum_of(run / "strategy")]
     assert kilt("evaluate", "exploitability", run).stderr == said
     shutil.rmtree(run / "strategy")
     shutil.copytree(OLD / "abstract" / "strategy", run / "strategy")

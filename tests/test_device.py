@@ -13,8 +13,8 @@ from kilt.abstraction.joint import joint_tables
 from kilt.abstraction.pipeline import build
 from kilt.errors import GameError, RunError
 from kilt.evaluate import flops
+from kilt.evaluate.evaluator import evaluator_for
 from kilt.evaluate.flops import FlopWalks, flop_weights
-from kilt.evaluate.judge import judge_of
 from kilt.games import load_game
 from kilt.runs import plan
 from kilt.runs.budget import Budget
@@ -199,7 +199,7 @@ def test_a_run_on_the_device_is_judged_and_resumed(tmp_path):
     there = build_run(WholeSpec("leduc", "cfr+", threads=2), budget=Budget(iterations=8)).finish()
     assert last.exploitability == pytest.approx(there.exploitability, abs=1e-5)
     problem, table, _ = open_run(tmp_path / "run").load(device="gpu")
-    assert judge_of(problem).exploitability(table) == pytest.approx(last.exploitability, abs=1e-6)
+    assert evaluator_for(problem).exploitability(table) == pytest.approx(last.exploitability, abs=1e-6)
     answer("solve", "--game", "leduc", "-a", "pcs:cfr+", "--device", "gpu", "-n", 8, "--out", tmp_path / "drawn")
     found = answer("solve", "--resume", tmp_path / "drawn", "-n", 16)
     there = build_run(WholeSpec("leduc", "pcs:cfr+"), budget=Budget(iterations=16)).finish()

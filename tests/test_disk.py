@@ -28,7 +28,7 @@ from kilt.cards.hands import hand_tables
 from kilt.config import EngineConfig
 from kilt.engines import EngineError, LocalEngine, WorkerLost
 from kilt.errors import GameError, PlayError, RunError
-from kilt.evaluate.judge import judge_of
+from kilt.evaluate.evaluator import evaluator_for
 from kilt.evaluate.tree_sanity import tree_report
 from kilt.evaluation import play_match
 from kilt.games.game import CHANCE
@@ -398,7 +398,7 @@ def test_runs_on_disk(tmp_path, monkeypatch):
     assert set(steps) == {1, 2, 3, 6} and steps.items() <= expected.items()  # half of an iteration is not measured
     assert same_files(*(tmp_path / run / SUBGAMES for run in ("run", "whole")))
     problem, strategy, figures = open_run(tmp_path / "run").load()
-    assert judge_of(problem).exploitability(strategy) == whole.exploitability == figures["exploitability"]
+    assert evaluator_for(problem).exploitability(strategy) == whole.exploitability == figures["exploitability"]
     table = strategy.table()
     assert problem.game.exploitability(table) == pytest.approx(whole.exploitability, abs=1e-9)
     twin = Cfr(TreeTables(problem.game, averaging=True))
@@ -410,8 +410,8 @@ def test_runs_on_disk(tmp_path, monkeypatch):
     VectorProblem(problem.game).save(tmp_path / "memory" / STRATEGY, table)
     export(tmp_path / "run", tmp_path / "exported")
     shutil.rmtree(tmp_path / "run")
-    judge, again, _ = StrategyRef.of_run(tmp_path / "exported").load()
-    assert judge.exploitability(again) == whole.exploitability
+    evaluator, again, _ = StrategyRef.of_run(tmp_path / "exported").load()
+    assert evaluator.exploitability(again) == whole.exploitability
     for rule in ("", "@purification"):
         places = (f"{tmp_path / place}{rule}" for place in ("whole", "memory", "exported"))
         won = {play_match(place, "always-call", 12).results.sum() for place in places}
@@ -419,7 +419,7 @@ def test_runs_on_disk(tmp_path, monkeypatch):
     checked, same = (reports_of(tmp_path / name, 800) for name in ("whole", "memory"))
     assert checked == same
     rules = [StrategyRef.of_run(Path(f"{tmp_path / name}@new-0.2-after-first")).load() for name in ("whole", "memory")]
-    on_disk, in_one = (judge.exploitability(played) for judge, played, _ in rules)
+    on_disk, in_one = (evaluator.exploitability(played) for evaluator, played, _ in rules)
     assert on_disk == pytest.approx(in_one, abs=1e-9) != whole.exploitability
     plain = load_agent(f"{tmp_path / 'memory'}@new-0.2-after-first")
     (_, first, _), (_, second, _) = rules
@@ -431,7 +431,7 @@ def test_runs_on_disk(tmp_path, monkeypatch):
             np.testing.assert_allclose(found, expected, atol=1e-12)
     with pytest.raises(PlayError, match="nothing to translate or re-solve"):
         load_agent(f"{tmp_path / 'whole'}@resolve")
-    agent, rules = Library([tmp_path / "exported"]).known("exported")
+    agent, rules = Library([tmp_path / "exported"]).policy_player("exported")
     seen = strategy_view(agent, rules, "cc/", rules.deck.cards("Kh"))
     assert seen["state"] == "decision" and len(seen["cells"]) == 5
 
@@ -619,7 +619,7 @@ def test_tilted_payoffs_are_left_out_when_it_is_judged(tmp_path):
     run = build_run(WholeSpec("leduc", "cfr+disk", tilt=(7, 0, 0, 7)), tmp_path / "run", budget=Budget(iterations=3))
     last = run.finish()
     problem, strategy, _ = open_run(tmp_path / "run").load()
-    assert judge_of(problem).exploitability(strategy) == last.exploitability
+    assert evaluator_for(problem).exploitability(strategy) == last.exploitability
     assert problem.game.exploitability(strategy.table()) == pytest.approx(last.exploitability, abs=1e-9)
 
 

@@ -26,9 +26,9 @@ from kilt.cards.hands import strength
 from kilt.config import EngineConfig, config_of
 from kilt.engines import EngineError, LocalEngine
 from kilt.errors import AbstractionError, RunError
-from kilt.evaluate import judge as judge_module
+from kilt.evaluate import evaluator as evaluator_module
+from kilt.evaluate.evaluator import evaluator_for
 from kilt.evaluate.head_to_head import won_in_part
-from kilt.evaluate.judge import judge_of
 from kilt.runs import folder as folder_module
 from kilt.runs.blade_costs import shared_game
 from kilt.runs.budget import Budget
@@ -561,10 +561,10 @@ def test_next_boards_of_a_class(spread):
 @pytest.mark.parametrize("boards", [0, 2])
 def test_runs_of_three_levels(deep, boards, tmp_path, monkeypatch):
     """The same tables on any blades, also after a checkpoint; measured and written in parts; as good as two levels."""
-    monkeypatch.setattr(judge_module, "at_hand", lambda *_: False)
+    monkeypatch.setattr(evaluator_module, "quickly_available", lambda *_: False)
     abstract, cards = deep
     seen, found, state = BucketedGame.by(VectorGame(abstract.game, abstract.actions), abstract.cards), [], {}
-    judge = judge_of(AbstractProblem(abstract, (cards,)), patience=-1)
+    evaluator = evaluator_for(AbstractProblem(abstract, (cards,)), patience=-1)
     for blades, *below in ((1, 1, 1), (2, 2, 2), (2, 1, 2)):
         solver = Distributed(deep_game(deep, 3, 64, boards, linear=True), LocalEngine(), blades, below=below)
         if found:
@@ -577,14 +577,14 @@ def test_runs_of_three_levels(deep, boards, tmp_path, monkeypatch):
             solver.step(320)
         found.append(solver.average())
         if below == [2, 2]:
-            assert judge.measure(solver).others == judge.others(found[-1])
-            judge.problem.save(tmp_path / "strategy", solver)
-            assert np.array_equal(judge.problem.load(tmp_path / "strategy")[0], found[-1])
+            assert evaluator.measure(solver).others == evaluator.others(found[-1])
+            evaluator.problem.save(tmp_path / "strategy", solver)
+            assert np.array_equal(evaluator.problem.load(tmp_path / "strategy")[0], found[-1])
         solver.close()
     assert np.array_equal(found[0], found[1]) and np.array_equal(found[0], found[2])
     two = Distributed(deep_game(deep, 2, 64, boards, linear=True), LocalEngine(), 2, below=[2])
     two.step(640)
-    before, found = mbb(seen, abstract, judge.problem.uniform()), [*found[:1], two.average()]
+    before, found = mbb(seen, abstract, evaluator.problem.uniform()), [*found[:1], two.average()]
     assert max(mbb(seen, abstract, strategy) for strategy in found) < before / 2
     two.close()
 
@@ -780,17 +780,17 @@ def test_a_strategy_in_parts_is_measured_and_written_in_parts(small, tmp_path, m
     """
     (tmp_path / ".strategy.parts" / "class-1").mkdir(parents=True)
     monkeypatch.setattr(abstract_module, "WINDOW", window)
-    monkeypatch.setattr(judge_module, "at_hand", lambda *_: False)
+    monkeypatch.setattr(evaluator_module, "quickly_available", lambda *_: False)
     abstract, cards = small
     problem = AbstractProblem(abstract, (cards,), engine=EngineConfig("local", 2))
-    judge = judge_of(problem, patience=-1)
-    assert not judge.exact
+    evaluator = evaluator_for(problem, patience=-1)
+    assert not evaluator.exact
     solver = solver_of(small, 2, 32)
     solver.step(2000)
     whole = solver.average()
     assert len({*whole.tolist()}) > 50
     monkeypatch.setattr(Distributed, "_strategy", None)
-    assert judge.measure(solver).others == judge.others(whole)
+    assert evaluator.measure(solver).others == evaluator.others(whole)
     problem.save(tmp_path / "strategy", solver, algorithm="external in parts")
     monkeypatch.undo()
     problem.save(tmp_path / "at once", whole, algorithm="external in parts")
@@ -953,7 +953,7 @@ def in_folder(path, problem, deals, *, disturb=lambda solver: None, said=lambda 
             RunIdentity("six ranks", "external in parts", 3, "abstract", problem.fingerprint),
         )
         folder = RunFolder.create(path, identity, budget, size_of(solver))
-        for _ in run(solver, judge_of(problem), budget, folder=folder, tick=lambda *_: disturb(solver), warn=said):
+        for _ in run(solver, evaluator_for(problem), budget, folder=folder, tick=lambda *_: disturb(solver), warn=said):
             pass
         return problem.load(path / "strategy")[0], solver
     finally:

@@ -216,7 +216,12 @@ def test_bad_input():
         duel(FULL.cards("AsAh"), FULL.cards("KsKh"), FULL.cards("As2c3d"))
 
 
-SIDES = ((2,), np.uint16), ((2,), np.uint16), ((2, 2), np.uint8), ((2, 3), np.float32)  # shapes and types of `Sides`
+SIDES = (
+    ((2,), np.uint16),
+    ((2,), np.uint16),
+    ((2, 2), np.uint8),
+    ((2, 3), np.float32),
+)  # shapes and types of `PlayerRankings`
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -246,11 +251,13 @@ def test_showdowns_between_ranges():
     """Players who may hold other hands: what hands win and tie with is that of all hands whose reach is 0 elsewhere."""
     rng, hands = np.random.default_rng(46), hand_list(FULL, 2)
     tables, ranking = hand_tables(7, FULL), room_to_rank(FULL, 2, 5)
-    sides = kernels.Sides(*(np.empty((*shape, 1326), kind) for shape, kind in SIDES), np.empty(1326, np.uint16))
+    sides = kernels.PlayerRankings(
+        *(np.empty((*shape, 1326), kind) for shape, kind in SIDES), np.empty(1326, np.uint16)
+    )
     for share in (0.9, 0.2, 0.002):
         groups = kernels.rank_board(rng.permutation(52)[:5].astype(np.int64), hands, tables, ranking)
         held = rng.random((2, 1326)) < share
-        mine, theirs = kernels.share_out(ranking, groups, *held, False, sides)
+        mine, theirs = kernels.split_by_player(ranking, groups, *held, False, sides)
         live = ranking.order[: ranking.ends[groups - 1]]
         own, other = (live[may[live]] for may in held)
         assert np.array_equal(sides.order[0, :mine], own) and np.array_equal(sides.order[1, :theirs], other)

@@ -24,13 +24,13 @@ from kilt.evaluate.estimators import (
     ESTIMATORS,
     Estimator,
     estimator_named,
-    follow,
+    follow_line,
     hand_values,
 )
-from kilt.evaluate.log_estimates import LogCase, LogJudge, estimate_by_name, estimate_from_log
-from kilt.evaluate.matchup import meet
+from kilt.evaluate.log_estimates import LogCase, LogEvaluator, estimate_by_name, estimate_from_log
+from kilt.evaluate.matchup import evaluate_matchup
 from kilt.evaluate.stats import estimate, played_hands, played_rate, win_rate
-from kilt.evaluate.values import SeenHands, baseline_luck
+from kilt.evaluate.values import LoggedHands, baseline_luck
 from kilt.games import load_game
 from kilt.games.game import TERMINAL
 from kilt.play.acpc import log_line
@@ -54,8 +54,8 @@ def moments(game, seat, played, judged, other, estimators, aivat={}, **options):
     agents = (played, other) if seat == 0 else (other, played)
     chances, found = [], []
     for hand, chance in ends(game, agents):
-        seen = SeenHands(game, [hand], seat, **options)
-        found.append(hand_values(seen, follow(seen, played, judged), estimators, **aivat)[:, :, 0])
+        seen = LoggedHands(game, [hand], seat, **options)
+        found.append(hand_values(seen, follow_line(seen, played, judged), estimators, **aivat)[:, :, 0])
         chances.append(chance)
     values, weights = np.stack(found, axis=1)
     mean = chances @ values
@@ -165,7 +165,7 @@ def test_means_over_many_boards_are_drawn(monkeypatch):
     assert luck((0,))[0] == pytest.approx(one[0], abs=0.2)
     assert luck(None)[:4] == pytest.approx(all_hands[:4], abs=0.2)
     case = LogCase(LEDUC, "probe", "probe", load=load_agent)
-    assert "all-cards+divat" not in {row.name for row in case.judge.estimators}  # as in hold'em: only if asked for
+    assert "all-cards+divat" not in {row.name for row in case.evaluator.estimators}  # as in hold'em: only if asked for
 
 
 def hand_of(game, history, holes, board=()):
@@ -173,8 +173,8 @@ def hand_of(game, history, holes, board=()):
 
 
 def values_of(hand, seat, played, judged, estimators=ROWS, *, game=LEDUC, **options):
-    seen = SeenHands(game, [hand], seat, **options)
-    return hand_values(seen, follow(seen, played, judged), estimators)[0, :, 0]
+    seen = LoggedHands(game, [hand], seat, **options)
+    return hand_values(seen, follow_line(seen, played, judged), estimators)[0, :, 0]
 
 
 def test_basic_on_policy_is_money():
@@ -208,8 +208,8 @@ def test_hands_with_the_same_betting_are_judged_as_if_each_were_alone(partial):
     """Those that the playing strategy never plays so are left out, whatever hands they are judged with."""
     played = Drawn("played", 4, gaps=0.3)
     hands = [hand for hand, _ in ends(LEDUC, (PLAYED, OTHER))][::7]
-    judge = LogJudge(LEDUC, NAMES[0], played, JUDGED, [row for row in ROWS if not row.slow], partial=partial)
-    together, alone = judge.judge(hands), [judge.judge([hand]) for hand in hands]
+    evaluator = LogEvaluator(LEDUC, NAMES[0], played, JUDGED, [row for row in ROWS if not row.slow], partial=partial)
+    together, alone = evaluator.evaluate(hands), [evaluator.evaluate([hand]) for hand in hands]
     assert together.found == pytest.approx(np.concatenate([one.found for one in alone], axis=2), abs=1e-12)
     assert together.kept == [hand for one in alone for hand in one.kept]
     assert together.left_out == sum((one.left_out for one in alone), Counter())
@@ -221,8 +221,8 @@ def test_what_is_missing_without_support_is_told():
     game, played, judged = load_game("kuhn"), Drawn("played", 4, gaps=0.4), PLAYED
     lines = []
     for hand, chance in ends(game, (played, OTHER)):
-        seen = SeenHands(game, [hand], 0)
-        line = follow(seen, played, judged)
+        seen = LoggedHands(game, [hand], 0)
+        line = follow_line(seen, played, judged)
         lines.append((chance, hand_values(seen, line, ROWS)[1, :, 0], [line.missing[row[:2]][0] for row in ROWS]))
     chance, weight, missing = (np.array(part) for part in zip(*lines, strict=True))
     assert chance @ (weight + missing) == pytest.approx(np.ones(len(ROWS)), abs=1e-12)
@@ -467,10 +467,10 @@ def test_aivat_and_what_is_won_agree_in_matches(blueprint, tmp_path, monkeypatch
     monkeypatch.setattr(aivat, "DEALS", 4096)
     monkeypatch.setattr(matchup, "WORTH_LEARNING", 1000)
     agent, other = BlueprintAgent("agent", blueprint), Playing("other", 3, gaps=0.2)
-    assert meet(LEDUC, (agent, other), 4).way == "played"  # too short to learn values of states
+    assert evaluate_matchup(LEDUC, (agent, other), 4).way == "played"  # too short to learn values of states
     pairs = []
     for seed in range(20):
-        match = meet(LEDUC, (agent, other) if seed % 2 else (other, agent), 60, seed, way="aivat")
+        match = evaluate_matchup(LEDUC, (agent, other) if seed % 2 else (other, agent), 60, seed, way="aivat")
         lucky = play_match(LEDUC, (agent, other) if seed % 2 else (other, agent), 60, seed)
         assert (match.way, match.hands, match.played.tolist()) == ("aivat", 60, lucky.results.tolist())
         pairs.append((win_rate(match), played_rate(match)))
@@ -481,10 +481,10 @@ def test_aivat_and_what_is_won_agree_in_matches(blueprint, tmp_path, monkeypatch
     signs = [1 if seed % 2 else -1 for seed in range(20)]
     held = [abs(sign * one.mean - truth) <= one.margin for sign, (one, _) in zip(signs, pairs, strict=True)]
     assert sum(held) >= 17
-    assert meet(LEDUC, (agent, other), 4).way == "aivat"  # they are there now
-    assert meet(LEDUC, (agent, BASELINES["random"]), 4).way == "played"
+    assert evaluate_matchup(LEDUC, (agent, other), 4).way == "aivat"  # they are there now
+    assert evaluate_matchup(LEDUC, (agent, BASELINES["random"]), 4).way == "played"
     with pytest.raises(PlayError, match="neither random nor probe is a run"):
-        meet(LEDUC, (BASELINES["random"], BASELINES["probe"]), 4, way="aivat")
+        evaluate_matchup(LEDUC, (BASELINES["random"], BASELINES["probe"]), 4, way="aivat")
 
 
 @pytest.mark.parametrize("way", ["played", "expected"])
@@ -492,7 +492,7 @@ def test_intervals_of_short_matches_hold_the_value(blueprint, way):
     """Those of 200 matches of 100 hands, which are the parts of a long one: in 90% to 99% of them."""
     agent, other = BlueprintAgent("agent", blueprint), BlueprintAgent("other", blueprint, rule_named("new-0.2"))
     truth = 500 * sum(value(LEDUC, seat, agent, other) for seat in (0, 1))
-    match = meet(LEDUC, (agent, other), 200 * 100, seed=1, way=way)
+    match = evaluate_matchup(LEDUC, (agent, other), 200 * 100, seed=1, way=way)
     assert abs(win_rate(match).mean - truth) <= 1.5 * win_rate(match).margin
     found = [estimate(1000 * part) for part in match.results.reshape(200, 50)]
     assert 0.90 <= np.mean([abs(each.mean - truth) <= each.margin for each in found]) <= 0.99

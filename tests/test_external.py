@@ -15,10 +15,10 @@ from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.cards.deck import Deck
 from kilt.cards.hands import hand_tables, strength
-from kilt.cards.hands_kernels import settle
+from kilt.cards.hands_kernels import showdown_winners
 from kilt.errors import RunError
+from kilt.evaluate.evaluator import evaluator_for
 from kilt.evaluate.head_to_head import OPPONENTS, FixedOpponents
-from kilt.evaluate.judge import judge_of
 from kilt.games import load_game
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
@@ -297,7 +297,7 @@ def test_who_wins(deck, held, board):
     cards = np.empty((2000, 2 * held + board), dtype=np.int64)
     hands, outcome = np.empty((2000, 2), dtype=np.int64), np.empty(2000, dtype=np.float32)
     kernels.deal_cards(np.uint64(9), 0, deck.size, cards)
-    settle(cards, held, hand_tables(held + board, deck), hands, outcome)
+    showdown_winners(cards, held, hand_tables(held + board, deck), hands, outcome)
     for row, found, won in zip(cards.tolist(), hands.tolist(), outcome.tolist(), strict=True):
         holes = row[:held], row[held : 2 * held]
         assert found == [deck.hole_index(hole) for hole in holes]
@@ -327,7 +327,7 @@ def test_buckets_of_deals(folder, name):
     cards = np.empty((500, 8), dtype=np.int64)
     hands, outcome = np.empty((500, 2), dtype=np.int64), np.empty(500, dtype=np.float32)
     kernels.deal_cards(np.uint64(2), 0, SHORT.deck.size, cards)
-    settle(cards, 2, hand_tables(6, SHORT.deck), hands, outcome)
+    showdown_winners(cards, 2, hand_tables(6, SHORT.deck), hands, outcome)
     found = np.empty((500, 4, 2), dtype=np.uint32)
     for r, (this, size) in enumerate(zip(built.rounds, SHORT.sizes, strict=True)):
         this.look_up(cards[:, 4 : 4 + size], hands, found[:, r])
@@ -481,7 +481,7 @@ def test_full_walks_converge(problem, tiny):
     solver.step(200)
     assert solver.average().dtype == np.uint16
     assert mbb(seen, abstract, solver.average()) < 2
-    assert sum(judge_of(problem).response_values(solver.average())) / 2 < 2 * 2 / 1000
+    assert sum(evaluator_for(problem).response_values(solver.average())) / 2 < 2 * 2 / 1000
 
 
 def test_both_ways_find_the_same_value(problem):
@@ -490,7 +490,7 @@ def test_both_ways_find_the_same_value(problem):
     for name, iterations in (("cfr+", 200), ("external", 300_000)):
         solver = make_solver(problem, name, 1)
         solver.step(iterations)
-        found.append(judge_of(problem).expected_value(solver.average()))
+        found.append(evaluator_for(problem).expected_value(solver.average()))
     assert found[0] == pytest.approx(found[1], abs=0.02)
 
 
@@ -509,7 +509,7 @@ def test_expected_value_is_that_of_deals(problem):
             if nodes.actor[node] != seat:
                 rows[:] = 0
             rows[rows.sum(axis=1) == 0, below.index("c")] = 1
-        values.append((1 - 2 * seat) * judge_of(problem).expected_value(both))
+        values.append((1 - 2 * seat) * evaluator_for(problem).expected_value(both))
     exact = sum(values) / 2 * 1000 / 2
     mean, half_width = FixedOpponents(problem.abstract).win_rate(shares, "always-call", deals=100_000)
     assert abs(mean - exact) < 2.5 * half_width
@@ -517,16 +517,16 @@ def test_expected_value_is_that_of_deals(problem):
 
 
 def test_too_slow_to_be_walked(problem):
-    judge = judge_of(problem, patience=0.0)
-    assert not judge.exact and np.isnan(judge.expected_value(problem.uniform()))
-    assert np.isnan(judge.response_values(problem.uniform())).all()
-    others = judge.others(problem.uniform())
+    evaluator = evaluator_for(problem, patience=0.0)
+    assert not evaluator.exact and np.isnan(evaluator.expected_value(problem.uniform()))
+    assert np.isnan(evaluator.response_values(problem.uniform())).all()
+    others = evaluator.others(problem.uniform())
     assert list(others) == list(OPPONENTS) and others["always-fold"] > 0
 
 
 def test_too_large_to_be_walked(folder, monkeypatch, tiny):
     monkeypatch.setattr("kilt.machine.available_memory", lambda: 1000.0)
     problem = AbstractProblem(tiny[0], (folder,))
-    assert not judge_of(problem).exact
+    assert not evaluator_for(problem).exact
     with pytest.raises(RunError, match=r"all boards and hands of tiny takes 0\.\d GB of memory, and .*: use external"):
         make_solver(problem, "cfr")

@@ -91,7 +91,7 @@ def test_costs_name_the_tables_that_are_made(tmp_path, name):
     plan = plan_named("lossless", DEAL.board_cards)
     for r in range(3):
         features = Features(DEAL, tmp_path / f"{name}-{r}")
-        foretold = features.needs(name, r, plan.settings._replace(bins=6, opponents=2))
+        foretold = features.missing_table_costs(name, r, plan.settings._replace(bins=6, opponents=2))
         FEATURES[name].tables(features, plan.settings._replace(bins=6, opponents=2), r)
         made = {file.parent.name for file in (tmp_path / f"{name}-{r}").rglob("values.npy")}
         assert made == set(foretold)

@@ -10,8 +10,8 @@ import kilt.cli.evaluate as command
 from commands import answer, kilt, refused
 from kilt.errors import RunError
 from kilt.evaluate import flops
+from kilt.evaluate.evaluator import evaluator_for
 from kilt.evaluate.flops import FlopResponses, draw_flops, flop_walks, flop_weights
-from kilt.evaluate.judge import judge_of
 from kilt.evaluation import exploitability
 from kilt.players.profile import StrategyRef
 from kilt.tree.parts import drawn_tree, flop_tree
@@ -73,8 +73,8 @@ def run(tmp_path_factory):
 @pytest.fixture(scope="module")
 def judged(run):
     """The problem and the strategy of the run, and what best responses win from it by a walk over all boards."""
-    judge, strategy, _ = StrategyRef.of_run(run).load()
-    return judge.problem, strategy, judge.response_values(strategy)
+    evaluator, strategy, _ = StrategyRef.of_run(run).load()
+    return evaluator.problem, strategy, evaluator.response_values(strategy)
 
 
 def test_draws_are_right_in_the_mean(judged):
@@ -114,7 +114,7 @@ def test_what_was_stopped_goes_on(judged, tmp_path, monkeypatch):
     walks, done = flop_walks(problem, strategy), []
     for looks in (1, 2, None):
         found = FlopResponses.begun(walks, "mine", "game", tmp_path / "kept")
-        found.go_on(Quiet(looks))
+        found.compute(Quiet(looks))
         done.append(found.done)
     assert 0 < done[0] < done[1] < done[2] == len(found.work)
     assert found.won() == pytest.approx(wanted, rel=1e-9)
@@ -188,7 +188,7 @@ def test_agents_are_judged_as_they_play(run, judged):
         if last > first:
             rows = strategy[first:last].reshape(-1, count)
             pure[first:last] = ((rows == rows.max(axis=1, keepdims=True)) & (rows > 0)).ravel()
-    assert ruled["best_response_values"] == pytest.approx(judge_of(problem).response_values(pure), rel=1e-6)
+    assert ruled["best_response_values"] == pytest.approx(evaluator_for(problem).response_values(pure), rel=1e-6)
 
 
 def test_both_strategies_of_a_run_are_judged(run, monkeypatch):

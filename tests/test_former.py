@@ -12,7 +12,7 @@ import typer
 
 from commands import answer, kilt, refused
 from kilt.cli import app, options
-from kilt.cli.former import COMMANDS, FLAGS, OPTIONS, renewed
+from kilt.cli.former import COMMANDS, FLAGS, OPTIONS, current_spelling
 from kilt.errors import RunError
 
 # What was typed, and what is typed now.
@@ -85,18 +85,18 @@ SPELLINGS = {
 @pytest.mark.parametrize("old", SPELLINGS)
 def test_old_spellings_become_todays(old):
     hints = []
-    assert " ".join(renewed(old.split(), hints.append)) == SPELLINGS[old]
+    assert " ".join(current_spelling(old.split(), hints.append)) == SPELLINGS[old]
     assert hints == [f"kilt {old} is now kilt {SPELLINGS[old]}; the old spelling goes in kilt 0.3"]
-    assert renewed(SPELLINGS[old].split(), hints.append) == SPELLINGS[old].split() and len(hints) == 1
+    assert current_spelling(SPELLINGS[old].split(), hints.append) == SPELLINGS[old].split() and len(hints) == 1
 
 
 def test_every_option_of_the_table_is_respelled():
     tried = {word.partition("=")[0] for old in SPELLINGS for word in old.split()} | {"-m", "-n"}
     for command, table in OPTIONS.items():
         for option in table:
-            assert option in tried and option not in renewed([*command, option, "5"]), (command, option)
+            assert option in tried and option not in current_spelling([*command, option, "5"]), (command, option)
     for command, flags in FLAGS.items():
-        assert all(flag in tried and flag not in renewed([*command, flag]) for flag in flags), command
+        assert all(flag in tried and flag not in current_spelling([*command, flag]) for flag in flags), command
     assert all(any(tuple(old.split()[: len(command)]) == command for old in SPELLINGS) for command in COMMANDS)
 
 

@@ -164,7 +164,7 @@ def test_two_cards_and_two_views(cards_of):
         abstract = AbstractGame(twelve, cards)
         game, bucketed = JointGame(abstract, joint), BucketedGame.by(vectors, cards)
         assert joint.wins.sum() == pytest.approx(joint.loses.sum())
-        assert [round(float(table.sum()), 9) for table in joint.together] == [1, 1, 1]
+        assert [round(float(table.sum()), 9) for table in joint.pair_probabilities] == [1, 1, 1]
         strategy = rng.random(abstract.slots)
         table = bucketed.table_of(abstract, strategy)
         assert game.expected_value(strategy) == pytest.approx(bucketed.expected_value(table))
@@ -203,7 +203,9 @@ def test_tables_on_disk(cards_of, tmp_path):
     joint = joint_tables(cards, threads=2)
     joint.save(tmp_path / "joint", cards.fingerprint)
     found = JointTables.load(tmp_path / "joint", cards.fingerprint)
-    assert all((mine == theirs).all() for mine, theirs in zip(joint.together, found.together, strict=True))
+    assert all(
+        (mine == theirs).all() for mine, theirs in zip(joint.pair_probabilities, found.pair_probabilities, strict=True)
+    )
     assert (found.wins == joint.wins).all()
     naive = np.zeros_like(joint.wins)
     for first, second, board in product(range(6), repeat=3):

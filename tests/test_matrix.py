@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kilt.evaluate.judge import judge_of
+from kilt.evaluate.evaluator import evaluator_for
 from kilt.solve.problem import ABSTRACT, DISK
 from kilt.solve.registry import ALGORITHMS, make_solver
 from kilt.solve.variants import VARIANTS
@@ -44,4 +44,4 @@ def test_convergence(algorithm, form, game):
     solver = make_solver(problem, algorithm, seed=1)
     iterations, bound = KINDS[algorithm][game]
     solver.step(iterations)
-    assert 0 <= judge_of(problem).exploitability(solver.average()) < bound
+    assert 0 <= evaluator_for(problem).exploitability(solver.average()) < bound

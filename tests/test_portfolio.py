@@ -12,7 +12,7 @@ from kilt.cli import app
 from kilt.errors import PlayError
 from kilt.evaluate.estimators import estimator_named
 from kilt.evaluate.log_estimates import estimate_from_log
-from kilt.evaluate.portfolio import Portfolio, score, upper_bounds
+from kilt.evaluate.portfolio import Portfolio, component_scores, upper_bounds
 from kilt.games import load_game
 from kilt.play.acpc import read_notes
 from kilt.play.agent import BASELINES, pick
@@ -91,7 +91,7 @@ def test_all_hands_count_for_those_who_play_alike():
     """Two names for one strategy: each hand scores both, with weight 1 whoever played."""
     twin = Playing("twin", 11)
     hand = Dealer(LEDUC, 4).play(0, (MIXED, OPPONENT)).seen_by(0)
-    found = score(LEDUC, hand, MIXED, (MIXED, twin), estimator_named("basic"))
+    found = component_scores(LEDUC, hand, MIXED, (MIXED, twin), estimator_named("basic"))
     assert found.T.tolist() == [[1, hand.won, hand.won**2, 1, 1, 0]] * 2
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kilt.errors import PlayError
-from kilt.strategy.postprocess import PURIFY, RULES, Rule, apply, kind, rule_named
+from kilt.strategy.postprocess import PURIFY, RULES, Rule, action_class, apply, rule_named
 
 LABELS = ("f", "c", "r150", "r175", "r200", "r250", "r300", "r600", "r20000")
 PAPER = (0.1, 0.25, 0.15, 0.15, 0.2, 0.15, 0, 0, 0)
@@ -21,7 +21,7 @@ def test_names_of_rules_are_read_back(name):
     """The name of a rule is one that means the same; several names may mean one rule."""
     rule = rule_named(name)
     assert rule_named(rule.name) == rule or (rule.idle and rule.name == "none")
-    assert Rule(among=1e-5, classes=kind).name == "bets-1-0.00001-0"
+    assert Rule(among=1e-5, classes=action_class).name == "bets-1-0.00001-0"
     assert Rule(among=0.5, classes=len).name == "own"
 
 
@@ -65,10 +65,10 @@ def test_bets_count_together_and_tie_apart():
 def test_parameters_of_the_family():
     """Thresholds among classes and inside them, and classes of one's own."""
     labels, row = ("f", "c", "r2", "r4"), (0.05, 0.35, 0.5, 0.1)
-    softer = Rule(fold=0.5, among=0.2, inside=0.2, classes=kind)
+    softer = Rule(fold=0.5, among=0.2, inside=0.2, classes=action_class)
     assert apply(softer, labels, row) == pytest.approx([0, 0.35 / 0.95, 0.6 / 0.95, 0])
-    assert apply(Rule(among=PURIFY, classes=kind), labels, row) == pytest.approx([0, 0, 5 / 6, 1 / 6])
-    assert apply(Rule(inside=PURIFY, classes=kind), labels, row) == pytest.approx([0.05, 0.35, 0.6, 0])
+    assert apply(Rule(among=PURIFY, classes=action_class), labels, row) == pytest.approx([0, 0, 5 / 6, 1 / 6])
+    assert apply(Rule(inside=PURIFY, classes=action_class), labels, row) == pytest.approx([0.05, 0.35, 0.6, 0])
     small = Rule(among=PURIFY, inside=PURIFY, classes=lambda label: "small" if label in ("c", "r2") else label)
     assert apply(small, labels, row) == [0, 0, 1, 0]
 

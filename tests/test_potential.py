@@ -11,10 +11,10 @@ from kilt.abstraction import potential_kernels as kernels
 from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.estimate import estimate
 from kilt.abstraction.features import Deal
-from kilt.abstraction.pipeline import build, in_order
+from kilt.abstraction.pipeline import build, build_order
 from kilt.abstraction.plan import BucketStep, Plan, RoundPlan, plan_named
-from kilt.abstraction.potential import apart_of, block_of, centres_of, columns_of, fit, ground_of
-from kilt.abstraction.steps import ALL, After, HoldingBatch
+from kilt.abstraction.potential import block_of, centres_of, columns_of, fit, ground_distances, mean_distances
+from kilt.abstraction.steps import ALL, HoldingBatch, NextRound
 from kilt.cards.deck import Deck
 from kilt.errors import AbstractionError
 from kilt.games import load_game
@@ -34,7 +34,7 @@ def exact(first, second, apart):
 
 def some_ground(rng, buckets, *, absolute=True):
     centroids = rng.random((buckets, 3)).astype(np.float32)
-    return ground_of(centroids, absolute=absolute)
+    return ground_distances(centroids, absolute=absolute)
 
 
 def square(ground):
@@ -46,9 +46,9 @@ def square(ground):
 
 def distance(point, mean, ground, enough=np.inf):
     room, often = kernels.make_workspace(len(mean)), np.zeros(len(mean), dtype=np.int32)
-    count = kernels.gather(point[None], 0, often, room)
+    count = kernels.count_next_buckets(point[None], 0, often, room)
     assert not often.any()
-    return kernels.greedy(count, mean[None], 0, ground, np.float32(enough), room)
+    return kernels.greedy_distance(count, mean[None], 0, ground, np.float32(enough), room)
 
 
 @pytest.mark.parametrize("absolute", [True, False])
@@ -92,7 +92,7 @@ def test_nothing_is_moved_between_equals():
     mean = (np.bincount(point, minlength=6) / 10).astype(np.float32)
     assert distance(point, mean, ground) == pytest.approx(0, abs=1e-6)
     whole = np.eye(6, dtype=np.float32)
-    np.testing.assert_allclose(apart_of(whole, ground), square(ground), atol=1e-6)
+    np.testing.assert_allclose(mean_distances(whole, ground), square(ground), atol=1e-6)
 
 
 def test_distances_of_means_that_are_far_apart_are_about_right(monkeypatch):
@@ -100,16 +100,16 @@ def test_distances_of_means_that_are_far_apart_are_about_right(monkeypatch):
     rng = np.random.default_rng(6)
     ground = some_ground(rng, 30, absolute=False)
     means = rng.dirichlet(np.full(30, 0.3), size=60).astype(np.float32)
-    whole = apart_of(means, ground)
+    whole = mean_distances(means, ground)
     assert np.array_equal(whole, whole.T)
     shares = means[:8].astype(float)
     shares /= shares.sum(axis=1, keepdims=True)
     least = [[exact(one, other, square(ground)) for other in shares[:4]] for one in shares]
     assert (whole[:8, :4] >= np.array(least) - 1e-5).all()
     monkeypatch.setattr(potential, "NEIGHBOURS", 10)
-    few = apart_of(means, ground)
+    few = mean_distances(means, ground)
     assert np.array_equal(few, few.T)
-    centres = ground_of(centres_of(means, ground), absolute=False)
+    centres = ground_distances(centres_of(means, ground), absolute=False)
     assert np.abs(few - whole).mean() < 0.3 * np.abs(square(centres) - whole).mean()
 
 
@@ -135,28 +135,32 @@ def test_blocks_know_nothing_of_each_other():
     centroids = rng.random((15, 3)).astype(np.float32)
     means = rng.dirichlet(np.full(5, 0.3), size=6).astype(np.float32)  # two of each block
     points = (np.arange(30)[:, None] % 3 * 5 + rng.integers(5, size=(30, 9))).astype(np.int32)
-    whole, labels, costs = ground_of(centroids, absolute=True, blocks=3), -1 - np.arange(30, dtype=np.int32) % 3, {}
+    whole, labels, costs = (
+        ground_distances(centroids, absolute=True, blocks=3),
+        -1 - np.arange(30, dtype=np.int32) % 3,
+        {},
+    )
     costs["whole"] = np.empty(30, dtype=np.float32)
     kernels.assign(points, 0, 30, 2, means, columns_of(means, whole), whole, labels, costs["whole"])
-    wide = ground_of(centroids, absolute=True)  # distances between blocks too
+    wide = ground_distances(centroids, absolute=True)  # distances between blocks too
     spread = np.zeros((6, 15), dtype=np.float32)
     for block in range(3):
         own, first = block_of(whole, 5 * block + 2)
         mine, ours = slice(2 * block, 2 * block + 2), slice(block, None, 3)
         spread[mine, first : first + 5] = means[mine]
         assert first == 5 * block
-        for one, other in zip(own, ground_of(centroids[first : first + 5], absolute=True), strict=True):
+        for one, other in zip(own, ground_distances(centroids[first : first + 5], absolute=True), strict=True):
             assert np.array_equal(one, other)
         assert np.array_equal(centres_of(means, whole)[mine], centres_of(means[mine], own))
-        assert np.array_equal(apart_of(means, whole, 3)[mine], apart_of(means[mine], own))
+        assert np.array_equal(mean_distances(means, whole, 3)[mine], mean_distances(means[mine], own))
         alone, cost = np.full(10, -1, dtype=np.int32), np.empty(10, dtype=np.float32)
         there = points[ours] - np.int32(first), 0, 10, 2, means[mine], columns_of(means[mine], own), own
         kernels.assign(*there, alone, cost)
         assert np.array_equal(labels[ours], 2 * block + alone)
         assert np.array_equal(costs["whole"][ours], cost)
     # Two blocks of means, whose next round is one: the distances are those of the square.
-    square = apart_of(spread, wide)
-    assert np.array_equal(apart_of(spread, wide, 2), np.concatenate([square[:3, :3], square[3:, 3:]]))
+    square = mean_distances(spread, wide)
+    assert np.array_equal(mean_distances(spread, wide, 2), np.concatenate([square[:3, :3], square[3:, 3:]]))
 
 
 def test_fitting_lowers_distances():
@@ -201,7 +205,7 @@ def test_every_bucket_is_used(built):
 
 def test_next_buckets_are_those_of_all_ways_to_deal_on(built):
     flop, turn = built.rounds[1:]
-    after = After(turn.holdings, turn.table, ground_of(turn.centroids, absolute=True))
+    after = NextRound(turn.holdings, turn.table, ground_distances(turn.centroids, absolute=True))
     part = HoldingBatch(flop.holdings, 0, len(flop.holdings.boards))
     found = part.next_buckets(after, ALL)
     deck, holes = DEAL.deck, DEAL.deck.holes(2)
@@ -221,10 +225,10 @@ def test_next_buckets_are_those_of_all_ways_to_deal_on(built):
 def test_rounds_come_after_what_they_rest_on():
     ahead, plain = (BucketStep("potential", 2),), (BucketStep("histogram", 2),)
     mixed = Plan((RoundPlan(False, ahead), RoundPlan(False, plain), RoundPlan(True, plain)))
-    assert in_order(mixed) == [1, 0, 2]
-    assert in_order(plan_named("IR-PA-KO 2-2-2-2", (0, 3, 1, 1))) == [3, 2, 1, 0]
+    assert build_order(mixed) == [1, 0, 2]
+    assert build_order(plan_named("IR-PA-KO 2-2-2-2", (0, 3, 1, 1))) == [3, 2, 1, 0]
     with pytest.raises(AbstractionError, match="set recall = false in the next round"):
-        in_order(Plan((RoundPlan(False, ahead), RoundPlan(True, plain))))
+        build_order(Plan((RoundPlan(False, ahead), RoundPlan(True, plain))))
 
 
 @pytest.mark.parametrize("last", ["potential", "ehs"])

@@ -22,14 +22,23 @@ from kilt.abstraction.features import FEATURES, Deal, Features
 from kilt.abstraction.holdings import Holdings
 from kilt.abstraction.holdings_kernels import look_up_hands
 from kilt.abstraction.partition import partition
-from kilt.abstraction.pipeline import blocks_after, bucket_numbers, build, build_rounds, check, sorts_alike
+from kilt.abstraction.pipeline import blocks_after, bucket_numbers, build, build_rounds, check, same_buckets
 from kilt.abstraction.plan import CODES, BucketStep, Plan, PublicPlan, RoundPlan, plan_named, plan_of
-from kilt.abstraction.public import Comparing, States, gather, hand_by_hand, products_of_rows, schmid, tartanian7, waugh
+from kilt.abstraction.public import (
+    BoardComparison,
+    BoardSample,
+    bucket_mean_distances,
+    exact_distances,
+    products_of_rows,
+    schmid,
+    tartanian7,
+    waugh,
+)
 from kilt.abstraction.public_kernels import city_blocks
 from kilt.cards.boards import card_permutations
 from kilt.cards.deck import FULL, Deck, subsets
 from kilt.cards.hands import hand_tables
-from kilt.cards.hands_kernels import settle
+from kilt.cards.hands_kernels import showdown_winners
 from kilt.errors import AbstractionError, KiltError
 from kilt.solve.external_kernels import deal_cards
 
@@ -58,12 +67,12 @@ def base(features, tmp_path_factory):
 @pytest.fixture(scope="module")
 def states():
     holdings = SHORT.holdings((2,))
-    return States(SHORT, 1, holdings, np.arange(len(holdings.boards)))
+    return BoardSample(SHORT, 1, holdings, np.arange(len(holdings.boards)))
 
 
 def comparing(states, base, features, folder=None, **asked):
     public = PublicPlan(states.r + 1, 2, **asked)
-    return Comparing(states, public, base.__getitem__, features, 12, folder, "test", lambda share: None)
+    return BoardComparison(states, public, base.__getitem__, features, 12, folder, "test", lambda share: None)
 
 
 def hands_on(board):
@@ -130,7 +139,7 @@ def test_city_block_distances_are_those_of_scipy_to_the_bit():
 
 @pytest.mark.parametrize("ground", ["history", "histogram"])
 def test_hand_by_hand_is_the_best_matching(states, features, ground):
-    exactly = hand_by_hand(states, ground, features, 12)
+    exactly = exact_distances(states, ground, features, 12)
     rng = np.random.default_rng(0)
     for i, j in rng.integers(0, len(states.boards), (4, 2)).tolist():
         apart = naive_ground(states.boards[i].tolist(), states.boards[j].tolist(), ground)
@@ -165,8 +174,8 @@ def test_heaps_of_equal_hands_give_the_exact_distance(states, features, tmp_path
     rounds = [RoundPlan(False, (BucketStep("canonical"),)) for _ in range(4)]
     rounds[1] = RoundPlan(False, (BucketStep(ground, different),))
     fine = AbstractionSpec("fine", SHORT, Plan(tuple(rounds), bins=12))
-    exactly = hand_by_hand(states, ground, features, 12)
-    gathered = gather(exactly, build_rounds(fine, tmp_path / "fine", [1], features)[1])
+    exactly = exact_distances(states, ground, features, 12)
+    gathered = bucket_mean_distances(exactly, build_rounds(fine, tmp_path / "fine", [1], features)[1])
     for i, j in combinations(range(0, len(states.boards), 3), 2):
         assert gathered.pair(i, j) == pytest.approx(exactly.pair(i, j), abs=1e-4)
 
@@ -174,8 +183,8 @@ def test_heaps_of_equal_hands_give_the_exact_distance(states, features, tmp_path
 def test_gathered_hands_tell_which_boards_are_near(states, features, base):
     from scipy.stats import spearmanr  # a second to import
 
-    exactly = hand_by_hand(states, "history", features, 12)
-    gathered = gather(exactly, base[1])
+    exactly = exact_distances(states, "history", features, 12)
+    gathered = bucket_mean_distances(exactly, base[1])
     pairs = list(combinations(range(len(states.boards)), 2))[::2]
     found, exact = (np.array([one.pair(i, j) for i, j in pairs]) for one in (gathered, exactly))
     assert np.abs(found - exact).max() < 0.15 * exact.max()
@@ -183,14 +192,14 @@ def test_gathered_hands_tell_which_boards_are_near(states, features, base):
 
 
 def hand_points(states, features, ground):
-    exactly = hand_by_hand(states, ground, features, 12)
-    return np.concatenate([exactly.heaps(b).places for b in range(len(states.boards))]).round(6)
+    exactly = exact_distances(states, ground, features, 12)
+    return np.concatenate([exactly.points(b).places for b in range(len(states.boards))]).round(6)
 
 
 def test_all_pairs_can_be_stopped_and_go_on(states, base, features, tmp_path, monkeypatch):
     whole = schmid(comparing(states, base, features))
     monkeypatch.setattr(module, "SAVED_EVERY", 0.0)  # after every block
-    asked, moved = [], module.moved
+    asked, moved = [], module.earth_movers_distance
 
     def tired(*boards):
         asked.append(boards)
@@ -198,7 +207,7 @@ def test_all_pairs_can_be_stopped_and_go_on(states, base, features, tmp_path, mo
             raise KeyboardInterrupt
         return moved(*boards)
 
-    monkeypatch.setattr(module, "moved", tired)
+    monkeypatch.setattr(module, "earth_movers_distance", tired)
     with pytest.raises(KeyboardInterrupt):
         schmid(comparing(states, base, features, tmp_path / "kept"))
     assert np.array_equal(schmid(comparing(states, base, features, tmp_path / "kept")), whole)
@@ -210,8 +219,8 @@ def test_all_pairs_can_be_stopped_and_go_on(states, base, features, tmp_path, mo
 
 def test_distances_are_found_once_for_all_plans_that_compare_alike(features, tmp_path, monkeypatch):
     """Not the seed, nor the number of classes or buckets, changes distances; what tells hands apart does."""
-    asked, moved = [], module.moved
-    monkeypatch.setattr(module, "moved", lambda *boards: asked.append(0) or moved(*boards))
+    asked, moved = [], module.earth_movers_distance
+    monkeypatch.setattr(module, "earth_movers_distance", lambda *boards: asked.append(0) or moved(*boards))
     first = PublicPlan(2, 4, method="schmid", base="IR-KE-KO 10-9-9-9")
     others = {
         "first": plan("IR-KE-KO 10-3-3-2", first),
@@ -244,7 +253,7 @@ def test_an_honest_estimate(states, features):
 def test_the_hands_of_two_boards():
     holdings = Deal().holdings((3,))
     two = np.array([holdings.row(FULL.cards(name))[0] for name in ("AsKhQd", "AsKhJd")])
-    states = States(Deal(), 1, holdings, two)
+    states = BoardSample(Deal(), 1, holdings, two)
     assert states.hands * len(two) == 2352
     assert sum(int((holdings.row(board)[1] >= 0).sum()) for board in states.boards) == 2352
 
@@ -257,7 +266,7 @@ def test_boards_that_swap_the_roles_of_two_ranks(tmp_path):
     features = Features(deal, None, 2)
     found = build_rounds(AbstractionSpec("base", deal, Plan(rounds)), tmp_path / "base", [0, 1], features)
     holdings = deal.holdings((3,))
-    states = States(deal, 1, holdings, np.arange(len(holdings.boards)))
+    states = BoardSample(deal, 1, holdings, np.arange(len(holdings.boards)))
     alike = [holdings.row(FULL.cards(name))[0] for name in ("AhKs3d", "AhKs2d")]
     apart = {}
     for method in (tartanian7, waugh):
@@ -357,7 +366,9 @@ def test_rounds_that_are_sorted_alike_are_taken_from_another_abstraction(built, 
         plan("IR-PA-KO 10-3-12-9"),
         plan("PR-KE-KO 10-3-4-3"),
     ):
-        alike = [sorts_alike(AbstractionSpec("", SHORT, plain), AbstractionSpec("", SHORT, other), r) for r in range(4)]
+        alike = [
+            same_buckets(AbstractionSpec("", SHORT, plain), AbstractionSpec("", SHORT, other), r) for r in range(4)
+        ]
         assert not any(alike[1:])
 
 
@@ -380,7 +391,7 @@ def test_no_bucket_is_that_of_two_classes_over_millions_of_deals(built, case):
     deals, seeds = 1 << 20, np.uint64(1)
     cards, hands = np.empty((deals, 8), dtype=np.int64), np.empty((deals, 2), dtype=np.int64)
     deal_cards(seeds, 0, SHORT.deck.size, cards)
-    settle(cards, 2, hand_tables(6, SHORT.deck), hands, np.empty(deals, dtype=np.float32))
+    showdown_winners(cards, 2, hand_tables(6, SHORT.deck), hands, np.empty(deals, dtype=np.float32))
     for r, size in enumerate(SHORT.sizes):
         boards, buckets = cards[:, 4 : 4 + size], np.empty((deals, 2), dtype=np.uint32)
         found.rounds[r].look_up(boards, hands, buckets)

@@ -20,7 +20,7 @@ from kilt.abstraction.percentile import cut_points
 from kilt.cards.deck import FULL
 from kilt.errors import AbstractionError, ArtifactError, GameError, RunError
 from kilt.evaluate import flops
-from kilt.evaluate.judge import VectorJudge, judge_of
+from kilt.evaluate.evaluator import VectorEvaluator, evaluator_for
 from kilt.evaluate.stats import Estimate
 from kilt.games import load_game
 from kilt.games.gamedef import library
@@ -172,7 +172,7 @@ def test_tables_with_and_without_boards(agent):
 def test_agents_in_any_form(agent):
     (one, flat), (two, vector) = (agent_profile("leduc", agent, threads) for threads in (1, 2))
     assert (one.form, two.form) == ("flat", "vector")
-    assert judge_of(one).evaluate(flat) == pytest.approx(judge_of(two).evaluate(vector), abs=1e-9)
+    assert evaluator_for(one).evaluate(flat) == pytest.approx(evaluator_for(two).evaluate(vector), abs=1e-9)
 
 
 def test_agents_need_no_tables_by_board(monkeypatch, tmp_path):
@@ -218,7 +218,7 @@ def test_best_responses_in_parts(short, flat, agent, tmp_path):
     """As on the flat tree ([Johanson16 §§2.3, 2.4]: both are exact)."""
     responses = responses_to(VectorGame(short, threads=2, by_board=False), agent, tmp_path)
     assert responses.time_left() > 0
-    responses.go_on(Quiet())
+    responses.compute(Quiet())
     assert (responses.complete, responses.share) == (True, 1.0)
     assert responses.won() == pytest.approx(response_values(flat, flat_table(flat, agent)), abs=1e-9)
 
@@ -233,15 +233,15 @@ def test_parts_are_weighed_by_their_last_boards(short):
 def test_stopped_parts_go_on_with_the_same_numbers(short, tmp_path):
     one, two = (VectorGame(short, threads=threads, by_board=False) for threads in (1, 2))
     whole = responses_to(two, "call-or-raise", tmp_path / "whole")
-    whole.go_on(Quiet())
+    whole.compute(Quiet())
     seen = []
     for game in (one, one, two):
         broken = responses_to(game, "call-or-raise", tmp_path / "broken")
-        broken.go_on(Quiet(looks=1))
+        broken.compute(Quiet(looks=1))
         seen.append(broken.done)
     assert 0 < seen[0] < seen[1] < len(whole.work)
     last = responses_to(two, "call-or-raise", tmp_path / "broken")
-    last.go_on(Quiet())
+    last.compute(Quiet())
     assert np.array_equal(last.values, whole.values)
     assert last.won() == whole.won()
 
@@ -328,7 +328,7 @@ def begin(game, wait, done=0):
 def test_folders_of_something_else(short, tmp_path):
     """Responses to another agent, or in another game, are not gone on with."""
     game = VectorGame(short, by_board=False)
-    responses_to(game, "always-fold", tmp_path / "mine").go_on(Quiet())
+    responses_to(game, "always-fold", tmp_path / "mine").compute(Quiet())
     (tmp_path / "theirs").mkdir()
     os.renames(tmp_path / "mine" / "always-fold", tmp_path / "theirs" / "always-call")
     with pytest.raises(RunError, match=r"best responses to always-fold.*another folder"):
@@ -343,9 +343,12 @@ def test_folders_of_something_else(short, tmp_path):
 
 
 def test_two_processes_at_one_row(tmp_path):
-    with artifact.alone(tmp_path / "row"), pytest.raises(ArtifactError, match="another process is at work on"):
-        artifact.alone(tmp_path / "row").__enter__()
-    with artifact.alone(tmp_path / "row"):
+    with (
+        artifact.exclusive_access(tmp_path / "row"),
+        pytest.raises(ArtifactError, match="another process is at work on"),
+    ):
+        artifact.exclusive_access(tmp_path / "row").__enter__()
+    with artifact.exclusive_access(tmp_path / "row"):
         pass
 
 
@@ -390,8 +393,8 @@ def test_time_is_that_of_solving(monkeypatch):
     problem = forms.load_problem("leduc", "cfr+", form="vector")
     monkeypatch.setattr(convergence, "process_time", lambda: now)
     monkeypatch.setattr(Cfr, "step", passing(Cfr.step, lambda iterations: 10.0 * iterations))
-    evaluate = passing(VectorJudge.evaluate, lambda table: 1000.0)
-    monkeypatch.setattr(VectorJudge, "evaluate", evaluate)
+    evaluate = passing(VectorEvaluator.evaluate, lambda table: 1000.0)
+    monkeypatch.setattr(VectorEvaluator, "evaluate", evaluate)
     for seconds, measured in ((100, [1, 2, 3, 4, 6, 8, 10]), (50, [1, 5])):
         steps = convergence.converge(problem, "cfr+", CellBudget.of(seconds=seconds), Quiet())
         assert [step.iterations for step in steps] == measured
@@ -524,8 +527,8 @@ def test_cfr_br_with_few_buckets(tmp_path, monkeypatch):
     (row,) = found.rows
     assert (row.name, row.paper, row.margin) == ("PR-2", None, None)
     (folder,) = (tmp_path / "kept").glob("work-*/PR-2")
-    judge, strategy, _ = StrategyRef.of_run(folder).load(1)
-    assert 0 < row.ours == pytest.approx(judge.problem.mbb(judge.exploitability(strategy)))
+    evaluator, strategy, _ = StrategyRef.of_run(folder).load(1)
+    assert 0 < row.ours == pytest.approx(evaluator.problem.mbb(evaluator.exploitability(strategy)))
     assert all(verdict.verdict == OPEN for verdict in found.verdicts)
 
 

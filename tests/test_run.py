@@ -12,7 +12,7 @@ import pytest
 
 from kilt import artifact
 from kilt.errors import ArtifactError, GameError, RunError
-from kilt.evaluate.judge import FlatJudge, judge_of
+from kilt.evaluate.evaluator import FlatEvaluator, evaluator_for
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.runs import folder as folders
 from kilt.runs import loop
@@ -33,7 +33,7 @@ from naive import best_response_value
 
 def run(solver, judged, *arguments, **more):
     """The loop, with the judge of a problem, or with something that is one."""
-    return loop.run(solver, judge_of(judged) if isinstance(judged, Problem) else judged, *arguments, **more)
+    return loop.run(solver, evaluator_for(judged) if isinstance(judged, Problem) else judged, *arguments, **more)
 
 
 ENTRIES = [
@@ -96,7 +96,7 @@ def test_a_target_stops_at_the_first_scheduled_step_that_meets_it(leduc):
 
 
 def test_iterations_are_done_even_where_nothing_is_left_to_gain(kuhn):
-    class Perfect(FlatJudge):
+    class Perfect(FlatEvaluator):
         def exploitability(self, strategy):
             return 0.0
 
@@ -363,7 +363,7 @@ def uneven():
 
 def test_information_sets_at_several_depths(tmp_path):
     problem = uneven()
-    assert judge_of(problem).response_values(problem.uniform()) == (0.0, 1.0)
+    assert evaluator_for(problem).response_values(problem.uniform()) == (0.0, 1.0)
     for algorithm in ("cfr", "cfr-br"):
         *_, step = run(make_solver(problem, algorithm), problem, Budget(target=0.02))
         assert step.value == pytest.approx(-1.0, abs=0.05)
@@ -490,7 +490,7 @@ def test_forms_agree(name):
     flat, vector = load_problem(name, "cfr"), load_problem(name, "cfr", threads=2)
     assert (vector.name, vector.big_blind) == (flat.name, flat.big_blind)
     np.testing.assert_allclose(
-        judge_of(vector).evaluate(vector.uniform()), judge_of(flat).evaluate(flat.uniform()), atol=1e-9
+        evaluator_for(vector).evaluate(vector.uniform()), evaluator_for(flat).evaluate(flat.uniform()), atol=1e-9
     )
     steps = [list(run(make_solver(problem, "cfr"), problem, Budget(iterations=16))) for problem in (flat, vector)]
     for one, other in zip(*steps, strict=True):
@@ -516,7 +516,7 @@ def test_units_of_both_forms(leducs):
 
 def test_targets_below_rounding(vector_leduc):
     with pytest.raises(RunError, match="known to 1e-09"):
-        judge_of(vector_leduc).require_measurable(1e-10)
+        evaluator_for(vector_leduc).require_measurable(1e-10)
 
 
 def test_the_menu_is_complete():
@@ -571,7 +571,7 @@ def test_tables_of_vectors_are_kept(tmp_path, vector_leduc):
     assert stored_form(place) == VECTOR
     table, figures = vector_leduc.load(place)
     np.testing.assert_array_equal(table, solver.average())
-    assert figures["exploitability"] == step.exploitability == judge_of(vector_leduc).exploitability(table)
+    assert figures["exploitability"] == step.exploitability == evaluator_for(vector_leduc).exploitability(table)
     assert not table.flags.owndata  # mapped, not copied
     strategy = VectorStrategy.load(place)
     assert (strategy.game, strategy.fingerprint) == ("leduc", vector_leduc.fingerprint)

@@ -18,7 +18,7 @@ from kilt.cli import sanity as commands
 from kilt.errors import PlayError
 from kilt.evaluate import sanity
 from kilt.evaluate.sanity import report
-from kilt.evaluate.self_play import SelfPlay, seen_by, shuffled
+from kilt.evaluate.self_play import SelfPlay, buckets_and_results, draw_deals
 from kilt.games import load_game
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
@@ -237,7 +237,7 @@ def test_nuts_that_fold_are_loud(solved):
 def test_the_nuts_are_the_nuts(solved):
     cards = sanity._with_nuts(solved, 300, random())
     assert all(len({*row}) == len(row) for row in cards.tolist())
-    assert (seen_by(solved, cards).outcome >= 0).all()
+    assert (buckets_and_results(solved, cards).outcome >= 0).all()
 
 
 def test_what_was_never_reached_is_loud(solved):
@@ -292,7 +292,7 @@ def test_walks_are_what_agents_play(which, request):
     agent, dealer = BlueprintAgent("pure", pure), Dealer(pure.game, seed=5)
     dealt = [dealer.deal(number) for number in range(200)]
     cards = np.array([[*deal.holes[0], *deal.holes[1], *deal.board] for deal in dealt])
-    walk = SelfPlay(pure, seen_by(pure, cards), random())
+    walk = SelfPlay(pure, buckets_and_results(pure, cards), random())
     moves = sum(len(move.deal) for move in walk)
     played = [dealer.play(number, (agent, agent)) for number in range(200)]
     assert walk.won().tolist() == [hand.payoffs[0] for hand in played]
@@ -302,7 +302,7 @@ def test_walks_are_what_agents_play(which, request):
 def test_walks_draw_as_often_as_agents(solved):
     agent, dealer = BlueprintAgent("it", solved), Dealer(solved.game, seed=1)
     opened = [dealer.play(number, (agent, agent)).position.history[0] for number in range(1500)]
-    walk = SelfPlay(solved, seen_by(solved, shuffled(solved, 20_000, random())), random())
+    walk = SelfPlay(solved, buckets_and_results(solved, draw_deals(solved, 20_000, random())), random())
     first = next(iter(walk)).chance.mean(axis=0)
     for place, sign in enumerate("fc"):
         assert opened.count(sign) / 1500 == pytest.approx(first[place], abs=0.05)

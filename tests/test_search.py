@@ -21,7 +21,7 @@ from kilt.games import load_game
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
 from kilt.games.subgame import first_round_of, subgame
-from kilt.play.agent import BASELINES, Observation, SeatedAgent, begun
+from kilt.play.agent import BASELINES, Observation, SeatedAgent, agent_for_match
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.match import play_match
 from kilt.players.agents import load_agent
@@ -31,7 +31,7 @@ from kilt.search.agent import ResolvingAgent
 from kilt.search.allowance import Allowance, DroppedError
 from kilt.search.blueprint_values import blueprint_values
 from kilt.search.continuations import BlueprintContinuations
-from kilt.search.ranges import translated
+from kilt.search.ranges import translated_share
 from kilt.solve.resolve import resolve
 from kilt.strategy.blueprint import Blueprint
 from kilt.tree.place import PlacedTree
@@ -140,10 +140,10 @@ def test_a_bet_that_is_never_made_tells_what_its_neighbours_tell(folder):
     agent = resolving(folder, 30)
     position = agent.game.replay("c")
     policy = agent.blueprint.policy(position, ())
-    assert translated(policy, position, "r3") == pytest.approx(policy.share("r3"))
-    share = translated(policy, position, "r2")  # half the pot, between a check and the pot
+    assert translated_share(policy, position, "r3") == pytest.approx(policy.share("r3"))
+    share = translated_share(policy, position, "r2")  # half the pot, between a check and the pot
     assert share == pytest.approx(policy.share("c") / 3 + policy.share("r3") * 2 / 3)
-    assert not translated(policy, position, "f").any()
+    assert not translated_share(policy, position, "f").any()
 
 
 def test_it_wins_and_is_exploited_for_less(folder):
@@ -355,7 +355,7 @@ def test_what_is_compiled_is_compiled_before_the_first_hand(folder, monkeypatch)
     for settings, times in ((SETTINGS, 0), (clock, 1)):
         agent = resolving(folder, 30, settings)
         both = SeatedAgent("both", (agent, agent))
-        assert begun(both, agent.game) is both and begun(agent, agent.game) is agent
+        assert agent_for_match(both, agent.game) is both and agent_for_match(agent, agent.game) is agent
         assert len(solved) == times
     agent.standing(agent.game.replay("cc/"), (0,), 0)
     assert solved == [0.0, None]

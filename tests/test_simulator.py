@@ -14,7 +14,7 @@ from kilt.config import EngineConfig, read_config
 from kilt.errors import RunError
 from kilt.machine import PROCESS
 from kilt.runs.blade_costs import BladeCosts, LinearCost, measure_costs, share_before, shared_game, visited
-from kilt.runs.cluster import blades_of, check, curve, doubled, forecast, latency_of, shared_by
+from kilt.runs.cluster import blades_of, check, curve, finish_times, forecast, latency_of, powers_of_two
 from kilt.runs.plan import resolve
 from kilt.solve.distributed.partition import TARTANIAN7, TARTANIAN7_MEMORY, levels
 from kilt.solve.distributed.solver import FEWEST, TALKING, TRIED
@@ -95,9 +95,9 @@ def test_blades_of_one_machine_share_its_cores(blades):
 def test_shares_of_cores():
     rng = np.random.default_rng(1)
     work = rng.uniform(0, 1, (20, 7))
-    assert np.array_equal(shared_by(work, 7), work)
-    np.testing.assert_allclose(shared_by(work, 1).max(axis=1), work.sum(axis=1))
-    done = shared_by(work, 3)
+    assert np.array_equal(finish_times(work, 7), work)
+    np.testing.assert_allclose(finish_times(work, 1).max(axis=1), work.sum(axis=1))
+    done = finish_times(work, 3)
     assert np.all(done >= work) and np.all(done.max(axis=1) >= work.sum(axis=1) / 3 - 1e-12)
     assert np.array_equal(done.argsort(axis=1), work.argsort(axis=1))
 
@@ -162,7 +162,7 @@ def test_several_levels():
 
 
 def test_curves_end_with_all_blades():
-    assert list(doubled(1)) == [1] and list(doubled(60)) == [1, 2, 4, 8, 16, 32, 60]
+    assert list(powers_of_two(1)) == [1] and list(powers_of_two(60)) == [1, 2, 4, 8, 16, 32, 60]
     assert [found.blades for found in curve(costs(inside=(4,), before=(0.5,)), (6, 2), batch=64)] == [
         (1, 2),
         (2, 2),

@@ -266,7 +266,7 @@ def test_win_rates(tmp_path):
         won = hand.payoffs[seat]
         hands.append(SlumbotHand({}, seat, won, won - 0.5, hand))
     rates = slumbot_rates([*hands, SlumbotHand({}, 0, 3.0, 2.5, None)], game, agent, "ours", aivat=True)
-    assert rates.judged == 2000
+    assert rates.aivat_hands == 2000
     assert rates.aivat.margin < 0.8 * rates.played.margin
     assert abs(rates.aivat.mean - rates.played.mean) < 2 * rates.played.margin
     assert rates.baseline == pytest.approx((500 / game.rules.big_blind, 0.0))

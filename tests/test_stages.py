@@ -154,7 +154,7 @@ def test_features(engine, tmp_path):
     )
     asked = [(step.feature, r) for r, this in enumerate(plan.rounds) for step in this.steps]
     there = Features(SHORT, tmp_path / "there", engine=engine)
-    there.ahead(asked, plan.settings)
+    there.compute_with_engine(asked, plan.settings)
     made = [place for place in tmp_path.glob("there/*/*") if artifact.exists(place)]
     assert bool(made) == (engine.name == "ray")
     here, there = (
@@ -187,13 +187,13 @@ def test_exact_distances_of_boards(engine, features, tmp_path):  # noqa: F811
 
 
 def values(subject, engine, workers):
-    judge, strategy, _ = subject.load(shared=True)
-    return subject.response_values(judge.walks(strategy), engine, workers)
+    evaluator, strategy, _ = subject.load(shared=True)
+    return subject.response_values(evaluator.walks(strategy), engine, workers)
 
 
 def values_here(subject, threads):
-    judge, strategy, _ = subject.load(threads)
-    return judge.response_values(strategy), judge.expected_value(strategy)
+    evaluator, strategy, _ = subject.load(threads)
+    return evaluator.response_values(strategy), evaluator.expected_value(strategy)
 
 
 def assert_equal(found, subject, workers):
@@ -220,14 +220,14 @@ def test_best_responses_to_runs(engine, short, tmp_path, monkeypatch):  # noqa: 
 def test_best_responses_to_blueprints(engine, solved, tmp_path):  # noqa: F811
     subject = StrategyRef.of_run(solved)
     assert_equal(values(subject, engine, 2), subject, 2)
-    judge, strategy, _ = subject.load()
-    walks = flop_walks(judge.problem, strategy)
+    evaluator, strategy, _ = subject.load()
+    walks = flop_walks(evaluator.problem, strategy)
     draws = draw_flops(walks.game, 3)
     here, there = (FlopResponses.begun(walks, "it", "game", tmp_path / name, draws) for name in ("here", "there"))
-    here.go_on(Quiet())
-    with subject.flop_crew(judge.problem, engine, 2) as there.crew:
+    here.compute(Quiet())
+    with subject.flop_crew(evaluator.problem, engine, 2) as there.crew:
         assert there.time_left() > 0
-        there.go_on(Quiet())
+        there.compute(Quiet())
     assert np.array_equal(here.values, there.values) and here.values.any()
     assert not engine._workers
 

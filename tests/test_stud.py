@@ -245,9 +245,12 @@ def test_games_with_classes_of_boards():
     assert np.array_equal(few.lifted(even), uniform(tree))
     assert sum(response_values(few.tree, even)) < sum(response_values(tree, uniform(tree)))
     up, down, other, last = (boards.game.deck.cards(card) for card in ("Kh", "As", "Qh", "Ks"))
-    assert boards.altogether(up, other, down, last) == boards.altogether(down, other, up, last)
+    assert boards.all_visible_cards(up, other, down, last) == boards.all_visible_cards(down, other, up, last)
     assert boards.public(range(15))(up, other, down, last) != boards.public(range(15))(down, other, up, last)
-    assert (boards.told(boards.altogether), boards.told(boards.public([0] * 15))) == (90, 30)
+    assert (
+        boards.count_observations(boards.all_visible_cards),
+        boards.count_observations(boards.public([0] * 15)),
+    ) == (90, 30)
     with pytest.raises(GameError, match="must have the same player"):
         merge(tree, ["all"] * len(tree.infosets))
     with pytest.raises(AbstractionError, match="cannot be sorted"):

@@ -11,8 +11,8 @@ from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.errors import GameError
+from kilt.evaluate.evaluator import evaluator_for
 from kilt.evaluate.head_to_head import AbstractStrategy, expected_winnings
-from kilt.evaluate.judge import judge_of
 from kilt.games import load_game
 from kilt.games.tilt import tilt_of, tilted
 from kilt.solve.abstract import BucketedGame
@@ -136,7 +136,7 @@ def test_judging_uses_the_real_payoffs():
         plain = load_problem("kuhn", "cfr+", form=form)
         assert problem.fingerprint != plain.fingerprint == problem.real.fingerprint
         uniform = plain.uniform()
-        assert judge_of(problem).evaluate(uniform) == judge_of(plain).evaluate(uniform)
+        assert evaluator_for(problem).evaluate(uniform) == evaluator_for(plain).evaluate(uniform)
 
 
 def test_commands(tmp_path):

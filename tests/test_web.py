@@ -30,15 +30,15 @@ from fastapi.testclient import TestClient
 from playwright.sync_api import expect, sync_playwright
 
 from kilt import artifact, cancellation
-from kilt.abstraction.classes import BoardClasses, Coded
+from kilt.abstraction.classes import BoardClasses, CodeBuckets
 from kilt.api import solve
 from kilt.cards.equity import board_rows
 from kilt.errors import ArtifactError, PlayError, RunError
-from kilt.evaluate.decisions import decision_values, exact, judged, ranges
+from kilt.evaluate.decisions import decision_values, exact, ranges, review_decision
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.playable import load_holdem
 from kilt.machine import ProcessId
-from kilt.play.agent import known
+from kilt.play.agent import require_policy
 from kilt.play.dealer import Cards, Hand
 from kilt.players.reference import player
 from kilt.runs.folder import RunFolder
@@ -46,14 +46,14 @@ from kilt.spots.saved import open_spot
 from kilt.spots.spot import Spot
 from kilt.web import server
 from kilt.web.card_views import bucket_view, classes_view
-from kilt.web.connections import LOGGED, PERIOD, FewMessages
+from kilt.web.connections import LOGGED, PERIOD, MessageLimit
 from kilt.web.library import Library
 from kilt.web.runner import Runner
 from kilt.web.serve import serve
 from kilt.web.server import LONGEST, Guard, State, create_app
 from kilt.web.spot_views import spot_view
 from kilt.web.tables import WebTable, WebTables
-from kilt.web.views import abstraction_view, judged_view, strategy_view
+from kilt.web.views import abstraction_view, review_view, strategy_view
 from kilt_lab.benchmarks import web as bench
 
 BROWSER = os.environ.get("KILT_BROWSER") or shutil.which("chromium") or shutil.which("chromium-browser")
@@ -89,7 +89,7 @@ def test_ranges_are_those_of_playing_up_to_there():
     """With every hand: the product of what the strategy does, and 0 for what the board has taken."""
     leduc = load_holdem("leduc")
     library = Library([])
-    agent, game = library.known(LEDUC)
+    agent, game = library.policy_player(LEDUC)
     assert game.rules == leduc.rules
     position, board = game.replay("crc/c"), game.deck.cards("Ks")
     expected = np.zeros((2, 6))
@@ -111,7 +111,7 @@ def test_ranges_are_those_of_playing_up_to_there():
 
 
 def test_shares_over_all_hands_are_those_of_all_deals():
-    agent, game = Library([]).known(KUHN)
+    agent, game = Library([]).policy_player(KUHN)
     view = strategy_view(agent, game, "c", ())
     rows = {
         name: agent.strategy[f"{name}||c"] for name in ("Ks", "Qs", "As") if f"{name}||c" in agent.strategy.infosets
@@ -127,13 +127,13 @@ def test_shares_over_all_hands_are_those_of_all_deals():
 
 def test_hands_that_differ_in_suits_are_one_cell():
     agent, game = player("probe").at(load_holdem("holdem.nolimit.2p"))
-    view = strategy_view(known(agent), game, "", ())
+    view = strategy_view(require_policy(agent), game, "", ())
     cells = {cell["name"]: cell for cell in view["cells"]}
     assert len(cells) == 169
     assert [cells[name]["hands"] for name in ("AA", "AKs", "AKo", "72o")] == [6, 4, 12, 12]
     assert sum(cell["hands"] for cell in view["cells"]) == 1326
     assert cells["T9s"]["shares"] == [0, 0.5, 0.5]
-    flop = strategy_view(known(agent), game, "cc/r200", game.deck.cards("AsAhTd"))
+    flop = strategy_view(require_policy(agent), game, "cc/r200", game.deck.cards("AsAhTd"))
     cells = {cell["name"]: cell for cell in flop["cells"]}
     assert [cells[name]["hands"] for name in ("AA", "AKs", "AKo", "T9s")] == [1, 2, 6, 3]
     assert cells["AKo"]["reach"] == 0.5  # it calls half of the time
@@ -143,7 +143,7 @@ def test_hands_that_differ_in_suits_are_one_cell():
 @pytest.mark.parametrize(("history", "board"), [("cr", ""), ("crc/c", "Ks")])
 def test_values_of_actions_are_those_of_playing_on(history, board):
     """Against a walk over all deals, hand by hand."""
-    agent, game = Library([]).known(LEDUC)
+    agent, game = Library([]).policy_player(LEDUC)
     position, board = game.replay(history), game.deck.cards(board) if board else ()
     me = position.actor
 
@@ -241,7 +241,7 @@ def test_classes_of_boards_are_described(monkeypatch):
     labels = np.arange(len(rounds[1].holdings.boards)) % 2
     far = np.abs(np.subtract.outer(np.arange(len(labels)), np.arange(len(labels)))).astype(np.float32)
     classes = BoardClasses(rounds[1].holdings, labels.astype(np.int32), 2, far)
-    coded = (rounds[0], rounds[1]._replace(coded=Coded(classes, np.zeros((2, 1), dtype=np.int32))))
+    coded = (rounds[0], rounds[1]._replace(coded=CodeBuckets(classes, np.zeros((2, 1), dtype=np.int32))))
     monkeypatch.setattr("kilt.web.card_views.cards_of", lambda *_: replace(agent.blueprint.cards.each[0], rounds=coded))
     found = classes_view(agent, game, game.deck.cards("Ks"))
     assert found["here"] in (0, 1) and sum(one["share"] for one in found["classes"]) == pytest.approx(1)
@@ -470,7 +470,7 @@ def test_the_loss_of_a_decision_is_the_highest_value_less_its_own():
     cards = Cards((game.deck.cards("AhKd"), game.deck.cards("7c7d")), game.deck.cards("Ks9h4d2c8s"))
     river = game.replay("r300c/r600c/cc/")
     hand = Hand(0, river.after("r1100"), cards, (0.0, 0.0), ("you", "house"))
-    found = judged_view(judged(agent, game, hand, river, "r1100"))
+    found = review_view(review_decision(agent, game, hand, river, "r1100"))
     values = [option["value"] for option in found["options"]]
     assert len(values) > 3 and len(set(values)) == len(values)
     assert [option["loss"] for option in found["options"]] == pytest.approx([max(values) - value for value in values])
@@ -703,7 +703,7 @@ asyncio.run(asyncio.wait_for(serve(), 120))
 
 def test_logs_are_limited(caplog):
     log = logging.Logger("some")
-    log.addFilter(limit := FewMessages())
+    log.addFilter(limit := MessageLimit())
     log.addHandler(caplog.handler)
     for number in range(10_000):
         log.warning("message %d", number)

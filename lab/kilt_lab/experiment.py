@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from kilt import artifact
 from kilt.errors import RunError
-from kilt.evaluate.flops import Watcher
+from kilt.evaluate.flops import ProgressMonitor
 from kilt.games import load_game
 from kilt.solve.problem import require_device
 from kilt_lab.cells import ITERATIONS, SECONDS, Cell, CellBudget, Changes, Measured, RowSpec, Setting
@@ -168,10 +168,10 @@ class Experiment:
 class Lab:
     """Environment of a measurement: setting, folders, work that cells share, progress, and Ctrl-C.
 
-    It is a `Watcher`, for functions of the library that report progress.
+    It is a `ProgressMonitor`, for functions of the library that report progress.
     """
 
-    def __init__(self, experiment: Experiment, setting: Setting, folder: Path, watcher: Watcher) -> None:
+    def __init__(self, experiment: Experiment, setting: Setting, folder: Path, watcher: ProgressMonitor) -> None:
         self.experiment, self.setting, self._watcher = experiment, setting, watcher
         self.game, self.device, self.threads = setting.game, setting.device, max(setting.threads, 1)
         self.rows: tuple[str, ...] = ()  # requested rows of the case

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from kilt import artifact
-from kilt.evaluate.flops import Watcher
+from kilt.evaluate.flops import ProgressMonitor
 from kilt.machine import cpu_seconds
 from kilt_lab.cells import Cell, CurvePoint, Measured, RowSpec, Setting, processes
 from kilt_lab.claims import Row
@@ -93,7 +93,13 @@ class Store:
 
 
 def run(
-    experiment: Experiment, setting: Setting, folder: Path, watcher: Watcher, *, again: bool = False, jobs: bool = True
+    experiment: Experiment,
+    setting: Setting,
+    folder: Path,
+    watcher: ProgressMonitor,
+    *,
+    again: bool = False,
+    jobs: bool = True,
 ) -> Found:
     """Measure the missing cells of a setting, and return the rows of all cells.
 
@@ -105,7 +111,7 @@ def run(
         Its parameters: see `Experiment.setting`.
     folder : Path
         Folder of the cells.
-    watcher : Watcher
+    watcher : ProgressMonitor
         Receives progress, and may stop the work; only the cell in progress is lost then.
     again : bool
         Whether to measure known cells again.
@@ -117,7 +123,7 @@ def run(
     Found
         Rows, cells, and whether all cells were measured.
     """
-    with artifact.alone(folder):
+    with artifact.exclusive_access(folder):
         store = Store(folder, experiment.name, setting)
         if not again:
             store.read()
@@ -135,7 +141,7 @@ def run(
     return found
 
 
-def _tell(store: Store, missing: int, watcher: Watcher) -> None:
+def _tell(store: Store, missing: int, watcher: ProgressMonitor) -> None:
     """Show the number of known cells, and their commits."""
     if store.known:
         commits = sorted({cell.commit for cell in store.known.values()} - {""})
@@ -166,7 +172,7 @@ def _rows_of(experiment: Experiment, setting: Setting, case: str) -> tuple[str, 
 
 
 def _one_by_one(
-    experiment: Experiment, setting: Setting, store: Store, wanted: Sequence[Task], watcher: Watcher
+    experiment: Experiment, setting: Setting, store: Store, wanted: Sequence[Task], watcher: ProgressMonitor
 ) -> bool:
     """Measure cells in this process. Returns whether all of them were measured."""
     lab = Lab(experiment, setting, store.folder, watcher)
@@ -190,7 +196,7 @@ def _one_by_one(
 
 
 def _side_by_side(
-    experiment: Experiment, setting: Setting, store: Store, wanted: Sequence[Task], watcher: Watcher
+    experiment: Experiment, setting: Setting, store: Store, wanted: Sequence[Task], watcher: ProgressMonitor
 ) -> bool:
     """Measure cells in several processes. Returns whether all of them were measured."""
     groups: dict[Any, list[Task]] = {}

@@ -405,7 +405,7 @@ def resume_run(
     3000
     """
     place = Path(folder)
-    game = RunFolder.open(place).identity.game if isinstance(target, str) and RunFolder.begun(place) else ""
+    game = RunFolder.open(place).identity.game if isinstance(target, str) and RunFolder.has_run(place) else ""
     budget = budget_of(iterations, seconds, target, game)
     return resume(place, budget=budget, threads=threads, device=device, tick=tick)
 

@@ -7,7 +7,7 @@ the old or the new artifact is complete: `read` also looks in the place of the m
 time.
 
 If a folder contains a ``run.json``, this file can record which artifacts belong in the folder, by the checksums of
-their manifests: see `recorded`. `draft` updates the record, and an artifact from another folder is refused.
+their manifests: see `recorded_checksums`. `draft` updates the record, and an artifact from another folder is refused.
 
 >>> import tempfile
 >>> place = Path(tempfile.mkdtemp()) / "squares"
@@ -100,7 +100,7 @@ def write(
     with draft(path, kind, sum(table.nbytes for table in tables.values()), inputs, parameters) as new:
         for name, table in tables.items():
             if isinstance(table, Deferred):
-                table.fill(new.room(name, table.dtype, table.shape))
+                table.fill(new.allocate(name, table.dtype, table.shape))
             else:
                 new.save(name, table)
         new.figures.update(figures or {})
@@ -123,7 +123,7 @@ class Draft:
             os.fsync(file.fileno())
         self.arrays[name] = table
 
-    def room(self, name: str, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
+    def allocate(self, name: str, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
         """Create a file of zeros and return it as a writable array, which need not fit into memory.
 
         The disk space is reserved now, because writing to mapped memory on a full disk would kill the process.
@@ -188,7 +188,7 @@ def draft(
         except BaseException:
             shutil.rmtree(new, ignore_errors=True)
             raise
-        before = recorded(path)
+        before = recorded_checksums(path)
         # a process killed before the new artifact is in place leaves the old one, and its record
         if before is not None:
             _record(path, [*before, manifest[CHECKSUM]])
@@ -255,10 +255,10 @@ def read(path: str | Path, kind: str, *, check: bool = False, private: bool = Fa
 
 
 @contextmanager
-def understood(path: Path, remedy: str) -> Iterator[None]:
+def damage_errors(path: Path, remedy: str) -> Iterator[None]:
     """Convert errors caused by missing or malformed entries of an artifact to ArtifactError.
 
-    >>> with understood(Path("run/strategy"), "solve again"):
+    >>> with damage_errors(Path("run/strategy"), "solve again"):
     ...     {}["game"]
     Traceback (most recent call last):
     kilt.errors.ArtifactError: run/strategy is damaged (it has no 'game'): solve again
@@ -272,7 +272,7 @@ def understood(path: Path, remedy: str) -> Iterator[None]:
         raise ArtifactError(f"{path} is damaged ({said}): {remedy}") from None
 
 
-def recorded(path: Path) -> list[str] | None:
+def recorded_checksums(path: Path) -> list[str] | None:
     """Return the manifest checksums that ``run.json`` in the same folder records for an artifact.
 
     There is one checksum, none before the artifact is first written, or two while it is being replaced. None means that
@@ -281,10 +281,10 @@ def recorded(path: Path) -> list[str] | None:
     >>> import tempfile
     >>> run = Path(tempfile.mkdtemp())
     >>> write_text(run / RUN, json.dumps({RECORD: {"squares": []}}))
-    >>> recorded(run / "squares"), recorded(run / "cubes")
+    >>> recorded_checksums(run / "squares"), recorded_checksums(run / "cubes")
     ([], None)
     >>> write(run / "squares", "example", {"squares": np.arange(4) ** 2})
-    >>> recorded(run / "squares") == [checksum_of(run / "squares")]
+    >>> recorded_checksums(run / "squares") == [checksum_of(run / "squares")]
     True
     """
     with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
@@ -328,7 +328,7 @@ def fingerprint(*parts: str | Array) -> str:
     return digest.hexdigest()
 
 
-def spelled(value: object) -> str:
+def stable_repr(value: object) -> str:
     """Return the `repr` of a dataclass for `fingerprint`, with `SPELLED` in place of the class name if it is set.
 
     A class can thus be renamed without invalidating files on disk. Fields of dataclasses and items of tuples are
@@ -338,15 +338,15 @@ def spelled(value: object) -> str:
     ... class BucketStep:
     ...     SPELLED = "Step"
     ...     buckets: int
-    >>> spelled((BucketStep(5), "flop"))
+    >>> stable_repr((BucketStep(5), "flop"))
     "(Step(buckets=5), 'flop')"
     """
     if is_dataclass(value) and not isinstance(value, type):
         values = ((one.name, getattr(value, one.name)) for one in fields(value) if one.repr)
-        text = ", ".join(f"{name}={spelled(own)}" for name, own in values)
+        text = ", ".join(f"{name}={stable_repr(own)}" for name, own in values)
         return f"{getattr(value, 'SPELLED', type(value).__name__)}({text})"
     if type(value) is tuple:
-        return f"({', '.join(map(spelled, value))}{',' * (len(value) == 1)})"
+        return f"({', '.join(map(stable_repr, value))}{',' * (len(value) == 1)})"
     return repr(value)
 
 
@@ -381,7 +381,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 @contextmanager
-def alone(path: Path, *, wait: bool = False) -> Iterator[None]:
+def exclusive_access(path: Path, *, wait: bool = False) -> Iterator[None]:
     """Lock an artifact against other processes. Waits for the lock if `wait` is set; otherwise raises ArtifactError."""
     with ExitStack() as held:
         with os_errors(f"{path} cannot be written"):
@@ -454,7 +454,7 @@ def _manifest(path: Path, wanted: str, remedy: str) -> tuple[Path, dict[str, Any
             f"{path} is in format {form}, written by kilt {version}; kilt {__version__} reads format {FORMAT}: "
             f"use that version, or {remedy}"
         )
-    names = recorded(path)
+    names = recorded_checksums(path)
     if names is not None and (seal := seal_of(manifest)) not in names:
         raise ArtifactError(
             f"{path} is of another run or another state of this one (its checksum is {seal}; "

@@ -16,7 +16,7 @@ def mix(word: np.uint64) -> np.uint64:
 
 
 @inlined
-def numbered(key: np.uint64, number: np.uint64) -> np.uint64:
+def splitmix_word(key: np.uint64, number: np.uint64) -> np.uint64:
     """Return the word at position `number` in the SplitMix64 sequence that starts from `key`."""
     return mix(key + number * np.uint64(0x9E3779B97F4A7C15))
 
@@ -24,4 +24,4 @@ def numbered(key: np.uint64, number: np.uint64) -> np.uint64:
 @inlined
 def uniform(key: np.uint64, number: np.uint64) -> float:
     """Return a uniform random number in [0, 1) for position `number` in the sequence that starts from `key`."""
-    return float(numbered(key, number) >> np.uint64(11)) * 2.0**-53
+    return float(splitmix_word(key, number) >> np.uint64(11)) * 2.0**-53

@@ -14,12 +14,12 @@ from typing import Any
 from kilt.errors import PlayError, RunError, file_errors
 from kilt.evaluate.crosstable import Crosstable
 from kilt.evaluate.crosstable import crosstable as meet_all
+from kilt.evaluate.evaluator import AbstractEvaluator
 from kilt.evaluate.exploitability import Exploitability
 from kilt.evaluate.findings import Report
-from kilt.evaluate.judge import AbstractJudge
 from kilt.evaluate.lbr import BETS, LowerBound
 from kilt.evaluate.lbr import lower_bound as local_best_response
-from kilt.evaluate.matchup import BEST, meet
+from kilt.evaluate.matchup import BEST, evaluate_matchup
 from kilt.evaluate.sanity import DEALS
 from kilt.evaluate.stats import Estimate, win_rate
 from kilt.games import load_game, ready_made_games
@@ -109,25 +109,29 @@ def exploitability(
         who, game = (strategy if game is None else game) or "uniform", who
     refs = player(who, game).strategies(game)
     ref = max(refs, key=lambda one: one.played) if as_played else refs[0]
-    judge, table, _ = ref.load(threads, device=device)
-    if isinstance(judge, AbstractJudge) and ref.run and (flops or device != CPU or not judge.problem.walk.whole.fits):
-        found = ref.flop_responses(judge.problem, table, flops, seed, device)
+    evaluator, table, _ = ref.load(threads, device=device)
+    if (
+        isinstance(evaluator, AbstractEvaluator)
+        and ref.run
+        and (flops or device != CPU or not evaluator.problem.walk.whole.fits)
+    ):
+        found = ref.flop_responses(evaluator.problem, table, flops, seed, device)
         if not found.complete:
-            found.go_on(_SilentWatcher())
+            found.compute(_SilentWatcher())
         if found.draws is not None:
             rate = found.estimate()
-            return Exploitability(rate.mean, judge.problem.mbb(rate.mean), None, rate.interval, ref.strategy)
+            return Exploitability(rate.mean, evaluator.problem.mbb(rate.mean), None, rate.interval, ref.strategy)
         won = found.won()
         mean = max(sum(won) / 2, 0.0)
-        return Exploitability(mean, judge.problem.mbb(mean), won, None, ref.strategy)
+        return Exploitability(mean, evaluator.problem.mbb(mean), won, None, ref.strategy)
     if flops is not None:
         raise RunError(f"`flops` is {flops}, but {ref.game} is walked as a whole: remove `flops`")
-    if not judge.exact:
+    if not evaluator.exact:
         raise RunError(
-            f"best responses in {judge.problem.name} do not fit into memory: play matches against the strategy"
+            f"best responses in {evaluator.problem.name} do not fit into memory: play matches against the strategy"
         )
-    won, mean = judge.response_values(table), float(judge.exploitability(table))
-    return Exploitability(mean, judge.problem.mbb(mean), won, None, ref.strategy)
+    won, mean = evaluator.response_values(table), float(evaluator.exploitability(table))
+    return Exploitability(mean, evaluator.problem.mbb(mean), won, None, ref.strategy)
 
 
 def _is_game(who: object) -> bool:
@@ -230,7 +234,7 @@ def play_match(
     number = workers or processes or 1
     with MatchLog(Path(log) if log else None, f"{rules.name} {hands} {seed}") as lines:
         how: dict[str, Any] = {"way": way, "duplicate": duplicate, "load": loaded, "processes": number}
-        match = meet(rules, (one, other), hands, seed, sink=lines.write if log else None, **how)
+        match = evaluate_matchup(rules, (one, other), hands, seed, sink=lines.write if log else None, **how)
         lines.end(match, hands)
     return PlayedMatch(**vars(match))
 

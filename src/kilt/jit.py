@@ -325,7 +325,7 @@ class _CompilationTimer(event.Listener):  # type: ignore[misc]
 event.register("numba:compile", _CompilationTimer())
 
 
-def called() -> set[tuple[str, str]]:
+def called_kernels() -> set[tuple[str, str]]:
     """Return the kernels that this process has called, with their argument types.
 
     Each of them was compiled or read from disk.
@@ -337,7 +337,7 @@ def called() -> set[tuple[str, str]]:
     }
 
 
-def kept_files() -> list[str]:
+def cache_index_files() -> list[str]:
     """Return the cache index files of all kernels that this process has called."""
     return sorted(str(index) for kernel, index in _kernels if kernel.signatures and index.exists())
 

@@ -85,19 +85,19 @@ class Stopwatch:
         return perf_counter() - self._began[0], cpu_seconds() - self._began[1]
 
 
-class Thinking(NamedTuple):
+class DecisionTime(NamedTuple):
     """The number of decisions that a player has made, and their CPU time."""
 
     decisions: int = 0
     cpu_seconds: float = 0.0
 
-    def __add__(self, other: Thinking) -> Thinking:  # type: ignore[override]
+    def __add__(self, other: DecisionTime) -> DecisionTime:  # type: ignore[override]
         """Return the sum of two counts."""
-        return Thinking(self.decisions + other.decisions, self.cpu_seconds + other.cpu_seconds)
+        return DecisionTime(self.decisions + other.decisions, self.cpu_seconds + other.cpu_seconds)
 
-    def since(self, before: Thinking) -> Thinking:
+    def since(self, before: DecisionTime) -> DecisionTime:
         """Return the decisions and CPU time since an earlier count."""
-        return Thinking(self.decisions - before.decisions, self.cpu_seconds - before.cpu_seconds)
+        return DecisionTime(self.decisions - before.decisions, self.cpu_seconds - before.cpu_seconds)
 
     @property
     def milliseconds(self) -> float:

@@ -202,7 +202,7 @@ def _serve() -> None:
         try:
             with TemporaryDirectory() as folder:
                 rehearse([line.strip()], Path(folder))
-            answer: dict[str, object] = {"seconds": compiled_seconds() - before, "files": jit.kept_files()}
+            answer: dict[str, object] = {"seconds": compiled_seconds() - before, "files": jit.cache_index_files()}
         except (KiltError, OSError) as error:
             answer = {"error": str(error)}
         answers.write(json.dumps(answer) + "\n")
@@ -283,7 +283,7 @@ def _royal(folder: Path) -> None:
 def _demo(folder: Path) -> None:
     """Run the steps of ``kilt demo`` with a tiny deck: classes of flops, buckets, a run, a match, a sanity check."""
     from kilt.abstraction.plan import PublicPlan, plan_named
-    from kilt.evaluate.judge import judge_of
+    from kilt.evaluate.evaluator import evaluator_for
     from kilt.players.reports import reports_of
 
     (folder / "tiny.game").write_text(TINY, encoding="utf-8")
@@ -296,7 +296,9 @@ def _demo(folder: Path) -> None:
         "solver": {"linear": True, "threads": 2},
     }
     begun = kilt.start_run(config, folder / "run", iterations=20_000)
-    begun.judge = judge_of(begun.problem, patience=0.0)  # only win rates, as for a game too large for exact evaluation
+    begun.evaluator = evaluator_for(
+        begun.problem, patience=0.0
+    )  # only win rates, as for a game too large for exact evaluation
     begun.finish()
     run = str(folder / "run")
     for opponent in ("always-call", f"{run}@new-0.2"):

@@ -68,8 +68,8 @@ def run(*, long: bool = False) -> list[Figure]:
         figures.append(Figure("match_hands_per_second", what, _match_rate(run, played), "hands/s"))
         rate = _lbr_rate(run, hands // 25)
         figures.append(Figure("lbr_hands_per_second", f"local best response, {NOLIMIT}, all cores", rate, "hands/s"))
-        judge = _case(run, NOLIMIT, "basic", "all-cards+aivat").judge
-        money, aivat = judge.summary([judge.judge(readable_hands(text, judge.game)[0])]).rows
+        evaluator = _case(run, NOLIMIT, "basic", "all-cards+aivat").evaluator
+        money, aivat = evaluator.summary([evaluator.evaluate(readable_hands(text, evaluator.game)[0])]).rows
         ratio = aivat.deviation / money.deviation
     return [
         *figures,
@@ -127,10 +127,10 @@ def _timed_lbr(run: str, hands: int, seed: int) -> float:
 
 def _timed(run: str, game: str, estimator: str, lines: list[str]) -> float:
     """Return CPU seconds for some lines of a log, with the players loaded and kernels compiled."""
-    judge = _case(run, game, estimator).judge
+    evaluator = _case(run, game, estimator).evaluator
     for some in (lines[:8], lines):
         began = process_time()
-        judge.judge(readable_hands("\n".join(some), judge.game)[0])
+        evaluator.evaluate(readable_hands("\n".join(some), evaluator.game)[0])
     return process_time() - began
 
 

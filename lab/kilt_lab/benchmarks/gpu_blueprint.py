@@ -19,7 +19,7 @@ import numpy as np
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import actions_of
 from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction, RoundBuckets
-from kilt.abstraction.classes import BoardClasses, Coded
+from kilt.abstraction.classes import BoardClasses, CodeBuckets
 from kilt.abstraction.features import Deal
 from kilt.abstraction.plan import LOSSLESS, PublicPlan, plan_named
 from kilt.arrays import Array, IntArray
@@ -116,7 +116,7 @@ def cards_by_strength(buckets: int, classes: int = 0) -> CardAbstraction:
 
             with ThreadPoolExecutor(cores()) as pool:
                 list(pool.map(fill, range(0, len(place), PIECE)))
-        coded = Coded(known, inside) if classes and r else None
+        coded = CodeBuckets(known, inside) if classes and r else None
         sizes = np.ones(number * (classes if coded else 1), dtype=np.int64)
         rounds.append(RoundBuckets(holdings, table, sizes, None, None, {}, coded, Path("by strength")))
     plan = plan_named(LOSSLESS, deal.board_cards)

@@ -15,7 +15,7 @@ from kilt.abstraction.features import Deal, Features
 from kilt.abstraction.partition import partition
 from kilt.abstraction.pipeline import build, build_rounds
 from kilt.abstraction.plan import PublicPlan, plan_named
-from kilt.abstraction.public import States, base_plan, gather, hand_by_hand, total_variation
+from kilt.abstraction.public import BoardSample, base_plan, bucket_mean_distances, exact_distances, total_variation
 from kilt.jit import in_parts
 from kilt_lab.benchmarks.measure import Figure
 
@@ -34,7 +34,7 @@ def run(*, long: bool = False) -> list[Figure]:
     with TemporaryDirectory() as folder:
         features = Features(deal, Path(folder) / "cache", threads)
         holdings = deal.holdings((3,))
-        states = States(deal, 1, holdings, np.arange(len(holdings.boards)))
+        states = BoardSample(deal, 1, holdings, np.arange(len(holdings.boards)))
         figures = _algorithm_2(states, features, Path(folder)) + _schmid(states, features, Path(folder), long=long)
         if long:
             for key, (sizes, public) in WHOLE.items():
@@ -51,7 +51,7 @@ def _base(public: PublicPlan, features: Features, folder: Path) -> RoundBuckets:
     return build_rounds(AbstractionSpec(public.method, features.deal, plan), folder / public.method, [1], features)[1]
 
 
-def _algorithm_2(states: States, features: Features, folder: Path) -> list[Figure]:
+def _algorithm_2(states: BoardSample, features: Features, folder: Path) -> list[Figure]:
     base = _base(PublicPlan(2, CLASSES), features, folder)
     total_variation(np.ones((2, 3), dtype=np.uint16), 3)  # compiles
     began = perf_counter()
@@ -66,13 +66,13 @@ def _algorithm_2(states: States, features: Features, folder: Path) -> list[Figur
     ]
 
 
-def _schmid(states: States, features: Features, folder: Path, *, long: bool) -> list[Figure]:
+def _schmid(states: BoardSample, features: Features, folder: Path, *, long: bool) -> list[Figure]:
     """Measure pairs per second, and the rank correlation of distances between buckets and between hands."""
     from scipy.stats import spearmanr
 
     public = PublicPlan(2, CLASSES, method="schmid")
-    exactly = hand_by_hand(states, public.ground, features, 50)
-    gathered = gather(exactly, _base(public, features, folder))
+    exactly = exact_distances(states, public.ground, features, 50)
+    gathered = bucket_mean_distances(exactly, _base(public, features, folder))
     pairs = np.random.default_rng(0).integers(0, len(states.boards), (PAIRS, 2)).tolist()
     found, exact = np.zeros(PAIRS), np.zeros(ALL_EXACT if long else EXACT_PAIRS)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kilt.cli.show import AsJson, complain, duration, print_json, print_table, say, watching
+from kilt.cli.show import AsJson, duration, print_error, print_json, print_table, say, watching
 from kilt.machine import cpu_seconds
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def _print_all(folder: Path, given: Mapping[str, Any], *, quick: bool, again: bo
                 found = run(experiment, setting, folder / experiment.folder, watcher, again=again)
             except KiltError as error:
                 failed[name] = str(error)
-                complain(f"{name}:", str(error))
+                print_error(f"{name}:", str(error))
                 continue
         if not found.complete:
             stopped = {"stopped": name}

@@ -22,7 +22,7 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import Plan, plan_named
 from kilt.arrays import Array
-from kilt.evaluate.flops import FlopResponses, Watcher, draw_flops, flop_walks, flop_weights
+from kilt.evaluate.flops import FlopResponses, ProgressMonitor, draw_flops, flop_walks, flop_weights
 from kilt.games.playable import load_holdem
 from kilt.runs.loop import CHUNK
 from kilt.solve.abstract_problem import AbstractProblem
@@ -77,7 +77,7 @@ def abstract_problem(
 
 
 def exploitability(
-    problem: AbstractProblem, strategy: Array, watcher: Watcher, flops: int | None = None, seed: int = 0
+    problem: AbstractProblem, strategy: Array, watcher: ProgressMonitor, flops: int | None = None, seed: int = 0
 ) -> float:
     """Return exploitability in mbb/g against opponents who see all cards, on the device of the problem.
 
@@ -88,7 +88,7 @@ def exploitability(
     drawn = draw_flops(walks.game, flops, seed) if flops and len(flop_weights(walks.game)) > flops else None
     with TemporaryDirectory() as folder:
         found = FlopResponses.begun(walks, "figure", problem.abstract.fingerprint, Path(folder) / "responses", drawn)
-        found.go_on(watcher, "best responses")
+        found.compute(watcher, "best responses")
     if not found.complete:
         raise Stopped
     chips = sum(found.won()) / 2 if drawn is None else found.estimate().mean
@@ -117,13 +117,13 @@ class AbstractedSolver:
         self.solver.step(iterations)
         return self.clock() - began
 
-    def exploitability(self, strategy: Array, watcher: Watcher) -> float:
+    def exploitability(self, strategy: Array, watcher: ProgressMonitor) -> float:
         """Return the exploitability of the average or the current strategy, in mbb/g."""
         if self.on_device:
             return exploitability(self.problem, strategy, watcher)
         return self.scale * self.problem.bucketed.exploitability(strategy)
 
-    def point(self, spent: float, watcher: Watcher, *, whole: bool) -> CurvePoint:
+    def point(self, spent: float, watcher: ProgressMonitor, *, whole: bool) -> CurvePoint:
         """Return a point with the exploitability of the average strategy and, if `whole`, of the current one."""
         current = self.exploitability(self.solver.current(), watcher) if whole else None
         return CurvePoint(self.solver.iterations, spent, self.exploitability(self.solver.average(), watcher), current)
@@ -147,7 +147,7 @@ def converge(
     problem: AbstractProblem,
     way: str,
     budget: CellBudget,
-    watcher: Watcher,
+    watcher: ProgressMonitor,
     *,
     variant: str = "cfr",
     trunk: int = 1,

@@ -21,7 +21,7 @@ from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.arrays import Array
 from kilt.config import Config, SolverConfig
 from kilt.errors import AbstractionError
-from kilt.evaluate.flops import Watcher
+from kilt.evaluate.flops import ProgressMonitor
 from kilt.evaluate.head_to_head import SEED, AbstractStrategy, expected_winnings
 from kilt.games.holdem import Holdem
 from kilt.jit import cores
@@ -51,7 +51,9 @@ class SolvedAgent(NamedTuple):
     iterations: int
 
 
-def solved_agent(config: Config, folder: Path, watcher: Watcher, like: SolvedAgent | None = None) -> SolvedAgent:
+def solved_agent(
+    config: Config, folder: Path, watcher: ProgressMonitor, like: SolvedAgent | None = None
+) -> SolvedAgent:
     """Return the agent of a configuration, solved in `folder`. Raises `Stopped` after Ctrl-C; the run can be resumed.
 
     If another agent is given as `like`, rounds with the same buckets are copied from it.
@@ -120,7 +122,7 @@ def game_in_buckets(
     return AbstractGame(game, cards, actions_of(actions) if actions else None)
 
 
-def with_spare_seeds(make: Callable[[int], Made], seed: int, watcher: Watcher) -> Made:
+def with_spare_seeds(make: Callable[[int], Made], seed: int, watcher: ProgressMonitor) -> Made:
     """Return `make(seed)`, or the result with another seed if the clusters of this one cannot be split.
 
     With perfect recall, each cluster is split into buckets in the next round. A small game may have fewer

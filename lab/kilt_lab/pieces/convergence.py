@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kilt.evaluate.flops import Watcher
-from kilt.evaluate.judge import UNIT, judge_of
+from kilt.evaluate.evaluator import UNIT, evaluator_for
+from kilt.evaluate.flops import ProgressMonitor
 from kilt.runs.budget import Step
 from kilt.runs.loop import CHUNK
 from kilt.solve.cfr import Cfr
@@ -131,7 +131,9 @@ def draws(problem: Problem, algorithm: str) -> bool:
     return isinstance(solver, Cfr) and isinstance(solver.tables, TreeTables) and solver.tables.draws
 
 
-def converge(problem: Problem, algorithm: str, budget: CellBudget, watcher: Watcher, seed: int = 0) -> list[CurvePoint]:
+def converge(
+    problem: Problem, algorithm: str, budget: CellBudget, watcher: ProgressMonitor, seed: int = 0
+) -> list[CurvePoint]:
     """Return points of convergence in chips per game. Raises `Stopped` after Ctrl-C.
 
     Seconds, also those of the budget, are CPU time of solving. Short runs are measured only after 1, 8, 64, …
@@ -139,12 +141,12 @@ def converge(problem: Problem, algorithm: str, budget: CellBudget, watcher: Watc
     """
     brief = budget.seconds is not None and budget.seconds < BRIEF
     make_solver(problem, algorithm).step(1)  # compiles kernels, which does not count as solving
-    solver, judge, points = make_solver(problem, algorithm, seed), judge_of(problem), list[CurvePoint]()
+    solver, evaluator, points = make_solver(problem, algorithm, seed), evaluator_for(problem), list[CurvePoint]()
     for seconds in timed(solver, budget, watcher, algorithm, seldom if brief else scheduled):
         if brief:
-            points.append(CurvePoint(solver.iterations, seconds, judge.exploitability(solver.average())))
+            points.append(CurvePoint(solver.iterations, seconds, evaluator.exploitability(solver.average())))
         else:
-            points.append(CurvePoint(solver.iterations, seconds, *judge.measure(solver)[:2]))
+            points.append(CurvePoint(solver.iterations, seconds, *evaluator.measure(solver)[:2]))
     return points
 
 
@@ -154,7 +156,7 @@ def never(iterations: int) -> int:
 
 
 def timed(
-    solver: Solver, budget: CellBudget, watcher: Watcher, what: str, schedule: Callable[[int], int] = never
+    solver: Solver, budget: CellBudget, watcher: ProgressMonitor, what: str, schedule: Callable[[int], int] = never
 ) -> Iterator[float]:
     """Run a solver for at least one iteration, until no further iteration fits into its budget.
 
@@ -180,7 +182,7 @@ def timed(
             yield spent
 
 
-def solve_for(solver: Solver, budget: CellBudget, watcher: Watcher, what: str, share: float = 1.0) -> float:
+def solve_for(solver: Solver, budget: CellBudget, watcher: ProgressMonitor, what: str, share: float = 1.0) -> float:
     """Run a solver until it has spent a share of a budget, and return the seconds.
 
     The first iteration does not count, because it may compile kernels.
@@ -190,7 +192,7 @@ def solve_for(solver: Solver, budget: CellBudget, watcher: Watcher, what: str, s
 
 
 def solve_on(
-    solver: Solver, budget: CellBudget, watcher: Watcher, what: str, share: float, spent: float = 0.0
+    solver: Solver, budget: CellBudget, watcher: ProgressMonitor, what: str, share: float, spent: float = 0.0
 ) -> float:
     """Resume a solver that has spent `spent` seconds until it has spent a share of a budget; return the seconds."""
     if budget.clock == ITERATIONS:

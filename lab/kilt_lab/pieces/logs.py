@@ -20,15 +20,15 @@ from kilt import artifact
 from kilt.abstraction.features import Deal
 from kilt.arrays import FloatArray
 from kilt.config import Config
-from kilt.evaluate.estimators import estimator_named, follow, hand_values
-from kilt.evaluate.flops import Watcher
+from kilt.evaluate.estimators import estimator_named, follow_line, hand_values
+from kilt.evaluate.flops import ProgressMonitor
 from kilt.evaluate.head_to_head import SEED, AbstractStrategy, expected_winnings
 from kilt.evaluate.stats import WIDTH, estimate
-from kilt.evaluate.values import SeenHands, alike
+from kilt.evaluate.values import LoggedHands, group_by_betting
 from kilt.games.holdem import Holdem
 from kilt.games.playable import load_holdem
 from kilt.play.acpc import log_line
-from kilt.play.agent import known
+from kilt.play.agent import require_policy
 from kilt.play.columns import readable_hands
 from kilt.play.match import play_match
 from kilt.players.agents import load_agent
@@ -126,14 +126,14 @@ def judge_hands(task: LogTask, text: str) -> FloatArray:
     hands, _ = readable_hands(text, task.game)
     rows = [estimator_named(name) for name in task.estimators]
     found = np.zeros((2, len(task.judged), 2, len(rows), len(hands)))
-    played = known(_loaded(task.played))
+    played = require_policy(_loaded(task.played))
     seats = [hand.players.index(task.played) for hand in hands]
-    for numbers in alike(hands, seats):
+    for numbers in group_by_betting(hands, seats):
         some, seat = [hands[number] for number in numbers], seats[numbers[0]]
-        whole = SeenHands(task.game, some, seat)
-        hidden = SeenHands(task.game, some, seat, partial=True) if whole.position.folded is not None else whole
+        whole = LoggedHands(task.game, some, seat)
+        hidden = LoggedHands(task.game, some, seat, partial=True) if whole.position.folded is not None else whole
         for place, name in enumerate(task.judged):
-            line = follow(whole, played, known(_loaded(name)))
+            line = follow_line(whole, played, require_policy(_loaded(name)))
             for part, seen in enumerate((whole, hidden)):
                 found[part, place][:, :, numbers] = hand_values(seen, line, rows)
     return found
@@ -150,7 +150,7 @@ class Cases:
         deals: int,  # for the expected winnings of agents
         out: Path,
         threads: int,
-        watcher: Watcher,
+        watcher: ProgressMonitor,
         seed: int = 0,  # of matches and deals
     ) -> None:
         self.game, self.agents, self.hands, self.deals, self.seed = game, agents, hands, deals, seed

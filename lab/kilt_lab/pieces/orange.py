@@ -24,7 +24,7 @@ from kilt.abstraction.joint import JointTables, joint_tables, kept_tables
 from kilt.abstraction.pipeline import build
 from kilt.arrays import Array, FloatArray
 from kilt.errors import ArtifactError, RunError
-from kilt.evaluate.flops import Watcher
+from kilt.evaluate.flops import ProgressMonitor
 from kilt.games.game import CHANCE, TERMINAL, Game
 from kilt.games.holdem import Holdem
 from kilt.games.tilt import tilted
@@ -218,7 +218,7 @@ class OrangeHoldem:
         return np.array([(self.game.exploitability(one), self.met(one, self.orange)) for one in both])
 
 
-def tables_of(game: Holdem, watcher: Watcher) -> JointTables:
+def tables_of(game: Holdem, watcher: ProgressMonitor) -> JointTables:
     """Return the pair tables of the abstraction of the thesis, from the folder or newly built in half an hour."""
     spec = AbstractionSpec.named(PLAN, Deal.of(game))
     kept = kept_tables(spec.fingerprint)
@@ -272,10 +272,10 @@ def observed(game: JointGame, profile: FloatArray, seat: int, games: int, rng: n
         Source of cards and actions.
     """
     nodes, joint = game.nodes, game.joint
-    likely = joint.together[-1].ravel().cumsum()
+    likely = joint.pair_probabilities[-1].ravel().cumsum()
     drawn = np.searchsorted(likely, rng.random(games) * likely[-1], side="right").clip(max=len(likely) - 1)
-    held = [np.divmod(drawn, joint.together[-1].shape[1])]  # [round] the sequences of both
-    for r in range(len(joint.together) - 1, 0, -1):
+    held = [np.divmod(drawn, joint.pair_probabilities[-1].shape[1])]  # [round] the sequences of both
+    for r in range(len(joint.pair_probabilities) - 1, 0, -1):
         held.insert(0, tuple(joint.sequences[player][r].parent[held[0][player]] for player in (0, 1)))
     bucket = [np.stack([game.bucket(player, r)[both[player]] for r, both in enumerate(held)]) for player in (0, 1)]
     counts, node, who = np.zeros(len(profile)), np.zeros(games, dtype=np.int64), np.arange(games)

@@ -15,7 +15,7 @@ from kilt.config import GADGET, RESOLVE_METHODS, UNSAFE
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.gamedef import GameDef, ready_made
 from kilt.games.holdem import FOLD, RAISE, Betting, Holdem
-from kilt.games.subgame import rivals
+from kilt.games.subgame import compatible_weights
 from kilt.play.agent import PublicPolicy
 from kilt.search.continuations import BIASES, BlueprintContinuations
 from kilt.search.continuations_kernels import Singles
@@ -229,7 +229,7 @@ def take_resolved(
     Subgames that the player never reaches keep their strategy.
     """
     tree, game, ranges = found.tree, found.tree.holdem, state.ranges.copy()
-    met = rivals(ranges[player], game.holes, game.deck.size)
+    met = compatible_weights(ranges[player], game.holes, game.deck.size)
     if not met.any():
         return 0.0
     if not (ranges[1 - player] * met).any():

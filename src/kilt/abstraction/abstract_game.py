@@ -141,7 +141,7 @@ class AbstractGame(SlotLayout):
     @cached_property
     def fingerprint(self) -> str:
         """A hash of rules, buckets and bet menu: a table of slots fits only the game with the same fingerprint."""
-        return artifact.fingerprint(str(self.game.rules), self.cards.fingerprint, artifact.spelled(self.actions))
+        return artifact.fingerprint(str(self.game.rules), self.cards.fingerprint, artifact.stable_repr(self.actions))
 
 
 @dataclass(frozen=True)

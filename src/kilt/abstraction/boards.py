@@ -18,14 +18,14 @@ from kilt.abstraction.features import FEATURES, Deal, Features
 from kilt.abstraction.partition import partition
 from kilt.abstraction.plan import METHODS as WAY_OF
 from kilt.abstraction.plan import Plan, PublicPlan
-from kilt.abstraction.public import METHODS, Comparing, States, hand_by_hand
+from kilt.abstraction.public import METHODS, BoardComparison, BoardSample, exact_distances
 from kilt.arrays import Array
 from kilt.errors import AbstractionError, ArtifactError
 
 MOST = 30_000  # maximum number of boards that are compared with each other: their distances take 3.6 GB
 
 
-class Base(NamedTuple):
+class ComparisonBase(NamedTuple):
     """The base abstraction of a comparison: two boards are similar if their hands fall into the same buckets."""
 
     fingerprint: str  # empty if boards are compared without a base
@@ -58,7 +58,7 @@ def check_public(identity: AbstractionSpec, place: int) -> None:
             f"classes of round {public.round} are inside others: they cannot be taken from {public.boards}"
         )
     if public.boards:
-        ready_classes(identity, public)
+        load_built_classes(identity, public)
     if public.until > rounds:
         raise AbstractionError(f"`until` is round {public.until}; the game has {rounds}: use 0 for all later rounds")
     if public.until and place < len(plan.public) - 1:
@@ -92,7 +92,7 @@ def build_classes(
     public: PublicPlan,
     before: BoardClasses | None,
     features: Features,
-    base: Base,
+    base: ComparisonBase,
 ) -> BoardClasses:
     """Sort the boards of a round into classes, inside each class of an earlier round if there are such classes.
 
@@ -113,7 +113,7 @@ def build_classes(
     holdings = deal.holdings(public_layout(identity.plan, deal, public))
     inputs, folder = {"abstraction": identity.fingerprint}, classes_folder(out, public)
     if public.boards:
-        ready = ready_classes(identity, public)
+        ready = load_built_classes(identity, public)
         artifact.write(folder, CLASSES, {"classes": ready.labels}, inputs=inputs, figures=dict(ready.figures))
         return load_classes(out, identity, public)
     parent = before.of(holdings.tables.cards) if before else np.zeros(len(holdings.boards), dtype=np.int32)
@@ -132,9 +132,9 @@ def build_classes(
             raise AbstractionError(
                 f"the plan asks for {public.classes} classes inside a class of {len(chosen)} boards: use fewer"
             )
-        states, said = States(deal, r, holdings, chosen), partial(features.tick, f"boards of round {public.round}")
+        states, said = BoardSample(deal, r, holdings, chosen), partial(features.tick, f"boards of round {public.round}")
         kept = cached if before is None else None
-        comparing = Comparing(states, public, base.rounds, features, identity.plan.bins, kept, by, said)
+        comparing = BoardComparison(states, public, base.rounds, features, identity.plan.bins, kept, by, said)
         distances = METHODS[public.method](comparing)
         way = public.clustering or WAY_OF[public.method]
         found = partition(distances, public.classes, way=way, restarts=public.restarts, seed=public.seed)
@@ -151,14 +151,14 @@ def build_classes(
     return load_classes(out, identity, public)
 
 
-def distances_fingerprint(identity: AbstractionSpec, public: PublicPlan, base: Base) -> str:
+def distances_fingerprint(identity: AbstractionSpec, public: PublicPlan, base: ComparisonBase) -> str:
     """Return a hash of everything that determines the distances of boards: equal hashes mean equal distances."""
     boards, bins = public_layout(identity.plan, identity.deal, public), identity.plan.bins
     how = public.round, public.method, public.ground, public.exact, base.fingerprint
-    return artifact.fingerprint(artifact.spelled(identity.deal), artifact.spelled((boards, bins, *how)))
+    return artifact.fingerprint(artifact.stable_repr(identity.deal), artifact.stable_repr((boards, bins, *how)))
 
 
-def ready_classes(identity: AbstractionSpec, public: PublicPlan) -> BoardClasses:
+def load_built_classes(identity: AbstractionSpec, public: PublicPlan) -> BoardClasses:
     """Load classes of boards that were built before; raise AbstractionError if they do not fit the plan."""
     there = AbstractionSpec.read(Path(public.boards))
     same = [one for one in there.plan.public if one.round == public.round]
@@ -179,8 +179,8 @@ def pair_seconds(identity: AbstractionSpec, public: PublicPlan, features: Featur
     """
     holdings = identity.deal.holdings(public_layout(identity.plan, identity.deal, public))
     some = np.linspace(0, len(holdings.boards) - 1, 6).astype(np.int64)
-    states = States(identity.deal, public.round - 1, holdings, some)
-    pair = hand_by_hand(states, public.ground, features, identity.plan.bins).pair
+    states = BoardSample(identity.deal, public.round - 1, holdings, some)
+    pair = exact_distances(states, public.ground, features, identity.plan.bins).pair
     pair(0, 1)
     began = perf_counter()
     for place in range(len(some) - 1):

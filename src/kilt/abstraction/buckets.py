@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from kilt import artifact
 from kilt.abstraction import holdings_kernels as kernels
-from kilt.abstraction.classes import BoardClasses, Coded
+from kilt.abstraction.classes import BoardClasses, CodeBuckets
 from kilt.abstraction.classes_kernels import look_up_coded, look_up_coded_hands
 from kilt.abstraction.cluster_kernels import Labels
 from kilt.abstraction.features import FEATURES, Deal
@@ -44,9 +44,9 @@ class RoundBuckets(NamedTuple):
     table: Array  # [board, hand]; undefined for hands that share a card with the board
     sizes: IntArray  # [bucket] number of deals
     centroids: Array | None  # [bucket, dimension] if buckets are means
-    apart: Array | None  # [bucket, bucket of its block] distances, if they are not those of the centroids
+    bucket_distances: Array | None  # [bucket, bucket of its block] distances, if they are not those of the centroids
     figures: dict[str, Any]  # figures that the build reported, such as the distortion
-    coded: Coded | None = None  # if the table has codes: the bucket of each code in each class of boards
+    coded: CodeBuckets | None = None  # if the table has codes: the bucket of each code in each class of boards
     folder: Path = Path()  # the folder of the round
     by_strength: Labels | None = None  # [2·wins + ties] if there is no table: buckets are computed board by board
 
@@ -198,7 +198,7 @@ class AbstractionSpec:
     @property
     def fingerprint(self) -> str:
         """A hash of deal and plan: specifications with equal hashes lead to equal buckets."""
-        return artifact.fingerprint(*map(artifact.spelled, (self.deal, self.plan)))
+        return artifact.fingerprint(*map(artifact.stable_repr, (self.deal, self.plan)))
 
     def data(self) -> dict[str, Any]:
         """Return the specification as a dict for JSON, which describes an abstraction on disk."""
@@ -518,8 +518,8 @@ def load_round(path: Path, identity: AbstractionSpec, r: int, *, check: bool = F
     arrays, coded = found.arrays, None
     public = identity.plan.public_at(r)
     if public and "of_class" in arrays:
-        coded = Coded(load_classes(path, identity, public, check=check), arrays["of_class"])
-    with artifact.understood(folder, remedy_for(folder)):
+        coded = CodeBuckets(load_classes(path, identity, public, check=check), arrays["of_class"])
+    with artifact.damage_errors(folder, remedy_for(folder)):
         means = arrays.get("centroids"), arrays.get("apart")
         this = RoundBuckets(holdings, arrays["buckets"], arrays["sizes"], *means, found.figures, coded, folder)
         _require_fitting(this)
@@ -535,9 +535,9 @@ def _require_fitting(this: RoundBuckets) -> None:
         "buckets": (this.table, (len(this.holdings.boards), index.moved.shape[1])),
         "sizes": (this.sizes, (number,)),
     }
-    if this.apart is not None:
-        block = this.apart.shape[-1]
-        shapes["apart"] = this.apart, (number, number if not block or number % block else block)
+    if this.bucket_distances is not None:
+        block = this.bucket_distances.shape[-1]
+        shapes["apart"] = this.bucket_distances, (number, number if not block or number % block else block)
     if this.centroids is not None:
         shapes["centroids"] = this.centroids, (number, *this.centroids.shape[1:2])
     if this.coded:
@@ -568,7 +568,7 @@ def load_classes(path: Path, identity: AbstractionSpec, public: PublicPlan, *, c
             f"{remedy_for(folder)}"
         )
     number = identity.plan.classes_at(public.round - 1)
-    with artifact.understood(folder, remedy_for(folder)):
+    with artifact.damage_errors(folder, remedy_for(folder)):
         labels, distances = found.arrays["classes"], found.arrays.get("distances")
         if labels.shape != (len(holdings.boards),) or labels.dtype.kind != "i":
             raise ValueError(f"classes have shape {labels.shape}, not {(len(holdings.boards),)}")

@@ -62,7 +62,7 @@ class BoardClasses(NamedTuple):
         return weights
 
 
-class Coded(NamedTuple):
+class CodeBuckets(NamedTuple):
     """The bucket of each code in each class of boards, where a code stands for similar hands."""
 
     classes: BoardClasses

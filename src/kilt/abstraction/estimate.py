@@ -27,7 +27,7 @@ from kilt.abstraction.pipeline import (
     build,
     check,
     groups_before,
-    looked_at,
+    next_round_used,
 )
 from kilt.abstraction.plan import CODES, BucketStep, Plan
 from kilt.abstraction.steps import LEVELS, MANY
@@ -96,9 +96,12 @@ def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1)
     for own, r, steps, groups in sorting:
         for step in steps:
             _require_points(spec, own, r, step)
-            needed, cost = features.needs(step.feature, r, own.settings), _step_cost(spec, own, r, step, groups)
+            needed, cost = (
+                features.missing_table_costs(step.feature, r, own.settings),
+                _step_cost(spec, own, r, step, groups),
+            )
             missing |= needed
-            used |= features.rests_on(step.feature, r, own.settings)
+            used |= features.table_costs(step.feature, r, own.settings)
             if not missing and FEATURES[step.feature].metric != VALUE:
                 used.pop(STRENGTHS)  # no table is computed from it
             seconds += cost.seconds or 0.0
@@ -180,7 +183,7 @@ def _step_cost(spec: AbstractionSpec, plan: Plan, r: int, step: BucketStep, grou
         # Until large clusters are fitted, the distances between centres exclude few of them.
         fitted_in = sorted_in + _of("next_fitted") * min(drawn / (step.buckets * groups), 100)
         room = drawn * ways * 8 + 8 * coming * block + 12 * block * step.buckets * groups
-        seconds += _of("next_pair") * step.buckets**2 * groups * looked_at(own, r)
+        seconds += _of("next_pair") * step.buckets**2 * groups * next_round_used(own, r)
     elif feature.metric == VALUE:
         last = r + 1 == len(plan.rounds)
         sets = len(deal.holdings((deal.sizes[r],)))

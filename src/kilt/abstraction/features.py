@@ -119,8 +119,8 @@ TableCosts: TypeAlias = dict[str, Cost]  # cost of each table by its name: bytes
 class Features:
     """Features of the holdings of a deal, computed on demand and kept in a folder if one is given.
 
-    Threads of this process compute them, or an `engine`: see `ahead`. Callers also use the engine for their own work;
-    by default it runs threads.
+    Threads of this process compute them, or an `engine`: see `compute_with_engine`. Callers also use the engine for
+    their own work; by default it runs threads.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class Features:
         self.engine = engine or LocalEngine(threads)
         self._made: dict[str, Array] = {}
 
-    def ahead(self, wanted: Iterable[tuple[str, int]], settings: FeatureSettings) -> None:
+    def compute_with_engine(self, wanted: Iterable[tuple[str, int]], settings: FeatureSettings) -> None:
         """Let an engine compute the feature tables of some rounds in a shared folder, one worker for each table.
 
         Does nothing if the engine runs threads of this process, or if there is no folder to hold the tables.
@@ -149,7 +149,7 @@ class Features:
             return
 
         def missing() -> list[tuple[str, int]]:
-            return [(feature, r) for feature, r in asked if self.needs(feature, r, settings)]
+            return [(feature, r) for feature, r in asked if self.missing_table_costs(feature, r, settings)]
 
         asked = [one for one in dict.fromkeys(wanted) if FEATURES[one[0]].metric not in (NEXT, NONE)]
         make = partial(_make, self.deal, self.folder.absolute(), settings)
@@ -279,12 +279,12 @@ class Features:
             return FeatureTable(self.strengths()[:, None], -bins / self.deal.top)
         return self.histograms(r, bins)
 
-    def needs(self, feature: str, r: int, settings: FeatureSettings) -> TableCosts:
+    def missing_table_costs(self, feature: str, r: int, settings: FeatureSettings) -> TableCosts:
         """Return the cost of each table that a feature is computed from and that the folder does not have yet."""
-        tables = self.rests_on(feature, r, settings)
+        tables = self.table_costs(feature, r, settings)
         return {name: cost for name, cost in tables.items() if not (self._folder and self._usable(self._folder / name))}
 
-    def rests_on(self, feature: str, r: int, settings: FeatureSettings) -> TableCosts:
+    def table_costs(self, feature: str, r: int, settings: FeatureSettings) -> TableCosts:
         """Return the cost of each table that a feature is computed from, whether the folder has it or not."""
         last = self._holdings(self.deal.sizes[-1])
         tables = {STRENGTHS: Cost(cache=2 * len(last), seconds=pace("features", "strength_board") * len(last.boards))}
@@ -378,7 +378,7 @@ class Features:
                 self._made[name] = make()
             else:
                 place = self._folder / name
-                with artifact.alone(place, wait=True):
+                with artifact.exclusive_access(place, wait=True):
                     if not self._usable(place):
                         artifact.write(place, KIND, {"values": make()}, parameters={"deal": repr(self.deal)})
                 self._made[name] = artifact.read(place, KIND, private=True).arrays["values"]

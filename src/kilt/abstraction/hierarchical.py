@@ -21,12 +21,12 @@ from kilt.abstraction.cluster_kernels import Labels, Singles
 from kilt.abstraction.features import FEATURES, VALUE
 from kilt.abstraction.percentile import percentiles
 from kilt.abstraction.plan import STRENGTHS, BucketStep, Plan, percentile_steps
-from kilt.abstraction.steps import ALL, Before, Fitting, HoldingBatch
+from kilt.abstraction.steps import ALL, HoldingBatch, PreviousRound, StepFitter
 from kilt.arrays import Array, FloatArray, IntArray
 from kilt.errors import AbstractionError
 
 
-class InClasses(NamedTuple):
+class ClassBuckets(NamedTuple):
     """The buckets of codes in each class of boards, where a code stands for similar hands."""
 
     bucket: Labels  # [class, code]
@@ -34,7 +34,7 @@ class InClasses(NamedTuple):
     distortion: float | None  # mean distance of a hand from its bucket's centroid, if buckets have centroids
 
 
-def code_steps(fitting: Fitting) -> tuple[BucketStep, ...]:
+def code_steps(fitting: StepFitter) -> tuple[BucketStep, ...]:
     """Return the steps that sort hands into codes: groups of similar hands that all classes of boards share.
 
     They are the steps of the round, with more buckets.
@@ -50,8 +50,8 @@ def code_steps(fitting: Fitting) -> tuple[BucketStep, ...]:
 
 
 def sort_codes(
-    fitting: Fitting, steps: tuple[BucketStep, ...], classes: BoardClasses, codes: Array, count: int
-) -> InClasses:
+    fitting: StepFitter, steps: tuple[BucketStep, ...], classes: BoardClasses, codes: Array, count: int
+) -> ClassBuckets:
     """Sort the codes of a round (groups of similar hands) into buckets, separately in each class of boards.
 
     `codes` is [board, hand].
@@ -73,11 +73,11 @@ def sort_codes(
     inside = fitting.features.engine.map(partial(_sort_class, fitting.plan, steps, points), weights)
     bucket = (np.arange(classes.number)[:, None] * buckets + inside).astype(np.int32)
     sizes = np.bincount(bucket.ravel(), weights.ravel(), classes.number * buckets).astype(np.int64)
-    return InClasses(bucket, sizes, _distortion(fitting, steps[-1], classes, codes, points, weights, bucket))
+    return ClassBuckets(bucket, sizes, _distortion(fitting, steps[-1], classes, codes, points, weights, bucket))
 
 
 def _distortion(
-    fitting: Fitting,
+    fitting: StepFitter,
     last: BucketStep,
     classes: BoardClasses,
     codes: Array,
@@ -94,7 +94,7 @@ def _distortion(
     for label, mine in enumerate(bucket):
         np.add.at(centroids, mine, weights[label, :, None] * means)
     middle = (centroids / totals[:, None]).astype(np.float32)
-    of, table = fitting.points(last.feature), Before(fitting.holdings, codes, weights.shape[1])
+    of, table = fitting.points(last.feature), PreviousRound(fitting.holdings, codes, weights.shape[1])
     _, found = classes.within(fitting.holdings)
 
     def cost(part: HoldingBatch) -> float:
@@ -115,9 +115,9 @@ def _sort_class(plan: Plan, steps: tuple[BucketStep, ...], points: dict[str, Sin
     return labels
 
 
-def _means(fitting: Fitting, feature: str, codes: Array, count: int) -> Singles:
+def _means(fitting: StepFitter, feature: str, codes: Array, count: int) -> Singles:
     """Return the mean of a feature over the hands of each code, shape (codes, dimensions)."""
-    points, table = fitting.points(feature), Before(fitting.holdings, codes, count)
+    points, table = fitting.points(feature), PreviousRound(fitting.holdings, codes, count)
 
     def add(part: HoldingBatch) -> tuple[FloatArray, FloatArray]:
         data, mine = points(part, ALL), part.groups(table)

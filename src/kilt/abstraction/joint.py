@@ -75,7 +75,7 @@ class JointTables:
     ties: FloatArray
 
     @cached_property
-    def together(self) -> tuple[FloatArray, ...]:
+    def pair_probabilities(self) -> tuple[FloatArray, ...]:
         """The probability of each pair of the players' bucket sequences, in each round.
 
         There is one array for each round, with shape (sequences of player 0, sequences of player 1).
@@ -111,7 +111,7 @@ class JointTables:
     def load(cls, path: Path, cards: str) -> JointTables:
         """Read tables that `save` wrote; raise ValueError if they belong to another card abstraction."""
         found = artifact.read(path, KIND, remedy=REMEDY)
-        with artifact.understood(path, REMEDY):
+        with artifact.damage_errors(path, REMEDY):
             if found.inputs["cards"] != cards:
                 raise ValueError(f"it is for cards {found.inputs['cards']}, not {cards}")
             arrays, rounds = (
@@ -158,7 +158,7 @@ def joint_tables(
         A player has more than 4,096 bucket sequences.
     """
     for own in cards.each:
-        require_few(own.name, own.numbers)
+        require_few_buckets(own.name, own.numbers)
     kept = kept_tables(cards.fingerprint) if keep else None
     if kept:
         return kept
@@ -179,7 +179,7 @@ def joint_tables(
     return tables
 
 
-def require_few(name: str, numbers: Sequence[int]) -> None:
+def require_few_buckets(name: str, numbers: Sequence[int]) -> None:
     """Raise AbstractionError if an abstraction has too many buckets in a round for joint tables."""
     if max(numbers) > MOST:
         raise AbstractionError(
@@ -188,7 +188,7 @@ def require_few(name: str, numbers: Sequence[int]) -> None:
         )
 
 
-def at_hand(cards: PlayerAbstractions, boards: int) -> bool:
+def quickly_available(cards: PlayerAbstractions, boards: int) -> bool:
     """Return whether joint tables are on disk or quick to build, given the number of complete boards up to suits."""
     few = all(max(own.numbers) <= MOST for own in cards.each)
     return few and (boards <= QUICK or artifact.exists(_place(cards.fingerprint)))

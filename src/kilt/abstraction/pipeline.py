@@ -19,7 +19,7 @@ import numpy as np
 
 from kilt import artifact
 from kilt.abstraction import holdings_kernels
-from kilt.abstraction.boards import Base, build_classes, check_public, require_dealt
+from kilt.abstraction.boards import ComparisonBase, build_classes, check_public, require_dealt
 from kilt.abstraction.buckets import (
     DESCRIPTION,
     KIND,
@@ -35,9 +35,17 @@ from kilt.abstraction.classes import BoardClasses
 from kilt.abstraction.features import FEATURES, NEXT, Deal, Features, Tick
 from kilt.abstraction.hierarchical import code_steps, sort_codes
 from kilt.abstraction.plan import Plan, PublicPlan, load_plan
-from kilt.abstraction.potential import apart_of, centres_of, ground_of
-from kilt.abstraction.public import base_plan, transport
-from kilt.abstraction.steps import After, Before, Fitted, Fitting, HoldingBatch, Means, Potentials
+from kilt.abstraction.potential import centres_of, ground_distances, mean_distances
+from kilt.abstraction.public import base_plan, import_transport
+from kilt.abstraction.steps import (
+    FittedStep,
+    HoldingBatch,
+    KMeansStep,
+    NextRound,
+    PotentialAwareStep,
+    PreviousRound,
+    StepFitter,
+)
 from kilt.engines import Engine
 from kilt.errors import AbstractionError, ArtifactError
 
@@ -71,7 +79,7 @@ def require_packages(plan: Plan, out: Path) -> None:
     """Raise AbstractionError if a build needs a package that is not installed."""
     for public in plan.public:
         if public.method == "schmid" and not public.boards and not artifact.exists(classes_folder(out, public)):
-            transport()
+            import_transport()
 
 
 def bucket_numbers(plan: Plan, deal: Deal) -> tuple[int, ...]:
@@ -109,7 +117,7 @@ def ground_metric(plan: Plan, r: int) -> str:
     return ground_metric(plan, r + 1) if metric == NEXT else metric
 
 
-def rests_on(plan: Plan, r: int) -> set[int]:
+def rounds_needed(plan: Plan, r: int) -> set[int]:
     """Return the rounds that must be built before round `r`.
 
     The previous round is one if its buckets are remembered, the next round if its buckets are used.
@@ -118,12 +126,12 @@ def rests_on(plan: Plan, r: int) -> set[int]:
     return needed | ({r + 1} & set(range(len(plan.rounds))) if looks_ahead(plan, r) else set())
 
 
-def in_order(plan: Plan) -> list[int]:
+def build_order(plan: Plan) -> list[int]:
     """Return the rounds in the order in which they are built, each after the rounds that it depends on."""
     rounds, found = range(len(plan.rounds)), list[int]()
     while len(found) < len(rounds):
         for r in rounds:
-            if r not in found and rests_on(plan, r) <= set(found):
+            if r not in found and rounds_needed(plan, r) <= set(found):
                 found.append(r)
                 break
         else:
@@ -195,20 +203,20 @@ def build_rounds(
     require_packages(plan, out)  # before `check`, which may compile kernels
     check(identity)
     needed = set(wanted)
-    while more := set[int]().union(*(rests_on(plan, r) for r in needed)) - needed:
+    while more := set[int]().union(*(rounds_needed(plan, r) for r in needed)) - needed:
         needed |= more
-    with artifact.alone(out), _tidy(out):
+    with artifact.exclusive_access(out), _tidy(out):
         _begin(identity, out)
         asked = [(step.feature, r) for r in sorted(needed) for step in plan.rounds[r].steps]
-        features.ahead(asked, plan.settings)
+        features.compute_with_engine(asked, plan.settings)
         classes: dict[int, BoardClasses] = {}
         for public in plan.public:
             known = "" if public.boards or public.exact else base_spec(public, identity.deal).fingerprint
-            base = Base(known, partial(_base_round, public, identity.deal, features, out))
+            base = ComparisonBase(known, partial(_base_round, public, identity.deal, features, out))
             before = classes[max(classes)] if classes else None
             classes[public.round] = build_classes(identity, out, public, before, features, base)
         done: dict[int, RoundBuckets] = {}
-        for r in (r for r in in_order(plan) if r in needed):
+        for r in (r for r in build_order(plan) if r in needed):
             try:
                 done[r] = load_round(out, identity, r)
             except ArtifactError:
@@ -276,20 +284,20 @@ def _begin(identity: AbstractionSpec, out: Path) -> None:
         artifact.write_text(place, json.dumps(identity.data(), indent=2))
 
 
-def sorts_alike(one: AbstractionSpec, other: AbstractionSpec, r: int) -> bool:
+def same_buckets(one: AbstractionSpec, other: AbstractionSpec, r: int) -> bool:
     """Return whether the buckets of a round are the same in two abstractions.
 
     Returns False if the round depends on other rounds.
 
     >>> from kilt.abstraction.plan import plan_named
     >>> one, other = (plan_named(f"IR-KE-KO 9-{flop}-8-8", (0, 3, 1, 1)) for flop in (7, 6))
-    >>> [sorts_alike(AbstractionSpec("", Deal(), one), AbstractionSpec("", Deal(), other), r) for r in range(4)]
+    >>> [same_buckets(AbstractionSpec("", Deal(), one), AbstractionSpec("", Deal(), other), r) for r in range(4)]
     [True, False, True, True]
     """
     if one.deal != other.deal or len(one.plan.rounds) != len(other.plan.rounds):
         return False
     for spec in (one, other):
-        if rests_on(spec.plan, r) or spec.plan.public_at(r) or looked_at(spec, r):
+        if rounds_needed(spec.plan, r) or spec.plan.public_at(r) or next_round_used(spec, r):
             return False
     ours, theirs = (replace(spec.plan, rounds=spec.plan.rounds[r : r + 1], public=()) for spec in (one, other))
     return ours == theirs
@@ -298,7 +306,7 @@ def sorts_alike(one: AbstractionSpec, other: AbstractionSpec, r: int) -> bool:
 def _take_over(identity: AbstractionSpec, out: Path, r: int, like: Path) -> bool:
     """Copy the buckets of a round from another abstraction if they are the same; return whether they were copied."""
     there = AbstractionSpec.read(like)
-    if not sorts_alike(identity, there, r):
+    if not same_buckets(identity, there, r):
         return False
     load_round(like, there, r, check=True)
     found = artifact.read(round_folder(like, r), KIND)
@@ -322,25 +330,27 @@ def _build_round(
     public = plan.public_at(r)
     known = classes[public.round] if public else None
     before, after = None, None
-    for other in rests_on(plan, r):
+    for other in rounds_needed(plan, r):
         done[other].require_whole()
     if plan.rounds[r].recall and r > 0:
-        before = Before(done[r - 1].holdings, done[r - 1].table, done[r - 1].buckets)
+        before = PreviousRound(done[r - 1].holdings, done[r - 1].table, done[r - 1].buckets)
     elif known and not plan.coded(r):
         everyone = len(known.holdings.tables.bits)
-        before = Before(known.holdings, np.repeat(known.labels[:, None], everyone, axis=1), known.number)
+        before = PreviousRound(known.holdings, np.repeat(known.labels[:, None], everyone, axis=1), known.number)
     coming = done.get(r + 1) if looks_ahead(plan, r) else None
     if coming and coming.centroids is not None:
         absolute = ground_metric(plan, r + 1) == "emd"
-        ground = ground_of(coming.centroids, absolute=absolute, apart=coming.apart, blocks=blocks_after(identity, r))
-        after = After(coming.holdings, coming.table, ground)
-    fitting = Fitting(plan, features, r, holdings, before, after, seconds, partial(tick, f"{what}: fitting"))
+        ground = ground_distances(
+            coming.centroids, absolute=absolute, distances=coming.bucket_distances, blocks=blocks_after(identity, r)
+        )
+        after = NextRound(coming.holdings, coming.table, ground)
+    fitting = StepFitter(plan, features, r, holdings, before, after, seconds, partial(tick, f"{what}: fitting"))
     fitted = fitting.fit(code_steps(fitting) if plan.coded(r) else steps)
     buckets = fitted[-1].buckets
     dtype, shape = np.min_scalar_type(buckets - 1), (len(holdings.boards), len(holdings.tables.bits))
     inputs = {"abstraction": identity.fingerprint}
     with artifact.draft(round_folder(out, r), KIND, shape[0] * shape[1] * dtype.itemsize, inputs) as new:
-        table = new.room("buckets", dtype, shape)
+        table = new.allocate("buckets", dtype, shape)
 
         sizes, alone = np.zeros(buckets, dtype=np.int64), Lock()
 
@@ -364,11 +374,11 @@ def _build_round(
         else:
             new.save("sizes", sizes)
             _save_means(new, fitted[-1])
-            if isinstance(fitted[-1], Potentials) and looked_at(identity, r):
+            if isinstance(fitted[-1], PotentialAwareStep) and next_round_used(identity, r):
                 means, ground = fitted[-1].means, fitted[-1].after.ground
                 said, blocks = partial(tick, f"{what}: distances"), blocks_after(identity, r - 1)
-                new.save("apart", apart_of(means, ground, blocks, features.threads, said))
-            if isinstance(fitted[-1], Means | Potentials):
+                new.save("apart", mean_distances(means, ground, blocks, features.threads, said))
+            if isinstance(fitted[-1], KMeansStep | PotentialAwareStep):
                 new.figures["distortion"] = cost / sizes.sum()
         new.figures["seconds"] = perf_counter() - began
 
@@ -381,10 +391,10 @@ def blocks_after(identity: AbstractionSpec, r: int) -> int:
     round, so that all buckets that are compared have a distance.
     """
     blocks = min(identity.plan.classes_at(r), identity.plan.classes_at(r + 1))
-    return min(blocks, blocks_after(identity, r - 1)) if looked_at(identity, r) else blocks
+    return min(blocks, blocks_after(identity, r - 1)) if next_round_used(identity, r) else blocks
 
 
-def looked_at(identity: AbstractionSpec, r: int) -> bool:
+def next_round_used(identity: AbstractionSpec, r: int) -> bool:
     """Return whether the hands of the previous round are sorted by the buckets of round `r`.
 
     A lossless round does not look at the next.
@@ -395,10 +405,10 @@ def looked_at(identity: AbstractionSpec, r: int) -> bool:
     return bucket_numbers(plan, deal)[before] < len(deal.holdings(layout(plan, deal, before)))
 
 
-def _save_means(new: artifact.Draft, last: Fitted) -> None:
+def _save_means(new: artifact.Draft, last: FittedStep) -> None:
     """Save the buckets' means, for earlier rounds that look ahead and for comparisons of boards."""
     match last:
-        case Means(clusters=clusters):
+        case KMeansStep(clusters=clusters):
             new.save("centroids", clusters.centroids)
-        case Potentials(after=ahead, means=means):
+        case PotentialAwareStep(after=ahead, means=means):
             new.save("centroids", centres_of(means, ahead.ground))

@@ -17,7 +17,7 @@ import numpy as np
 from kilt.abstraction import potential_kernels as kernels
 from kilt.abstraction.cluster import kmeans
 from kilt.abstraction.cluster_kernels import Labels, Singles
-from kilt.abstraction.potential_kernels import Ground
+from kilt.abstraction.potential_kernels import GroundDistances
 from kilt.arrays import FloatArray
 from kilt.jit import in_parts
 
@@ -26,24 +26,28 @@ ITERATIONS = 10  # maximum number of iterations
 NEIGHBOURS = 128  # number of a cluster's neighbours whose distances from it are computed
 
 
-def ground_of(centroids: Singles, *, absolute: bool, apart: Singles | None = None, blocks: int = 1) -> Ground:
+def ground_distances(
+    centroids: Singles, *, absolute: bool, distances: Singles | None = None, blocks: int = 1
+) -> GroundDistances:
     """Return the distances between the buckets of the next round, for earth mover's distances.
 
-    They are the distances of the buckets' centroids, unless `apart` has better ones. If there are several blocks (see
-    `Ground`), `apart` has the distances within each.
+    They are the distances of the buckets' centroids, unless `distances` has better ones. If there are several blocks
+    (see `GroundDistances`), `distances` has the distances within each.
     """
-    if apart is None:
-        apart = _distances(centroids, absolute, blocks)
-    order = np.argsort(apart, axis=1, kind="stable").astype(np.int32)
-    return Ground(order, np.take_along_axis(apart, order, axis=1), np.ascontiguousarray(centroids), absolute)
+    if distances is None:
+        distances = _distances(centroids, absolute, blocks)
+    order = np.argsort(distances, axis=1, kind="stable").astype(np.int32)
+    return GroundDistances(
+        order, np.take_along_axis(distances, order, axis=1), np.ascontiguousarray(centroids), absolute
+    )
 
 
-def block_of(ground: Ground, bucket: int) -> tuple[Ground, int]:
-    """Return the block of next-round buckets that contains a bucket, as a `Ground`, and the block's first bucket."""
+def block_of(ground: GroundDistances, bucket: int) -> tuple[GroundDistances, int]:
+    """Return the distances within the block of next-round buckets that has a bucket, and the block's first bucket."""
     size = ground.order.shape[1]
     first = bucket - bucket % size
     mine = slice(first, first + size)
-    return Ground(ground.order[mine], ground.apart[mine], ground.centroids[mine], ground.absolute), first
+    return GroundDistances(ground.order[mine], ground.distances[mine], ground.centroids[mine], ground.absolute), first
 
 
 def _distances(centroids: Singles, absolute: bool, blocks: int) -> Singles:
@@ -55,7 +59,7 @@ def _distances(centroids: Singles, absolute: bool, blocks: int) -> Singles:
     return apart
 
 
-def centres_of(means: Singles, ground: Ground) -> Singles:
+def centres_of(means: Singles, ground: GroundDistances) -> Singles:
     """Return the mean position of each cluster's distribution over next-round buckets, shape (clusters, dimensions).
 
     All blocks have the same number of clusters.
@@ -66,14 +70,14 @@ def centres_of(means: Singles, ground: Ground) -> Singles:
     return np.ascontiguousarray(centres.reshape(-1, dimensions).astype(np.float32))
 
 
-def columns_of(means: Singles, ground: Ground) -> Singles:
+def columns_of(means: Singles, ground: GroundDistances) -> Singles:
     """Return the mean positions of the clusters, shape (dimensions, clusters), for fast comparisons with a point."""
     return np.ascontiguousarray(centres_of(means, ground).T)
 
 
-def apart_of(
+def mean_distances(
     means: Singles,
-    ground: Ground,
+    ground: GroundDistances,
     blocks: int = 1,
     threads: int = 1,
     tick: Callable[[float], None] = lambda share: None,
@@ -92,7 +96,7 @@ def apart_of(
     near = np.argsort(apart, axis=1, kind="stable")[:, : NEIGHBOURS + 1]  # including the cluster itself
     first = np.arange(blocks).repeat(size)[:, None] * size
     found = np.empty(near.shape, dtype=np.float32)
-    look = partial(kernels.between, means, (first + near).astype(np.int32), ground, found)
+    look = partial(kernels.neighbour_distances, means, (first + near).astype(np.int32), ground, found)
     in_parts(look, len(means), threads, tick)
     more = (found - np.take_along_axis(apart, near, axis=1)).mean(axis=1)
     apart += (more[:, None] + more.reshape(blocks, size).repeat(size, axis=0)) / 2
@@ -110,7 +114,7 @@ def fit(
     point: Labels,
     weights: FloatArray,
     k: int,
-    ground: Ground,
+    ground: GroundDistances,
     *,
     seed: int = 0,
     threads: int = 1,

@@ -16,7 +16,7 @@ from kilt.jit import kernel
 CHECKED = 8  # number of positions after which to test whether the lower bound suffices
 
 
-class Ground(NamedTuple):
+class GroundDistances(NamedTuple):
     """The distances between the buckets of the next round, from which earth mover's distances are computed.
 
     If boards have classes, no hand reaches buckets of two classes: buckets then form blocks of equal size, one after
@@ -24,7 +24,7 @@ class Ground(NamedTuple):
     """
 
     order: Labels  # [bucket, rank] all buckets of its block, as positions in it, nearest first
-    apart: Singles  # [bucket, rank] their distances
+    distances: Singles  # [bucket, rank] their distances
     centroids: Singles  # [bucket, dimension]
     absolute: bool  # whether the distance is a sum of absolute differences
 
@@ -88,7 +88,9 @@ def make_workspace(buckets: int) -> EmdWorkspace:
 
 
 @kernel
-def greedy(count: int, means: Singles, m: int, ground: Ground, enough: np.float32, room: EmdWorkspace) -> np.float32:
+def greedy_distance(
+    count: int, means: Singles, m: int, ground: GroundDistances, enough: np.float32, room: EmdWorkspace
+) -> np.float32:
     """Approximate the earth mover's distance between a point and a cluster's mean by a greedy heuristic.
 
     See algorithm 2 of Ganzfried and Sandholm (2014).
@@ -108,7 +110,7 @@ def greedy(count: int, means: Singles, m: int, ground: Ground, enough: np.float3
             source = ground.order[here[j], place]
             if left[source] > 0:
                 moved = min(left[source], due[j])
-                total += moved * ground.apart[here[j], place]
+                total += moved * ground.distances[here[j], place]
                 left[source] -= moved
                 due[j] -= moved
                 satisfied += due[j] <= tiny
@@ -123,14 +125,14 @@ def greedy(count: int, means: Singles, m: int, ground: Ground, enough: np.float3
         if place % CHECKED == CHECKED - 1:
             least = total
             for j in range(count):
-                least += due[j] * ground.apart[here[j], place]
+                least += due[j] * ground.distances[here[j], place]
             if least >= enough:
                 return least
     return total
 
 
 @kernel
-def gather(point: Labels, i: int, often: Labels, room: EmdWorkspace) -> int:
+def count_next_buckets(point: Labels, i: int, often: Labels, room: EmdWorkspace) -> int:
     """Write the different next-round buckets of a point, and its share of each, to `room`; return their number.
 
     `often` [position in the block] is zero before and after.
@@ -157,7 +159,7 @@ def assign(
     group: int,
     means: Singles,
     columns: Singles,
-    ground: Ground,
+    ground: GroundDistances,
     labels: Labels,
     costs: Singles,
 ) -> int:
@@ -175,7 +177,7 @@ def assign(
     for i in range(start, end):
         before = labels[i]
         first = before - before % group if before >= 0 else (-1 - before) * group
-        count = gather(point, i, often, room)
+        count = count_next_buckets(point, i, often, room)
         bound[:] = 0
         for d in range(dimensions):
             others, centre = columns[d, first : first + group], np.float32(0)
@@ -194,7 +196,7 @@ def assign(
         for m in range(1, group):
             if bound[m] < bound[best]:
                 best = m
-        cost = greedy(count, means, first + best, ground, np.float32(np.inf), room)
+        cost = greedy_distance(count, means, first + best, ground, np.float32(np.inf), room)
         within = 0
         for m in range(group):
             if bound[m] < cost and m != best:
@@ -209,7 +211,7 @@ def assign(
             near[place] = near[within]
             if bound[m] >= cost:
                 break
-            there = greedy(count, means, first + m, ground, cost, room)
+            there = greedy_distance(count, means, first + m, ground, cost, room)
             if there < cost:
                 best, cost = m, there
         changed += first + best != before
@@ -218,7 +220,9 @@ def assign(
 
 
 @kernel
-def between(means: Singles, near: Labels, ground: Ground, found: Singles, start: int, end: int) -> None:
+def neighbour_distances(
+    means: Singles, near: Labels, ground: GroundDistances, found: Singles, start: int, end: int
+) -> None:
     """Write the earth mover's distances of some means from their neighbours in the same block.
 
     `near` has the neighbours.
@@ -226,13 +230,13 @@ def between(means: Singles, near: Labels, ground: Ground, found: Singles, start:
     far, room = np.float32(np.inf), make_workspace(means.shape[1])
     for a in range(start, end):
         block = a * (len(ground.order) // means.shape[1]) // len(means)
-        count = spread_out(means, a, block * means.shape[1], room)
+        count = list_mean_buckets(means, a, block * means.shape[1], room)
         for j in range(near.shape[1]):
-            found[a, j] = greedy(count, means, near[a, j], ground, far, room)
+            found[a, j] = greedy_distance(count, means, near[a, j], ground, far, room)
 
 
 @kernel
-def spread_out(means: Singles, m: int, first: int, room: EmdWorkspace) -> int:
+def list_mean_buckets(means: Singles, m: int, first: int, room: EmdWorkspace) -> int:
     """Write the next-round buckets that a cluster's mean contains, and its share of each; return their number.
 
     Buckets are counted from the first of the block.

@@ -54,7 +54,7 @@ PAIRS = 1024  # maximum number of pairs that are compared at a time: the hands o
 SHARES = 256  # maximum number of parts of a batch, for threads or processes
 
 
-class States(NamedTuple):
+class BoardSample(NamedTuple):
     """Some of the boards of a round, chosen for a comparison."""
 
     deal: Deal
@@ -84,10 +84,10 @@ class States(NamedTuple):
         return counts
 
 
-class Comparing(NamedTuple):
+class BoardComparison(NamedTuple):
     """The input of a comparison of boards, and the folder for distances that take long to compute."""
 
-    states: States
+    states: BoardSample
     public: PublicPlan
     base: Callable[[int], RoundBuckets]  # the buckets of a round of the base
     features: Features
@@ -114,7 +114,7 @@ def base_plan(deal: Deal, public: PublicPlan) -> Plan:
     return plan_named("IR-KE-KO " + "-".join(map(str, sizes)), deal.board_cards)
 
 
-def tartanian7(comparing: Comparing) -> Singles:
+def tartanian7(comparing: BoardComparison) -> Singles:
     """Return the distances of boards: the share of hands that have no counterpart in the same bucket.
 
     See [Brown15 algorithm 2].
@@ -136,7 +136,7 @@ def total_variation(counts: Counts, hands: int, threads: int = 1, tick: Share = 
     return distances
 
 
-def waugh(comparing: Comparing) -> Singles:
+def waugh(comparing: BoardComparison) -> Singles:
     """Return the distances of boards: L2 between their tables of transitions from the previous round's buckets."""
     states, r = comparing.states, comparing.states.r
     before, base, entries = comparing.base(r - 1), comparing.base(r), []
@@ -166,20 +166,20 @@ def products_of_rows(entries: list[tuple[IntArray, FloatArray]]) -> FloatArray:
     return products
 
 
-class Heaps(NamedTuple):
+class WeightedPoints(NamedTuple):
     """The hands of a board as points with weights, for earth mover's distances."""
 
     hands: FloatArray  # [point] share of the board's hands
     places: Singles  # [point, dimension]; the L1 distance of two points is the distance of their hands
 
 
-class Exactly(NamedTuple):
+class ExactDistances(NamedTuple):
     """Earth mover's distances of boards, in which each hand of a board is a point."""
 
-    states: States
+    states: BoardSample
     tables: list[tuple[Holdings, FeatureTable]]  # of this round and, for the ground "history", of the earlier rounds
 
-    def heaps(self, board: int) -> Heaps:
+    def points(self, board: int) -> WeightedPoints:
         """Return the hands of a board as points with equal weights, for earth mover's distances."""
         cards, pieces = self.states.boards[board], []
         apart = self.states.holdings.row(cards)[1] >= 0
@@ -187,28 +187,28 @@ class Exactly(NamedTuple):
             rows = holdings.row(cards[: holdings.boards.shape[1]])[1][apart]
             pieces.append(table.values[rows] * (table.scale / len(self.tables)))
         share = np.full(self.states.hands, 1 / self.states.hands)
-        return Heaps(share, np.concatenate(pieces, axis=1, dtype=np.float32))
+        return WeightedPoints(share, np.concatenate(pieces, axis=1, dtype=np.float32))
 
     def pair(self, i: int, j: int) -> float:
         """Return the earth mover's distance between the hands of boards i and j."""
-        return moved(self.heaps(i), self.heaps(j))
+        return earth_movers_distance(self.points(i), self.points(j))
 
 
-class Gathered(NamedTuple):
+class BucketMeanDistances(NamedTuple):
     """Earth mover's distances of boards, in which the hands of each bucket are gathered at one point: their mean."""
 
-    of_board: list[Heaps]
+    of_board: list[WeightedPoints]
 
-    def heaps(self, board: int) -> Heaps:
+    def points(self, board: int) -> WeightedPoints:
         """Return the hands of a board as points, one for each bucket of the base."""
         return self.of_board[board]
 
     def pair(self, i: int, j: int) -> float:
         """Return the earth mover's distance between the hands of boards i and j."""
-        return moved(self.heaps(i), self.heaps(j))
+        return earth_movers_distance(self.points(i), self.points(j))
 
 
-def transport() -> Any:
+def import_transport() -> Any:
     """Import and return POT, the package for transport problems; raise AbstractionError if it is not installed."""
     try:
         import ot  # type: ignore[import-untyped]
@@ -220,19 +220,19 @@ def transport() -> Any:
     return ot
 
 
-def moved(mine: Heaps, theirs: Heaps) -> float:
+def earth_movers_distance(mine: WeightedPoints, theirs: WeightedPoints) -> float:
     """Return the earth mover's distance between the hands of two boards."""
     costs = np.zeros((len(mine.hands), len(theirs.hands)))
     kernels.city_blocks(_columns(mine), _columns(theirs), costs)
-    return float(transport().emd2(mine.hands, theirs.hands, costs, numItermax=STEPS, check_marginals=False))
+    return float(import_transport().emd2(mine.hands, theirs.hands, costs, numItermax=STEPS, check_marginals=False))
 
 
-def _columns(heaps: Heaps) -> FloatArray:
+def _columns(heaps: WeightedPoints) -> FloatArray:
     """Return the points of a board as columns, shape (dimensions, points)."""
     return np.ascontiguousarray(heaps.places.T, dtype=np.float64)
 
 
-def schmid(comparing: Comparing) -> Singles:
+def schmid(comparing: BoardComparison) -> Singles:
     """Return the distances of boards: the earth mover's distance between their hands [Schmid15].
 
     The unit is a bin of the histograms.
@@ -240,29 +240,29 @@ def schmid(comparing: Comparing) -> Singles:
     states, public = comparing.states, comparing.public
 
     @cache
-    def hands() -> Exactly | Gathered:  # not called if all distances are known
-        exactly = hand_by_hand(states, public.ground, comparing.features, comparing.bins)
-        return exactly if public.exact else gather(exactly, comparing.base(states.r))
+    def hands() -> ExactDistances | BucketMeanDistances:  # not called if all distances are known
+        exactly = exact_distances(states, public.ground, comparing.features, comparing.bins)
+        return exactly if public.exact else bucket_mean_distances(exactly, comparing.base(states.r))
 
-    return all_pairs(lambda board: hands().heaps(board), comparing)
+    return pairwise_distances(lambda board: hands().points(board), comparing)
 
 
-def hand_by_hand(states: States, ground: str, features: Features, bins: int) -> Exactly:
+def exact_distances(states: BoardSample, ground: str, features: Features, bins: int) -> ExactDistances:
     """Prepare exact earth mover's distances of boards, in which each hand of a board is a point."""
     deal, tables = features.deal, FEATURES[ground].tables(features, FeatureSettings(bins), states.r)
-    return Exactly(states, [(deal.holdings((deal.sizes[r],)), table) for r, table in tables])
+    return ExactDistances(states, [(deal.holdings((deal.sizes[r],)), table) for r, table in tables])
 
 
-def gather(exactly: Exactly, base: RoundBuckets) -> Gathered:
+def bucket_mean_distances(exactly: ExactDistances, base: RoundBuckets) -> BucketMeanDistances:
     """Prepare faster earth mover's distances, in which the hands of each base bucket are gathered at their mean."""
     found = []
     for board, cards in enumerate(exactly.states.boards):
-        points, row = exactly.heaps(board).places, base.row(cards)[exactly.states.holdings.row(cards)[1] >= 0]
+        points, row = exactly.points(board).places, base.row(cards)[exactly.states.holdings.row(cards)[1] >= 0]
         used, heap, counts = np.unique(row, return_inverse=True, return_counts=True)
         sums = np.zeros((len(used), points.shape[1]))
         np.add.at(sums, heap, points)
-        found.append(Heaps(counts / len(row), (sums / counts[:, None]).astype(np.float32)))
-    return Gathered(found)
+        found.append(WeightedPoints(counts / len(row), (sums / counts[:, None]).astype(np.float32)))
+    return BucketMeanDistances(found)
 
 
 class _Pairs(NamedTuple):
@@ -270,15 +270,17 @@ class _Pairs(NamedTuple):
 
     first: list[int]  # [pair] board
     second: list[int]
-    heaps: dict[int, Heaps]  # of these boards
+    heaps: dict[int, WeightedPoints]  # of these boards
 
 
 def _distances(pairs: _Pairs) -> list[float]:
     """Return the earth mover's distance of each pair of boards."""
-    return [moved(pairs.heaps[i], pairs.heaps[j]) for i, j in zip(pairs.first, pairs.second, strict=True)]
+    return [
+        earth_movers_distance(pairs.heaps[i], pairs.heaps[j]) for i, j in zip(pairs.first, pairs.second, strict=True)
+    ]
 
 
-def all_pairs(heaps: Callable[[int], Heaps], comparing: Comparing) -> Singles:
+def pairwise_distances(heaps: Callable[[int], WeightedPoints], comparing: BoardComparison) -> Singles:
     """Compute the earth mover's distances of all pairs of boards, with threads or the processes of an engine.
 
     Known distances are saved from time to time, so that a build that was stopped resumes. The pairs of a lost process
@@ -286,14 +288,16 @@ def all_pairs(heaps: Callable[[int], Heaps], comparing: Comparing) -> Singles:
     """
     count = len(comparing.states.chosen)
     first, second = np.triu_indices(count, 1)
-    with artifact.alone(comparing.folder, wait=True) if comparing.folder else nullcontext():
+    with artifact.exclusive_access(comparing.folder, wait=True) if comparing.folder else nullcontext():
         known = _all_known(heaps, comparing, first, second)
     distances = np.zeros((count, count), dtype=np.float32)
     distances[first, second] = distances[second, first] = known
     return distances
 
 
-def _all_known(heaps: Callable[[int], Heaps], comparing: Comparing, first: IntArray, second: IntArray) -> Singles:
+def _all_known(
+    heaps: Callable[[int], WeightedPoints], comparing: BoardComparison, first: IntArray, second: IntArray
+) -> Singles:
     """Return the earth mover's distances of pairs of boards; resume from distances that an earlier call saved."""
     known, done = np.zeros(len(first), dtype=np.float32), 0
     inputs = {"boards": comparing.fingerprint}
@@ -324,4 +328,4 @@ def _all_known(heaps: Callable[[int], Heaps], comparing: Comparing, first: IntAr
     return known
 
 
-METHODS: dict[str, Callable[[Comparing], Singles]] = {"tartanian7": tartanian7, "waugh": waugh, "schmid": schmid}
+METHODS: dict[str, Callable[[BoardComparison], Singles]] = {"tartanian7": tartanian7, "waugh": waugh, "schmid": schmid}

@@ -27,7 +27,7 @@ from kilt.abstraction.holdings import Holdings
 from kilt.abstraction.percentile import cut_points
 from kilt.abstraction.plan import BucketStep, Plan
 from kilt.abstraction.potential import block_of, centres_of, columns_of
-from kilt.abstraction.potential_kernels import Ground
+from kilt.abstraction.potential_kernels import GroundDistances
 from kilt.arrays import Array, FloatArray, IntArray
 from kilt.cards.deck import subsets
 from kilt.errors import AbstractionError
@@ -47,7 +47,7 @@ Stop: TypeAlias = Callable[[], bool]
 Fit: TypeAlias = Callable[[Array, FloatArray, int, int, Stop, Share], Singles]  # points, weights, seed, threads, …
 
 
-class Before(NamedTuple):
+class PreviousRound(NamedTuple):
     """The buckets of the previous round, if the plan remembers them."""
 
     holdings: Holdings
@@ -87,7 +87,7 @@ class HoldingBatch:
         holdings_kernels.find_holdings(self.holdings.tables, self.start, self.end, other.tables, rows)
         return rows
 
-    def groups(self, before: Before | None) -> Labels:
+    def groups(self, before: PreviousRound | None) -> Labels:
         """Return the bucket of each holding in the previous round, or 0 if `before` is None."""
         buckets = np.zeros(self.count, dtype=np.int32)
         if before:
@@ -96,7 +96,7 @@ class HoldingBatch:
             )
         return buckets
 
-    def next_buckets(self, after: After, chosen: Chosen) -> Labels:
+    def next_buckets(self, after: NextRound, chosen: Chosen) -> Labels:
         """Return the next-round bucket of each chosen holding after each way to continue the deal.
 
         The shape is (holdings, ways).
@@ -116,7 +116,7 @@ class HoldingBatch:
 Points: TypeAlias = Callable[[HoldingBatch, Chosen], Array]
 
 
-class Fitted(Protocol):
+class FittedStep(Protocol):
     """A step of sorting hands that has been fitted, so that it can assign buckets to any holdings."""
 
     @property
@@ -127,7 +127,7 @@ class Fitted(Protocol):
         """Return the buckets of some holdings and, if it is defined, the distance of each holding from its centroid."""
 
 
-class EachHand(NamedTuple):
+class LosslessStep(NamedTuple):
     """A lossless step, in which each holding is a bucket."""
 
     buckets: int
@@ -137,7 +137,7 @@ class EachHand(NamedTuple):
         return part.rows(part.holdings).astype(np.int32), None
 
 
-class Percentiles(NamedTuple):
+class PercentileStep(NamedTuple):
     """A fitted step whose buckets are percentiles: ranges of a value that have equal weight."""
 
     holdings: Holdings  # the holdings that have values; their boards are sets
@@ -150,7 +150,7 @@ class Percentiles(NamedTuple):
         return self.bucket[groups, self.codes[part.rows(self.holdings)]], None
 
 
-class Means(NamedTuple):
+class KMeansStep(NamedTuple):
     """A fitted step of k-means, whose buckets are clusters around centroids."""
 
     points: Points
@@ -166,18 +166,18 @@ class Means(NamedTuple):
         return labels, costs
 
 
-class After(NamedTuple):
+class NextRound(NamedTuple):
     """The buckets of the next round, for steps that look ahead."""
 
     holdings: Holdings
     table: Array  # [board, hand] buckets
-    ground: Ground
+    ground: GroundDistances
 
 
-class Potentials(NamedTuple):
+class PotentialAwareStep(NamedTuple):
     """A fitted potential-aware step: its buckets are clusters of distributions over next-round buckets."""
 
-    after: After
+    after: NextRound
     means: Singles  # [bucket, next bucket of its block]
     columns: Singles  # [dimension, bucket] centres of the means
     group: int  # number of buckets per group
@@ -195,25 +195,25 @@ class Potentials(NamedTuple):
         return labels, costs
 
 
-class Fitting(NamedTuple):
+class StepFitter(NamedTuple):
     """The input to which the steps of a round are fitted: the round's holdings, and the rounds they depend on."""
 
     plan: Plan
     features: Features
     r: int
     holdings: Holdings
-    before: Before | None
-    after: After | None
+    before: PreviousRound | None
+    after: NextRound | None
     seconds: float | None  # time limit for k-means, if there is one
     tick: Share
 
-    def fit(self, steps: tuple[BucketStep, ...]) -> list[Fitted]:
+    def fit(self, steps: tuple[BucketStep, ...]) -> list[FittedStep]:
         """Fit the steps of a round, each inside the buckets of the step before."""
-        fitted: list[Fitted] = []
+        fitted: list[FittedStep] = []
         for step in steps:
             groups = fitted[-1].buckets if fitted else self.before.buckets if self.before else 1
             if step.feature == CANONICAL or groups * step.buckets == len(self.holdings):
-                fitted.append(EachHand(len(self.holdings)))
+                fitted.append(LosslessStep(len(self.holdings)))
             elif groups * step.buckets > len(self.holdings):
                 raise AbstractionError(
                     f"the plan asks for {groups * step.buckets:,} buckets in round {self.r + 1}, but there are only "
@@ -227,7 +227,7 @@ class Fitting(NamedTuple):
                 fitted.append(self._means(step, groups, fitted))
         return fitted
 
-    def sort(self, part: HoldingBatch, fitted: list[Fitted]) -> tuple[Labels, Singles | None]:
+    def sort(self, part: HoldingBatch, fitted: list[FittedStep]) -> tuple[Labels, Singles | None]:
         """Return the buckets of some holdings after all steps so far, and the costs of the last step."""
         groups, costs = part.groups(self.before), None
         for step in fitted:
@@ -272,7 +272,7 @@ class Fitting(NamedTuple):
 
         return points
 
-    def _percentiles(self, step: BucketStep, groups: int, fitted: list[Fitted]) -> Percentiles:
+    def _percentiles(self, step: BucketStep, groups: int, fitted: list[FittedStep]) -> PercentileStep:
         ((r, table),) = FEATURES[step.feature].tables(self.features, self.plan.settings, self.r)
         sets = self.features.deal.holdings((self.features.deal.sizes[r],))
         codes, levels = _codes(np.asarray(table.values[:, 0]), lambda: sets.weights)
@@ -292,16 +292,16 @@ class Fitting(NamedTuple):
             cuts = cut_points(weights[there], step.buckets, f" in round {self.r + 1}")
             local = np.searchsorted(cuts, np.arange(len(there)), side="right")
             bucket[g, there] = g * step.buckets + local
-        return Percentiles(sets, codes, bucket, groups * step.buckets)
+        return PercentileStep(sets, codes, bucket, groups * step.buckets)
 
-    def _means(self, step: BucketStep, groups: int, fitted: list[Fitted]) -> Means:
+    def _means(self, step: BucketStep, groups: int, fitted: list[FittedStep]) -> KMeansStep:
         points, metric = self.points(step.feature), FEATURES[step.feature].metric
         fit = partial(_fit_means, self.plan, step.buckets, metric)
         centroids = self._each_group(points, self.plan.sample, groups, fitted, fit)
         clusters = prepare(centroids, metric, step.buckets, self.features.threads)
-        return Means(points, clusters, groups * step.buckets)
+        return KMeansStep(points, clusters, groups * step.buckets)
 
-    def _potentials(self, step: BucketStep, groups: int, fitted: list[Fitted]) -> Potentials:
+    def _potentials(self, step: BucketStep, groups: int, fitted: list[FittedStep]) -> PotentialAwareStep:
         if self.after is None:
             raise AbstractionError(
                 f"round {self.r + 1} is sorted by the next round's buckets, which need centroids: let the next round "
@@ -312,9 +312,9 @@ class Fitting(NamedTuple):
         fit = partial(_fit_potentials, step.buckets, after.ground)
         sample = min(self.plan.sample, potential.sample_of(step.buckets) * groups)
         means = self._each_group(lambda part, chosen: part.next_buckets(after, chosen), sample, groups, fitted, fit)
-        return Potentials(after, means, columns_of(means, after.ground), step.buckets)
+        return PotentialAwareStep(after, means, columns_of(means, after.ground), step.buckets)
 
-    def _each_group(self, points: Points, sample: int, groups: int, fitted: list[Fitted], fit: Fit) -> Singles:
+    def _each_group(self, points: Points, sample: int, groups: int, fitted: list[FittedStep], fit: Fit) -> Singles:
         """Fit a step to the points of each group, or to a sample of them, one group after another."""
         share = min(1.0, max(sample, MANY * (groups - 1)) / len(self.holdings))
 
@@ -395,7 +395,7 @@ def _fit_means(
 
 def _fit_potentials(
     buckets: int,
-    ground: Ground,
+    ground: GroundDistances,
     data: Array,
     weights: FloatArray,
     seed: int,

@@ -22,7 +22,7 @@ from typing import TypeAlias
 import numpy as np
 
 from kilt.abstraction.partition import partition
-from kilt.abstraction.public import Heaps, moved
+from kilt.abstraction.public import WeightedPoints, earth_movers_distance
 from kilt.arrays import FloatArray
 from kilt.cards.boards import card_permutations
 from kilt.cards.hands import strength
@@ -63,13 +63,13 @@ class StudBoards:
         """The boards of the game up to suits, sorted."""
         up, cards = sum(self.game.rules.up_cards), range(self.game.deck.size)
         pairs = ((mine, theirs) for mine in _left(cards, up) for theirs in _left(cards, up, mine))
-        return sorted({(mine, theirs) for mine, theirs in (self.seen(*pair) for pair in pairs)})
+        return sorted({(mine, theirs) for mine, theirs in (self.canonical_cards(*pair) for pair in pairs)})
 
     def hands(self, board: UpCards) -> list[Cards]:
         """Return the hole cards that a player may hold on a board."""
         return list(_left(range(self.game.deck.size), self.game.rules.hole_cards, *board))
 
-    def seen(self, *cards: Cards) -> tuple[Cards, ...]:
+    def canonical_cards(self, *cards: Cards) -> tuple[Cards, ...]:
         """Rename the suits of groups of cards so that isomorphic groups get the same, lowest cards."""
         return min(tuple(tuple(sorted(names[card] for card in group)) for group in cards) for names in self._renamed)
 
@@ -105,14 +105,14 @@ class StudBoards:
         """The possible strengths at showdown of each hand up to suits, sorted, over all cards to come."""
         found: dict[tuple[Cards, ...], FloatArray] = {}
         up, cards = sum(self.game.rules.up_cards), range(self.game.deck.size)
-        for (hand,) in {self.seen(hand) for hand in _left(cards, self.game.rules.hole_cards)}:
+        for (hand,) in {self.canonical_cards(hand) for hand in _left(cards, self.game.rules.hole_cards)}:
             deals = ((mine, theirs) for mine in _left(cards, up, hand) for theirs in _left(cards, up, hand, mine))
-            seen = (self.seen(*deal, hand) for deal in deals)
+            seen = (self.canonical_cards(*deal, hand) for deal in deals)
             lists = [self._strengths[(mine, theirs), held] for mine, theirs, held in seen]
             found[hand,] = np.sort(np.concatenate(lists))
         return found
 
-    def places(self, board: UpCards, *, history: bool = True) -> FloatArray:
+    def hand_points(self, board: UpCards, *, history: bool = True) -> FloatArray:
         """Return the hands of a board as points, shape (hands, dimensions).
 
         The L1 distance of two points is the distance of their histograms.
@@ -121,7 +121,7 @@ class StudBoards:
         """
         rows = []
         for hand in self.hands(board):
-            lists = [self._strengths[board, hand], *[self._before[self.seen(hand)]] * history]
+            lists = [self._strengths[board, hand], *[self._before[self.canonical_cards(hand)]] * history]
             rows.append(np.concatenate([each / len(each) / len(lists) for each in lists]))
         return np.array(rows)
 
@@ -130,11 +130,11 @@ class StudBoards:
 
         The shape is (boards, boards).
         """
-        every = [self.places(board) for board in self.boards]
-        heaps = [Heaps(np.full(len(rows), 1 / len(rows)), rows.astype(np.float32)) for rows in every]
+        every = [self.hand_points(board) for board in self.boards]
+        heaps = [WeightedPoints(np.full(len(rows), 1 / len(rows)), rows.astype(np.float32)) for rows in every]
         found = np.zeros((len(heaps), len(heaps)))
         for i, j in combinations(range(len(heaps)), 2):
-            found[i, j] = found[j, i] = moved(heaps[i], heaps[j])
+            found[i, j] = found[j, i] = earth_movers_distance(heaps[i], heaps[j])
         return found
 
     def public(self, labels: Sequence[int]) -> Telling:
@@ -145,7 +145,7 @@ class StudBoards:
         label = dict(zip(self.boards, labels, strict=True))
 
         def tell(mine: Cards, theirs: Cards, hand: Cards, *last: Cards) -> str:
-            mine, theirs, *own = self.seen(mine, theirs, hand, *last)
+            mine, theirs, *own = self.canonical_cards(mine, theirs, hand, *last)
             return f"{self._names(own)}|{label[mine, theirs]}"
 
         return tell
@@ -161,16 +161,16 @@ class StudBoards:
             label |= {(board, hand): number for board, number in zip(there, found, strict=True)}
 
         def tell(mine: Cards, theirs: Cards, hand: Cards, *last: Cards) -> str:
-            mine, theirs, hand, *others = self.seen(mine, theirs, hand, *last)
+            mine, theirs, hand, *others = self.canonical_cards(mine, theirs, hand, *last)
             return f"{self._names([hand, *others])}|{label[(mine, theirs), hand]}"
 
         return tell
 
-    def altogether(self, mine: Cards, theirs: Cards, hand: Cards, *last: Cards) -> str:
+    def all_visible_cards(self, mine: Cards, theirs: Cards, hand: Cards, *last: Cards) -> str:
         """Describe all cards that a player sees, without saying which of the player's own cards are face up."""
-        return self._names(self.seen(theirs, (*mine, *hand), *last))
+        return self._names(self.canonical_cards(theirs, (*mine, *hand), *last))
 
-    def told(self, tell: Telling) -> int:
+    def count_observations(self, tell: Telling) -> int:
         """Return the number of different things that players may be told when all cards are dealt."""
         cards, last = range(self.game.deck.size), sum(self.game.rules.down_cards)
         held = ((*board, hand) for board in self.boards for hand in self.hands(board))
@@ -189,7 +189,7 @@ class StudBoards:
         def name(held: str, shown: str, player: int) -> str:
             hand, up = read(held), re.search(r"(\w+):(\w+)", shown)
             if not up:
-                return self._names(self.seen(hand)) if hole else ""
+                return self._names(self.canonical_cards(hand)) if hole else ""
             last = (read(cards) for cards in re.findall(r"\((\w+)\)", shown))
             return tell(read(up[1 + player]), read(up[2 - player]), hand, *last)
 

@@ -134,7 +134,7 @@ def pair_edges(deck: Deck = FULL, hole_cards: int = 2, board_size: int = BOARD_S
     place = machine.cache_folder() / f"edges-{name}"
     with suppress(ArtifactError):
         return _kept(place)
-    with artifact.alone(place, wait=True):  # another process may be computing it
+    with artifact.exclusive_access(place, wait=True):  # another process may be computing it
         try:
             return _kept(place)
         except ArtifactError:

@@ -50,8 +50,9 @@ class Ranking(NamedTuple):
     order: Order  # the hands that are possible on the board, weakest first
     ends: Order  # [group] index in `order` after the group's last hand
     cards: Columns  # of the hands in `order`
-    # `keep_apart` fills these. times: [3, …] for each hand in `order`, the number of hands that it stands for, then the
-    # number of those with its first card, and with its second. weighted: whether any of these numbers is not 1.
+    # `merge_equivalent_hands` fills these. times: [3, …] for each hand in `order`, the number of hands that it stands
+    # for, then the number of those with its first card, and with its second. weighted: whether any of these numbers is
+    # not 1.
     times: npt.NDArray[np.float32]
     weighted: npt.NDArray[np.bool_]  # [1]
     sums: FloatArray  # [2, …] scratch, in the order of `order`
@@ -59,11 +60,11 @@ class Ranking(NamedTuple):
     marks: IntArray  # scratch, zero between uses, with 65 entries for each 64 strengths
 
 
-class Sides(NamedTuple):
+class PlayerRankings(NamedTuple):
     """The hands that each of two players may hold on one complete board, in order of strength.
 
-    `share_out` fills it from a `Ranking`. Side 0 is the player whose values are computed, side 1 the opponent. Groups
-    are those of the ranking; a side may have no hand in some of them.
+    `split_by_player` fills it from a `Ranking`. Side 0 is the player whose values are computed, side 1 the opponent.
+    Groups are those of the ranking; a side may have no hand in some of them.
     """
 
     order: npt.NDArray[np.uint16]  # [side, …] hands by number, weakest first
@@ -146,7 +147,7 @@ def rank_board(board: IntArray, hands: HandList, tables: HandTables, ranking: Ra
 
 
 @kernel
-def keep_apart(ranking: Ranking, groups: int, symmetry: int, moved: Moved, renamed: Renamed) -> None:
+def merge_equivalent_hands(ranking: Ranking, groups: int, symmetry: int, moved: Moved, renamed: Renamed) -> None:
     """Reduce a ranking to one hand of each class of hands that differ only by interchangeable suits of the board.
 
     The first hand of each class is kept and stands for the whole class, and the first card of each class of cards for
@@ -286,7 +287,9 @@ def showdowns(ranking: Ranking, groups: int, reach: Floats, by_card: Floats, res
 
 
 @kernel
-def share_out(ranking: Ranking, groups: int, mine: Held, theirs: Held, every: bool, sides: Sides) -> tuple[int, int]:
+def split_by_player(
+    ranking: Ranking, groups: int, mine: Held, theirs: Held, every: bool, sides: PlayerRankings
+) -> tuple[int, int]:
     """Split the hands of a ranking into those that each player may hold; return the number of hands of each player.
 
     If `every` is set, the first player has all hands.
@@ -316,7 +319,7 @@ def share_out(ranking: Ranking, groups: int, mine: Held, theirs: Held, every: bo
 
 @kernel
 def showdowns_between(
-    sides: Sides, groups: int, weighted: bool, reach: Floats, by_card: Floats, result: Floats, whole: Floats
+    sides: PlayerRankings, groups: int, weighted: bool, reach: Floats, by_card: Floats, result: Floats, whole: Floats
 ) -> None:
     """Compute `showdowns` for two players who may hold different sets of hands.
 
@@ -357,7 +360,9 @@ def showdowns_between(
 
 
 @kernel
-def ties_between(sides: Sides, groups: int, weighted: bool, reach: Floats, by_card: Floats, tied: Floats) -> None:
+def ties_between(
+    sides: PlayerRankings, groups: int, weighted: bool, reach: Floats, by_card: Floats, tied: Floats
+) -> None:
     """Write the weight of the opponent's hands that each hand ties with, for `LANES` sets of weights at once.
 
     The arrays are those of `showdowns_between`.

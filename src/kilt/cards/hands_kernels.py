@@ -72,7 +72,9 @@ def strengths(cards: ByteArray, tables: HandTables, out: Strengths) -> None:
 
 
 @kernel
-def settle(cards: IntArray, held: int, tables: HandTables, hands: IntArray, outcome: npt.NDArray[np.float32]) -> None:
+def showdown_winners(
+    cards: IntArray, held: int, tables: HandTables, hands: IntArray, outcome: npt.NDArray[np.float32]
+) -> None:
     """Write the numbers of both players' private hands and the winner of the showdown, for many deals.
 
     `cards` [deal, card] has `held` private cards of each player, then the board. `hands` [deal, player] gets the

@@ -39,8 +39,8 @@ from kilt.cli import (
     table,
     web,
 )
-from kilt.cli.former import renewed
-from kilt.cli.show import AsJson, compilation_told, complain
+from kilt.cli.former import current_spelling
+from kilt.cli.show import AsJson, announce_compilation, print_error
 from kilt.errors import KiltError, about_file
 from kilt.machine import LIBRARIES, too_little_address_space
 
@@ -66,7 +66,7 @@ class Commands(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the command line after replacing old spellings of commands and options."""
-        return super().parse_args(ctx, renewed(args, lambda text: complain("hint:", text)))
+        return super().parse_args(ctx, current_spelling(args, lambda text: print_error("hint:", text)))
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of all commands in the order of their panels in the help."""
@@ -164,26 +164,26 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # characters that the terminal cannot show do not end a command
     if (most := too_little_address_space()) is not None:
-        complain(
+        print_error(
             "error:",
             f"`ulimit -v` allows {most / 1e6:,.0f} MB, and kilt takes {LIBRARIES / 1e6:,.0f} MB before any work",
         )
         sys.exit(2)
     try:
-        with compilation_told():
+        with announce_compilation():
             app()
     except KiltError as error:
-        complain("error:", options.with_options(str(error), sys.argv[1:], typer.main.get_command(app)))
+        print_error("error:", options.with_options(str(error), sys.argv[1:], typer.main.get_command(app)))
         sys.exit(2)
     except MemoryError as error:
-        complain(
+        print_error(
             "error:", f"there is not enough memory ({error or 'none is left'}): use fewer buckets, bets or threads"
         )
         sys.exit(2)
     except OSError as error:
         if error.filename is not None:  # for example, a name that is too long
-            complain("error:", about_file(error))
+            print_error("error:", about_file(error))
             sys.exit(2)
         # For example, standard output is a file on a full disk.
-        complain("error:", error.strerror or str(error))
+        print_error("error:", error.strerror or str(error))
         os._exit(1)  # the rest of the buffers cannot be written either

@@ -14,7 +14,7 @@ from kilt.cli.solve import is_configured, solve
 from kilt.cost import in_bytes, in_time
 
 if TYPE_CHECKING:
-    from kilt.runs.machine_fit import Fit
+    from kilt.runs.machine_fit import FittedPlan
 
 KINDS = ("strong", "house")
 
@@ -80,7 +80,7 @@ def build(
         with artifact.os_errors(f"{config} cannot be written"):
             config.parent.mkdir(parents=True, exist_ok=True)
             artifact.write_text(config, fit.plan.config.toml())
-    if not (RunFolder.begun(folder) and RunFolder.open(folder).ended and artifact.exists(folder / STRATEGY)):
+    if not (RunFolder.has_run(folder) and RunFolder.open(folder).ended and artifact.exists(folder / STRATEGY)):
         again = is_configured(folder)
         solve(str(folder if again else config), out=None if again else folder)
     packed = folder.with_name(f"{folder.name}.agent")
@@ -90,24 +90,26 @@ def build(
     say(f"play against it: kilt play {quote(str(agent))}, or {quote(f'{agent}@resolve')} to re-solve turns and rivers")
 
 
-def _fit(kind: str, name: str, seconds: float | None, threads: int | None, folder: Path, memory: float | None) -> Fit:
+def _fit(
+    kind: str, name: str, seconds: float | None, threads: int | None, folder: Path, memory: float | None
+) -> FittedPlan:
     """Return the run that fits the machine and the time, after measuring the machine's speed for some seconds."""
     from kilt.errors import RunError
     from kilt.games import load_game
     from kilt.games.holdem import Holdem
     from kilt.jit import cores
-    from kilt.runs.machine_fit import like_house, strongest
+    from kilt.runs.machine_fit import plan_largest_agent, plan_like_shipped_agent
 
     rules = load_game(name)
     if not isinstance(rules, Holdem):
         raise RunError(f"{name} is no game of hold'em: use kilt solve {quote(name)}")
-    find, hours = (strongest, 8.0) if kind == "strong" else (like_house, 0.4)
+    find, hours = (plan_largest_agent, 8.0) if kind == "strong" else (plan_like_shipped_agent, 0.4)
     room = None if memory is None else 1e9 * memory
     with waiting("looking for the largest agent that fits …"):
         return find(rules, name, hours if seconds is None else seconds / 3600, threads or cores(), folder, room)
 
 
-def _show(fit: Fit, folder: Path) -> None:
+def _show(fit: FittedPlan, folder: Path) -> None:
     """Print the settings and the cost of a run."""
     say(f"{folder}: {fit.plan.game.name}, cards {fit.plan.config.cards[0]}, bets {' '.join(fit.plan.config.actions)}")
     say(

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from kilt.cli import options
-from kilt.cli.show import AsJson, complain, errors, print_json, say
+from kilt.cli.show import AsJson, errors, print_error, print_json, say
 from kilt.cost import in_bytes
 
 
@@ -30,7 +30,7 @@ def check(
         print_json({"checked": len(found), "bytes": size, "damaged": said})
     else:
         for one in damaged:
-            complain("DAMAGED", f"{one.what} in {one.path}: {one.damage}")
+            print_error("DAMAGED", f"{one.what} in {one.path}: {one.damage}")
         say(f"{len(found) - len(damaged)} of {len(found)} are whole; {in_bytes(size)} were read")
     if damaged:
         raise typer.Exit(1)

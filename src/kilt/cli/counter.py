@@ -14,7 +14,7 @@ import typer
 from kilt.cli import options
 from kilt.cli.engines import AddressOption, EngineOption, opened
 from kilt.cli.show import AsJson, print_json, print_table, say, ticking
-from kilt.cli.solve import asked_budget, built, finish, free_folder, meant, print_result, result_of
+from kilt.cli.solve import asked_budget, built, finish, free_folder, interpret_argument, print_result, result_of
 
 if TYPE_CHECKING:
     from kilt.config import Config
@@ -84,7 +84,7 @@ def counter(
         raise RunError("a model is one folder, and logs do not say whose hands count: give --player with logs")
     if player is not None and any(path.is_dir() for path in models):
         raise RunError("--player says whose hands of logs count, and a model is given: leave out --player")
-    file, game, begun = meant(what)
+    file, game, begun = interpret_argument(what)
     config = file or begun
     shares = p or [0.9]
     if len({*shares}) < len(shares):
@@ -213,12 +213,12 @@ def _opponent(models: list[Path], player: str | None, target: str, *, as_json: b
     """Provide the folder of an opponent model: the given one, or a temporary one with a model counted from logs."""
     from tempfile import TemporaryDirectory
 
-    from kilt.cli.model import counted, print_counted
+    from kilt.cli.model import count_model, print_counted
 
     if player is None:
         yield models[0].resolve()
         return
-    found = counted(models, player, target)
+    found = count_model(models, player, target)
     if not as_json:
         print_counted(found, None, as_json=False)
     with TemporaryDirectory(prefix="kilt-model-") as folder:

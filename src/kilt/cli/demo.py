@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from kilt.cli import options
-from kilt.cli.match import first_meets_others, print_matches, say_strategies
+from kilt.cli.match import first_meets_others, print_matches, print_strategies
 from kilt.cli.sanity import print_sanity
 from kilt.cli.show import say
 from kilt.cli.solve import is_configured, solve
@@ -56,7 +56,7 @@ def demo(
             artifact.write_text(out.parent / f"{out.name}-cards.toml", plan.toml())
             said = {"cards": f"{out.name}-cards.toml", "minutes": seconds / 60, "threads": cpu_count() or 1}
             artifact.write_text(config, DEMO.format(**said))
-    begun = RunFolder.begun(out)
+    begun = RunFolder.has_run(out)
     if not (begun and RunFolder.open(out).ended and artifact.exists(out / STRATEGY)):
         again = is_configured(out)
         where = "" if device == "cpu" else f" --device {quote(device)}"
@@ -69,7 +69,7 @@ def demo(
     _show(f"kilt match {' '.join(map(quote, players))} --hands {hands} --duplicate --way played")
     rules, matches, stopped = first_meets_others(players, None, hands, duplicate=True, seed=seed, way="played")
     print_matches(f"{rules.name}: what the agent wins", matches)
-    say_strategies(players)
+    print_strategies(players)
     if stopped:
         raise typer.Exit(128 + stopped[0])
 

@@ -135,39 +135,39 @@ def _judged(
 ) -> _Judged:
     """Compute best responses to one strategy."""
     from kilt.errors import RunError
-    from kilt.evaluate.judge import UNIT, AbstractJudge
+    from kilt.evaluate.evaluator import UNIT, AbstractEvaluator
 
     name = subject.game
     with waiting(f"writing out {name} …"):
-        judge, table, solved = subject.load(threads, shared=engine is not None, device=device)
+        evaluator, table, solved = subject.load(threads, shared=engine is not None, device=device)
     iterations = solved.get("iterations")
-    if isinstance(judge, AbstractJudge):
-        walk = judge.problem.walk
+    if isinstance(evaluator, AbstractEvaluator):
+        walk = evaluator.problem.walk
         if responses:
-            judge.responses(table)
+            evaluator.responses(table)
         if flops is not None or device != "cpu" or not walk.whole.fits or walk.seconds > LONG:
             with waiting(f"writing out {name} …"):
-                found = subject.flop_responses(judge.problem, table, flops, seed, device)
+                found = subject.flop_responses(evaluator.problem, table, flops, seed, device)
             with opened(engine, address, threads) as workers, ExitStack() as stack:
                 if workers and not found.complete:
-                    found.crew = stack.enter_context(subject.flop_crew(judge.problem, workers, threads))
-                return _by_flop(found, judge.problem, subject.strategy, seed)._replace(iterations=iterations)
+                    found.crew = stack.enter_context(subject.flop_crew(evaluator.problem, workers, threads))
+                return _by_flop(found, evaluator.problem, subject.strategy, seed)._replace(iterations=iterations)
     if flops is not None:
         raise RunError(f"--flops {flops} is for runs on abstract games, and {name} is walked as a whole: leave it out")
-    walks = judge.walks(table) if engine else None
+    walks = evaluator.walks(table) if engine else None
     with opened(engine, address, threads) as workers, waiting(f"looking for best responses to {subject.strategy} …"):
         if workers and walks:
             won, value = subject.response_values(walks, workers, threads)
         else:
-            won, value = judge.response_values(table), judge.expected_value(table)
+            won, value = evaluator.response_values(table), evaluator.expected_value(table)
         if responses:
             said = {"against": subject.agent or str(subject.run)} | dict(zip(("value_1", "value_2"), won, strict=True))
-            judge.problem.save(responses, judge.responses(table), **said)
+            evaluator.problem.save(responses, evaluator.responses(table), **said)
     mean = max(sum(won) / 2, 0.0)
-    mbb = judge.problem.mbb(mean)
+    mbb = evaluator.problem.mbb(mean)
     figures = {"exploitability": mean, "value": value, "best_response_values": won, "unit": UNIT}
     rows = [
-        *exploitability_rows(mean, judge.problem),
+        *exploitability_rows(mean, evaluator.problem),
         *([f"best response of player {seat + 1} wins", f"{chips:.6g}", UNIT] for seat, chips in enumerate(won)),
         ["value to player 1", f"{value:.6g}", UNIT],
     ]
@@ -177,14 +177,14 @@ def _judged(
 def _by_flop(found: FlopResponses, problem: AbstractProblem, strategy: str, seed: int) -> _Judged:
     """Evaluate the remaining flops, and return the values of best responses."""
     from kilt import artifact
+    from kilt.evaluate.evaluator import UNIT
     from kilt.evaluate.flops import flop_weights
-    from kilt.evaluate.judge import UNIT
 
-    with watching() as watcher, artifact.alone(found.path):
+    with watching() as watcher, artifact.exclusive_access(found.path):
         if not found.complete:
             watcher.show("a look at the pace", found.share, None)
             watcher.say(f"{strategy}: {found.share:.0%} done, kept in {found.path}", found.time_left())
-            found.go_on(watcher, f"best responses to {strategy}")
+            found.compute(watcher, f"best responses to {strategy}")
     if watcher.signals:
         say(f"stopped; {found.share:.1%} of {strategy} are done and kept: the same command resumes")
         raise typer.Exit(128 + watcher.signals[0])
@@ -246,7 +246,7 @@ def lbr(
     from kilt.games.gamedef import round_named
     from kilt.games.playable import load_holdem
     from kilt.jit import cores
-    from kilt.players.agents import loaded, strategies_to_judge, strategy_of
+    from kilt.players.agents import loaded, strategies_to_evaluate, strategy_of
     from kilt.players.reference import player as player_of
 
     agent, rules = player_of(player).at(load_holdem(game) if game else None)
@@ -260,7 +260,7 @@ def lbr(
         )
     first = last if exact else first
     bound = last_round_bound if exact else partial(lower_bound, first_round=first)
-    players = {name: strategy_of(loaded(name)) for name in strategies_to_judge(player, agent)}
+    players = {name: strategy_of(loaded(name)) for name in strategies_to_evaluate(player, agent)}
     with interrupts(at_once=False) as stopped:
         found = _lower_bounds(
             players,

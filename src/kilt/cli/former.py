@@ -2,11 +2,11 @@
 
 Each old spelling works for one release.
 
->>> renewed(["solve", "--game", "leduc", "--minutes", "5"])
+>>> current_spelling(["solve", "--game", "leduc", "--minutes", "5"])
 ['solve', 'leduc', '--time', '5min']
->>> renewed(["crosstable", "a", "b", "c", "--processes", "2"])
+>>> current_spelling(["crosstable", "a", "b", "c", "--processes", "2"])
 ['match', '--all', 'a', 'b', 'c', '--workers', '2']
->>> renewed(["solve", "leduc", "-t", "0.01"]), renewed(["solve", "leduc", "-t", "90s"])
+>>> current_spelling(["solve", "leduc", "-t", "0.01"]), current_spelling(["solve", "leduc", "-t", "90s"])
 (['solve', 'leduc', '--target', '0.01'], ['solve', 'leduc', '-t', '90s'])
 """
 
@@ -109,7 +109,7 @@ FLAGS: Mapping[tuple[str, ...], Mapping[str, list[str]]] = {
 COMMANDS: Mapping[tuple[str, ...], tuple[str, ...]] = {("crosstable",): ("match", "--all"), ("plan",): ("estimate",)}
 
 
-def renewed(words: Sequence[str], hint: Callable[[str], None] = lambda text: None) -> list[str]:
+def current_spelling(words: Sequence[str], hint: Callable[[str], None] = lambda text: None) -> list[str]:
     """Return the words of a command line in the current spelling.
 
     `hint` is called with the words to type instead of old spellings.

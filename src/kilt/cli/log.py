@@ -188,7 +188,7 @@ def _judge(
         load=loaded,
     )
     with waiting("loading players, and for AIVAT learning or reading values of states …"):
-        _ = case.judge
+        _ = case.evaluator
     with ProgressBars() as bar:
         task = bar.add_task("lines", total=text.count("\n") + 1, said="")
         found = estimate_by_name(

@@ -100,7 +100,7 @@ def match(
         if error is not None:
             for each in matches:
                 _say_verdict(each, error)
-        say_strategies(players)
+        print_strategies(players)
     _end(stopped)
 
 
@@ -158,7 +158,7 @@ def first_meets_others(
 
     With an `error` rate, a match ends as soon as a sequential test shows a winner.
     """
-    from kilt.evaluate.matchup import meet
+    from kilt.evaluate.matchup import evaluate_matchup
     from kilt.evaluate.sequential import until_decided
     from kilt.jit import cores
     from kilt.play.logs import MatchLog
@@ -174,7 +174,7 @@ def first_meets_others(
             pair = (players[0], opponent)
             with MatchLog(log, f"{rules.name} {hands} {seed}") as sink:
                 part = partial(
-                    meet,
+                    evaluate_matchup,
                     rules,
                     pair,
                     way=way,
@@ -211,7 +211,7 @@ def print_matches(title: str, matches: list[Match], *, beside: bool = False) -> 
         _say_how(each)
 
 
-def say_strategies(players: list[str]) -> None:
+def print_strategies(players: list[str]) -> None:
     """Print which of its strategies each solved player uses, such as the average strategy."""
     if said := _strategies(players):
         say(f"strategies: {', '.join(f'{name} ({strategy})' for name, strategy in said.items())}")
@@ -305,7 +305,7 @@ def crosstable(
         print_table(title, ["", *table.players, "mean"], rows, numbers=True)
         for each in table.matches.values():
             _say_how(each)
-        say_strategies(players)
+        print_strategies(players)
     _end(stopped)
 
 

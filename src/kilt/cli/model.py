@@ -48,13 +48,13 @@ def model(
 
     if out is not None and out.exists():
         raise PlayError(f"{out} is there already: choose another --out")
-    found = counted(logs, player, target, mucked, translation, skip=skip)
+    found = count_model(logs, player, target, mucked, translation, skip=skip)
     if out is not None:
         found.model.save(out)
     print_counted(found, out, as_json=as_json)
 
 
-class Counted(NamedTuple):
+class CountedModel(NamedTuple):
     """A model counted from logs, with the game and the hands that were skipped."""
 
     model: OpponentModel
@@ -63,7 +63,7 @@ class Counted(NamedTuple):
     seconds: float  # time for reading and counting
 
 
-def counted(
+def count_model(
     logs: list[Path],
     player: str,
     target: str,
@@ -71,7 +71,7 @@ def counted(
     translation: str = "pseudo-harmonic",
     *,
     skip: bool = False,
-) -> Counted:
+) -> CountedModel:
     """Count a player's actions in logs at the information sets of a run, a configuration or a game."""
     from kilt.players.modelled import log_text, observer_for
     from kilt.strategy.translate import mapping_named
@@ -86,10 +86,10 @@ def counted(
                 bar.update(task, completed=number, said=f"{seen.hands:,} hands")
         seconds = perf_counter() - began
         seen.require_hands(", ".join(map(str, logs)), faults)
-        return Counted(seen.model(), seen.game.rules.round_names, faults, seconds)
+        return CountedModel(seen.model(), seen.game.rules.round_names, faults, seconds)
 
 
-def print_counted(counted: Counted, out: Path | None, *, as_json: bool) -> None:
+def print_counted(counted: CountedModel, out: Path | None, *, as_json: bool) -> None:
     """Print how many actions a model has counted, and which hands were skipped."""
     found, rounds, faults, seconds = counted
     figures, by_round = found.figures, found.rounds()

@@ -392,7 +392,7 @@ class _Simulated:
             "head_deal_seconds": costs.down.deal + costs.up.deal,
             "head_batch_seconds": costs.down.fixed + costs.up.fixed,
             "deal_visits": costs.visits,
-            "deal_bytes": costs.told + costs.answered,
+            "deal_bytes": costs.request_bytes + costs.answer_bytes,
             "made_up_buckets": costs.synthetic,
         }
         return cls(curves, each, f"{machine} cores for all" if machine else f"{cores} cores each")

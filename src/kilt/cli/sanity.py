@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from kilt.cli import options
-from kilt.cli.show import AsJson, complain, out, print_json, print_table, say, waiting
+from kilt.cli.show import AsJson, out, print_error, print_json, print_table, say, waiting
 
 if TYPE_CHECKING:
     from kilt.evaluate.findings import Report
@@ -58,7 +58,7 @@ def print_sanity(found: Report, who: str) -> None:
     if found.defence:
         _print_defence(found)
     for finding in found.off:
-        complain("FAIL", f"{found.strategy}: {finding.name}: {finding.meaning}")
+        print_error("FAIL", f"{found.strategy}: {finding.name}: {finding.meaning}")
     if found.ok:
         say(f"{found.strategy}: all checks passed")
 

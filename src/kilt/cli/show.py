@@ -88,7 +88,7 @@ def say(text: str) -> None:
     errors.print(text, soft_wrap=True, highlight=False)
 
 
-def complain(label: str, text: str) -> None:
+def print_error(label: str, text: str) -> None:
     """Print a red label and an error message to standard error."""
     errors.print(Text.assemble((label, "bold red"), " ", text), soft_wrap=True, highlight=False)
 
@@ -104,7 +104,7 @@ def waiting(text: str) -> Status:
 
 
 @contextmanager
-def compilation_told() -> Iterator[None]:
+def announce_compilation() -> Iterator[None]:
     """Print messages while kernels are compiled: at the start, every few seconds, and the total time at the end."""
     began, due = 0, 0.0
 

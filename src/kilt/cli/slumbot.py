@@ -114,12 +114,12 @@ def _print(rates: SlumbotRates, log: SlumbotLog, strategy: str, *, as_json: bool
             }
             | {"complete_hands": complete, "broken_hands": log.broken, "button_hands": sum(h.seat for h in log.hands)}
             | {"played": _figures(rates.played), "less_baseline": _figures(rates.baseline)}
-            | {"aivat": _figures(rates.aivat), "aivat_hands": rates.judged}
+            | {"aivat": _figures(rates.aivat), "aivat_hands": rates.aivat_hands}
         )
         return
     rows: list[tuple[str, Estimate | None, int]] = [
         ("as played", rates.played, hands),
-        ("AIVAT", rates.aivat, rates.judged),
+        ("AIVAT", rates.aivat, rates.aivat_hands),
         ("less Slumbot's baseline", rates.baseline, hands),
     ]
     shown = [[what, str(rate), f"{number:,}"] for what, rate, number in rows if rate is not None]

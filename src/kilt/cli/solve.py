@@ -77,11 +77,11 @@ def solve(
     if list_algorithms:
         _print_algorithms(as_json=as_json)
         return
-    config, game, resume = meant(what)
+    config, game, resume = interpret_argument(what)
     budget = asked_budget(iterations, seconds, target, config or resume or game)
     if resume and out:
         raise RunError(f"{resume} is a run, which is resumed in its own folder: leave out --out {out}")
-    if out and not resume and (is_configured(out) or RunFolder.begun(out)):
+    if out and not resume and (is_configured(out) or RunFolder.has_run(out)):
         raise RunError(f"{out} is there already: `kilt solve {quote(str(out))}` resumes it, or choose another folder")
     if resume and (resume / SPOT).is_file():
         raise RunError(f"{resume} is a spot: kilt spot solve {quote(str(resume))}")
@@ -199,7 +199,7 @@ def finish(run: Run) -> Step:
 
         algorithm, measured, picture = run.identity.algorithm, run.folder.steps(), run.folder.path / "convergence.png"
         title = f"{run.problem.name}, {algorithm}"
-        if run.judge.exact:
+        if run.evaluator.exact:
             plot_convergence({algorithm: measured}, title, picture)
         else:
             plot_win_rates(measured, title, picture)
@@ -252,7 +252,7 @@ def _config_of(what: Path) -> Config:
     return read_config(what if what.suffix == ".toml" else what / CONFIG)
 
 
-def meant(what: str | None) -> tuple[Path | None, str | None, Path | None]:
+def interpret_argument(what: str | None) -> tuple[Path | None, str | None, Path | None]:
     """Find out whether an argument names a configuration, a game, or a run to resume.
 
     Names of ready-made games take precedence over folders.
@@ -284,7 +284,7 @@ def _standing(step: Step) -> str:
     >>> _standing(Step(1, 1.0, 0.25, 0.5, 0.0)), _standing(Step(1, 1.0, 0.0, 0.0, 0.0, {"always-call": 512.3}))
     ('an exploitability of 0.25 chips per game', '+512 mbb/h against always-call')
     """
-    from kilt.evaluate.judge import UNIT
+    from kilt.evaluate.evaluator import UNIT
 
     if step.others:
         return ", ".join(f"{rate:+.0f} mbb/h against {name}" for name, rate in step.others.items())
@@ -342,7 +342,7 @@ def _rate(per_second: float) -> str:
 
 def exploitability_rows(chips: float, problem: Problem, what: str = "exploitability") -> list[list[str]]:
     """Return table rows with the exploitability in each unit, such as chips and mbb/g."""
-    from kilt.evaluate.judge import UNIT
+    from kilt.evaluate.evaluator import UNIT
 
     mbb = problem.mbb(chips)
     rows = [[what, f"{chips:.6g}", UNIT]]
@@ -354,7 +354,7 @@ def result_of(step: Step, run: Run) -> dict[str, Any]:
 
     If the strategy as played differs, its exploitability is included.
     """
-    from kilt.evaluate.judge import UNIT
+    from kilt.evaluate.evaluator import UNIT
     from kilt.players.profile import as_played
     from kilt.strategy.naming import solved_name
 
@@ -379,7 +379,7 @@ def print_result(step: Step, run: Run, *, as_json: bool) -> None:
     """Print the result of a run as a table or as JSON."""
     from math import isnan
 
-    from kilt.evaluate.judge import UNIT
+    from kilt.evaluate.evaluator import UNIT
     from kilt.players.profile import as_played
     from kilt.strategy.naming import played_rule, solved_name
 
@@ -388,7 +388,7 @@ def print_result(step: Step, run: Run, *, as_json: bool) -> None:
         print_json(result_of(step, run))
         return
     played = as_played(run)
-    if run.judge.exact:
+    if run.evaluator.exact:
         rows = [
             *exploitability_rows(step.exploitability, problem),
             *(exploitability_rows(played.exploitability, problem, f"… {played.strategy}") if played else []),
@@ -404,7 +404,7 @@ def print_result(step: Step, run: Run, *, as_json: bool) -> None:
     print_table(f"{identity.game}, {identity.algorithm}", ["", "result", "unit"], rows)
     if folder:
         solved, rule = solved_name(identity._asdict()), played_rule({"agent": getattr(problem, "agent", {})})
-        again = "evaluate exploitability" if run.judge.exact else "evaluate sanity"
+        again = "evaluate exploitability" if run.evaluator.exact else "evaluate sanity"
         if not rule.idle:
             which = f"figures not marked '{played.strategy}'" if played else "these figures"
             say(f"{which} are of the {solved}; the agent post-processes it by {rule.name} before it plays")

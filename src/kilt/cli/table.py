@@ -260,13 +260,13 @@ class _TableScreen:
         """Print the person's raw winnings, and luck-adjusted estimates of them."""
         from kilt.evaluate.deserved import deserved
         from kilt.evaluate.portfolio import Portfolio
-        from kilt.play.agent import KnownAgent, tells
+        from kilt.play.agent import PolicyAgent, has_policy
 
         self.line()
         self.line(("judged", "bold"), indent=0)
         agent = session.agent
-        judged = agent if isinstance(agent, Portfolio | KnownAgent) else None
-        if judged is None or not (isinstance(judged, Portfolio) or tells(judged, session.game)):
+        judged = agent if isinstance(agent, Portfolio | PolicyAgent) else None
+        if judged is None or not (isinstance(judged, Portfolio) or has_policy(judged, session.game)):
             self.line(f"the strategy of {self.opponent} is unknown, so there is no luck-adjusted result")
             return
         with waiting("learning what states are worth, and judging …"):

@@ -24,7 +24,7 @@ from kilt.cards.edges import edges
 from kilt.cards.equity import completions, hand_list
 from kilt.errors import ArtifactError
 from kilt.evaluate.aivat_kernels import LearningScratch, LearningTree, add_values, learn
-from kilt.evaluate.self_play import Deals, seen_by, shuffled
+from kilt.evaluate.self_play import Deals, buckets_and_results, draw_deals
 from kilt.evaluate.values import HandValues
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.holdem import Betting, Holdem
@@ -127,7 +127,7 @@ class BlueprintValues:
             arrays = artifact.read(place, KIND).arrays
             self.group = [(arrays[f"group-{r}-0"], arrays[f"group-{r}-1"]) for r in range(self.game.rules.rounds)]
         except (ArtifactError, KeyError):
-            found = seen_by(blueprint, shuffled(blueprint, deals, np.random.default_rng(seed)))
+            found = buckets_and_results(blueprint, draw_deals(blueprint, deals, np.random.default_rng(seed)))
             self.group = _groups(blueprint, found, groups)
             edge, table = self._learn(found)
             basis, mix = self._few_tables(edge[1:2], table[self.opened])

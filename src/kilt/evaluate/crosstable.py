@@ -20,7 +20,7 @@ import numpy as np
 
 from kilt.engines import Engine
 from kilt.errors import PlayError
-from kilt.evaluate.matchup import meet
+from kilt.evaluate.matchup import evaluate_matchup
 from kilt.evaluate.stats import Estimate, estimate, win_rate
 from kilt.games.holdem import Holdem
 from kilt.play.agent import Agent
@@ -90,7 +90,7 @@ def crosstable(
     hands : int
         Hands per match.
     way : str
-        Method of evaluation: see `kilt.evaluate.matchup.meet`.
+        Method of evaluation: see `kilt.evaluate.matchup.evaluate_matchup`.
     seed, duplicate, load, processes, engine, stop
         As in `kilt.play.match.play_match`.
     tick : callable
@@ -113,7 +113,7 @@ def crosstable(
     for done, (one, other) in enumerate(combinations(range(len(players)), 2)):
         if stop():
             break
-        match = meet(
+        match = evaluate_matchup(
             game,
             (players[one], players[other]),
             hands,

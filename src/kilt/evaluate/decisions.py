@@ -37,8 +37,8 @@ from kilt.errors import PlayError
 from kilt.evaluate.stats import WIDTH
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.holdem import Betting, Holdem
-from kilt.games.subgame import rivals
-from kilt.play.agent import KnownAgent
+from kilt.games.subgame import compatible_weights
+from kilt.play.agent import PolicyAgent
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Hand
 
@@ -89,7 +89,7 @@ class OptionValue(NamedTuple):
     loss_margin: float
 
 
-class JudgedDecision(NamedTuple):
+class ReviewedDecision(NamedTuple):
     """A decision that a player made, compared with a strategy: the probability and the value of each action."""
 
     position: Betting
@@ -97,7 +97,7 @@ class JudgedDecision(NamedTuple):
     options: tuple[OptionValue, ...]  # those of the strategy, and `taken`
 
 
-def ranges(agent: KnownAgent, game: Holdem, position: Betting, board: tuple[int, ...]) -> FloatArray:
+def ranges(agent: PolicyAgent, game: Holdem, position: Betting, board: tuple[int, ...]) -> FloatArray:
     """Return the probability of each player's actions so far with each private hand, if both follow an agent.
 
     The shape is (seats, hands). Hands that share a card with the board have 0.
@@ -124,7 +124,7 @@ def exact(game: Holdem, position: Betting) -> bool:
 
 
 def decision_values(
-    agent: KnownAgent,
+    agent: PolicyAgent,
     game: Holdem,
     position: Betting,
     board: tuple[int, ...],
@@ -136,7 +136,7 @@ def decision_values(
 
     Parameters
     ----------
-    agent : KnownAgent
+    agent : PolicyAgent
         Plays in both seats.
     game : Holdem
         The game that the agent plays.
@@ -178,7 +178,7 @@ def decision_values(
 
 
 def state_value(
-    agent: KnownAgent, game: Holdem, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]
+    agent: PolicyAgent, game: Holdem, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]
 ) -> FloatArray:
     """Return the chips that a player wins with each private hand after a position, if both players follow an agent.
 
@@ -198,9 +198,9 @@ def decisions_of(game: Holdem, hand: Hand, seat: int) -> list[tuple[Betting, str
     return [(position, taken) for position, taken in game.positions.moves(hand.position) if position.actor == seat]
 
 
-def judged(
-    agent: KnownAgent, game: Holdem, hand: Hand, position: Betting, taken: str, *, worth: bool = True
-) -> JudgedDecision:
+def review_decision(
+    agent: PolicyAgent, game: Holdem, hand: Hand, position: Betting, taken: str, *, worth: bool = True
+) -> ReviewedDecision:
     """Compare the action that a player took at a decision with the strategy of an agent.
 
     Values are nan if `worth` is false, or if too many decisions may follow.
@@ -216,7 +216,7 @@ def judged(
             values = np.stack(found[2:])[:, :, holding]
     shares = [float(policy.share(action)[holding]) for action in actions]
     options = zip(actions, shares, *values.tolist(), strict=True)
-    return JudgedDecision(position, taken, tuple(OptionValue(*option) for option in options))
+    return ReviewedDecision(position, taken, tuple(OptionValue(*option) for option in options))
 
 
 def _boards(game: Holdem, position: Betting, board: tuple[int, ...]) -> list[tuple[int, ...]]:
@@ -245,7 +245,7 @@ def _mean_edges(game: Holdem, board: tuple[int, ...], theirs: FloatArray) -> Flo
     size = rules.board_size(rules.rounds - 1)
     if board:
         return 2 * hand_strength(board, theirs, game.deck, board_size=size, hole_cards=rules.hole_cards) - 1
-    met = rivals(theirs, holes, game.deck.size)
+    met = compatible_weights(theirs, holes, game.deck.size)
     sums = pair_edges(game.deck, rules.hole_cards, size) @ theirs
     return np.divide(sums, met, out=np.full_like(sums, np.nan), where=met > 0)
 
@@ -278,7 +278,7 @@ def _means(worth: FloatArray, met: FloatArray) -> tuple[FloatArray, FloatArray]:
 class _Walk:
     """A walk over everything that may follow a position on some boards, for all hands of player `me` at once."""
 
-    agent: KnownAgent
+    agent: PolicyAgent
     game: Holdem
     me: int
     boards: list[tuple[int, ...]]  # complete

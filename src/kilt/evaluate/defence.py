@@ -28,7 +28,7 @@ import numpy as np
 from kilt.arrays import FloatArray
 from kilt.games.game import CHANCE, REVEAL
 from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem
-from kilt.play.agent import KnownAgent
+from kilt.play.agent import PolicyAgent
 
 SIZES = {"min": 0.0, "33%": 1 / 3, "50%": 0.5, "75%": 0.75, "1x": 1.0, "2x": 2.0}  # bets after the first round
 OPENS = {"min": 0.0, "2.5 big blinds": 0.75, "3 big blinds": 1.0, "4 big blinds": 1.5}  # first raises
@@ -75,14 +75,14 @@ class FacedBet(NamedTuple):
     after: Betting  # the agent's
 
 
-def defence(game: Holdem, agent: KnownAgent, boards: int = BOARDS, seed: int = 0) -> list[Defence]:
+def defence(game: Holdem, agent: PolicyAgent, boards: int = BOARDS, seed: int = 0) -> list[Defence]:
     """Measure how often an agent folds to bets of several sizes on common lines of play.
 
     Parameters
     ----------
     game : Holdem
         A no-limit game; limit games give an empty list.
-    agent : KnownAgent
+    agent : PolicyAgent
         The agent, with the strategy that it plays.
     boards : int
         Number of sampled boards.
@@ -113,7 +113,7 @@ def defence(game: Holdem, agent: KnownAgent, boards: int = BOARDS, seed: int = 0
 
 
 def _answer(
-    agent: KnownAgent, spot: FacedBet, boards: Sequence[tuple[int, ...]], weights: Sequence[FloatArray]
+    agent: PolicyAgent, spot: FacedBet, boards: Sequence[tuple[int, ...]], weights: Sequence[FloatArray]
 ) -> Defence:
     """Return the agent's response to a bet on some boards, given the weight of each of its hands on each board."""
     whole, folds, raises = (np.zeros(len(boards)) for _ in range(3))
@@ -128,7 +128,7 @@ def _answer(
     return Defence(spot.line, spot.kind, spot.bet, pot, chips, float(mean), share, 1.96 * float(spread))
 
 
-def _range(game: Holdem, agent: KnownAgent, at: Betting, seat: int, board: tuple[int, ...]) -> FloatArray:
+def _range(game: Holdem, agent: PolicyAgent, at: Betting, seat: int, board: tuple[int, ...]) -> FloatArray:
     """Return the probability that the agent in a seat takes its actions so far, for each hand.
 
     It is 0 if a card of the hand is on the board.

@@ -10,12 +10,12 @@ from kilt.cancellation import raise_if_cancelled
 from kilt.evaluate.aivat import BlueprintValues, EnumeratedValues, is_learnt
 from kilt.evaluate.decisions import exact, state_value
 from kilt.evaluate.estimators import estimator_named
-from kilt.evaluate.log_estimates import JudgedHands, LogEstimates, LogJudge
+from kilt.evaluate.log_estimates import HandEstimates, LogEstimates, LogEvaluator
 from kilt.evaluate.portfolio import Tabulated, components_of
 from kilt.evaluate.stats import Estimate
 from kilt.evaluate.values import StateValues
 from kilt.games.holdem import Holdem
-from kilt.play.agent import KnownAgent
+from kilt.play.agent import PolicyAgent
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Hand
 
@@ -29,7 +29,7 @@ def states_of(agent: Tabulated, game: Holdem, *, learn: bool = True) -> StateVal
 
     Parameters
     ----------
-    agent : KnownAgent or Portfolio
+    agent : PolicyAgent or Portfolio
         The values are exact in small games, for any agent. Otherwise they are learnt from the blueprint that the agent
         plays, if its betting tree has at most `MOST_NODES` nodes. Learning takes seconds to minutes, once; later calls
         read the cache. For a portfolio, the values are those of one component, its first blueprint if it has one.
@@ -51,7 +51,7 @@ def states_of(agent: Tabulated, game: Holdem, *, learn: bool = True) -> StateVal
     return BlueprintValues(agent.blueprint) if learn or is_learnt(agent.blueprint) else None
 
 
-def can_learn(agent: KnownAgent) -> bool:
+def can_learn(agent: PolicyAgent) -> bool:
     """Return whether state values can be learnt from an agent: it must play a blueprint with a small betting tree."""
     return isinstance(agent, BlueprintAgent) and len(agent.blueprint.nodes.actor) <= MOST_NODES
 
@@ -64,7 +64,7 @@ class DeservedScore:
     ----------
     game : Holdem
         The game.
-    agent : KnownAgent or Portfolio
+    agent : PolicyAgent or Portfolio
         The person's opponent.
     states : StateValues, optional
         State values for AIVAT. By default, AIVAT is not among the estimators.
@@ -73,19 +73,19 @@ class DeservedScore:
     game: Holdem
     agent: Tabulated
     states: StateValues | None = None
-    _judged: dict[int, JudgedHands] = field(default_factory=dict, repr=False)  # by the number of the hand
+    _judged: dict[int, HandEstimates] = field(default_factory=dict, repr=False)  # by the number of the hand
 
     def estimates(self, hands: Sequence[Hand], deals: Sequence[int] = ()) -> LogEstimates:
         """Return the person's actual winnings and the estimates of what the person deserved: see `deserved`."""
         rows = [estimator_named(name) for name in (MONEY, DIVAT, *([AIVAT] if self.states else []))]
-        judge = LogJudge(self.game, AGENT, self.agent, self.agent, rows, self.states)
+        evaluator = LogEvaluator(self.game, AGENT, self.agent, self.agent, rows, self.states)
         for hand in hands:
             raise_if_cancelled()
             if hand.number not in self._judged:
                 players = (PERSON, AGENT) if hand.number % 2 == 0 else (AGENT, PERSON)
-                self._judged[hand.number] = judge.judge([hand._replace(players=players)])
+                self._judged[hand.number] = evaluator.evaluate([hand._replace(players=players)])
         order = sorted((hand.number for hand in hands), key=lambda number: deals[number] if deals else number)
-        found = judge.summary([self._judged[number] for number in order])
+        found = evaluator.summary([self._judged[number] for number in order])
         return replace(
             found,
             rows=[replace(row, won=Estimate(0.0 - row.won.mean, row.won.margin)) for row in found.rows],
@@ -101,7 +101,7 @@ def deserved(game: Holdem, hands: Sequence[Hand], agent: Tabulated, deals: Seque
         The game.
     hands : sequence of Hand
         In the order of their numbers; the person sits in seat 0 in even ones.
-    agent : KnownAgent or Portfolio
+    agent : PolicyAgent or Portfolio
         The person's opponent. If `states_of` has values for it, AIVAT is among the estimators.
     deals : sequence of int
         The deal of each hand in a duplicate match. By default, all deals are different.

@@ -36,10 +36,10 @@ import numpy as np
 
 from kilt.arrays import FloatArray
 from kilt.errors import PlayError
-from kilt.evaluate.values import VALUES, HandValues, SeenHands, StateValues, folded_money
+from kilt.evaluate.values import VALUES, HandValues, LoggedHands, StateValues, folded_money
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.holdem import CALL, FOLD, Betting
-from kilt.play.agent import KnownAgent, PublicPolicy
+from kilt.play.agent import PolicyAgent, PublicPolicy
 
 ENDINGS: dict[str, tuple[str, ...]] = {  # the imagined final actions, by the name of the rule
     "": (),
@@ -105,12 +105,12 @@ class Outcome(NamedTuple):
     """An ending at which observed hands are evaluated, with the probability of reaching it with each private hand.
 
     `played` is the probability up to the state from which all hands stand for this ending: the end itself, or the
-    decision before the final action. Rows are those of `SeenHands`.
+    decision before the final action. Rows are those of `LoggedHands`.
     """
 
     position: Betting  # at the end
     action: str  # the final action, if it is imagined at a decision of the player; "" for the observed end
-    judged: FloatArray  # [1 or row, hand] probability that the evaluated strategy plays up to the end, π_i^σ(z')
+    evaluated: FloatArray  # [1 or row, hand] probability that the evaluated strategy plays up to the end, π_i^σ(z')
     played: FloatArray  # [1 or row, hand] probability that the strategy that played plays up to that state
 
 
@@ -119,7 +119,7 @@ class LineStep(NamedTuple):
 
     position: Betting  # before it
     action: str
-    judged: FloatArray  # [1 or row, hand] probability that the evaluated strategy plays up to the position
+    evaluated: FloatArray  # [1 or row, hand] probability that the evaluated strategy plays up to the position
     played: FloatArray  # [1 or row, hand] probability that the strategy that played does
     policies: list[PublicPolicy] | None  # [1 or row] of the evaluated strategy, if the player acts
 
@@ -133,8 +133,8 @@ class Line(NamedTuple):
     missing: dict[tuple[bool, str], FloatArray]  # [row] by cards and endings: see `LogEstimate.missing`
 
 
-def follow(
-    seen: SeenHands, played: KnownAgent, judged: KnownAgent, endings: Collection[str] = ENDINGS["game-endings"]
+def follow_line(
+    seen: LoggedHands, played: PolicyAgent, evaluated: PolicyAgent, endings: Collection[str] = ENDINGS["game-endings"]
 ) -> Line:
     """Follow the actions of observed hands, and return both strategies' probabilities of reaching each of them.
 
@@ -146,7 +146,7 @@ def follow(
     PlayError
         The strategy that played never plays one of the hands.
     """
-    agents = (played,) if judged is played else (played, judged)
+    agents = (played,) if evaluated is played else (played, evaluated)
     reach = [np.ones((1, seen.hands)) for _ in agents]  # the last is that of the evaluated strategy
     outcomes: list[Outcome] = []
     missing = {rule: np.zeros(len(seen)) for rule in RULES}
@@ -160,7 +160,7 @@ def follow(
         for ends in endings:
             if ends == CALL or before.facing:
                 after = seen.after(before, ends)
-                if after.actor == TERMINAL and (ends == action or any(policy.ever(ends) for policy in said[-1])):
+                if after.actor == TERMINAL and (ends == action or any(policy.may_take(ends) for policy in said[-1])):
                     outcomes.append(Outcome(after, ends, reach[-1] * _shares(said[-1], ends), reach[0]))
         if len(agents) > 1:
             _add_missing(missing, seen, before, reach, said)
@@ -178,7 +178,7 @@ def _shares(policies: Sequence[PublicPolicy], action: str) -> FloatArray:
 
 def _add_missing(
     missing: dict[tuple[bool, str], FloatArray],
-    seen: SeenHands,
+    seen: LoggedHands,
     position: Betting,
     reach: Sequence[FloatArray],
     said: Sequence[Sequence[PublicPolicy]],
@@ -201,25 +201,25 @@ def _add_missing(
 
 
 def hand_values(
-    seen: SeenHands,
+    seen: LoggedHands,
     line: Line,
     estimators: Sequence[Estimator],
     states: StateValues | None = None,
-    opponent: KnownAgent | None = None,
+    opponent: PolicyAgent | None = None,
 ) -> FloatArray:
     """Return the value in chips and the weight of each observed hand under each estimator.
 
     Parameters
     ----------
-    seen : SeenHands
+    seen : LoggedHands
         The hands.
     line : Line
-        The result of `follow` for these hands.
+        The result of `follow_line` for these hands.
     estimators : sequence of Estimator
         Rows of `ESTIMATORS`.
     states : StateValues, optional
         State values for AIVAT.
-    opponent : KnownAgent, optional
+    opponent : PolicyAgent, optional
         The opponent's strategy, if it is known: AIVAT also corrects for its actions.
 
     Returns
@@ -238,14 +238,14 @@ def hand_values(
     for place, row in enumerate(estimators):
         value = row.value if seen.opponents is not None and row.value != AIVAT else MONEY
         for number in _chosen(line, row, opponent_seen=seen.opponents is not None):
-            (end, _, judged, played), cards = line.outcomes[number], row.all_cards
+            (end, _, evaluated, played), cards = line.outcomes[number], row.all_cards
             if (number, cards, "") not in known:
-                known[number, cards, ""] = seen.weight(judged, played, end.round, all_cards=cards)
+                known[number, cards, ""] = seen.weight(evaluated, played, end.round, all_cards=cards)
             if (number, cards, value) not in known:
                 if value == MONEY and end.folded is not None:
                     worth = folded_money(seen, end) * known[number, cards, ""]
                 elif cards:
-                    weights = seen.weights(judged, played, end.round, all_cards=True)
+                    weights = seen.weights(evaluated, played, end.round, all_cards=True)
                     worth = np.vecdot(weights, VALUES[value](seen, end, True))
                 else:
                     worth = VALUES[value](seen, end, False) * known[number, cards, ""]
@@ -260,7 +260,7 @@ def hand_values(
 
 
 def correction(
-    seen: SeenHands, line: Line, states: StateValues, opponent: KnownAgent | None = None, *, all_cards: bool = True
+    seen: LoggedHands, line: Line, states: StateValues, opponent: PolicyAgent | None = None, *, all_cards: bool = True
 ) -> FloatArray:
     """Return AIVAT's correction of the raw winnings of each hand in chips, which has mean 0 [Burch18].
 
@@ -270,7 +270,7 @@ def correction(
     that was held.
     """
     path: list[LineStep | Outcome] = [*line.steps, line.outcomes[0]]
-    weights = [seen.weights(at.judged, at.played, at.position.round, all_cards=all_cards) for at in path]
+    weights = [seen.weights(at.evaluated, at.played, at.position.round, all_cards=all_cards) for at in path]
     total = np.full(len(seen), states.start(seen.seat))
     for number in range(len(seen)):
         total[number] += _row_correction(seen, number, line, [weight[number] for weight in weights], states, opponent)
@@ -278,12 +278,12 @@ def correction(
 
 
 def _row_correction(
-    seen: SeenHands,
+    seen: LoggedHands,
     row: int,
     line: Line,
     weights: Sequence[FloatArray],
     states: StateValues,
-    opponent: KnownAgent | None,
+    opponent: PolicyAgent | None,
 ) -> float:
     """Return AIVAT's correction of one hand, without the value at the start of the hand.
 

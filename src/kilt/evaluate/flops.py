@@ -42,7 +42,7 @@ LOOK = 2.0  # seconds of the first measurement of speed, unless one flop takes l
 Layouts = Callable[[VectorTree], tuple[TableLayout, TableLayout]]
 
 
-class Watcher(Protocol):
+class ProgressMonitor(Protocol):
     """An object that receives messages and progress of a long computation, and can ask it to stop."""
 
     def say(self, text: str, takes: float | None = None) -> None:
@@ -365,7 +365,7 @@ class FlopResponses:
         idle = 1 / self.crew.size if self.crew else min(self.walks.abreast, 2) / self.walks.abreast
         return float(idle * seconds / work * (self.before[-1] - self.before[self.done]))
 
-    def go_on(self, watcher: Watcher, what: str = "") -> None:
+    def compute(self, watcher: ProgressMonitor, what: str = "") -> None:
         """Compute the remaining parts and write checkpoints, until all parts are done or the watcher asks to stop.
 
         `what` is the name of the work in progress reports.

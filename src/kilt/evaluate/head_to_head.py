@@ -21,14 +21,14 @@ import numpy.typing as npt
 from kilt.abstraction.abstract_game import AbstractGame, SlotLayout, SyntheticGame
 from kilt.arrays import Array, FloatArray, IntArray
 from kilt.errors import GameError, PlayError
-from kilt.evaluate.head_to_head_kernels import Seat, meet
+from kilt.evaluate.head_to_head_kernels import Seat, expected_chips
 from kilt.evaluate.stats import Estimate, estimate
 from kilt.games.holdem import CALL, FOLD, RAISE, Holdem
 from kilt.machine import Stopwatch
 from kilt.play.agent import Agent, Fixed
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Dealer
-from kilt.play.match import EXPECTED, Match, ahead, require_processes, units_of
+from kilt.play.match import EXPECTED, Match, require_processes, results_in_order, units_of
 from kilt.solve.distributed.shared import StrategyPart
 from kilt.solve.external import DEALS, WalkWorkspace, rules_of
 from kilt.solve.external_kernels import deal_cards
@@ -117,7 +117,7 @@ def _post_processed(
     return shares
 
 
-def in_one_tree(agents: tuple[Agent, Agent]) -> tuple[AbstractStrategy, AbstractStrategy] | None:
+def strategies_in_one_tree(agents: tuple[Agent, Agent]) -> tuple[AbstractStrategy, AbstractStrategy] | None:
     """Return the strategies of two agents if both use the same betting tree, otherwise None.
 
     With the same tree, no bet is ever translated. This applies to two blueprints with the same bets, and to a blueprint
@@ -167,7 +167,7 @@ class HeadToHead:
         self._mine, self._yours = WalkWorkspace(one.abstract), WalkWorkspace(other.abstract)
         self.cards = self._yours.cards = self._mine.cards
 
-    def meet(self, won: FloatArray) -> None:
+    def expected_chips(self, won: FloatArray) -> None:
         """Compute the expected winnings of strategy `one` in each seat, in chips for each deal.
 
         They are written to `won` [deal, seat], for the first deals of `cards`. The expectation is over the actions of
@@ -178,7 +178,7 @@ class HeadToHead:
             Seat(self._rules.nodes, bucket, self.one.shares),
             Seat(self._theirs.nodes, self._yours.settle(len(won), self.other.abstract)[0], self.other.shares),
         )
-        meet(self._rules, *seats, self._mine.shown[: len(won)], self._call, self._mine.queue, won)
+        expected_chips(self._rules, *seats, self._mine.shown[: len(won)], self._call, self._mine.queue, won)
 
 
 def expected_winnings(
@@ -214,7 +214,7 @@ def expected_winnings(
         for start in range(thread * DEALS, deals, threads * DEALS):
             part = won[start : start + DEALS]
             deal_cards(np.uint64(seed), start, deck, pairs[thread].cards[: len(part)])
-            pairs[thread].meet(part)
+            pairs[thread].expected_chips(part)
 
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(work, range(threads)))
@@ -242,7 +242,7 @@ def expected_match(
     agents : pair of Agent
         The players.
     strategies : pair of AbstractStrategy
-        Their strategies: see `in_one_tree`.
+        Their strategies: see `strategies_in_one_tree`.
     threads : int
         Number of threads that share the deals. The result does not depend on it.
 
@@ -262,14 +262,14 @@ def expected_match(
         pair = idle.get()
         won = np.empty((last - first, 2))
         pair.cards[: len(won)] = dealer.deal_many(first, last)[0]
-        pair.meet(won)
+        pair.expected_chips(won)
         idle.put(pair)
         seats = np.arange(first, last) % 2  # the first player's seat if each deal is played once
         return won.mean(axis=1) if duplicate else won[np.arange(len(won)), seats]
 
     results: list[float] = []
     with ThreadPoolExecutor(threads) as pool:
-        for part in ahead(lambda part: pool.submit(work, *part).result, bounds, threads):
+        for part in results_in_order(lambda part: pool.submit(work, *part).result, bounds, threads):
             results += part.tolist()
             tick(per_unit * len(results))
             if stop():
@@ -336,7 +336,7 @@ def won_in_part(deals: int, part: StrategyPart) -> tuple[IntArray, FloatArray]:
         for start in range(0, len(mine), DEALS):
             some = each[start : start + DEALS]
             pair.cards[: len(some)] = cards[mine[start : start + DEALS]]
-            pair.meet(some)
+            pair.expected_chips(some)
         del pair  # frees memory: two may not fit
     return mine, won
 

@@ -41,7 +41,7 @@ def branch(seat: Seat, deal: int, actor: int, place: np.uint64, queue: Records, 
 
 
 @kernel
-def meet(
+def expected_chips(
     rules: Rules,
     first: Seat,
     second: Seat,

@@ -30,8 +30,8 @@ from kilt.evaluate.lbr import BETS, LowerBound, raises_on
 from kilt.evaluate.stats import played_rate, win_rate
 from kilt.games.game import TERMINAL
 from kilt.games.holdem import CALL, FOLD, Betting, Holdem
-from kilt.games.subgame import rivals
-from kilt.play.agent import BASELINES, Agent, KnownAgent, known
+from kilt.games.subgame import compatible_weights
+from kilt.play.agent import BASELINES, Agent, PolicyAgent, require_policy
 from kilt.play.dealer import Hand
 from kilt.play.match import Load, loaded_player, play_match
 
@@ -57,10 +57,10 @@ class LastRoundResponse:
 
     def __call__(self, agents: tuple[Agent, Agent], hands: Sequence[Hand]) -> list[float]:
         """Return the chips that the responder, who is the first player, wins in each hand: see `value`."""
-        agent = known(agents[1])
+        agent = require_policy(agents[1])
         return [self.value(agent, hand, hand.number % 2) for hand in hands]
 
-    def value(self, agent: KnownAgent, hand: Hand, seat: int) -> float:
+    def value(self, agent: PolicyAgent, hand: Hand, seat: int) -> float:
         """Return the chips that the responder wins after a hand's line of play, averaged over all private hands.
 
         The board and the betting before the last round are those of the hand.
@@ -80,7 +80,7 @@ class LastRoundResponse:
         return float(self._response(agent, start, seen, reach, seat)[free].sum() / met)
 
     def _response(
-        self, agent: KnownAgent, position: Betting, board: tuple[int, ...], reach: FloatArray, seat: int
+        self, agent: PolicyAgent, position: Betting, board: tuple[int, ...], reach: FloatArray, seat: int
     ) -> FloatArray:
         """Return the chips that each hand of the responder wins after a position against the agent's weighted hands."""
         if not reach.any():
@@ -108,7 +108,7 @@ class LastRoundResponse:
         return np.where(met > 0, met * (2 * np.nan_to_num(strength) - 1), 0.0)
 
     def _rivals(self, reach: FloatArray) -> FloatArray:
-        return rivals(reach, self.game.holes, self.game.deck.size)
+        return compatible_weights(reach, self.game.holes, self.game.deck.size)
 
 
 def last_round_bound(
@@ -136,7 +136,7 @@ def last_round_bound(
         `won` is the bound in mbb/h; `money` is the win rate of a player who always calls, on the same hands.
     """
     menu = actions_of(bets) if isinstance(bets, str) else bets
-    known(loaded_player(agent, load))
+    require_policy(loaded_player(agent, load))
     match = play_match(
         game,
         (BASELINES[CALLER], agent),
@@ -144,7 +144,7 @@ def last_round_bound(
         seed,
         load=load,
         processes=processes,
-        judge=LastRoundResponse(game, menu),
+        evaluator=LastRoundResponse(game, menu),
         tick=tick,
         stop=stop,
     )

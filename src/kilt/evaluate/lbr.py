@@ -37,11 +37,11 @@ from kilt.abstraction.actions import ActionAbstraction, actions_of
 from kilt.arrays import FloatArray
 from kilt.errors import PlayError
 from kilt.evaluate.stats import Estimate, estimate, win_rate
-from kilt.evaluate.values import edges_over, hands_apart
+from kilt.evaluate.values import edges_over, hands_without_cards
 from kilt.games.game import CHANCE
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem, positions_of
-from kilt.play.agent import Agent, KnownAgent, Observation, known
+from kilt.play.agent import Agent, Observation, PolicyAgent, require_policy
 from kilt.play.dealer import Hand
 from kilt.play.match import Load, loaded_player, play_match
 
@@ -56,7 +56,7 @@ class LocalBestResponse:
 
     Parameters
     ----------
-    opponent : KnownAgent
+    opponent : PolicyAgent
         The agent to exploit.
     bets : ActionAbstraction
         The raises that it considers in no-limit games; limit games have one.
@@ -64,7 +64,7 @@ class LocalBestResponse:
         The first round in which it bets and folds; before that it checks and calls.
     """
 
-    opponent: KnownAgent
+    opponent: PolicyAgent
     bets: ActionAbstraction = field(default_factory=lambda: actions_of(BETS))
     first_round: int = 0
     name: str = NAME
@@ -101,7 +101,7 @@ class LocalBestResponse:
         Raises PlayError if no hand is left: the opponent took an action to which its `policy` gives probability 0.
         """
         position, rules = observation.position, observation.position.rules
-        chances = hands_apart(rules, [(*observation.hand, *observation.board)])[0].astype(np.float64)
+        chances = hands_without_cards(rules, [(*observation.hand, *observation.board)])[0].astype(np.float64)
         for before, action in positions_of(rules).moves(position):
             if before.actor == 1 - position.actor:
                 seen = observation.board[: rules.board_size(before.round)]
@@ -118,7 +118,7 @@ class LocalBestResponse:
         after, board = positions_of(rules).after, hand.board[:0]
         deal_values = self._start_values(rules, seat)
         luck = float(deal_values[rules.deck.hole_index(hole)] - deal_values.mean())
-        chances = self._normalised(hands_apart(rules, [hole])[0].astype(np.float64), positions_of(rules).start)
+        chances = self._normalised(hands_without_cards(rules, [hole])[0].astype(np.float64), positions_of(rules).start)
         edge, end = -edges_over(rules, hole, ()), hand.position
         for before, action in positions_of(rules).moves(hand.position):
             at = after(before, action)
@@ -127,7 +127,7 @@ class LocalBestResponse:
                     break
                 luck -= at.stake * float(chances @ edge)
                 board = hand.board[: rules.board_size(at.round)]
-                chances = self._normalised(chances * hands_apart(rules, [board])[0], before)
+                chances = self._normalised(chances * hands_without_cards(rules, [board])[0], before)
                 edge = -edges_over(rules, hole, board)
                 luck += at.stake * float(chances @ edge)
             elif before.actor == 1 - seat:
@@ -186,7 +186,7 @@ class LocalBestResponse:
             start, deck = positions_of(rules).start, rules.deck
             holes = [tuple(hole) for hole in deck.holes(rules.hole_cards).tolist()]
             edge = -np.array([edges_over(rules, hole, ()) for hole in holes])
-            chances = hands_apart(rules, holes).astype(np.float64)
+            chances = hands_without_cards(rules, holes).astype(np.float64)
             chances /= chances.sum(axis=1, keepdims=True)
             self._starts[rules, seat] = (
                 self._state_value(start, (), chances, edge, seat)
@@ -245,7 +245,7 @@ def lower_bound(
     game : Holdem
         The rules.
     agent : Agent or str
-        The agent to exploit; its strategy must be available (`KnownAgent`). With several processes, give a name for
+        The agent to exploit; its strategy must be available (`PolicyAgent`). With several processes, give a name for
         `load`.
     hands : int
         Number of hands, even.
@@ -278,7 +278,7 @@ def lower_bound(
             f"LBR cannot bet from round {first_round} on: the rounds of {game.name} are 0 to {game.rules.rounds - 1}"
         )
     menu, chips = actions_of(bets) if isinstance(bets, str) else bets, list[float]()
-    lbr = LocalBestResponse(known(loaded_player(agent, load)), menu, first_round)
+    lbr = LocalBestResponse(require_policy(loaded_player(agent, load)), menu, first_round)
     by_name = partial(_player, load, str(agent), menu, first_round)
     match = play_match(
         game,
@@ -298,4 +298,4 @@ def lower_bound(
 def _player(load: Load | None, agent: str, bets: ActionAbstraction, first_round: int, name: str) -> Agent:
     """Return a player of a match between LBR and an agent, given the player's name."""
     found = loaded_player(agent, load)
-    return LocalBestResponse(known(found), bets, first_round) if name == NAME else found
+    return LocalBestResponse(require_policy(found), bets, first_round) if name == NAME else found

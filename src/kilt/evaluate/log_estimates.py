@@ -1,7 +1,7 @@
 """Estimate win rates from a whole log of hands, with 95% intervals and warnings about their reliability.
 
-A `LogJudge` evaluates the hands of a log, in this process or in several, hands with the same betting together. Hands
-that cannot be evaluated are counted by reason.
+A `LogEvaluator` evaluates the hands of a log, in this process or in several, hands with the same betting together.
+Hands that cannot be evaluated are counted by reason.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ import numpy as np
 from kilt.arrays import FloatArray
 from kilt.errors import GameError, PlayError
 from kilt.evaluate.aivat import BlueprintValues
-from kilt.evaluate.estimators import AIVAT, ENDINGS, ESTIMATORS, Estimator, follow, hand_values
+from kilt.evaluate.estimators import AIVAT, ENDINGS, ESTIMATORS, Estimator, follow_line, hand_values
 from kilt.evaluate.portfolio import Portfolio, Tabulated, components_of, player_of
 from kilt.evaluate.stats import Estimate, estimate, in_pairs
-from kilt.evaluate.values import SeenHands, StateValues, alike, large
+from kilt.evaluate.values import LoggedHands, StateValues, group_by_betting, has_many_boards
 from kilt.games.holdem import Holdem
 from kilt.play.acpc import read_notes, with_notes
-from kilt.play.agent import known
+from kilt.play.agent import require_policy
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.columns import readable_hands
 from kilt.play.dealer import Hand
@@ -113,7 +113,7 @@ class LogEstimates:
     faults: list[str] = field(default_factory=list)
 
 
-class JudgedHands(NamedTuple):
+class HandEstimates(NamedTuple):
     """The values of some hands under several estimators, in the order of the hands."""
 
     found: FloatArray  # [3, estimator, hand] value in chips, weight, and missing support
@@ -123,7 +123,7 @@ class JudgedHands(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class LogJudge:
+class LogEvaluator:
     """Evaluates logged hands with one or several estimators.
 
     `estimate_from_log` explains the fields.
@@ -132,20 +132,20 @@ class LogJudge:
     game: Holdem
     player: str
     played: Tabulated
-    judged: Tabulated
+    evaluated: Tabulated
     estimators: Sequence[Estimator]
     states: StateValues | None = None
     opponent: Tabulated | None = None
     partial: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.judged, Portfolio) and self.judged is not self.played:
+        if isinstance(self.evaluated, Portfolio) and self.evaluated is not self.played:
             raise PlayError(
-                f"{self.judged.name} picks a component for each hand that it plays, and did not play these: evaluate "
-                f"one of {', '.join(agent.name for agent in self.judged.components)} in its place"
+                f"{self.evaluated.name} picks a component for each hand that it plays, and did not play these: "
+                f"evaluate one of {', '.join(agent.name for agent in self.evaluated.components)} in its place"
             )
 
-    def judge(self, hands: Iterable[Hand]) -> JudgedHands:
+    def evaluate(self, hands: Iterable[Hand]) -> HandEstimates:
         """Return the value of each hand under each estimator, and count the hands that cannot be evaluated."""
         left_out = Counter[str]()
         players: set[str] = set()
@@ -158,21 +158,21 @@ class LogJudge:
                 left_out[f"{self.player} does not take part"] += 1
         seats = [hand.players.index(self.player) for hand in theirs]
         found = np.full((3, len(self.estimators), len(theirs)), np.nan)
-        judged = np.zeros(len(theirs), dtype=bool)
-        groups = [part for group in alike(theirs, seats) for part in self._by_notes(theirs, group)]
+        evaluated = np.zeros(len(theirs), dtype=bool)
+        groups = [part for group in group_by_betting(theirs, seats) for part in self._by_notes(theirs, group)]
         while groups:
             numbers = groups.pop()
             try:
                 found[:, :, numbers] = self._judge([theirs[number] for number in numbers], seats[numbers[0]])
-                judged[numbers] = True
+                evaluated[numbers] = True
             except (PlayError, GameError) as error:
                 if len(numbers) > 1:  # perhaps because of the cards of one of them
                     groups += [[number] for number in numbers]
                 else:
                     line = repr(theirs[numbers[0]].position.history)
                     left_out[str(error).replace(line, "such a line")] += 1
-        kept = [hand for hand, there in zip(theirs, judged, strict=True) if there]
-        return JudgedHands(found[:, :, judged], kept, left_out, players)
+        kept = [hand for hand, there in zip(theirs, evaluated, strict=True) if there]
+        return HandEstimates(found[:, :, evaluated], kept, left_out, players)
 
     def _by_notes(self, hands: Sequence[Hand], numbers: Sequence[int]) -> list[list[int]]:
         """Group some hands by the notes on their players, if a portfolio played.
@@ -187,17 +187,17 @@ class LogJudge:
         return list(groups.values())
 
     def _judge(self, hands: Sequence[Hand], seat: int) -> FloatArray:
-        """Return the values of hands with the same betting under each estimator, as in `JudgedHands.found`."""
+        """Return the values of hands with the same betting under each estimator, as in `HandEstimates.found`."""
         endings = {action for row in self.estimators for action in ENDINGS[row.endings]}
-        seen = SeenHands(self.game, hands, seat, partial=self.partial)
+        seen = LoggedHands(self.game, hands, seat, partial=self.partial)
         played = player_of(self.played, hands[0], seat)
-        judged = played if isinstance(self.judged, Portfolio) else self.judged
+        evaluated = played if isinstance(self.evaluated, Portfolio) else self.evaluated
         opponent = player_of(self.opponent, hands[0], 1 - seat) if self.opponent else None
-        line = follow(seen, played, judged, endings)
+        line = follow_line(seen, played, evaluated, endings)
         missing = [line.missing[row.all_cards, row.endings] for row in self.estimators]
         return np.stack([*hand_values(seen, line, self.estimators, self.states, opponent), missing])
 
-    def summary(self, parts: Iterable[JudgedHands]) -> LogEstimates:
+    def summary(self, parts: Iterable[HandEstimates]) -> LogEstimates:
         """Return the means over the values of all hands, with their intervals."""
         result, found, kept = LogEstimates(), [], []
         for part in parts:
@@ -221,7 +221,7 @@ def estimate_from_log(
     hands: Iterable[Hand],
     player: str,
     played: Tabulated,
-    judged: Tabulated | None = None,
+    evaluated: Tabulated | None = None,
     estimators: Sequence[Estimator] | None = None,
     *,
     states: StateValues | None = None,
@@ -238,17 +238,17 @@ def estimate_from_log(
         Hands of a log: see `kilt.play.acpc`.
     player : str
         The name of the player in these hands whose strategy is known.
-    played : KnownAgent or Portfolio
+    played : PolicyAgent or Portfolio
         The strategy with which the player played. For a portfolio, the notes of the hands name the component that
         played.
-    judged : KnownAgent, optional
+    evaluated : PolicyAgent, optional
         The strategy to evaluate in its place against the same opponents. By default `played`.
     estimators : sequence of Estimator, optional
         Rows of `ESTIMATORS`. By default, all for which the arguments suffice, except DIVAT with all cards in large
         games.
     states : StateValues, optional
         State values for AIVAT: see `kilt.evaluate.aivat`.
-    opponent : KnownAgent or Portfolio, optional
+    opponent : PolicyAgent or Portfolio, optional
         The strategy of the opponent, if it is known: AIVAT also corrects for its actions.
     partial : bool
         Use the opponent's cards only if they were shown at a showdown.
@@ -259,8 +259,10 @@ def estimate_from_log(
         Hands in which the player does not take part, or takes an action that `played` never takes, are counted and
         skipped.
     """
-    judge = LogJudge(game, player, played, judged or played, _all(game, estimators, states), states, opponent, partial)
-    return judge.summary([judge.judge(hands)])
+    evaluator = LogEvaluator(
+        game, player, played, evaluated or played, _all(game, estimators, states), states, opponent, partial
+    )
+    return evaluator.summary([evaluator.evaluate(hands)])
 
 
 @dataclass(frozen=True)
@@ -275,7 +277,7 @@ class LogCase:
         The name of the player in the log whose strategy is known.
     played : str
         The strategy with which the player played.
-    judged, opponent : str or None
+    evaluated, opponent : str or None
         The strategy to evaluate, and that of the opponent: see `estimate_from_log`.
     values : str or None
         The blueprint from which AIVAT's values are learnt. By default `played`, if it is one.
@@ -292,7 +294,7 @@ class LogCase:
     game: Holdem
     player: str
     played: str
-    judged: str | None = None
+    evaluated: str | None = None
     opponent: str | None = None
     values: str | None = None
     estimators: tuple[Estimator, ...] | None = None
@@ -301,12 +303,12 @@ class LogCase:
     load: Load = field(kw_only=True)
 
     @cached_property
-    def judge(self) -> LogJudge:
+    def evaluator(self) -> LogEvaluator:
         """The object that evaluates hands, with all agents loaded and state values learnt or read."""
         played = self._tabulated(self.played)
-        judged = self._tabulated(self.judged) if self.judged and self.judged != self.played else played
+        evaluated = self._tabulated(self.evaluated) if self.evaluated and self.evaluated != self.played else played
         opponent = self._tabulated(self.opponent) if self.opponent else None
-        without = LogJudge(self.game, self.player, played, judged, (), None, opponent, self.partial)
+        without = LogEvaluator(self.game, self.player, played, evaluated, (), None, opponent, self.partial)
         states = self._states(self._tabulated(self.values) if self.values else played)
         return replace(without, estimators=_all(self.game, self.estimators, states), states=states)
 
@@ -314,14 +316,14 @@ class LogCase:
         """Return the hands in a part of the log, with their notes, and the errors of lines that cannot be read."""
         hands, faults = readable_hands(text, self.game, first)
         if self.notes:
-            names = (self.player, self.judge.played.name)
+            names = (self.player, self.evaluator.played.name)
             return [with_notes(hand, self.notes, names) for hand in hands], faults
         return list(hands), faults
 
     def _tabulated(self, name: str) -> Tabulated:
         """Load an agent by its name; raise PlayError if its strategy is not available."""
         agent = self.load(name)
-        return agent if isinstance(agent, Portfolio) else known(agent)
+        return agent if isinstance(agent, Portfolio) else require_policy(agent)
 
     def _states(self, agent: Tabulated) -> StateValues | None:
         """Return state values if AIVAT is requested and they are available, otherwise None."""
@@ -361,20 +363,20 @@ def estimate_by_name(
     case = _with_notes(case, text)
     lines = text.splitlines()
     parts = [(first, "\n".join(lines[first : first + LINES])) for first in range(0, len(lines), LINES)]
-    judged: list[JudgedHands] = []
+    evaluated: list[HandEstimates] = []
     faults: list[str] = []
     for part, wrong in _parts(case, parts, min(processes, len(parts) // 4)):
-        judged.append(part)
+        evaluated.append(part)
         faults += wrong
-        tick(min(len(lines), len(judged) * LINES))
-    result = case.judge.summary(judged)
+        tick(min(len(lines), len(evaluated) * LINES))
+    result = case.evaluator.summary(evaluated)
     result.faults = faults
     return result
 
 
 def _with_notes(case: LogCase, text: str) -> LogCase:
     """Add the notes of a log to a request if a portfolio played; raise PlayError if the log has no notes."""
-    portfolios = [agent for agent in (case.judge.played, case.judge.opponent) if isinstance(agent, Portfolio)]
+    portfolios = [agent for agent in (case.evaluator.played, case.evaluator.opponent) if isinstance(agent, Portfolio)]
     if not portfolios:
         return case
     if not (notes := read_notes(text)):
@@ -383,13 +385,15 @@ def _with_notes(case: LogCase, text: str) -> LogCase:
             "kilt wrote, or add the lines to it that the player wrote into its own log"
         )
     found = replace(case, notes=notes)
-    vars(found)["judge"] = case.judge  # already loaded
+    vars(found)["evaluator"] = case.evaluator  # already loaded
     return found
 
 
-def _parts(case: LogCase, parts: Sequence[tuple[int, str]], processes: int) -> Iterator[tuple[JudgedHands, list[str]]]:
+def _parts(
+    case: LogCase, parts: Sequence[tuple[int, str]], processes: int
+) -> Iterator[tuple[HandEstimates, list[str]]]:
     """Yield the results of the parts of a log in their order, computed in this process or in new ones."""
-    case.judge.judge([])  # learns state values before other processes need them
+    case.evaluator.evaluate([])  # learns state values before other processes need them
     if processes < 2:
         yield from (_judge_part(case, *part) for part in parts)
         return
@@ -400,9 +404,9 @@ def _parts(case: LogCase, parts: Sequence[tuple[int, str]], processes: int) -> I
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _judge_part(case: LogCase, first: int, text: str) -> tuple[JudgedHands, list[str]]:
+def _judge_part(case: LogCase, first: int, text: str) -> tuple[HandEstimates, list[str]]:
     hands, faults = case.read(text, first)
-    return case.judge.judge(hands), faults
+    return case.evaluator.evaluate(hands), faults
 
 
 _cases: list[LogCase] = []  # the request that a process of `estimate_by_name` works on
@@ -412,14 +416,16 @@ def _begin(case: LogCase) -> None:
     _cases[:] = [case]
 
 
-def _go_on(first: int, text: str) -> tuple[JudgedHands, list[str]]:
+def _go_on(first: int, text: str) -> tuple[HandEstimates, list[str]]:
     return _judge_part(_cases[0], first, text)
 
 
 def _all(game: Holdem, estimators: Sequence[Estimator] | None, states: StateValues | None) -> Sequence[Estimator]:
     """Return the requested estimators, or all fast ones that the arguments suffice for."""
     return estimators or [
-        row for row in ESTIMATORS.values() if (states or row.value != AIVAT) and not (row.slow and large(game.rules))
+        row
+        for row in ESTIMATORS.values()
+        if (states or row.value != AIVAT) and not (row.slow and has_many_boards(game.rules))
     ]
 
 

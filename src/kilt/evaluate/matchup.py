@@ -1,7 +1,8 @@
 """Evaluate one player against another with the method of lowest variance that both players allow.
 
 ============  ========================================================================================================
-``expected``  Both players use one betting tree (see `head_to_head.in_one_tree`): cards are dealt, and the expectation
+``expected``  Both players use one betting tree (see `head_to_head.strategies_in_one_tree`): cards are dealt, and the
+expectation
               over the actions of both players is computed. Or one player re-solves the other's blueprint: see
               `resolving`
 ``aivat``     One player is a blueprint: hands are played, and AIVAT [Burch18] reduces their variance. It takes some
@@ -9,7 +10,7 @@
 ``played``    Hands are played, and the raw winnings count
 ============  ========================================================================================================
 
-All methods have the same mean. `meet` chooses between them.
+All methods have the same mean. `evaluate_matchup` chooses between them.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ import numpy as np
 from kilt.engines import Engine
 from kilt.errors import PlayError
 from kilt.evaluate.aivat import BlueprintValues, is_learnt
-from kilt.evaluate.estimators import estimator_named, follow, hand_values
-from kilt.evaluate.head_to_head import MOST_SLOTS, expected_match, in_one_tree
-from kilt.evaluate.resolving import of_one_blueprint, resolving_match
-from kilt.evaluate.values import SeenHands, alike
+from kilt.evaluate.estimators import estimator_named, follow_line, hand_values
+from kilt.evaluate.head_to_head import MOST_SLOTS, expected_match, strategies_in_one_tree
+from kilt.evaluate.resolving import resolving_match, resolving_player
+from kilt.evaluate.values import LoggedHands, group_by_betting
 from kilt.games.holdem import Holdem
-from kilt.play.agent import Agent, Fixed, KnownAgent, Random, RememberingAgent, tells
+from kilt.play.agent import Agent, Fixed, PolicyAgent, Random, RememberingAgent, has_policy
 from kilt.play.batch import BatchMatch
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Hand
@@ -40,7 +41,7 @@ JUDGED = 30  # minimum observations of a match that show which method varies les
 SAMPLE = 2_000  # hands that are played to measure the variance of raw winnings, if they need not be played
 
 
-def meet(
+def evaluate_matchup(
     game: Holdem,
     players: tuple[Agent | str, Agent | str],
     hands: int,
@@ -85,7 +86,7 @@ def meet(
     if way not in WAYS:
         raise PlayError(f"unknown method {way!r}: use one of {', '.join(WAYS)}")
 
-    def play(number: int, tick: Callable[[int], None], judge: HandJudge | None = None) -> Match:
+    def play(number: int, tick: Callable[[int], None], evaluator: HandJudge | None = None) -> Match:
         return play_match(
             game,
             players,
@@ -95,7 +96,7 @@ def meet(
             load=load,
             processes=processes,
             engine=engine,
-            judge=judge,
+            evaluator=evaluator,
             sink=sink,
             tick=tick,
             stop=stop,
@@ -103,11 +104,11 @@ def meet(
 
     agents = MatchSetup(game, players, load=load).agents
     whole = also_play or sink is not None
-    if way in (BEST, EXPECTED) and duplicate and not engine and (place := of_one_blueprint(agents)) is not None:
+    if way in (BEST, EXPECTED) and duplicate and not engine and (place := resolving_player(agents)) is not None:
         match = resolving_match(agents[place], hands, seed, second=place == 1, tick=tick, stop=stop)  # type: ignore[arg-type]
         names = agents[0].name, agents[1].name
         return replace(match, players=names, played=play(hands, lambda done: None).results if whole else None)
-    strategies = None if way in (AIVAT, PLAYED) or (way == BEST and engine) else in_one_tree(agents)
+    strategies = None if way in (AIVAT, PLAYED) or (way == BEST and engine) else strategies_in_one_tree(agents)
     chosen = way == BEST
     if chosen:
         way = EXPECTED if strategies else _way_to_play(game, agents, hands)
@@ -117,15 +118,15 @@ def meet(
             f"have more than {MOST_SLOTS:,} infoset-actions: give `way` {AIVAT} or {PLAYED}"
         )
     if way == AIVAT:
-        judged = _blueprint_of(agents)
-        if judged is None:
+        evaluated = _blueprint_of(agents)
+        if evaluated is None:
             raise PlayError(
                 f"neither {agents[0].name} nor {agents[1].name} is a run, from which AIVAT could learn values: "
                 f"give `way` {PLAYED}"
             )
-        judge = AivatJudge(game, judged)
-        judge.values(agents)  # learnt here, and read by other processes
-        return _narrower(play(hands, tick, judge)) if chosen else play(hands, tick, judge)
+        evaluator = AivatEvaluator(game, evaluated)
+        evaluator.values(agents)  # learnt here, and read by other processes
+        return _narrower(play(hands, tick, evaluator)) if chosen else play(hands, tick, evaluator)
     if strategies is None:
         return play(hands, tick)
 
@@ -148,7 +149,7 @@ def meet(
 
 
 @dataclass(frozen=True)
-class AivatJudge:
+class AivatEvaluator:
     """Evaluates the hands of a match by AIVAT with all cards, if one of the players is a blueprint.
 
     It is a `HandJudge`.
@@ -157,31 +158,31 @@ class AivatJudge:
     ----------
     game : Holdem
         The rules.
-    judged : int
+    evaluated_player : int
         The index of the player that is a blueprint. If the other player's strategy is available, its actions are
         corrected for too.
     """
 
     game: Holdem
-    judged: int
+    evaluated_player: int
 
     def __call__(self, agents: tuple[Agent, Agent], hands: Sequence[Hand]) -> list[float]:
         """Return the chips to the first player in each hand, after variance reduction."""
         player, states, opponent = self.values(agents)
-        found, seats = np.empty(len(hands)), [(hand.number + self.judged) % 2 for hand in hands]
-        for numbers in alike(hands, seats):
-            seen = SeenHands(self.game, [hands[number] for number in numbers], seats[numbers[0]])
-            line = follow(seen, player, player, ())
+        found, seats = np.empty(len(hands)), [(hand.number + self.evaluated_player) % 2 for hand in hands]
+        for numbers in group_by_betting(hands, seats):
+            seen = LoggedHands(self.game, [hands[number] for number in numbers], seats[numbers[0]])
+            line = follow_line(seen, player, player, ())
             found[numbers] = hand_values(seen, line, (ALL_CARDS_AIVAT,), states, opponent)[0, 0]
-        return [float(value) for value in (found if self.judged == 0 else -found)]
+        return [float(value) for value in (found if self.evaluated_player == 0 else -found)]
 
-    def values(self, agents: tuple[Agent, Agent]) -> tuple[BlueprintAgent, BlueprintValues, KnownAgent | None]:
+    def values(self, agents: tuple[Agent, Agent]) -> tuple[BlueprintAgent, BlueprintValues, PolicyAgent | None]:
         """Return the evaluated player, its learnt state values, and the other player if its strategy is available."""
-        player, other = agents[self.judged], agents[1 - self.judged]
+        player, other = agents[self.evaluated_player], agents[1 - self.evaluated_player]
         assert isinstance(player, BlueprintAgent)
         if player.name not in _values or _values[player.name].blueprint is not player.blueprint:
             _values[player.name] = BlueprintValues(player.blueprint)
-        known = tells(other, self.game) and not isinstance(other, RememberingAgent)
+        known = has_policy(other, self.game) and not isinstance(other, RememberingAgent)
         return player, _values[player.name], other if known else None  # type: ignore[return-value]
 
 
@@ -191,10 +192,10 @@ _values: dict[str, BlueprintValues] = {}  # state values that this process has l
 
 def _way_to_play(game: Holdem, agents: tuple[Agent, Agent], hands: int) -> str:
     """Return the method for players without a common betting tree: AIVAT if it pays, otherwise played hands."""
-    judged = _blueprint_of(agents)
-    if judged is None or BatchMatch.can_play(game, agents) or isinstance(agents[1 - judged], Fixed | Random):
+    evaluated = _blueprint_of(agents)
+    if evaluated is None or BatchMatch.can_play(game, agents) or isinstance(agents[1 - evaluated], Fixed | Random):
         return PLAYED
-    blueprint = agents[judged].blueprint  # type: ignore[attr-defined]
+    blueprint = agents[evaluated].blueprint  # type: ignore[attr-defined]
     return AIVAT if hands >= WORTH_LEARNING or is_learnt(blueprint) else PLAYED
 
 

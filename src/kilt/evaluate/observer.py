@@ -31,7 +31,7 @@ from kilt.cards.boards import board_index, canonical_boards, card_permutations
 from kilt.cards.boards_kernels import locate
 from kilt.errors import PlayError
 from kilt.games.holdem import FOLD, KEPT, Betting, Holdem
-from kilt.play.blueprint import BlueprintAgent, Place
+from kilt.play.blueprint import AbstractState, BlueprintAgent
 from kilt.play.columns import LINES, NOT_DEALT, HandColumns, LogReader
 from kilt.play.phh import is_phh, read_phhs
 from kilt.strategy.blueprint import Blueprint
@@ -346,7 +346,7 @@ class _Decisions(NamedTuple):
 class _Followed(NamedTuple):
     """The nodes that hands with one betting history may have reached, and the decisions of both players on the way."""
 
-    ways: list[tuple[Place, float]]  # with probabilities
+    ways: list[tuple[AbstractState, float]]  # with probabilities
     found: tuple[_Decisions, _Decisions]  # [seat]
     lost: tuple[float, float]  # [seat] decisions that the tree lacks
 
@@ -433,7 +433,7 @@ class AbstractObserver(Observer):
         """Return the nodes that may be reached, and the decisions so far, after one more action."""
         follower, actor = self._follower, before.actor
         nodes, first = follower.blueprint.nodes, follower.blueprint.first
-        ways: list[tuple[Place, float]] = []
+        ways: list[tuple[AbstractState, float]] = []
         more, lost = _Decisions([], [], [], []), 0.0
         for place, share in at.ways:
             options = [] if action == FOLD else follower.after(place, before, action, None)

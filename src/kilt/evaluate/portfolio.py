@@ -29,21 +29,21 @@ import numpy as np
 
 from kilt.arrays import FloatArray
 from kilt.errors import PlayError
-from kilt.evaluate.estimators import AIVAT, ENDINGS, Estimator, estimator_named, follow, hand_values
-from kilt.evaluate.values import SeenHands
+from kilt.evaluate.estimators import AIVAT, ENDINGS, Estimator, estimator_named, follow_line, hand_values
+from kilt.evaluate.values import LoggedHands
 from kilt.games.holdem import Holdem
-from kilt.play.agent import KnownAgent, Observation, PlayedHand
+from kilt.play.agent import Observation, PlayedHand, PolicyAgent
 from kilt.play.dealer import Cards, Hand
 
 ESTIMATOR = "all-cards+early-folds"
 UNSEEN = 0.01  # share of a component's hands that another one may never play and still stand in for it
 
-Tabulated: TypeAlias = "KnownAgent | Portfolio"  # agents that can be evaluated on hands that they played
+Tabulated: TypeAlias = "PolicyAgent | Portfolio"  # agents that can be evaluated on hands that they played
 Scores: TypeAlias = FloatArray  # [6, component]: hands, value in chips, its square, weight, its square, missing support
 
 
-def score(
-    game: Holdem, hand: PlayedHand, played: KnownAgent, components: tuple[KnownAgent, ...], estimator: Estimator
+def component_scores(
+    game: Holdem, hand: PlayedHand, played: PolicyAgent, components: tuple[PolicyAgent, ...], estimator: Estimator
 ) -> Scores:
     """Estimate what each component of a portfolio would have won in a hand, whichever of them played it.
 
@@ -53,9 +53,9 @@ def score(
         The game.
     hand : PlayedHand
         The hand as the player saw it.
-    played : KnownAgent
+    played : PolicyAgent
         The agent that played it.
-    components : tuple of KnownAgent
+    components : tuple of PolicyAgent
         The agents to score.
     estimator : Estimator
         The estimator that scores them.
@@ -69,17 +69,17 @@ def score(
     holes = (hand.hand, hand.shown) if hand.seat == 0 else (hand.shown, hand.hand)
     payoffs = (hand.won, -hand.won) if hand.seat == 0 else (-hand.won, hand.won)
     played_hand = Hand(0, hand.position, Cards(holes, hand.board), payoffs, ("", ""))
-    seen = SeenHands(game, [played_hand], hand.seat, partial=True)
+    seen = LoggedHands(game, [played_hand], hand.seat, partial=True)
     found = np.ones((6, len(components)))
-    for place, judged in enumerate(components):
-        line = follow(seen, played, judged, ENDINGS[estimator.endings])
+    for place, evaluated in enumerate(components):
+        line = follow_line(seen, played, evaluated, ENDINGS[estimator.endings])
         value, weight = hand_values(seen, line, [estimator])[:, 0, 0]
         (missing,) = line.missing[estimator.all_cards, estimator.endings]
         found[1:, place] = value, value**2, weight, weight**2, missing
     return found
 
 
-def player_of(agent: Tabulated, hand: Hand, seat: int) -> KnownAgent:
+def player_of(agent: Tabulated, hand: Hand, seat: int) -> PolicyAgent:
     """Return the agent that played a hand: `agent` itself, or the component of a portfolio that played.
 
     After each hand, a portfolio notes which component played it. Logs that kilt writes have these notes, and the notes
@@ -99,7 +99,7 @@ def player_of(agent: Tabulated, hand: Hand, seat: int) -> KnownAgent:
     raise PlayError(f"no note of the log names a component of {agent.name}" + (f": {note!r} is none" if note else ""))
 
 
-def components_of(agent: Tabulated) -> tuple[KnownAgent, ...]:
+def components_of(agent: Tabulated) -> tuple[PolicyAgent, ...]:
     """Return the components of a portfolio; for any other agent, a tuple of the agent itself."""
     return agent.components if isinstance(agent, Portfolio) else (agent,)
 
@@ -112,7 +112,7 @@ def upper_bounds(totals: FloatArray, explore: float = 1.0) -> FloatArray:
     Parameters
     ----------
     totals : ndarray, shape (6, components, components)
-        Sums of `score` over hands, by the component that is scored and the one that played.
+        Sums of `component_scores` over hands, by the component that is scored and the one that played.
     explore : float
         Factor of the width; 0 trusts the means.
 
@@ -143,7 +143,7 @@ class Portfolio:
     ----------
     name : str
         Its name in tables and logs.
-    components : tuple of KnownAgent
+    components : tuple of PolicyAgent
         At least one. They play the same game.
     estimator : Estimator
         Scores the components; any but AIVAT.
@@ -159,7 +159,7 @@ class Portfolio:
     """
 
     name: str
-    components: tuple[KnownAgent, ...]
+    components: tuple[PolicyAgent, ...]
     estimator: Estimator = field(default_factory=lambda: estimator_named(ESTIMATOR))
     explore: float = 1.0
     window: int | None = None
@@ -208,7 +208,9 @@ class Portfolio:
         """
         player, played = self.chosen[-1], len(self.chosen)
         with suppress(PlayError):  # a hand in which a component has no strategy scores no component
-            found = score(Holdem(hand.position.rules), hand, self.components[player], self.components, self.estimator)
+            found = component_scores(
+                Holdem(hand.position.rules), hand, self.components[player], self.components, self.estimator
+            )
             self._totals[:, :, player] += found
             if self.window is not None:
                 self._recent.append((player, found))

@@ -19,9 +19,9 @@ from kilt.arrays import FloatArray
 from kilt.cards.equity import hand_strength
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.holdem import Betting
-from kilt.games.subgame import deals, rivals
-from kilt.machine import Stopwatch, Thinking
-from kilt.play.agent import Agent, KnownAgent
+from kilt.games.subgame import compatible_weights, pair_weight
+from kilt.machine import DecisionTime, Stopwatch
+from kilt.play.agent import Agent, PolicyAgent
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Hand
 from kilt.play.match import EXPECTED, Match, play_match, units_of
@@ -30,7 +30,7 @@ from kilt.search.agent import ResolvingAgent
 PART = 64  # hands between two progress reports
 
 
-def of_one_blueprint(agents: tuple[Agent, Agent]) -> int | None:
+def resolving_player(agents: tuple[Agent, Agent]) -> int | None:
     """Return the index of the player that re-solves, if the other player is its blueprint; otherwise None.
 
     The player must re-solve for a number of iterations, not for a time.
@@ -91,7 +91,7 @@ def resolving_match(
     names = (blueprint.name, agent.name) if second else (agent.name, blueprint.name)
     found = np.array(results) * (-1 if second else 1)
     spent = agent.thinking.since(before)
-    thinking = (Thinking(), spent) if second else (spent, Thinking())
+    thinking = (DecisionTime(), spent) if second else (spent, DecisionTime())
     return Match(names, found, True, game.rules.big_blind, EXPECTED, None, *watch.spent, thinking)
 
 
@@ -115,16 +115,16 @@ def pair_value(agent: ResolvingAgent, hand: Hand, key: tuple[int, int] = (0, 0))
         return 0.0
     board = hand.cards.board[: agent.game.rules.board_size(start.round)]
     ranges = agent.ranges(agent.blueprint, start, board)
-    whole = deals(ranges, agent.game.holes, agent.game.deck.size)
+    whole = pair_weight(ranges, agent.game.holes, agent.game.deck.size)
     won = 0.0
     for seat in (0, 1):
-        players: tuple[KnownAgent, KnownAgent] = (agent, agent.blueprint) if seat == 0 else (agent.blueprint, agent)
+        players: tuple[PolicyAgent, PolicyAgent] = (agent, agent.blueprint) if seat == 0 else (agent.blueprint, agent)
         won += _value(players, start, board, ranges, key) * (1 - 2 * seat)
     return won / 2 / whole
 
 
 def _value(
-    players: tuple[KnownAgent, KnownAgent],
+    players: tuple[PolicyAgent, PolicyAgent],
     position: Betting,
     board: tuple[int, ...],
     reach: FloatArray,
@@ -139,10 +139,10 @@ def _value(
     if not reach.any(axis=1).all():
         return 0.0
     if position.folded is not None:
-        return position.stake * deals(reach, holes, deck.size) * (1 if position.folded == 1 else -1)
+        return position.stake * pair_weight(reach, holes, deck.size) * (1 if position.folded == 1 else -1)
     if position.actor == TERMINAL or (position.actor == CHANCE and position.after(REVEAL).actor < 0):
         size = sum(rules.board_cards)
-        met = rivals(reach[1], holes, deck.size)
+        met = compatible_weights(reach[1], holes, deck.size)
         strength = hand_strength(board, reach[1], deck, board_size=size, hole_cards=rules.hole_cards)
         return float(position.stake * (reach[0] @ np.where(met > 0, met * (2 * np.nan_to_num(strength) - 1), 0.0)))
     if position.actor == CHANCE:

@@ -27,7 +27,7 @@ from kilt.cards.hands import strengths
 from kilt.errors import GameError, PlayError
 from kilt.evaluate.defence import CHECKED, FIRST, LEADS, Defence, defence, lines
 from kilt.evaluate.findings import Finding, Report
-from kilt.evaluate.self_play import AS_SOLVED, SelfPlay, apart, first_round, seen_by, shuffled
+from kilt.evaluate.self_play import AS_SOLVED, SelfPlay, buckets_and_results, draw_deals, first_round, no_shared_card
 from kilt.evaluate.stats import estimate
 from kilt.games.holdem import CALL, RAISE, Betting, Holdem
 from kilt.play.agent import Agent, Observation
@@ -167,7 +167,7 @@ def aces(blueprint: Blueprint, rule: Rule = AS_SOLVED) -> Iterator[Finding]:
     hands = np.flatnonzero((holes // game.deck.suits == ace).all(axis=1))
     if not len(hands):  # a deck of one suit has no pairs
         return
-    free = apart(game, hands)
+    free = no_shared_card(game, hands)
     folded = [0.0, 0.0]
     for node, seat, reach, chance, _ in first_round(blueprint, rule):
         if blueprint.faces_bet(node):
@@ -190,7 +190,7 @@ def actions_and_value(
 ) -> Iterator[Finding]:
     """Report what happens in self-play: actions by round, decisions without a strategy, and the value of each seat."""
     game = blueprint.game
-    walk = SelfPlay(blueprint, seen_by(blueprint, shuffled(blueprint, deals, random)), random, rule)
+    walk = SelfPlay(blueprint, buckets_and_results(blueprint, draw_deals(blueprint, deals, random)), random, rule)
     rounds = game.rules.rounds
     decisions, unseen = np.zeros(rounds), np.zeros(rounds)
     children, masses = [], []
@@ -228,7 +228,7 @@ def nuts(blueprint: Blueprint, boards: int, random: np.random.Generator, rule: R
     cards, held = _with_nuts(blueprint, boards, random), blueprint.game.rules.hole_cards
     swapped = np.hstack([cards[:, held : 2 * held], cards[:, :held], cards[:, 2 * held :]])
     cards, holder = np.concatenate([cards, swapped]), np.repeat([0, 1], boards)
-    deals = seen_by(blueprint, cards)
+    deals = buckets_and_results(blueprint, cards)
     last = blueprint.game.rules.rounds - 1
     figures = {}
     for name in ("opponent follows the strategy", "opponent tries everything"):
@@ -354,9 +354,9 @@ def _before_bets(
 ) -> Iterator[tuple[Betting, tuple[int, ...], tuple[int, ...]]]:
     """Yield positions before a possible raise, and the cards that the opponent of the raiser sees, from random play."""
     rules, held = blueprint.game.rules, blueprint.game.rules.hole_cards
-    cards = shuffled(blueprint, BETS, random)
+    cards = draw_deals(blueprint, BETS, random)
     met: list[tuple[int, int]] = []
-    for moves in SelfPlay(blueprint, seen_by(blueprint, cards), random):
+    for moves in SelfPlay(blueprint, buckets_and_results(blueprint, cards), random):
         moves.chance[:] = np.arange(moves.chance.shape[1]) < blueprint.nodes.children[moves.node][:, None]
         moves.chance[blueprint.faces_bet(moves.node), 0] = 0.0
         met += zip(moves.node.tolist(), moves.deal.tolist(), strict=True)
@@ -397,7 +397,7 @@ def _with_nuts(blueprint: Blueprint, boards: int, random: np.random.Generator) -
     """Return deals in which seat 0 has the best possible hand on the board of the last round."""
     rules = blueprint.game.rules
     held, deck = rules.hole_cards, rules.deck
-    cards, holes = shuffled(blueprint, boards, random), deck.holes(rules.hole_cards).astype(np.int64)
+    cards, holes = draw_deals(blueprint, boards, random), deck.holes(rules.hole_cards).astype(np.int64)
     for row in cards:
         taken, board = np.zeros(deck.size, dtype=bool), row[2 * held :]
         taken[board] = True

@@ -58,7 +58,7 @@ def first_round(blueprint: Blueprint, rule: Rule = AS_SOLVED) -> Iterator[FirstR
                 after[seat] *= chance[:, action]
 
 
-def apart(game: Holdem, hands: IntArray) -> BoolArray:
+def no_shared_card(game: Holdem, hands: IntArray) -> BoolArray:
     """Return, for each of some hands and each hand of the deck, whether they have no card in common.
 
     `hands` are indices of hands; the result is [row, hand].
@@ -95,7 +95,7 @@ class SelfPlay:
     blueprint : Blueprint
         The strategy of both players.
     deals : Deals
-        The cards: see `shuffled` and `seen_by`.
+        The cards: see `draw_deals` and `buckets_and_results`.
     random : numpy.random.Generator
         Draws the actions.
     rule : Rule
@@ -144,7 +144,7 @@ class SelfPlay:
         return np.asarray(sign * self.spent.min(axis=1), dtype=np.float64)
 
 
-def shuffled(blueprint: Blueprint, deals: int, random: np.random.Generator) -> IntArray:
+def draw_deals(blueprint: Blueprint, deals: int, random: np.random.Generator) -> IntArray:
     """Draw random private cards and boards for a number of deals.
 
     The shape is (deals, cards): private cards of seat 0, of seat 1, then the board of all rounds.
@@ -154,10 +154,10 @@ def shuffled(blueprint: Blueprint, deals: int, random: np.random.Generator) -> I
     return random.random((deals, rules.deck.size)).argsort(axis=1)[:, :needed]
 
 
-def seen_by(blueprint: Blueprint, cards: IntArray) -> Deals:
+def buckets_and_results(blueprint: Blueprint, cards: IntArray) -> Deals:
     """Return the buckets of both players' hands and the showdown results of some deals.
 
-    `cards` are in the order of `shuffled`.
+    `cards` are in the order of `draw_deals`.
     """
     rules = blueprint.game.rules
     held = rules.hole_cards

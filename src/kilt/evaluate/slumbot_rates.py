@@ -11,7 +11,7 @@ from kilt.evaluate.estimators import estimator_named
 from kilt.evaluate.log_estimates import estimate_from_log
 from kilt.evaluate.stats import Estimate, estimate
 from kilt.games.holdem import Holdem
-from kilt.play.agent import Agent, known
+from kilt.play.agent import Agent, require_policy
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.slumbot import SlumbotHand
 from kilt.search.agent import ResolvingAgent
@@ -34,14 +34,14 @@ class SlumbotRates(NamedTuple):
     aivat : Estimate or None
         An estimate of the same win rate by AIVAT [Burch18] for the cards and the actions of the player. None if
         the player has no blueprint, if it plays by the clock, or if AIVAT was not requested.
-    judged : int
+    aivat_hands : int
         Number of hands that AIVAT could evaluate.
     """
 
     played: Estimate
     baseline: Estimate | None
     aivat: Estimate | None
-    judged: int
+    aivat_hands: int
 
 
 def blueprint_of(agent: Agent) -> Blueprint | None:
@@ -85,17 +85,19 @@ def slumbot_rates(
         raise PlayError("no hand has been finished, so there is nothing to estimate")
     unit = 1000 / game.rules.big_blind
     less = [unit * (hand.won - hand.baseline) for hand in hands if hand.baseline is not None]
-    found, judged = None, 0
+    found, evaluated = None, 0
     blueprint = blueprint_of(agent) if aivat else None
     if blueprint:
         whole = [hand.hand for hand in hands if hand.hand is not None]
         states = BlueprintValues(blueprint)
-        judgement = estimate_from_log(game, whole, player, known(agent), estimators=(ALL_CARDS_AIVAT,), states=states)
-        judged = judgement.hands
+        judgement = estimate_from_log(
+            game, whole, player, require_policy(agent), estimators=(ALL_CARDS_AIVAT,), states=states
+        )
+        evaluated = judgement.hands
         found = judgement.rows[0].won if judgement.rows else None
     return SlumbotRates(
         estimate([unit * hand.won for hand in hands]),
         estimate(less) if len(less) == len(hands) else None,
         found,
-        judged,
+        evaluated,
     )

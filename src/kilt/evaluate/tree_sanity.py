@@ -19,8 +19,8 @@ from kilt.evaluate.findings import Finding, Report
 from kilt.evaluate.sanity import ACES, DEALS, NUTS
 from kilt.games.game import CHANCE
 from kilt.games.holdem import CALL, FOLD, Betting, Holdem
-from kilt.games.subgame import rivals
-from kilt.play.agent import KnownAgent
+from kilt.games.subgame import compatible_weights
+from kilt.play.agent import PolicyAgent
 
 DEALS_OF_BOARD = 200  # deals of self-play to which one board with all its hands corresponds
 BOARDS = DEALS // DEALS_OF_BOARD  # number of sampled boards
@@ -40,7 +40,7 @@ class BoardDecision(NamedTuple):
     met: FloatArray  # [hand] number of the opponent's hands that reach the decision and share no card with it
 
 
-def turns(agent: KnownAgent, game: Holdem, board: tuple[int, ...]) -> Iterator[BoardDecision]:
+def reachable_decisions(agent: PolicyAgent, game: Holdem, board: tuple[int, ...]) -> Iterator[BoardDecision]:
     """Yield every decision that may be reached on a board, in the rounds whose cards the board has."""
     holes = game.holes
     free = ~np.isin(holes, board).any(axis=1)
@@ -58,7 +58,7 @@ def turns(agent: KnownAgent, game: Holdem, board: tuple[int, ...]) -> Iterator[B
         policy = agent.policy(position, board[: game.rules.board_size(position.round)])
         shares = policy.shares * free
         yield BoardDecision(
-            position, policy.actions, shares, reach[seat], rivals(reach[1 - seat], holes, game.deck.size)
+            position, policy.actions, shares, reach[seat], compatible_weights(reach[1 - seat], holes, game.deck.size)
         )
         for action, share in zip(policy.actions, shares, strict=True):
             after = reach.copy()
@@ -67,12 +67,12 @@ def turns(agent: KnownAgent, game: Holdem, board: tuple[int, ...]) -> Iterator[B
                 below.append((position.after(action), after))
 
 
-def tree_report(agent: KnownAgent, game: Holdem, boards: int = BOARDS, seed: int = 0) -> Report:
+def tree_report(agent: PolicyAgent, game: Holdem, boards: int = BOARDS, seed: int = 0) -> Report:
     """Check whether an unabstracted strategy is fit to play, and return a report.
 
     Parameters
     ----------
-    agent : KnownAgent
+    agent : PolicyAgent
         An agent whose strategy is available at every public state.
     game : Holdem
         The game.
@@ -100,7 +100,7 @@ def tree_report(agent: KnownAgent, game: Holdem, boards: int = BOARDS, seed: int
     faced, folded = np.zeros(2), np.zeros(2)
     for board in drawn:
         best = _best(game, board)
-        for turn in turns(agent, game, board):
+        for turn in reachable_decisions(agent, game, board):
             mass = (turn.shares * turn.own * turn.met).sum(axis=1)
             here = taken[turn.position.round]
             for action, part in zip(turn.actions, mass.tolist(), strict=True):
@@ -118,7 +118,7 @@ def tree_report(agent: KnownAgent, game: Holdem, boards: int = BOARDS, seed: int
     return Report(game.name, boards, seed, tuple(findings))
 
 
-def aces(agent: KnownAgent, game: Holdem) -> Iterator[Finding]:
+def aces(agent: PolicyAgent, game: Holdem) -> Iterator[Finding]:
     """Check how often aces fold in the first round if both players follow a strategy.
 
     The figures are exact, one for each seat.
@@ -127,9 +127,9 @@ def aces(agent: KnownAgent, game: Holdem) -> Iterator[Finding]:
     hands = (holes // game.deck.suits == ace).all(axis=1)
     if not hands.any():  # a deck of one suit has no pairs
         return
-    everybody = rivals(np.ones(len(holes)), holes, game.deck.size)
+    everybody = compatible_weights(np.ones(len(holes)), holes, game.deck.size)
     folded = [0.0, 0.0]
-    for turn in turns(agent, game, ()):
+    for turn in reachable_decisions(agent, game, ()):
         if FOLD in turn.actions:
             fold = turn.own * turn.shares[turn.actions.index(FOLD)] * turn.met / everybody
             folded[turn.position.actor] += float(fold[hands].mean())

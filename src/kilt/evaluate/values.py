@@ -29,7 +29,7 @@ from kilt.evaluate.divat import baseline_values, board_ranks, mean_of_deals, rai
 from kilt.games.game import REVEAL, TERMINAL
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Betting, Holdem, positions_of
-from kilt.play.agent import KnownAgent, PublicPolicy
+from kilt.play.agent import PolicyAgent, PublicPolicy
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Hand
 
@@ -94,7 +94,7 @@ class StateValues(Protocol):
         """
 
 
-class SeenHands:
+class LoggedHands:
     """Logged hands with the same betting and the same seat of the evaluated player, which are evaluated together.
 
     Arrays over all private hands of the player have a row for each hand of the log, or a single row if all are equal:
@@ -163,7 +163,7 @@ class SeenHands:
         size = self.game.rules.board_size(r)
         return [board[:size] for board in self.boards]
 
-    def policies(self, agent: KnownAgent, position: Betting) -> list[PublicPolicy]:
+    def policies(self, agent: PolicyAgent, position: Betting) -> list[PublicPolicy]:
         """Return an agent's strategy at a position of the hands, for each board.
 
         If there are no public cards yet, there is a single strategy.
@@ -182,33 +182,33 @@ class SeenHands:
         found: FloatArray = by_hand[self._rows if len(by_hand) > 1 else 0, self.own]
         return found
 
-    def weights(self, judged: FloatArray, played: FloatArray, r: int, *, all_cards: bool) -> FloatArray:
+    def weights(self, evaluated: FloatArray, played: FloatArray, r: int, *, all_cards: bool) -> FloatArray:
         """Return the importance weight of each private hand at a state of round `r`, for each observed hand.
 
-        The weight is `judged` over the sum of `played` (7.20); both [1 or row, hand] are probabilities of reaching the
-        state. Without `all_cards`, it is their ratio for the hand that was held, and 0 for others. The result is [row,
-        hand].
+        The weight is `evaluated` over the sum of `played` (7.20); both [1 or row, hand] are probabilities of reaching
+        the state. Without `all_cards`, it is their ratio for the hand that was held, and 0 for others. The result is
+        [row, hand].
         """
         if all_cards:
             free = self.free(r)
-            weighed: FloatArray = judged * free
+            weighed: FloatArray = evaluated * free
             weighed /= np.vecdot(played, free)[:, None]
             return weighed
         weights = np.zeros((len(self), self.hands))
-        weights[self._rows, self.own] = self.held(judged) / self.held(played)
+        weights[self._rows, self.own] = self.held(evaluated) / self.held(played)
         return weights
 
-    def weight(self, judged: FloatArray, played: FloatArray, r: int, *, all_cards: bool) -> FloatArray:
+    def weight(self, evaluated: FloatArray, played: FloatArray, r: int, *, all_cards: bool) -> FloatArray:
         """Return the importance weight of each observed hand: the sum of `weights` over all private hands.
 
         It is 1 if the strategy that played is the evaluated one.
         """
-        if judged is played:
+        if evaluated is played:
             return np.ones(len(self))
         if all_cards:
             free = self.free(r)
-            return np.asarray(np.vecdot(judged, free) / np.vecdot(played, free))
-        return self.held(judged) / self.held(played)
+            return np.asarray(np.vecdot(evaluated, free) / np.vecdot(played, free))
+        return self.held(evaluated) / self.held(played)
 
     def state_value(self, states: StateValues, position: Betting, row: int) -> HandValues:
         """Return the values of a state of one observed hand, for each private hand of the player.
@@ -246,7 +246,7 @@ class SeenHands:
         if r not in self._free:
             theirs = self.opponents or [()] * len(self)
             seen = [(*board, *hole) for board, hole in zip(self.boards_of(r), theirs, strict=True)]
-            self._free[r] = hands_apart(self.game.rules, seen).astype(np.float64)
+            self._free[r] = hands_without_cards(self.game.rules, seen).astype(np.float64)
         return self._free[r]
 
     def edge(self, r: int, *, all_cards: bool) -> FloatArray:
@@ -268,7 +268,7 @@ class SeenHands:
         return self._edges[r] if all_cards else self.held(self._edges[r])
 
 
-def alike(hands: Sequence[Hand], seats: Sequence[int]) -> Iterator[list[int]]:
+def group_by_betting(hands: Sequence[Hand], seats: Sequence[int]) -> Iterator[list[int]]:
     """Group hands with the same betting and seat, and yield the indices of each group.
 
     A group has at most `TOGETHER` hands.
@@ -280,12 +280,12 @@ def alike(hands: Sequence[Hand], seats: Sequence[int]) -> Iterator[list[int]]:
         yield from (numbers[start : start + TOGETHER] for start in range(0, len(numbers), TOGETHER))
 
 
-def large(rules: GameDef) -> bool:
+def has_many_boards(rules: GameDef) -> bool:
     """Return whether a game has a round whose public cards can be dealt in more than `MANY` ways."""
     return any(comb(rules.deck.size, count) > MANY for count in rules.board_cards)
 
 
-def hands_apart(rules: GameDef, cards: Sequence[Sequence[int]]) -> BoolArray:
+def hands_without_cards(rules: GameDef, cards: Sequence[Sequence[int]]) -> BoolArray:
     """Return whether each private hand contains none of the cards of each of several sets.
 
     The shape is (sets, hands).
@@ -317,15 +317,15 @@ def _bits(rules: GameDef) -> tuple[IntArray, list[int]]:
     )
 
 
-ValueFunction: TypeAlias = Callable[[SeenHands, Betting, bool], FloatArray]
+ValueFunction: TypeAlias = Callable[[LoggedHands, Betting, bool], FloatArray]
 
 
-def money(seen: SeenHands, end: Betting, all_cards: bool) -> FloatArray:
+def money(seen: LoggedHands, end: Betting, all_cards: bool) -> FloatArray:
     """Return the chips that the evaluated player wins at an ending of observed hands.
 
     Parameters
     ----------
-    seen : SeenHands
+    seen : LoggedHands
         The hands, with boards and opponents' cards.
     end : Betting
         A terminal position.
@@ -341,12 +341,12 @@ def money(seen: SeenHands, end: Betting, all_cards: bool) -> FloatArray:
     return end.stake * seen.edge(end.round, all_cards=all_cards)
 
 
-def folded_money(seen: SeenHands, end: Betting) -> float:
+def folded_money(seen: LoggedHands, end: Betting) -> float:
     """Return the chips that the evaluated player wins when a player has folded, which do not depend on the cards."""
     return float(-end.stake if end.folded == seen.seat else end.stake)
 
 
-def bet_call_divat(seen: SeenHands, end: Betting, all_cards: bool) -> FloatArray:
+def bet_call_divat(seen: LoggedHands, end: Betting, all_cards: bool) -> FloatArray:
     """Return the chips that the evaluated player wins, minus the luck of the cards by BC-DIVAT.
 
     The luck is measured as if each later round had one bet, which is called. Before the deal, neither player has an
@@ -360,7 +360,7 @@ def bet_call_divat(seen: SeenHands, end: Betting, all_cards: bool) -> FloatArray
     return value
 
 
-def divat(seen: SeenHands, end: Betting, all_cards: bool) -> FloatArray:
+def divat(seen: LoggedHands, end: Betting, all_cards: bool) -> FloatArray:
     """Return the chips that the evaluated player wins, minus the luck of the cards by DIVAT.
 
     The luck is measured as if each round followed the baseline. Parameters as in `money`; the opponents' cards must be
@@ -450,7 +450,7 @@ def _edges_on(
     """
     rows = np.array(boards, dtype=np.int64).reshape(len(boards), -1)
     if hole is None:
-        free = hands_apart(rules, [(*board, *opponent) for board in boards])
+        free = hands_without_cards(rules, [(*board, *opponent) for board in boards])
         return rows, np.array([edges_over(rules, opponent, board) for board in boards]), free
     size = rules.board_size(rules.rounds - 1)
     if rows.shape[1] or not size:

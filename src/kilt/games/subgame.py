@@ -30,7 +30,7 @@ from kilt.games.game import Board, Hands, Position
 from kilt.games.holdem import Betting, Holdem, Positions, positions_after
 
 
-class Continuations(NamedTuple):
+class ContinuationValues(NamedTuple):
     """Values at the end of a game that is cut short, for each of several ways in which the full game may continue.
 
     At each showdown, one player chooses the continuation, for each hand separately [Brown18]. If there is only one
@@ -68,9 +68,9 @@ class Subgame(Holdem):
         Weights of the players' hands, at least 0.
     rake_share, rake_cap : float
         The house takes this share of a pot from its winner, and at most this many chips.
-    told : ndarray, shape (marks, hands of the deck), optional
+    hand_marks : ndarray, shape (marks, hands of the deck), optional
         Properties of hands that suit isomorphism must preserve: see `Holdem.marks`.
-    continued : Continuations, optional
+    continued : ContinuationValues, optional
         Values of showdowns in a game that ends early: see `first_round_of`.
     """
 
@@ -79,8 +79,8 @@ class Subgame(Holdem):
     ranges: FloatArray = field(kw_only=True, compare=False, repr=False)
     rake_share: float = field(default=0.0, kw_only=True)
     rake_cap: float = field(default=inf, kw_only=True)
-    told: FloatArray | None = field(default=None, kw_only=True, compare=False, repr=False)
-    continued: Continuations | None = field(default=None, kw_only=True, compare=False, repr=False)
+    hand_marks: FloatArray | None = field(default=None, kw_only=True, compare=False, repr=False)
+    continued: ContinuationValues | None = field(default=None, kw_only=True, compare=False, repr=False)
     _weighed: bytes = field(init=False, repr=False)  # the ranges, for comparisons
 
     def __post_init__(self) -> None:
@@ -105,7 +105,7 @@ class Subgame(Holdem):
     @property
     def marks(self) -> FloatArray:
         """Labels of hands, shape (marks, hands); suit isomorphism may merge only hands with equal labels."""
-        return super().marks if self.told is None else self.told[:, self.numbers]
+        return super().marks if self.hand_marks is None else self.hand_marks[:, self.numbers]
 
     def rake(self, stakes: FloatArray) -> FloatArray:
         """Return the chips that the house takes from a pot to which each player has contributed `stakes`."""
@@ -173,7 +173,7 @@ def subgame(game: Holdem, position: Betting, board: str | Sequence[int], ranges:
             )
     first = replace(position, history="")
     found = Subgame(rules, game.name, first=first, board=cards, ranges=weights)
-    if deals(found.weights, found.holes, deck.size) <= 0:
+    if pair_weight(found.weights, found.holes, deck.size) <= 0:
         raise GameError(
             "the ranges allow no deal: each hand of one range shares a card with each hand of the other; add hands"
         )
@@ -183,7 +183,7 @@ def subgame(game: Holdem, position: Betting, board: str | Sequence[int], ranges:
 def first_round_of(game: Subgame) -> Subgame:
     """Return a subgame that ends with its first round: players who have not folded go to showdown.
 
-    `Continuations` give the values of these showdowns.
+    `ContinuationValues` give the values of these showdowns.
 
     >>> from kilt.games import load_game
     >>> leduc = load_game("leduc")
@@ -196,13 +196,13 @@ def first_round_of(game: Subgame) -> Subgame:
     return replace(game, rules=cut, first=replace(game.first, rules=cut))
 
 
-def rivals(weights: FloatArray, holes: ByteArray, cards: int) -> FloatArray:
+def compatible_weights(weights: FloatArray, holes: ByteArray, cards: int) -> FloatArray:
     """Return the total weight of the opponent's hands that share no card with each hand, shape (hands,).
 
     By inclusion and exclusion: from the total, subtract the hands with one of its cards; hands with both cards have
     then been subtracted twice.
 
-    >>> rivals(np.ones(6), np.array([[0, 1], [0, 2], [1, 2], [0, 3], [1, 3], [2, 3]]), 4)
+    >>> compatible_weights(np.ones(6), np.array([[0, 1], [0, 2], [1, 2], [0, 3], [1, 3], [2, 3]]), 4)
     array([1., 1., 1., 1., 1., 1.])
     """
     by_card = np.bincount(holes.ravel(), np.repeat(weights, holes.shape[1]), cards)
@@ -211,9 +211,9 @@ def rivals(weights: FloatArray, holes: ByteArray, cards: int) -> FloatArray:
     return np.where(left > 1e-12 * whole, left, 0.0)  # rounding may leave a tiny weight
 
 
-def deals(weights: FloatArray, holes: ByteArray, cards: int) -> float:
+def pair_weight(weights: FloatArray, holes: ByteArray, cards: int) -> float:
     """Return the total weight of all pairs of hands that share no card.
 
     `weights` has shape (2, hands).
     """
-    return float(weights[0] @ rivals(weights[1], holes, cards))
+    return float(weights[0] @ compatible_weights(weights[1], holes, cards))

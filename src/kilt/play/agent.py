@@ -141,7 +141,7 @@ class PreparingAgent(Protocol):
         """Compile the code that play needs. It is called when a match begins; further calls do nothing."""
 
 
-def begun(agent: Agent, game: Holdem) -> Agent:
+def agent_for_match(agent: Agent, game: Holdem) -> Agent:
     """Return the agent that plays a new match, ready to act: `agent` itself, or a new copy if it remembers hands."""
     if isinstance(agent, PreparingAgent):
         agent.prepare()
@@ -181,7 +181,7 @@ class PublicPolicy(NamedTuple):
         row: FloatArray = self.table[self.actions.index(action)]
         return row[self.column]
 
-    def ever(self, action: str) -> bool:
+    def may_take(self, action: str) -> bool:
         """Return whether an action has a positive probability with at least one private hand."""
         return action in self.actions and bool(self.table[self.actions.index(action)].any())
 
@@ -192,7 +192,7 @@ class PublicPolicy(NamedTuple):
 
 
 @runtime_checkable
-class KnownAgent(Protocol):
+class PolicyAgent(Protocol):
     """An agent that can return its strategy at a public state for all private hands at once. Estimators need that."""
 
     @property
@@ -224,21 +224,21 @@ class KnownAgent(Protocol):
         """
 
 
-def known(agent: Agent) -> KnownAgent:
+def require_policy(agent: Agent) -> PolicyAgent:
     """Return `agent` itself if it has a method `policy`. Raises PlayError otherwise."""
-    if isinstance(agent, RememberingAgent) and not isinstance(agent, KnownAgent):
+    if isinstance(agent, RememberingAgent) and not isinstance(agent, PolicyAgent):
         raise PlayError(
             f"{agent.name} depends on earlier hands, so it has no strategy for a single hand: use one of the agents "
             "that it picks from"
         )
-    if not isinstance(agent, KnownAgent):
+    if not isinstance(agent, PolicyAgent):
         raise PlayError(f"{agent.name} has no policy: add a method `policy` to its class, or use a run")
     return agent
 
 
-def tells(agent: Agent, game: Holdem) -> bool:
+def has_policy(agent: Agent, game: Holdem) -> bool:
     """Return whether an agent can tell its action probabilities in a game, judged by the start of a hand."""
-    if not isinstance(agent, KnownAgent):
+    if not isinstance(agent, PolicyAgent):
         return False
     try:
         agent.policy(game.start(), ())
@@ -378,7 +378,7 @@ class SeatedAgent:
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
         """Return the policy of the agent whose seat is to act. Raises PlayError if an agent has no policy."""
-        return [known(player) for player in self.players][position.actor].policy(position, board)
+        return [require_policy(player) for player in self.players][position.actor].policy(position, board)
 
 
 def pick(actions: Sequence[str], share: Sequence[float], draw: float) -> str:

@@ -17,12 +17,12 @@ import numpy.typing as npt
 
 from kilt.arrays import FloatArray, IntArray
 from kilt.cards.hands import hand_tables
-from kilt.cards.hands_kernels import settle
+from kilt.cards.hands_kernels import showdown_winners
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.holdem import CALL, Betting, Holdem
 from kilt.play.agent import Agent
 from kilt.play.batch_kernels import EDGE, FOLDED, SHOWN, STATE, Records, Side, play_hands
-from kilt.play.blueprint import BlueprintAgent, Place, action_draw, translation_draw
+from kilt.play.blueprint import AbstractState, BlueprintAgent, action_draw, translation_draw
 from kilt.play.dealer import Cards, Dealer, Hand
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.postprocess_kernels import CLASSES
@@ -50,7 +50,9 @@ class JointTree:
         self.states: Records = np.zeros(64, dtype=STATE)
         self.edges: Records = np.zeros(64, dtype=EDGE)
         self.positions: list[Betting] = []  # [state]
-        self._places: list[tuple[Place, Place]] = []  # [state][seat] position in that player's abstract game
+        self._places: list[
+            tuple[AbstractState, AbstractState]
+        ] = []  # [state][seat] position in that player's abstract game
         self._swapped: list[int] = []  # [state] 1 if the second player has seat 0
         self._origin: list[tuple[int, str]] = []  # [edge] state and action
         start = game.start()
@@ -70,12 +72,12 @@ class JointTree:
         children = [self._add(position, (own, other)[:: 1 - 2 * seat], swapped) for other, _ in taken]
         self.edges[edge] = taken[0][1], children[0], children[-1]
 
-    def _after(self, state: int, action: str, seat: int) -> list[tuple[Place, float]]:
+    def _after(self, state: int, action: str, seat: int) -> list[tuple[AbstractState, float]]:
         """Return where a seat's player may be in its abstract game after an action: see `BlueprintAgent.after`."""
         agent = self.agents[seat ^ self._swapped[state]]
         return agent.after(self._places[state][seat], self.positions[state], action, seat)
 
-    def _add(self, position: Betting, places: Sequence[Place], swapped: int) -> int:
+    def _add(self, position: Betting, places: Sequence[AbstractState], swapped: int) -> int:
         """Add the state at a betting position, or at the next decision or end after it.
 
         Returns the number of the state.
@@ -155,7 +157,7 @@ class BatchMatch:
         cards, keys = self.dealer.deal_many(first, last)
         hands, outcome = np.empty((len(cards), 2), dtype=np.int64), np.empty(len(cards), dtype=np.float32)
         held = self.game.rules.hole_cards
-        settle(cards, held, hand_tables(cards.shape[1] - held, self.game.deck), hands, outcome)
+        showdown_winners(cards, held, hand_tables(cards.shape[1] - held, self.game.deck), hands, outcome)
         per_unit = 2 if self.duplicate else 1
         number = np.arange(per_unit * first, per_unit * last)
         deal = number // per_unit - first

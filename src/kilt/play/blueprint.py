@@ -47,7 +47,7 @@ _NEAREST = Deterministic(pseudo_harmonic)  # for the agent's own bets, which are
 ActionTable: TypeAlias = tuple[tuple[str, ...], FloatArray]
 
 
-class Place(NamedTuple):
+class AbstractState(NamedTuple):
     """The state of a hand in the abstract game of a blueprint."""
 
     node: int | None  # a decision of the player in the betting tree; None if the tree has no matching node
@@ -59,7 +59,7 @@ class Place(NamedTuple):
 class Branch(NamedTuple):
     """One of the nodes where the player may be in the abstract tree, given that random translations are hidden."""
 
-    place: Place
+    state: AbstractState
     share: float  # probability, given the branch at the player's previous decision
     earlier: int  # number of the branch at the previous decision; 0 at the player's first decision
 
@@ -77,7 +77,7 @@ class OwnDecision(NamedTuple):
         return np.array([[branch.share] for branch in self.branches])
 
 
-class OwnSpot(NamedTuple):
+class DecisionContext(NamedTuple):
     """The player's decision at a public state, with the earlier decisions in the hand and the action probabilities."""
 
     before: list[OwnDecision]
@@ -92,8 +92,8 @@ OwnWay: TypeAlias = tuple[list[OwnDecision], list[Branch]]  # a player's decisio
 class ChoiceSet(NamedTuple):
     """The actions at a node of the abstract tree, and the legal action of the real game that each stands for."""
 
-    node: int | None  # see `Place`
-    acted: bool  # see `Place`
+    node: int | None  # see `AbstractState`
+    acted: bool  # see `AbstractState`
     labels: list[str]  # actions in the abstract game
     actions: list[str]  # actions in the real game
 
@@ -121,7 +121,7 @@ class BlueprintAgent:
     rule: Rule = RULES["none"]
     mapping: Mapping = pseudo_harmonic
     _menus: dict[str, ChoiceSet] = field(default_factory=dict, repr=False, compare=False)
-    _spots: dict[str, OwnSpot] = field(default_factory=dict, repr=False, compare=False)
+    _spots: dict[str, DecisionContext] = field(default_factory=dict, repr=False, compare=False)
     _ways: dict[tuple[str, int], OwnWay] = field(default_factory=dict, repr=False, compare=False)
     _tables: dict[tuple[str, int | None], ActionTable] = field(default_factory=dict, repr=False, compare=False)
     _mixes: dict[tuple[str, tuple[int, ...]], FloatArray] = field(default_factory=dict, repr=False, compare=False)
@@ -176,7 +176,7 @@ class BlueprintAgent:
         """
         return (self._spots.get(position.history) or self._spot(position)).table
 
-    def _mixed(self, spot: OwnSpot, board: tuple[int, ...], column: IntArray) -> PublicPolicy:
+    def _mixed(self, spot: DecisionContext, board: tuple[int, ...], column: IntArray) -> PublicPolicy:
         """Return a policy on one board: the mean over the branches of a decision.
 
         `column` is the bucket of each hand.
@@ -191,7 +191,7 @@ class BlueprintAgent:
         If several translations are possible, it is their geometric mean.
         """
         branches = self._spot(position).turn.branches
-        levels, shares = [one.place.level for one in branches], [one.share for one in branches]
+        levels, shares = [one.state.level for one in branches], [one.share for one in branches]
         return float(np.exp(np.average(np.log(levels), weights=shares)))
 
     def actions(self, position: Betting) -> tuple[str, ...]:
@@ -203,19 +203,19 @@ class BlueprintAgent:
         policies = self.policies(position, boards)
         return policies[0].actions, np.stack([policy.shares for policy in policies], axis=1)
 
-    def _spot(self, position: Betting) -> OwnSpot:
+    def _spot(self, position: Betting) -> DecisionContext:
         """Return the decisions of the player to act in this hand, up to the current one, from a cache if possible."""
         return self._remembered(self._spots, position.history, lambda: self._make_spot(position))
 
-    def _make_spot(self, position: Betting) -> OwnSpot:
+    def _make_spot(self, position: Betting) -> DecisionContext:
         before, ways = self._way(position, position.actor)
         turn = OwnDecision(position, self._branches(ways, position), "")
-        tables, alike = [self._table(position, branch.place) for branch in turn.branches], None
+        tables, alike = [self._table(position, branch.state) for branch in turn.branches], None
         if len(tables) == 1:
             alike = tables[0]
         elif all(len(decision.branches) == 1 for decision in before):
             alike = mixture(tables, self._weights(before, turn, ()))
-        return OwnSpot(before, turn, tables, alike)
+        return DecisionContext(before, turn, tables, alike)
 
     def _weights(self, before: list[OwnDecision], last: OwnDecision, board: tuple[int, ...]) -> FloatArray:
         """Return the probability of each branch of the last decision, given the player's earlier actions.
@@ -236,24 +236,24 @@ class BlueprintAgent:
         if len(turn.branches) > 1:
             at = turn.position
             column = self.blueprint.hand_buckets(at.actor, at.round, board)
-            tables = [PublicPolicy(*self._table(at, branch.place), column) for branch in turn.branches]
+            tables = [PublicPolicy(*self._table(at, branch.state), column) for branch in turn.branches]
             weights = weights * [table.share(turn.action) for table in tables]
         weights = weights[[branch.earlier for branch in last.branches]] * last.shares
         total = weights.sum(axis=0)
         scaled: FloatArray = np.where(total > 0, weights, last.shares) / np.where(total > 0, total, last.shares.sum())
         return scaled
 
-    def _table(self, position: Betting, place: Place) -> ActionTable:
-        """Return the probabilities of the agent's legal actions with every bucket, if `place` is its abstract state."""
-        key = position.history, place.node
-        return self._remembered(self._tables, key, lambda: self._make_table(position, place))
+    def _table(self, position: Betting, state: AbstractState) -> ActionTable:
+        """Return the probabilities of the agent's legal actions with every bucket, if `state` is its abstract state."""
+        key = position.history, state.node
+        return self._remembered(self._tables, key, lambda: self._make_table(position, state))
 
-    def _make_table(self, position: Betting, place: Place) -> ActionTable:
-        if place.node is None:
+    def _make_table(self, position: Betting, state: AbstractState) -> ActionTable:
+        if state.node is None:
             return (CALL,), np.ones((1, self.blueprint.cards.each[position.actor].numbers[position.round]))
-        labels = self.blueprint.labels(place.node)
-        taken = [self._legal(label, place.level, position) for label in labels]
-        rows, seen = self._remembered(self._rows, (place.node, place.acted), lambda: self._make_rows(place, labels))
+        labels = self.blueprint.labels(state.node)
+        taken = [self._legal(label, state.level, position) for label in labels]
+        rows, seen = self._remembered(self._rows, (state.node, state.acted), lambda: self._make_rows(state, labels))
         actions = tuple(dict.fromkeys([*taken, CALL]))  # several abstract bets may have the same legal counterpart
         table = np.zeros((len(actions), len(rows)))
         for column, action in zip(rows.T, taken, strict=True):
@@ -261,15 +261,15 @@ class BlueprintAgent:
         table[actions.index(CALL), ~seen] = 1.0  # as in `shares`, information sets that were never reached call
         return actions, table
 
-    def _make_rows(self, place: Place, labels: list[str]) -> tuple[FloatArray, BoolArray]:
+    def _make_rows(self, state: AbstractState, labels: list[str]) -> tuple[FloatArray, BoolArray]:
         """Return post-processed probabilities at a node, [bucket, action], and which buckets ever reached the node."""
-        assert place.node is not None
-        first, last = self.blueprint.first[place.node : place.node + 2]
+        assert state.node is not None
+        first, last = self.blueprint.first[state.node : state.node + 2]
         rows = self.blueprint.shares[first:last].reshape(-1, len(labels)).astype(np.float64)
         total = rows.sum(axis=1, keepdims=True)
         rows /= np.maximum(total, 1)
         seen: BoolArray = total[:, 0] > 0
-        rows[seen] = apply_rows(self.rule, labels, rows[seen], first=not place.acted)
+        rows[seen] = apply_rows(self.rule, labels, rows[seen], first=not state.acted)
         return rows, seen
 
     @staticmethod
@@ -286,28 +286,28 @@ class BlueprintAgent:
 
     def _menu(self, observation: Observation) -> ChoiceSet:
         """Return the actions that the agent chooses from. Cached if no translation on the way was random."""
-        position, place = observation.position, self.follow(observation)
-        menu = self.choices(place, position)
-        if place.sure:
+        position, state = observation.position, self.follow(observation)
+        menu = self.choices(state, position)
+        if state.sure:
             if len(self._menus) >= KEPT:
                 self._menus.clear()
             self._menus[position.history] = menu
         return menu
 
-    def choices(self, place: Place, position: Betting) -> ChoiceSet:
+    def choices(self, state: AbstractState, position: Betting) -> ChoiceSet:
         """Return the agent's abstract actions at a decision, and the legal action that each stands for."""
-        labels = [] if place.node is None else self.blueprint.labels(place.node)
-        actions = [self._legal(label, place.level, position) for label in labels]
-        return ChoiceSet(place.node, place.acted, labels, actions)
+        labels = [] if state.node is None else self.blueprint.labels(state.node)
+        actions = [self._legal(label, state.level, position) for label in labels]
+        return ChoiceSet(state.node, state.acted, labels, actions)
 
-    def follow(self, observation: Observation) -> Place:
+    def follow(self, observation: Observation) -> AbstractState:
         """Return the agent's state in the abstract game, translating bets that the abstract tree does not have."""
-        position, place = observation.position, self.start
+        position, state = observation.position, self.start
         for before, action in self._moves(position):
-            options = self.after(place, before, action, position.actor)
+            options = self.after(state, before, action, position.actor)
             drawn = len(options) > 1 and observation.draw(translation_draw(before)) >= options[0][1]
-            place = options[drawn][0]
-        return self.at_turn(place, position)
+            state = options[drawn][0]
+        return self.at_turn(state, position)
 
     def _way(self, position: Betting, me: int) -> OwnWay:
         """Return a player's decisions in a hand so far, and all branches where the player may be now. Cached."""
@@ -321,34 +321,36 @@ class BlueprintAgent:
         turns, ways = self._way(before, me)
         if before.actor == me:
             turns = [*turns, OwnDecision(before, self._branches(ways, before), action)]
-            ways = [Branch(way.place, 1.0, number) for number, way in enumerate(ways)]
+            ways = [Branch(way.state, 1.0, number) for number, way in enumerate(ways)]
         return turns, [
-            Branch(place, way.share * share, way.earlier)
+            Branch(state, way.share * share, way.earlier)
             for way in ways
-            for place, share in self.after(way.place, before, action, me)
+            for state, share in self.after(way.state, before, action, me)
         ]
 
     def _branches(self, ways: list[Branch], position: Betting) -> list[Branch]:
-        return [way._replace(place=self.at_turn(way.place, position)) for way in ways]
+        return [way._replace(state=self.at_turn(way.state, position)) for way in ways]
 
     @cached_property
-    def start(self) -> Place:
+    def start(self) -> AbstractState:
         """The state in the abstract game before the first action of a hand."""
-        return Place(0, max(self.game.rules.blinds), acted=False, sure=True)
+        return AbstractState(0, max(self.game.rules.blinds), acted=False, sure=True)
 
-    def at_turn(self, place: Place, position: Betting) -> Place:
-        """Return `place`, but without its node if that node is not a decision of the same player in the same round."""
-        nodes, node = self.blueprint.nodes, place.node
+    def at_turn(self, state: AbstractState, position: Betting) -> AbstractState:
+        """Return `state`, but without its node if that node is not a decision of the same player in the same round."""
+        nodes, node = self.blueprint.nodes, state.node
         if node is None or (nodes.actor[node] == position.actor and nodes.round[node] == position.round):
-            return place
-        return place._replace(node=None)
+            return state
+        return state._replace(node=None)
 
-    def after(self, place: Place, before: Betting, action: str, me: int | None) -> list[tuple[Place, float]]:
+    def after(
+        self, state: AbstractState, before: Betting, action: str, me: int | None
+    ) -> list[tuple[AbstractState, float]]:
         """Return the one or two states where player `me` may be after an action, with their probabilities.
 
         If `me` is None, the bets of both players are translated like those of an opponent.
         """
-        node, level, acted, sure = place
+        node, level, acted, sure = state
         nodes, levels, mine = self.blueprint.nodes, self.blueprint.level, before.actor == me
         acted |= mine
         if node is not None:
@@ -366,10 +368,13 @@ class BlueprintAgent:
                 options = self._raised(node, level, before, action, mine=mine)
                 sure &= len(options) == 1
                 return [
-                    (Place(to, int(levels[to]) if to is not None and levels[to] > 0 else level, acted, sure), share)
+                    (
+                        AbstractState(to, int(levels[to]) if to is not None and levels[to] > 0 else level, acted, sure),
+                        share,
+                    )
                     for to, share in options
                 ]
-        return [(Place(node, level, acted, sure), 1.0)]
+        return [(AbstractState(node, level, acted, sure), 1.0)]
 
     def _raised(
         self, node: int, level: int, before: Betting, action: str, *, mine: bool

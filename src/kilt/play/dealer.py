@@ -28,7 +28,7 @@ from kilt.arrays import IntArray
 from kilt.errors import GameError, PlayError
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.holdem import Betting, Holdem
-from kilt.machine import Thinking
+from kilt.machine import DecisionTime
 from kilt.play.agent import Agent, Observation, PlayedHand
 from kilt.play.dealer_kernels import SIZE, Words32, draw_cards, draw_keys
 
@@ -114,7 +114,11 @@ class Dealer:
         return cards, keys
 
     def play(
-        self, number: int, agents: tuple[Agent, Agent], deal: int | None = None, thinking: list[Thinking] | None = None
+        self,
+        number: int,
+        agents: tuple[Agent, Agent],
+        deal: int | None = None,
+        thinking: list[DecisionTime] | None = None,
     ) -> Hand:
         """Play one hand to its end, and report it to agents that remember hands.
 
@@ -126,7 +130,7 @@ class Dealer:
             The players by seat: heads-up, seat 0 has the big blind.
         deal : int, optional
             Number of the hand whose cards and keys are used. Default: `number`.
-        thinking : list of Thinking, optional
+        thinking : list of DecisionTime, optional
             Number and CPU time of decisions, by seat. The decisions of this hand are added.
 
         Returns
@@ -151,7 +155,7 @@ class Dealer:
             began = process_time()
             action = agents[seat].act(observation)
             if thinking:
-                thinking[seat] += Thinking(1, process_time() - began)
+                thinking[seat] += DecisionTime(1, process_time() - began)
             try:
                 position = after(position, action)
             except GameError as error:

@@ -39,8 +39,8 @@ from kilt.arrays import FloatArray
 from kilt.engines import Crew, Engine, Job
 from kilt.errors import PlayError, shortened
 from kilt.games.holdem import Holdem
-from kilt.machine import Stopwatch, Thinking
-from kilt.play.agent import BASELINES, Agent, RememberingAgent, begun
+from kilt.machine import DecisionTime, Stopwatch
+from kilt.play.agent import BASELINES, Agent, RememberingAgent, agent_for_match
 from kilt.play.batch import UNITS, BatchMatch
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Dealer, Hand
@@ -60,9 +60,12 @@ class Chunk(NamedTuple):
     """Results of a few units of a match. A unit is a hand, or a duplicate pair of hands."""
 
     results: list[float]  # chips per hand that the first player won
-    judged: list[float]  # results of the `HandJudge`, if there is one
+    estimates: list[float]  # results of the `HandJudge`, if there is one
     hands: list[Hand]  # the hands, if they are kept
-    thinking: tuple[Thinking, Thinking] = (Thinking(), Thinking())  # [player] decisions; none if batches are compiled
+    thinking: tuple[DecisionTime, DecisionTime] = (
+        DecisionTime(),
+        DecisionTime(),
+    )  # [player] decisions; none if batches are compiled
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +89,7 @@ class Match:
         Raw winnings of the played hands, if `results` are not these winnings.
     seconds, cpu_seconds : float
         Wall time, and CPU time of all processes on this machine.
-    thinking : (Thinking, Thinking)
+    thinking : (DecisionTime, DecisionTime)
         Number and CPU time of both players' decisions; empty for compiled play.
     """
 
@@ -98,7 +101,7 @@ class Match:
     played: FloatArray | None = None
     seconds: float = 0.0
     cpu_seconds: float = 0.0
-    thinking: tuple[Thinking, Thinking] = (Thinking(), Thinking())
+    thinking: tuple[DecisionTime, DecisionTime] = (DecisionTime(), DecisionTime())
 
     @property
     def hands(self) -> int:
@@ -124,7 +127,7 @@ class MatchSetup:
     seed: int = 0
     duplicate: bool = True
     load: Load | None = None
-    judge: HandJudge | None = None  # computes results with less variance than the winnings
+    evaluator: HandJudge | None = None  # computes results with less variance than the winnings
 
     @cached_property
     def agents(self) -> tuple[Agent, Agent]:
@@ -135,7 +138,10 @@ class MatchSetup:
     def tables(self) -> list[tuple[Agent, Agent]]:
         """The pair of players at each table. A duplicate match has two tables, others have one."""
         first, second = self.agents
-        return [(begun(first, self.game), begun(second, self.game)) for _ in range(2 if self.duplicate else 1)]
+        return [
+            (agent_for_match(first, self.game), agent_for_match(second, self.game))
+            for _ in range(2 if self.duplicate else 1)
+        ]
 
     @property
     def remembers(self) -> bool:
@@ -159,7 +165,7 @@ class MatchSetup:
         """Number of units (hands or duplicate pairs) that a process plays before it reports results."""
         return UNITS if self.batch else CHUNK
 
-    def hands(self, unit: int, thinking: list[Thinking] | None = None) -> Iterator[Hand]:
+    def hands(self, unit: int, thinking: list[DecisionTime] | None = None) -> Iterator[Hand]:
         """Yield the played hands of a unit: two with the same deal in a duplicate match, otherwise one.
 
         Random choices depend only on seat and deal, so that an agent that plays itself plays the same hand twice. The
@@ -168,7 +174,7 @@ class MatchSetup:
         for number in (2 * unit, 2 * unit + 1) if self.duplicate else (unit,):
             agents = self.tables[(unit + number) % len(self.tables)]
             agents = agents if number % 2 == 0 else agents[::-1]
-            seats = [Thinking(), Thinking()]
+            seats = [DecisionTime(), DecisionTime()]
             yield self.dealer.play(number, agents, unit, seats)
             if thinking:
                 thinking[:] = [before + seats[(number + player) % 2] for player, before in enumerate(thinking)]
@@ -182,7 +188,7 @@ class MatchSetup:
 
         They have the numbers `first` to `last` − 1. If `keep` is set, the result includes their hands.
         """
-        wanted, thinking = keep or self.judge is not None, [Thinking(), Thinking()]
+        wanted, thinking = keep or self.evaluator is not None, [DecisionTime(), DecisionTime()]
         if self.batch:
             results, hands = self.batch.play(first, last, wanted)
         else:
@@ -192,11 +198,11 @@ class MatchSetup:
                 results.append(sum(map(self.won, played)) / len(played))
                 if wanted:
                     hands += played
-        judged: list[float] = []
-        if self.judge is not None:
-            values = np.array(self.judge(self.agents, hands))
-            judged = values.reshape(len(results), -1).mean(axis=1).tolist()
-        return Chunk(results, judged, hands if keep else [], (thinking[0], thinking[1]))
+        estimates: list[float] = []
+        if self.evaluator is not None:
+            values = np.array(self.evaluator(self.agents, hands))
+            estimates = values.reshape(len(results), -1).mean(axis=1).tolist()
+        return Chunk(results, estimates, hands if keep else [], (thinking[0], thinking[1]))
 
 
 def play_match(
@@ -209,7 +215,7 @@ def play_match(
     load: Load | None = None,
     processes: int = 1,
     engine: Engine | None = None,
-    judge: HandJudge | None = None,
+    evaluator: HandJudge | None = None,
     sink: Callable[[Hand], None] | None = None,
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
@@ -236,7 +242,7 @@ def play_match(
         Largest number of processes. Short matches, and those of players who remember, use only this process.
     engine : Engine, optional
         Runs the processes. Default: this machine.
-    judge : callable, optional
+    evaluator : callable, optional
         Computes results with less variance than the winnings: maps the agents and some hands to a value for each hand,
         in chips of the first player. With several processes it is pickled.
     sink : callable, optional
@@ -256,17 +262,17 @@ def play_match(
     PlayError
         If the number of hands is invalid, an agent fails, or a process is lost.
     """
-    table, watch = MatchSetup(game, players, seed, duplicate, load, judge), Stopwatch()
+    table, watch = MatchSetup(game, players, seed, duplicate, load, evaluator), Stopwatch()
     units, per_unit = units_of(hands, duplicate=duplicate), 2 if duplicate else 1
     require_processes(processes)
     names = table.agents[0].name, table.agents[1].name
     results: list[float] = []
-    judged: list[float] = []
-    thinking = Thinking(), Thinking()
+    estimates: list[float] = []
+    thinking = DecisionTime(), DecisionTime()
     with closing(_chunks(table, units, processes, engine, keep=sink is not None)) as chunks:
         for chunk in chunks:
             results += chunk.results
-            judged += chunk.judged
+            estimates += chunk.estimates
             thinking = thinking[0] + chunk.thinking[0], thinking[1] + chunk.thinking[1]
             for hand in chunk.hands:
                 if sink:
@@ -274,8 +280,8 @@ def play_match(
             tick(per_unit * len(results))
             if stop():
                 break
-    said = (np.array(judged), np.array(results)) if judge else (np.array(results), None)
-    way = AIVAT if judge else PLAYED
+    said = (np.array(estimates), np.array(results)) if evaluator else (np.array(results), None)
+    way = AIVAT if evaluator else PLAYED
     return Match(names, said[0], duplicate, game.rules.big_blind, way, said[1], *watch.spent, thinking)
 
 
@@ -331,7 +337,7 @@ def _on_engine(
     """Play the rest of a match on workers of an engine, each of which gets a copy of the setup."""
     turns = count()
     with Crew(engine, Job(replace, (_fresh(table),)), workers) as crew:
-        yield from ahead(lambda part: crew.ask(next(turns), "play", *part, keep), bounds, workers)
+        yield from results_in_order(lambda part: crew.ask(next(turns), "play", *part, keep), bounds, workers)
 
 
 def _on_processes(
@@ -340,7 +346,7 @@ def _on_processes(
     """Play the rest of a match on new processes of this machine."""
     pool = ProcessPoolExecutor(processes, get_context("spawn"), _sit_down, (_fresh(table),))
     try:
-        yield from ahead(lambda part: pool.submit(_play, *part, keep).result, bounds, processes)
+        yield from results_in_order(lambda part: pool.submit(_play, *part, keep).result, bounds, processes)
     except BrokenProcessPool:
         raise PlayError(
             "a process of the match ended without an error message: it may have run out of memory, or a script lacks "
@@ -365,7 +371,7 @@ def _fresh(table: MatchSetup) -> MatchSetup:
     return fresh
 
 
-def ahead(
+def results_in_order(
     ask: Callable[[tuple[int, int]], Callable[[], T]], bounds: list[tuple[int, int]], workers: int
 ) -> Iterator[T]:
     """Yield the results of all parts of a match in order. Enough parts are requested early to keep all workers busy."""

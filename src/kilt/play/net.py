@@ -46,7 +46,7 @@ from kilt.play.acpc import (
     read_state,
     seen_by,
 )
-from kilt.play.agent import Agent, RememberingAgent, begun
+from kilt.play.agent import Agent, RememberingAgent, agent_for_match
 from kilt.play.connection import Lines
 from kilt.play.dealer import Cards, Dealer, Hand
 from kilt.records import MOST, Record
@@ -451,7 +451,7 @@ def answer(
     note: Callable[[int, str], object] = lambda number, text: None,
 ) -> int:
     """Let an agent play a match on an open connection to a dealer, and return the number of hands. See `play_agent`."""
-    player = begun(agent, game)
+    player = agent_for_match(agent, game)
     lines = Lines(connection, "the dealer")
     lines.send(VERSION)
     state: MatchState | None = None

@@ -31,7 +31,7 @@ from kilt.errors import AbstractionError, KiltError, PlayError, quoted
 from kilt.games.game import REVEAL
 from kilt.games.gamedef import UNLIMITED
 from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem, positions_of
-from kilt.play.agent import Agent, Observation, begun
+from kilt.play.agent import Agent, Observation, agent_for_match
 from kilt.play.dealer import Dealer, Hand
 
 LEAVE = ("q", "quit", "exit", "leave")
@@ -409,7 +409,7 @@ class Session:
     ) -> None:
         if game.start().actor < 0:
             raise PlayError(f"the blinds of {game.name} take all chips: use a game with larger stacks")
-        self.game, self.agent, self.screen = game, begun(agent, game), screen
+        self.game, self.agent, self.screen = game, agent_for_match(agent, game), screen
         self.person = Person(name, screen, self.agent)
         self.won: list[int] = []  # [hand] chips that the person won
         self.hands: list[Hand] = []
@@ -438,7 +438,7 @@ class Session:
         rules, deck = self.game.rules, self.game.deck
         deal = self.duplicate[number] if self.duplicate else number
         if self.duplicate and 2 * number == len(self.duplicate):
-            self.agent = begun(self._opponent, self.game)
+            self.agent = agent_for_match(self._opponent, self.game)
         mine = self._dealer.deal(deal).holes[seat]
         self.screen.begin(number, rules.seat_names[seat], _cards(deck.name(mine)))
         self.person.forget()

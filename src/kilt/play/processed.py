@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kilt.games.holdem import Betting, Holdem
-from kilt.play.agent import KnownAgent, Observation, PublicPolicy, pick
+from kilt.play.agent import Observation, PolicyAgent, PublicPolicy, pick
 from kilt.play.blueprint import action_draw
 from kilt.strategy.postprocess import Rule, apply_rows
 
@@ -34,7 +34,7 @@ class ProcessedAgent:
     ----------
     name : str
         Name in tables and logs.
-    plain : KnownAgent
+    plain : PolicyAgent
         The agent whose strategy is post-processed.
     game : Holdem
         The game of the agent.
@@ -43,7 +43,7 @@ class ProcessedAgent:
     """
 
     name: str
-    plain: KnownAgent
+    plain: PolicyAgent
     game: Holdem
     rule: Rule
 

@@ -34,7 +34,7 @@ from kilt.errors import PlayError, quoted
 from kilt.games.holdem import Holdem
 from kilt.machine import locked
 from kilt.play.acpc import log_entry
-from kilt.play.agent import Agent, RememberingAgent, begun
+from kilt.play.agent import Agent, RememberingAgent, agent_for_match
 from kilt.play.slumbot import NAME, BrokenHandError, SlumbotClient, SlumbotHand, finished_hand, play_hand
 
 MOST_BROKEN = 5  # consecutive hands that cannot be finished, after which the match stops
@@ -202,7 +202,7 @@ def continue_match(
     PlayError
         If Slumbot cannot be reached, or several consecutive hands cannot be finished. The log has all earlier hands.
     """
-    player, broken = begun(agent, log.game), 0
+    player, broken = agent_for_match(agent, log.game), 0
     if isinstance(player, RememberingAgent):
         for earlier in log.hands:
             if earlier.hand:

@@ -39,14 +39,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from kilt.artifact import exists, kind_of, read, understood
+from kilt.artifact import damage_errors, exists, kind_of, read
 from kilt.config import ResolveConfig
 from kilt.errors import PlayError, file_errors
 from kilt.evaluate.estimators import estimator_named
 from kilt.evaluate.portfolio import Portfolio
 from kilt.games.holdem import Holdem
 from kilt.games.playable import load_holdem
-from kilt.play.agent import BASELINES, UNLISTED, Agent, KnownAgent, RememberingAgent, SeatedAgent, known
+from kilt.play.agent import BASELINES, UNLISTED, Agent, PolicyAgent, RememberingAgent, SeatedAgent, require_policy
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.processed import ProcessedAgent
 from kilt.play.strategy_agent import StrategyAgent
@@ -252,7 +252,7 @@ def strategy_of(agent: Agent) -> str:
     return ", ".join(dict.fromkeys(f"{part.name} ({name})" for part in parts if (name := strategy_of(part))))
 
 
-def strategies_to_judge(spec: str, agent: Agent) -> tuple[str, ...]:
+def strategies_to_evaluate(spec: str, agent: Agent) -> tuple[str, ...]:
     """Return the names of all strategies to evaluate for a player, beginning with the one that it plays.
 
     The average strategy is second if the player is a run that post-processes it, and if the name has no ``@RULE``.
@@ -284,7 +284,7 @@ def blueprint_agent(spec: str) -> BlueprintAgent:
         )
     blueprint = Blueprint.load(place)
     rule, mapping = (*rest, "", "")[:2]
-    with understood(place, f"name the rule and the translation: {place}@none@pseudo-harmonic"):
+    with damage_errors(place, f"name the rule and the translation: {place}@none@pseudo-harmonic"):
         said = {} if rule and mapping else blueprint.figures.get("agent", {})
         rule, mapping = (
             str(rule or said.get("post", "none")),
@@ -305,7 +305,7 @@ def _run_agent(spec: str) -> BlueprintAgent | ResolvingAgent:
     said = agent.blueprint.figures.get("agent", {})
     if how == BLUEPRINT or not (asked or RESOLVE in said):
         return agent
-    with understood(place, f"play it without re-solving: {place}@{BLUEPRINT}"):
+    with damage_errors(place, f"play it without re-solving: {place}@{BLUEPRINT}"):
         settings = record_of(ResolveConfig, said.get(RESOLVE, {}))
     return ResolvingAgent(
         spec.rstrip("/") or spec, agent, _resolve_settings(how, settings, agent.game) if asked else settings
@@ -334,7 +334,7 @@ def _resolve_settings(text: str, settings: ResolveConfig, game: Holdem) -> Resol
 
 def _portfolio(spec: str) -> Portfolio:
     """Return a portfolio of agents, whose names are separated by commas. Parts such as ``window=200`` are settings."""
-    components: list[KnownAgent] = []
+    components: list[PolicyAgent] = []
     settings: dict[str, Any] = {}
     for part in filter(None, spec.removeprefix(PORTFOLIO).split(",")):
         key, _, value = part.partition("=")
@@ -342,7 +342,7 @@ def _portfolio(spec: str) -> Portfolio:
             if key in _SETTINGS:
                 settings[key] = _SETTINGS[key](value)
             else:
-                components.append(known(load_agent(part)))
+                components.append(require_policy(load_agent(part)))
         except ValueError:
             raise PlayError(f"{part!r} of {spec} is no number: use a number, such as {key}=200") from None
     _require_one_game(spec, components)

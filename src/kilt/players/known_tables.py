@@ -1,8 +1,8 @@
 """Compute the strategy of an agent as a table of probabilities, so that it can be evaluated exactly.
 
 >>> problem, table = agent_profile("leduc", "always-call")
->>> from kilt.evaluate.judge import judge_of
->>> problem.form, round(judge_of(problem).exploitability(table), 6)
+>>> from kilt.evaluate.evaluator import evaluator_for
+>>> problem.form, round(evaluator_for(problem).exploitability(table), 6)
 ('flat', 1.466667)
 """
 
@@ -14,7 +14,7 @@ from kilt.games import load_game
 from kilt.games.game import Game
 from kilt.games.holdem import Holdem
 from kilt.games.size import size_of
-from kilt.play.agent import ALIASES, UNIFORM, Agent, known
+from kilt.play.agent import ALIASES, UNIFORM, Agent, require_policy
 from kilt.players.agents import game_for, load_agent
 from kilt.players.tabulate import tabulated
 from kilt.solve.forms import OPENSPIEL, load_problem
@@ -39,7 +39,7 @@ def agent_profile(game: str | Game, agent: str | Agent, threads: int = 1) -> tup
     rules = load_game(game) if isinstance(game, str) and not game.startswith(OPENSPIEL) else game
     if not isinstance(rules, Holdem):
         raise RunError(f"{name} plays only games of the hold'em family, not {game}: use {UNIFORM.name}")
-    teller = known(load_agent(agent) if isinstance(agent, str) else agent)
+    teller = require_policy(load_agent(agent) if isinstance(agent, str) else agent)
     game_for(teller, rules)
     try:
         problem = load_problem(rules, form=FLAT)

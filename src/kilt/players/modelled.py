@@ -73,7 +73,7 @@ def observer_for(
             abstract = resolve(read_config(path)).build(Path(folder), tick).abstract
             yield AbstractObserver(abstract, player, mucked, mapping)
         return
-    if RunFolder.begun(path) and artifact.exists(path / STRATEGY) and stored_form(path / STRATEGY) != ABSTRACT:
+    if RunFolder.has_run(path) and artifact.exists(path / STRATEGY) and stored_form(path / STRATEGY) != ABSTRACT:
         form = stored_form(path / STRATEGY)
         yield _whole_game(open_run(path).game, player, VECTOR if form == DISK else form, mucked)  # counts are a table
     elif str(target) in ready_made_games() or path.suffix == ".game":

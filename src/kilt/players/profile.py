@@ -5,8 +5,8 @@ agent plays. `StrategyRef.all_of_run` returns both, and their attribute `strateg
 
 >>> from kilt.engines import LocalEngine
 >>> subject = StrategyRef("leduc", agent="always-call")
->>> judge, strategy, _ = subject.load(shared=True)
->>> (first, second), value = subject.response_values(judge.walks(strategy), LocalEngine(), workers=2)
+>>> evaluator, strategy, _ = subject.load(shared=True)
+>>> (first, second), value = subject.response_values(evaluator.walks(strategy), LocalEngine(), workers=2)
 >>> round((first + second) / 2, 6), round(value, 6) == 0
 (1.466667, True)
 """
@@ -27,9 +27,9 @@ from kilt.arrays import Array
 from kilt.cost import Cost
 from kilt.engines import Crew, Engine, Job
 from kilt.errors import RunError
+from kilt.evaluate.evaluator import Evaluator, evaluator_for
 from kilt.evaluate.flops import FlopResponses, FlopWalks, draw_flops, flop_walks, flop_weights
 from kilt.evaluate.head_to_head import blueprint_strategy
-from kilt.evaluate.judge import Judge, judge_of
 from kilt.evaluate.responses import PARTS, response_values
 from kilt.games.playable import load_holdem
 from kilt.play.blueprint import BlueprintAgent
@@ -86,7 +86,7 @@ class StrategyRef:
         and the folder of an exported agent stand for the strategy as played.
         """
         place, rest = blueprint_folder(str(run))
-        if RunFolder.begun(run) or not artifact.exists(place / STRATEGY):
+        if RunFolder.has_run(run) or not artifact.exists(place / STRATEGY):
             said = open_run(run)
             return cls(said.game, run, strategy=solved_name({"algorithm": said.algorithm}))
         if _is_whole_game(place):
@@ -120,36 +120,36 @@ class StrategyRef:
 
     def load(
         self, threads: int = 1, *, shared: bool = False, device: str = CPU
-    ) -> tuple[Judge[Any], Array, dict[str, Any]]:
-        """Load the strategy, with the judge of its game and the figures that were saved with it.
+    ) -> tuple[Evaluator[Any], Array, dict[str, Any]]:
+        """Load the strategy, with the evaluator of its game and the figures that were saved with it.
 
-        The judge computes exploitability. If workers share the game (`shared`), the game is stored with vectors of
+        The evaluator computes exploitability. If workers share the game (`shared`), the game is stored with vectors of
         hands, as it is for several threads.
         """
         if self.held is not None:
             problem, strategy = self.held
-            return judge_of(problem, patience=inf), strategy, {}
+            return evaluator_for(problem, patience=inf), strategy, {}
         if self.run is None:
             problem, strategy = agent_profile(self.game, self.agent, max(threads, PARTS) if shared else threads)
-            return judge_of(problem), strategy, {}
-        if RunFolder.begun(self.run):
+            return evaluator_for(problem), strategy, {}
+        if RunFolder.has_run(self.run):
             problem, strategy, figures = open_run(self.run).load(threads, device)
-            return judge_of(problem, patience=inf), strategy, figures
+            return evaluator_for(problem, patience=inf), strategy, figures
         place, rest = blueprint_folder(str(self.run))
         if _is_whole_game(place):
             problem = stored_problem(place / STRATEGY, threads)
             strategy, figures = problem.load(place / STRATEGY)
-            return judge_of(problem), _played(problem, strategy, _rule(rest)), figures
+            return evaluator_for(problem), _played(problem, strategy, _rule(rest)), figures
         agent = blueprint_agent(str(self.run))
         blueprint = agent.blueprint
         if lack := _lacks_memory(agent):
             raise RunError(f"{self.run}: {lack}")
         problem = AbstractProblem(AbstractGame(blueprint.game, blueprint.cards, blueprint.actions), (), threads=threads)
         if agent.rule.idle:
-            return judge_of(problem, patience=inf), blueprint.shares, blueprint.figures
+            return evaluator_for(problem, patience=inf), blueprint.shares, blueprint.figures
         played = blueprint_strategy(agent)
         assert played  # every rule that has a name is built in
-        return judge_of(problem, patience=inf), played.shares, blueprint.figures
+        return evaluator_for(problem, patience=inf), played.shares, blueprint.figures
 
     def flop_responses(
         self, problem: AbstractProblem, strategy: Array, flops: int | None = None, seed: int = 0, device: str = CPU
@@ -242,14 +242,14 @@ def _played(problem: Problem, strategy: Any, rule: Rule) -> Any:
 
 
 def _walks(subject: StrategyRef) -> Walks:
-    judge, strategy, _ = subject.load(shared=True)
-    return judge.walks(strategy)
+    evaluator, strategy, _ = subject.load(shared=True)
+    return evaluator.walks(strategy)
 
 
 def _flop_walks(subject: StrategyRef) -> FlopWalks:
-    judge, strategy, _ = subject.load()
-    assert isinstance(judge.problem, AbstractProblem)
-    return flop_walks(judge.problem, strategy)
+    evaluator, strategy, _ = subject.load()
+    assert isinstance(evaluator.problem, AbstractProblem)
+    return flop_walks(evaluator.problem, strategy)
 
 
 class AsPlayed(NamedTuple):
@@ -262,13 +262,13 @@ class AsPlayed(NamedTuple):
 def as_played(run: Run) -> AsPlayed | None:
     """Compute the exploitability of the strategy that the agent of a run plays, after post-processing.
 
-    Returns None if the agent plays the solved strategy, if the run has no folder, or if its judge measures win rates
-    because best responses take too long. `StrategyRef.all_of_run` finds both strategies of any run.
+    Returns None if the agent plays the solved strategy, if the run has no folder, or if its evaluator measures win
+    rates because best responses take too long. `StrategyRef.all_of_run` finds both strategies of any run.
     """
-    if run.folder is None or not isinstance(run.problem, AbstractProblem) or not run.judge.exact:
+    if run.folder is None or not isinstance(run.problem, AbstractProblem) or not run.evaluator.exact:
         return None
     agent = blueprint_agent(str(run.folder.path))
     played = None if agent.rule.idle or _lacks_memory(agent) else blueprint_strategy(agent)
     if played is None:
         return None
-    return AsPlayed(blueprint_name(agent), run.judge.exploitability(played.shares))
+    return AsPlayed(blueprint_name(agent), run.evaluator.exploitability(played.shares))

@@ -22,7 +22,7 @@ from kilt import artifact
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.arrays import Array
 from kilt.errors import PlayError, RunError, file_errors
-from kilt.evaluate.judge import Judge
+from kilt.evaluate.evaluator import Evaluator
 from kilt.games import load_game
 from kilt.games.game import Game
 from kilt.games.holdem import Holdem
@@ -58,14 +58,14 @@ Rows: TypeAlias = Mapping[str, Mapping[str, float]]  # probabilities by informat
 Who: TypeAlias = "str | Path | Agent | Run | StoredRun | Strategy | VectorStrategy | Rows | Player | object"
 
 
-class Names(Protocol):
+class PlayerNames(Protocol):
     """The interface of a namespace, which says which names stand for players."""
 
     def reference(self, name: str) -> str:
         """Return a name that `kilt.players.agents.load_agent` understands. Raises PlayError for an unknown name."""
 
 
-class Anywhere:
+class AnyPlayerName:
     """The namespace of the command line and of Python: all names and paths that `load_agent` understands."""
 
     def reference(self, name: str) -> str:
@@ -73,25 +73,25 @@ class Anywhere:
         return name
 
 
-ANYWHERE = Anywhere()
+ANY_PLAYER_NAME = AnyPlayerName()
 
 
 class Profile(NamedTuple):
-    """The strategy of a player in both seats, with a judge that computes how exploitable it is.
+    """The strategy of a player in both seats, with an evaluator that computes how exploitable it is.
 
     Attributes
     ----------
-    judge : Judge
+    evaluator : Evaluator
         Evaluates strategies of the game.
     table : ndarray
-        Action probabilities, in the layout that the judge's problem uses.
+        Action probabilities, in the layout that the evaluator's problem uses.
     figures : dict
         Figures that the solver has saved with the strategy.
     strategy : str
         Description of a run's strategy; empty if there is only one.
     """
 
-    judge: Judge[Any]
+    evaluator: Evaluator[Any]
     table: Array
     figures: dict[str, Any]
     strategy: str
@@ -101,11 +101,12 @@ class Profile(NamedTuple):
 
         Raises RunError if the game is too large.
         """
-        if not self.judge.exact:
+        if not self.evaluator.exact:
             raise RunError(
-                f"{self.judge.problem.name} is too large to compute best responses in memory: play matches against it"
+                f"{self.evaluator.problem.name} is too large to compute best responses in memory: "
+                "play matches against it"
             )
-        return float(self.judge.exploitability(self.table))
+        return float(self.evaluator.exploitability(self.table))
 
 
 @dataclass(frozen=True)
@@ -182,7 +183,7 @@ class Player:
     def profile(
         self, game: str | Game | None = None, *, threads: int = 1, device: str = CPU, as_played: bool = False
     ) -> Profile:
-        """Return the player's strategy as a table, with a judge that computes its exploitability.
+        """Return the player's strategy as a table, with an evaluator that computes its exploitability.
 
         Parameters
         ----------
@@ -191,14 +192,14 @@ class Player:
         threads : int
             Number of threads, which share the boards.
         device : str
-            "cpu" or "gpu": where the judge computes best responses.
+            "cpu" or "gpu": where the evaluator computes best responses.
         as_played : bool
             For a run: use the strategy after the run's post-processing, not the average strategy.
 
         Returns
         -------
         Profile
-            The strategy as a table, and the judge.
+            The strategy as a table, and the evaluator.
         """
         refs = self.strategies(game)
         ref = max(refs, key=lambda one: one.played) if as_played else refs[0]
@@ -206,7 +207,7 @@ class Player:
 
 
 @file_errors()
-def player(who: Who, game: str | Game | None = None, *, names: Names = ANYWHERE) -> Player:
+def player(who: Who, game: str | Game | None = None, *, names: PlayerNames = ANY_PLAYER_NAME) -> Player:
     """Return a `Player` for anything that can play or be evaluated, such as a name, a run, a strategy or an agent.
 
     Parameters
@@ -218,7 +219,7 @@ def player(who: Who, game: str | Game | None = None, *, names: Names = ANYWHERE)
         action; or a tabular policy of open_spiel.
     game : str or Game, optional
         The game, for players who play more than one.
-    names : Names
+    names : PlayerNames
         Namespace for names. That of the web page accepts neither paths nor code.
 
     Returns
@@ -233,7 +234,7 @@ def player(who: Who, game: str | Game | None = None, *, names: Names = ANYWHERE)
 
     Examples
     --------
-    >>> player("uniform", "kuhn").profile().judge.problem.name
+    >>> player("uniform", "kuhn").profile().evaluator.problem.name
     'kuhn'
     """
     if isinstance(who, Player):
@@ -276,7 +277,7 @@ def is_run_name(spec: str) -> bool:
     if spec.startswith((PORTFOLIO, SEATS)):
         return False
     place, _ = blueprint_folder(spec)
-    return place.exists() and (RunFolder.begun(place) or artifact.exists(place / STRATEGY))
+    return place.exists() and (RunFolder.has_run(place) or artifact.exists(place / STRATEGY))
 
 
 def _of_agent(agent: Agent, game: str | Game | None) -> Player:

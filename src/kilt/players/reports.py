@@ -10,7 +10,7 @@ from kilt.evaluate.sanity import DEALS, report
 from kilt.evaluate.self_play import AS_SOLVED
 from kilt.evaluate.tree_sanity import DEALS_OF_BOARD, tree_report
 from kilt.games.game import Game
-from kilt.play.agent import known
+from kilt.play.agent import require_policy
 from kilt.play.blueprint import BlueprintAgent
 from kilt.players.agents import blueprint_agent, blueprint_folder, blueprint_name, chooses_rule, strategy_of
 from kilt.players.reference import Player, Who, player
@@ -50,7 +50,7 @@ def reports_of(who: Who, deals: int = DEALS, seed: int = 0, game: str | Game | N
     if played is None:
         agent, rules = met.at()
         betting_size(rules, None)
-        found = tree_report(known(agent), rules, max(deals // DEALS_OF_BOARD, 1), seed)
+        found = tree_report(require_policy(agent), rules, max(deals // DEALS_OF_BOARD, 1), seed)
         return (replace(found, strategy=strategy_of(agent) or agent.name),)
     both = replace(played, rule=AS_SOLVED), played
     return tuple(

@@ -19,18 +19,18 @@ import numpy as np
 from kilt.arrays import FloatArray
 from kilt.errors import PlayError
 from kilt.games.holdem import Holdem
-from kilt.play.agent import KnownAgent, PublicPolicy
+from kilt.play.agent import PolicyAgent, PublicPolicy
 from kilt.tree.flat import FlatTree
 
 CLOSE = 1e-6  # largest difference between 1 and the sum of probabilities at an information set
 
 
-def tabulated(agent: KnownAgent, game: Holdem, tree: FlatTree) -> FloatArray:
+def tabulated(agent: PolicyAgent, game: Holdem, tree: FlatTree) -> FloatArray:
     """Return the probabilities of an agent's actions at all information sets of a small game.
 
     Parameters
     ----------
-    agent : KnownAgent
+    agent : PolicyAgent
         The agent. Its `policy` is called once for each public state.
     game : Holdem
         The rules of `tree`.

@@ -62,11 +62,13 @@ def solve_answer(folder: Path, budget: Budget | None = None) -> SolvedAnswer:
 
 def exploitation(run: Run) -> Estimate:
     """Return a counter-strategy's win rate against the modelled opponent in mbb/h, averaged over both seats."""
-    problem = run.judge.problem
+    problem = run.evaluator.problem
     opponent, answer = problem.opponent, run.table
     policy = opponent.model.policy()
     if not isinstance(problem, AbstractProblem):  # the walk evaluates both seats
-        first, second = (run.judge.expected_value(opponent.own(pair)) for pair in ((answer, policy), (policy, answer)))
+        first, second = (
+            run.evaluator.expected_value(opponent.own(pair)) for pair in ((answer, policy), (policy, answer))
+        )
         return Estimate(problem.mbb((first - second) / 2) or 0.0, 0.0)
     mine, theirs = (
         AbstractStrategy(problem.abstract, shares.astype(np.float32))  # kernels are compiled for one type

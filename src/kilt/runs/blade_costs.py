@@ -67,8 +67,8 @@ class BladeCosts:
     down: LinearCost  # cost of the head's first pass
     up: LinearCost  # cost of the head's second pass
     visits: float  # nodes visited per deal, in all classes
-    told: float = 0.0  # bytes sent to each worker per deal
-    answered: float = 0.0  # bytes that each worker sends back per deal
+    request_bytes: float = 0.0  # bytes sent to each worker per deal
+    answer_bytes: float = 0.0  # bytes that each worker sends back per deal
     most: int = MOST  # largest batch for which the head has memory
     fresh: int = MOST  # largest batch with which the strategy of the first rounds stays up to date
     inside: tuple[int, ...] = ()  # number of classes of later boards inside each class, by level
@@ -149,8 +149,8 @@ def measure_costs(game: SharedGame, together: int = 1, seconds: float = 3.0) -> 
         down=through("down"),
         up=through("up"),
         visits=float(np.mean([look.visits for look in many])) / TRIED[1] * classes / walked,
-        told=8 + 5 * starts,
-        answered=8 * starts,
+        request_bytes=8 + 5 * starts,
+        answer_bytes=8 * starts,
         **dict(zip(("most", "fresh"), limits(partition), strict=True)),
         inside=tuple(public.classes for public in plan.public[1:]),
         before=tuple(share_before(partition, public.round - 1) for public in plan.public[1:]),

@@ -8,7 +8,7 @@ from math import exp, inf, log, nan
 from typing import ClassVar, NamedTuple
 
 from kilt.errors import RunError
-from kilt.evaluate.judge import UNIT
+from kilt.evaluate.evaluator import UNIT
 from kilt.games import load_game
 from kilt.games.game import Game
 from kilt.records import MOST

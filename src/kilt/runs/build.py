@@ -64,10 +64,18 @@ def build(
     ready(spec, spec.require_room(folder))
     problem = spec.problem(folder, tick, resumes=resumes)
     solver, identity = spec.solver(problem), spec.identity(problem)
-    begun = RunFolder.open(folder) if folder and resumes and RunFolder.begun(folder) else None
+    begun = RunFolder.open(folder) if folder and resumes and RunFolder.has_run(folder) else None
     wanted = budget or (begun.budget if begun else spec.budget)
     run = Run(
-        problem, solver, identity, wanted, begun, spec.exact, spec.schedule, spec.given, judge=spec.judge(problem)
+        problem,
+        solver,
+        identity,
+        wanted,
+        begun,
+        spec.exact,
+        spec.schedule,
+        spec.given,
+        evaluator=spec.evaluator(problem),
     )
     if begun:
         begun.move_to(identity)
@@ -93,7 +101,7 @@ def spec_in(folder: Path, values: Mapping[str, object] = NOTHING) -> RunPlan | W
     if not (folder / CONFIG).is_file():
         return WholeSpec.begun(RunFolder.open(folder), values)
     config = read_config(folder / CONFIG)
-    if RunFolder.begun(folder):
+    if RunFolder.has_run(folder):
         values = {"solver.device": RunFolder.open(folder).device} | dict(values)
     config = replaced(config, values)
     if not config.engine.name and any(key.startswith("engine.") for key in values):

@@ -40,7 +40,7 @@ from kilt.strategy.model import OpponentModel
 from kilt.strategy.vector import IN_SUBGAMES
 
 
-class Checked(NamedTuple):
+class CheckResult(NamedTuple):
     """The result of checking one item on disk, such as a run or a card abstraction."""
 
     path: Path
@@ -49,7 +49,7 @@ class Checked(NamedTuple):
     damage: str  # description of the damage; empty if there is none
 
 
-def check(path: Path) -> Iterator[Checked]:
+def check(path: Path) -> Iterator[CheckResult]:
     """Check all files that kilt has written in a folder and its subfolders.
 
     Parameters
@@ -59,7 +59,7 @@ def check(path: Path) -> Iterator[Checked]:
 
     Yields
     ------
-    Checked
+    CheckResult
         The result for each run, card abstraction and artifact. Raises KiltError if there is none.
     """
     found = False
@@ -70,7 +70,9 @@ def check(path: Path) -> Iterator[Checked]:
                 look()
             except KiltError as error:
                 damage = str(error)
-            yield Checked(folder, what, sum(file.stat().st_size for file in folder.glob("*") if file.is_file()), damage)
+            yield CheckResult(
+                folder, what, sum(file.stat().st_size for file in folder.glob("*") if file.is_file()), damage
+            )
     if not found:
         raise ArtifactError(f"there is nothing of kilt in {path}: check the name")
 
@@ -93,7 +95,7 @@ def _folders(path: Path) -> Iterator[Path]:
 
 def _looks(folder: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     """Yield each item in a folder, with a function that reads all its files."""
-    if RunFolder.begun(folder):
+    if RunFolder.has_run(folder):
         yield "run", lambda: _look_at_run(folder)
     if (folder / DESCRIPTION).is_file():
         yield "card abstraction", lambda: _look_at_cards(folder)
@@ -130,7 +132,7 @@ def _require_whole_strategy(folder: Path) -> None:
 
 def _look_at_subgames(folder: Path) -> None:
     """Read all subgames that a solver has written, and check that they belong to the run in the folder, if any."""
-    run = RunFolder.open(folder.parent) if RunFolder.begun(folder.parent) else None
+    run = RunFolder.open(folder.parent) if RunFolder.has_run(folder.parent) else None
     require_whole(folder, run.run_id if run else None, 2 * run.saved_iterations if run else 0)
 
 

@@ -151,13 +151,13 @@ def curve(
 
     Each of them has `blades[1:]` workers below it; `more` are arguments of `forecast`.
     """
-    return [forecast(costs, (n, *blades[1:]), cores, latency, **more) for n in doubled(blades[0])]
+    return [forecast(costs, (n, *blades[1:]), cores, latency, **more) for n in powers_of_two(blades[0])]
 
 
-def doubled(last: int) -> Iterator[int]:
+def powers_of_two(last: int) -> Iterator[int]:
     """Yield the powers of two below a number, and then the number itself.
 
-    >>> list(doubled(10))
+    >>> list(powers_of_two(10))
     [1, 2, 4, 8, 10]
     """
     n = 1
@@ -216,7 +216,7 @@ class _Cluster:
         if self.machine_cores:
             jobs = loads.reshape(len(work), -1)
             least = (jobs.sum(axis=1) + self.costs.down.at(deals) + self.costs.up.at(deals)) / self.machine_cores
-            jobs = shared_by(jobs, self.machine_cores)
+            jobs = finish_times(jobs, self.machine_cores)
             jobs = jobs * np.maximum(least / jobs.max(axis=1), 1.0)[:, None]  # the head needs cores too
             loads = jobs.reshape(loads.shape)
         done: FloatArray = loads.max(axis=2)
@@ -232,12 +232,12 @@ class _Cluster:
         return Chosen(batch or batch_size(latency, beyond, deal, self.costs.most, self.costs.fresh), latency, deal)
 
 
-def shared_by(work: FloatArray, cores: int) -> FloatArray:
+def finish_times(work: FloatArray, cores: int) -> FloatArray:
     """Return when each job finishes if all jobs start together and share `cores` equally.
 
     A job uses at most one core. `work` and the result have the shape (batches, jobs), in seconds.
 
-    >>> shared_by(np.array([[1.0, 1.0, 2.0, 2.0]]), cores=2).tolist()
+    >>> finish_times(np.array([[1.0, 1.0, 2.0, 2.0]]), cores=2).tolist()
     [[2.0, 2.0, 3.0, 3.0]]
     """
     order = work.argsort(axis=1)
@@ -254,7 +254,7 @@ def _simulated(cluster: _Cluster, slowest: FloatArray, busy: FloatArray, deals: 
     Times count from the first answers on.
     """
     costs, latency, blades = cluster.costs, cluster.latency, slowest.shape[1]
-    out, back = (blades * deals * size / bandwidth for size in (costs.told, costs.answered))
+    out, back = (blades * deals * size / bandwidth for size in (costs.request_bytes, costs.answer_bytes))
     down, up = costs.down.at(deals), costs.up.at(deals)
     now, line, free, times = 0.0, 0.0, np.zeros(blades), Times()
     done: list[FloatArray] = []  # for each batch, when each worker is done

@@ -72,7 +72,7 @@ DEMO_CARDS = "IR-KE-KO 169-20-20-20"
 # Flops are sorted into 10 classes, and hands into 20 buckets inside each class in every later round, as Tartanian7 did
 # on a larger scale [Brown15 §2].
 DEMO_CLASSES = PublicPlan(2, 10, base="IR-KE-KO 169-500-500-500", codes=500)
-HOUSE = Path(__file__).parents[1] / "strategy" / "shipped" / "house.toml"  # of the agent that comes with kilt
+SHIPPED_AGENT = Path(__file__).parents[1] / "strategy" / "shipped" / "house.toml"  # of the agent that comes with kilt
 
 
 def demo_config(cards: str = DEMO_CARDS, minutes: float = 2.0, threads: int = 1) -> Config:

@@ -105,7 +105,7 @@ class RunFolder:
         cls.require_new(path)
         artifact.require_room(path, room)
         folder = cls(path, identity, budget, token_hex(8))
-        with cls.claimed(path):
+        with cls.exclusive_access(path):
             cls.require_new(path)  # another process may have begun a run meanwhile
             if model:
                 path.mkdir(parents=True, exist_ok=True)
@@ -116,7 +116,7 @@ class RunFolder:
     @classmethod
     def require_new(cls, path: Path) -> None:
         """Raise RunError if a folder contains a run, or files that kilt has not written."""
-        if cls.begun(path):
+        if cls.has_run(path):
             raise RunError(
                 f"{path} holds a run already, {cls.open(path).identity}: resume it, or choose another folder"
             )
@@ -135,7 +135,7 @@ class RunFolder:
             self.describe()
 
     @staticmethod
-    def begun(path: Path) -> bool:
+    def has_run(path: Path) -> bool:
         """Return whether a folder contains a run."""
         return (path / artifact.RUN).exists()
 
@@ -150,7 +150,7 @@ class RunFolder:
             for what, value in (identity._asdict() | {"id": known["id"]}).items():
                 if not isinstance(value, int if what == "seed" else str):
                     raise TypeError(what)
-            if artifact.RECORD in said and artifact.recorded(path / STRATEGY) is None:
+            if artifact.RECORD in said and artifact.recorded_checksums(path / STRATEGY) is None:
                 raise TypeError(artifact.RECORD)
             if known["device"] not in DEVICES:
                 raise ValueError("device")
@@ -162,7 +162,7 @@ class RunFolder:
 
     def describe(self) -> None:
         """Write ``run.json``, with the checksum of the strategy's manifest if there is a strategy."""
-        names = artifact.recorded(self.path / STRATEGY)
+        names = artifact.recorded_checksums(self.path / STRATEGY)
         if names is None:  # a new run, or one of an older format
             names = []
             with suppress(ArtifactError):
@@ -207,13 +207,13 @@ class RunFolder:
         return 0
 
     @property
-    def at_work(self) -> bool | None:
+    def is_being_solved(self) -> bool | None:
         """Return whether a process is solving the run now; None if the system cannot tell."""
         return is_locked(self.path / LOCK)
 
     @staticmethod
     @contextmanager
-    def claimed(path: Path) -> Iterator[None]:
+    def exclusive_access(path: Path) -> Iterator[None]:
         """Lock a run's folder against other processes. Raises RunError if another process has locked it."""
         with artifact.os_errors(f"{path} cannot be written"), ExitStack() as held:
             path.mkdir(parents=True, exist_ok=True)
@@ -229,7 +229,7 @@ class RunFolder:
 
         Only one process at a time can do so.
         """
-        with self.claimed(self.path), (self.path / "log.jsonl").open("a+b") as self._log:
+        with self.exclusive_access(self.path), (self.path / "log.jsonl").open("a+b") as self._log:
             yield
 
     def restore(
@@ -250,7 +250,7 @@ class RunFolder:
         if artifact.exists(place):
             found = artifact.read(place, CHECKPOINT, check=True, remedy=remedy)
             RunIdentity._make(map(found.parameters.get, RunIdentity._fields)).require(self.identity, place)
-            with artifact.understood(place, remedy):
+            with artifact.damage_errors(place, remedy):
                 solver.restore(found.arrays)
                 seconds, cpu = float(found.figures["seconds"]), float(found.figures.get("cpu_seconds", 0.0))
                 if not (0 <= seconds < inf and 0 <= cpu < inf):
@@ -329,7 +329,7 @@ class RunFolder:
         self.save(solver, step.seconds, step.cpu_seconds, at_once=True)
         said = {"algorithm": self.identity.algorithm, "run": self.run_id} | step._asdict()
         strategy: Any = solver if isinstance(solver, StrategyInParts) else solver.average()
-        if artifact.recorded(self.path / STRATEGY) is None:
+        if artifact.recorded_checksums(self.path / STRATEGY) is None:
             self.describe()
         problem.save(self.path / STRATEGY, strategy, **said)
 
@@ -387,7 +387,7 @@ def _unreadable(run: Path, lines: Sequence[LogLine]) -> str:
     return f"{run / 'log.jsonl'} is damaged: lines that cannot be read are left out ({', '.join(bad)})" if bad else ""
 
 
-def lasting_name(game: str | Game) -> str:
+def portable_name(game: str | Game) -> str:
     """Return a game's name that is valid in any working folder: files get their full paths."""
     if not isinstance(game, str):
         return game.name

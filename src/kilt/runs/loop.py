@@ -4,12 +4,12 @@
 16, …, each √2 times the one before. Chunks and measurements do not change the solver: its results depend only on
 its seed and its iterations, never on the clock.
 
->>> from kilt.evaluate.judge import judge_of
+>>> from kilt.evaluate.evaluator import evaluator_for
 >>> from kilt.runs.budget import Budget
 >>> from kilt.solve.forms import load_problem
 >>> from kilt.solve.registry import make_solver
 >>> problem = load_problem("kuhn", "cfr+")
->>> for step in run(make_solver(problem, "cfr+"), judge_of(problem), Budget(target=0.01)):
+>>> for step in run(make_solver(problem, "cfr+"), evaluator_for(problem), Budget(target=0.01)):
 ...     print(step.iterations, round(step.exploitability, 3))
 1 0.458
 2 0.264
@@ -34,7 +34,7 @@ from typing import Any
 
 from kilt.compiling import clock
 from kilt.engines import WorkerLost
-from kilt.evaluate.judge import Judge
+from kilt.evaluate.evaluator import Evaluator
 from kilt.machine import cpu_seconds
 from kilt.runs.budget import Budget, Step
 from kilt.runs.folder import RunFolder
@@ -48,7 +48,7 @@ LOSSES = 5  # losses of solver parts in a row, without any progress, after which
 
 def run(
     solver: Solver,
-    judge: Judge[Any],
+    evaluator: Evaluator[Any],
     budget: Budget,
     *,
     folder: RunFolder | None = None,
@@ -61,12 +61,12 @@ def run(
 
     If `folder` has a checkpoint, the run resumes from it.
 
-    `judge` measures the strategies. `schedule` maps a number of iterations to the next iteration to measure; another
-    measurement follows at the end. `tick` is called several times a second with the iterations and seconds so far. If a
-    part of the solver is lost, the solver recovers it, or the run goes back to its last checkpoint; `warn` is called in
-    both cases.
+    `evaluator` measures the strategies. `schedule` maps a number of iterations to the next iteration to measure;
+    another measurement follows at the end. `tick` is called several times a second with the iterations and seconds so
+    far. If a part of the solver is lost, the solver recovers it, or the run goes back to its last checkpoint; `warn` is
+    called in both cases.
     """
-    judge.require_measurable(budget.target)
+    evaluator.require_measurable(budget.target)
     with folder.working() if folder else nullcontext():
         seconds, cpu = folder.restore(solver, budget, warn) if folder else (0.0, 0.0)
         began, cpu_began = clock() - seconds, cpu_seconds() - cpu
@@ -91,7 +91,7 @@ def run(
                 affordable = measured < 2 or (measured + 1) * cost <= max(FREE, MEASURING * seconds)
                 if over or (now >= due and (budget.target is not None or affordable)):
                     before = clock()
-                    figures = judge.measure(solver)
+                    figures = evaluator.measure(solver)
                     after = clock()
                     measured, cost = measured + 1, min(cost, after - before)  # the first may touch new memory
                     step = Step(now, after - began, *figures, cpu_seconds=cpu_seconds() - cpu_began)
@@ -112,4 +112,4 @@ def run(
                 if not folder or not isinstance(solver, InParts) or losses > LOSSES:
                     raise
         if folder:
-            folder.finish(solver, judge.problem, step)
+            folder.finish(solver, evaluator.problem, step)

@@ -1,8 +1,8 @@
 """Find the strongest agent that fits a machine's memory and a time limit, for a given stack depth.
 
-`RUNGS` lists the sizes of agents, from the smallest to the largest.
+`AGENT_SIZES` lists the sizes of agents, from the smallest to the largest.
 
-A size of agent, called a rung, is a card abstraction and a set of bet sizes. `strongest` takes the highest rung that
+A size of agent is a card abstraction and a set of bet sizes. `plan_largest_agent` takes the highest size that
 fits: its tables and checkpoints have room, its card abstraction is built in a quarter of the time, and in the rest of
 the time the solver visits each information set a hundred times on average. The speed of the solver is measured for some
 seconds.
@@ -27,12 +27,12 @@ from kilt.cost import Cost
 from kilt.errors import AbstractionError, RunError
 from kilt.games.gamedef import library
 from kilt.games.holdem import Holdem
-from kilt.runs.examples import HOUSE
+from kilt.runs.examples import SHIPPED_AGENT
 from kilt.runs.plan import RunPlan, resolve
 from kilt.solve.external import Pace
 
 
-class Rung(NamedTuple):
+class AgentSize(NamedTuple):
     """A size of agent: a card abstraction and a set of bet sizes."""
 
     cards: str
@@ -42,18 +42,18 @@ class Rung(NamedTuple):
 _FEW = "1x, a / 1x, a; a"
 _SOME = "50%, 1x, a; 50%, 1x, a; 1x, a; a / 50%, 1x, a; 1x, a; a"
 _MANY = "50%, 1x, a; 50%, 1x, a; 1x, a; a / 33%, 75%, 1.5x, a; 50%, 1x, a; 1x, a; a"
-RUNGS = (
-    Rung("IR-PHS-PHS 169-5-5-5", _FEW),
-    Rung("IR-PHS-PHS 169-10-10-10", _FEW),
-    Rung("IR-PHS-PHS 169-20-20-20", _SOME),
-    Rung("IR-KE-PHS 169-100-50-50", _SOME),
-    Rung("IR-KE-PHS 169-200-100-100", _SOME),
-    Rung("IR-KE-PHS 169-500-300-200", _SOME),
-    Rung("IR-KE-PHS 169-500-500-300", _MANY),
-    Rung("IR-KE-PHS 169-1000-1000-500", _MANY),
-    Rung("IR-KE-PHS 169-2000-2000-1000", _MANY),
-    Rung("IR-KE-PHS 169-5000-5000-1500", _MANY),
-    Rung("IR-KE-PHS 169-9000-9000-1900", _MANY),
+AGENT_SIZES = (
+    AgentSize("IR-PHS-PHS 169-5-5-5", _FEW),
+    AgentSize("IR-PHS-PHS 169-10-10-10", _FEW),
+    AgentSize("IR-PHS-PHS 169-20-20-20", _SOME),
+    AgentSize("IR-KE-PHS 169-100-50-50", _SOME),
+    AgentSize("IR-KE-PHS 169-200-100-100", _SOME),
+    AgentSize("IR-KE-PHS 169-500-300-200", _SOME),
+    AgentSize("IR-KE-PHS 169-500-500-300", _MANY),
+    AgentSize("IR-KE-PHS 169-1000-1000-500", _MANY),
+    AgentSize("IR-KE-PHS 169-2000-2000-1000", _MANY),
+    AgentSize("IR-KE-PHS 169-5000-5000-1500", _MANY),
+    AgentSize("IR-KE-PHS 169-9000-9000-1900", _MANY),
 )
 VISITS = 100  # mean visits of each information set that a good strategy takes
 FOR_CARDS = 0.25  # maximum share of the time for building card abstractions
@@ -61,7 +61,7 @@ SHARE = 0.8  # share of the available memory and disk that a run may use
 
 
 @dataclass(frozen=True)
-class Fit:
+class FittedPlan:
     """A plan for a run that fits the machine, with its cost."""
 
     plan: RunPlan
@@ -119,7 +119,9 @@ def game_at(depth: int) -> str:
     return name
 
 
-def strongest(game: Holdem, name: str, hours: float, threads: int, folder: Path, memory: float | None = None) -> Fit:
+def plan_largest_agent(
+    game: Holdem, name: str, hours: float, threads: int, folder: Path, memory: float | None = None
+) -> FittedPlan:
     """Return a plan for the largest agent that fits the machine and the time limit.
 
     Parameters
@@ -143,34 +145,36 @@ def strongest(game: Holdem, name: str, hours: float, threads: int, folder: Path,
         The plan. Raises RunError if not even the smallest agent fits; the message says what it needs.
     """
     room = SHARE * machine.available_memory() if memory is None else memory
-    return _fitted(game, name, RUNGS, hours, threads, folder, room)
+    return _fitted(game, name, AGENT_SIZES, hours, threads, folder, room)
 
 
-def like_house(game: Holdem, name: str, hours: float, threads: int, folder: Path, memory: float | None = None) -> Fit:
+def plan_like_shipped_agent(
+    game: Holdem, name: str, hours: float, threads: int, folder: Path, memory: float | None = None
+) -> FittedPlan:
     """Return a plan for an agent as small as the one that comes with kilt, for another game.
 
-    The parameters are those of `strongest`.
+    The parameters are those of `plan_largest_agent`.
     """
-    config = read_config(HOUSE)
+    config = read_config(SHIPPED_AGENT)
     room = SHARE * machine.available_memory() if memory is None else memory
-    return _fitted(game, name, [Rung(config.cards[0], config.actions[0])], hours, threads, folder, room)
+    return _fitted(game, name, [AgentSize(config.cards[0], config.actions[0])], hours, threads, folder, room)
 
 
-KINDS = {"strong": strongest, "house": like_house}
+KINDS = {"strong": plan_largest_agent, "house": plan_like_shipped_agent}
 
 
 def _fitted(
-    game: Holdem, name: str, rungs: Sequence[Rung], hours: float, threads: int, folder: Path, room: float
-) -> Fit:
+    game: Holdem, name: str, sizes: Sequence[AgentSize], hours: float, threads: int, folder: Path, room: float
+) -> FittedPlan:
     if not 0 < hours < inf:
         raise RunError(f"the time is {hours:g} hours: give more than 0")
     seconds, disk = 3600 * hours, SHARE * artifact.free_space(folder)
     plans, costs = list[RunPlan](), list[Cost]()
-    for rung in rungs:
-        plan = _plan(rung, game, name, hours, threads)
+    for size in sizes:
+        plan = _plan(size, game, name, hours, threads)
         try:
             costs.append(plan.cost())
-        except AbstractionError:  # a small deck has fewer values of hands than a high rung has buckets
+        except AbstractionError:  # a small deck has fewer values of hands than a high size has buckets
             if not plans:
                 raise
             break
@@ -182,12 +186,12 @@ def _fitted(
         if _memory(one) <= room and _disk(one) <= disk and (one.seconds or 0.0) <= FOR_CARDS * seconds
     ]
 
-    def fit(at: int) -> Fit:
+    def fit(at: int) -> FittedPlan:
         left = seconds - (costs[at].seconds or 0.0)
         config = replace(plans[at].config, solver=replace(plans[at].config.solver, minutes=left / 60))
         pace = plans[at].pace()
         assert pace
-        return Fit(replace(plans[at], config=config), costs[at], pace, left)
+        return FittedPlan(replace(plans[at], config=config), costs[at], pace, left)
 
     found = fit(able[-1])
     if found.visits < VISITS and len(able) > 1:
@@ -201,15 +205,15 @@ def _fitted(
     return found
 
 
-def _plan(rung: Rung, game: Holdem, name: str, hours: float, threads: int) -> RunPlan:
+def _plan(size: AgentSize, game: Holdem, name: str, hours: float, threads: int) -> RunPlan:
     """Return the run of a size of agent.
 
     Other decks have other numbers of hands before the first public card.
     """
-    cards = rung.cards.replace(" 169-", f" {len(Deal.of(game).holdings((0,)))}-")
+    cards = size.cards.replace(" 169-", f" {len(Deal.of(game).holdings((0,)))}-")
     limit = game.rules.betting == "limit"
     solver = SolverConfig(minutes=60 * hours, threads=threads, linear=True)
-    return resolve(Config(name, (cards,), () if limit else (rung.actions,), solver=solver))
+    return resolve(Config(name, (cards,), () if limit else (size.actions,), solver=solver))
 
 
 def _require(least: Cost, hours: float, room: float, disk: float) -> None:

@@ -144,7 +144,7 @@ class RunPlan(AbstractSpec, Spec):
         """Write the folder of a run that begins later, perhaps on another machine, with `kilt.runs.build.resume`."""
         self.require_new(folder)
         self.require_room(folder)
-        with RunFolder.claimed(folder):
+        with RunFolder.exclusive_access(folder):
             self._keep_config(folder)
 
     def problem(self, folder: Path | None, tick: Tick, *, resumes: bool) -> AbstractProblem:
@@ -155,7 +155,7 @@ class RunPlan(AbstractSpec, Spec):
         assert folder
         place = self.open_engine()
         try:
-            with RunFolder.claimed(folder):  # first of all: if two processes begin at once, one continues
+            with RunFolder.exclusive_access(folder):  # first of all: if two processes begin at once, one continues
                 if not resumes:
                     self.require_new(folder)
                 if not (folder / CONFIG).is_file():

@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
@@ -23,7 +24,7 @@ from kilt import artifact
 from kilt.arrays import Array
 from kilt.config import Config, read_config
 from kilt.errors import GameError, RunError
-from kilt.evaluate.judge import Judge, judge_of
+from kilt.evaluate.evaluator import Evaluator, evaluator_for
 from kilt.games import load_game
 from kilt.games.game import Game
 from kilt.play.strategy_agent import StrategyAgent
@@ -76,8 +77,8 @@ class Run(RunFigures):
         Maps a number of iterations to the next iteration to measure.
     game : str, Game or None
         The game as the caller gave it.
-    judge : Judge, optional
-        Evaluates its strategies. Default: the judge of the problem.
+    evaluator : Evaluator, optional
+        Evaluates its strategies. Default: the evaluator of the problem.
     """
 
     problem: Problem
@@ -88,7 +89,7 @@ class Run(RunFigures):
     exact: bool = False
     schedule: Callable[[int], int] = scheduled
     game: str | Game | None = None
-    judge: Judge[Any] = None  # type: ignore[assignment]  # default: that of the problem
+    evaluator: Evaluator[Any] = None  # type: ignore[assignment]  # default: that of the problem
     _measured: list[Step] = field(init=False, default_factory=list)
     _average: tuple[int, Array] | None = field(
         init=False, default=None
@@ -105,10 +106,16 @@ class Run(RunFigures):
         )
 
     def __post_init__(self) -> None:
-        self.judge = self.judge or judge_of(self.problem)
-        self.judge.require_measurable(self.budget.target)
+        self.evaluator = self.evaluator or evaluator_for(self.problem)
+        self.evaluator.require_measurable(self.budget.target)
         if self.folder:
             self.folder.identity.require(self.identity, self.folder.path)
+
+    @property
+    def judge(self) -> Evaluator[Any]:
+        """The name of `evaluator` in kilt 0.1, which will be removed in kilt 0.3."""
+        warnings.warn("Run.judge is now Run.evaluator; the old name is removed in kilt 0.3", DeprecationWarning, 2)
+        return self.evaluator
 
     @property
     def title(self) -> str:
@@ -186,7 +193,7 @@ class Run(RunFigures):
         """
         loop = run_solver(
             self.solver,
-            self.judge,
+            self.evaluator,
             self.budget,
             folder=self.folder,
             stop=stop,
@@ -221,7 +228,7 @@ class Run(RunFigures):
     def keep(self, folder: Path, steps: list[Step]) -> RunFolder:
         """Store a run that had no folder before in a new folder."""
         begun = self.begin(folder)
-        begun.keep(steps, self.solver, self.judge.problem)
+        begun.keep(steps, self.solver, self.evaluator.problem)
         return begun
 
     def begin(self, folder: Path) -> RunFolder:

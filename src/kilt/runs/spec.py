@@ -25,12 +25,12 @@ from kilt.config import (
 from kilt.cost import Cost
 from kilt.engines import Engine, engine_named
 from kilt.errors import RunError
-from kilt.evaluate.judge import Judge, judge_of
+from kilt.evaluate.evaluator import Evaluator, evaluator_for
 from kilt.games.game import Game
 from kilt.games.tilt import tilt_of
 from kilt.records import replaced
 from kilt.runs.budget import Budget
-from kilt.runs.folder import RunFolder, RunIdentity, lasting_name
+from kilt.runs.folder import RunFolder, RunIdentity, portable_name
 from kilt.solve.abstract_methods import SAMPLING_KEYS, first_set
 from kilt.solve.counter import Against
 from kilt.solve.forms import FittedGame, fitted
@@ -113,9 +113,9 @@ class Spec(ABC):
     def identity(self, problem: Problem) -> RunIdentity:
         """Return the settings that determine the run's result, and decide whether a checkpoint can be resumed."""
 
-    def judge(self, problem: Problem) -> Judge[Any]:
+    def evaluator(self, problem: Problem) -> Evaluator[Any]:
         """Return the object that evaluates the run's strategies."""
-        return judge_of(problem)
+        return evaluator_for(problem)
 
     @property
     def files(self) -> dict[str, str]:
@@ -284,5 +284,5 @@ class WholeSpec(Spec):
         """Return the settings that determine the result, such as changed payoffs, opponent, device and precision."""
         tilt = ",".join(f"{percent:g}" for percent in self.tilt) if any(self.tilt) else ""
         against = f"{self.against.p!r} {self.against.confidence}" if self.against else ""
-        identity = RunIdentity(lasting_name(self.game), self.name, self.seed, problem.form, problem.fingerprint)
+        identity = RunIdentity(portable_name(self.game), self.name, self.seed, problem.form, problem.fingerprint)
         return identity._replace(tilt=tilt, against=against, device=self.device, precision=precision_of(problem))

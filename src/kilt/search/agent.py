@@ -45,15 +45,15 @@ from kilt.config import UNSAFE, ResolveConfig
 from kilt.errors import KiltError, PlayError
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.holdem import CALL, Betting, Holdem
-from kilt.games.subgame import deals, subgame
-from kilt.machine import Thinking
+from kilt.games.subgame import pair_weight, subgame
+from kilt.machine import DecisionTime
 from kilt.play.agent import Observation, PublicPolicy, pick
 from kilt.play.blueprint import BlueprintAgent, action_draw
 from kilt.search.allowance import Allowance
 from kilt.search.blueprint_values import blueprint_values, own_menu
+from kilt.search.continuation_sequences import SequenceCache
 from kilt.search.continuations import BlueprintContinuations
-from kilt.search.ranges import Following, Standing, follow, translated
-from kilt.search.rest import Rests
+from kilt.search.ranges import BlueprintState, SubgameState, translated_share, update_range
 from kilt.search.settings import menu_of, require_settings
 from kilt.solve.resolve import LeafValues, Resolved, heeded, resolve
 from kilt.tree.place import PlacedTree
@@ -71,7 +71,7 @@ PREPARED = 20.0  # maximum seconds to prepare the continuations of limited round
 KEPT_POLICIES = 4096  # maximum number of cached decisions, 40 kB each in hold'em
 
 
-class Decided(NamedTuple):
+class ResolvedPolicy(NamedTuple):
     """The agent's strategy at one public state, before and after post-processing."""
 
     policy: PublicPolicy  # of the blueprint without post-processing, or of a subgame: it updates the ranges
@@ -103,12 +103,12 @@ class ResolvingAgent:
     _solved: OrderedDict[tuple[int, str, tuple[int, ...]], Resolved] = field(
         default_factory=OrderedDict, repr=False, compare=False
     )
-    _decided: dict[tuple[str, tuple[int, ...]], Decided] = field(default_factory=dict, repr=False, compare=False)
-    _rests: Rests = field(default_factory=Rests, repr=False, compare=False)
+    _decided: dict[tuple[str, tuple[int, ...]], ResolvedPolicy] = field(default_factory=dict, repr=False, compare=False)
+    _rests: SequenceCache = field(default_factory=SequenceCache, repr=False, compare=False)
     _worker: list[ThreadPoolExecutor] = field(default_factory=list, repr=False, compare=False)
     _spent: dict[int, float] = field(default_factory=dict, repr=False, compare=False)  # used seconds by the hand's key
 
-    _thinking: list[Thinking] = field(default_factory=lambda: [Thinking()], repr=False, compare=False)
+    _thinking: list[DecisionTime] = field(default_factory=lambda: [DecisionTime()], repr=False, compare=False)
 
     def __post_init__(self) -> None:
         require_settings(self.settings, self.game)
@@ -128,7 +128,7 @@ class ResolvingAgent:
         return played if played.rule.idle else BlueprintAgent(played.name, played.blueprint, mapping=played.mapping)
 
     @property
-    def thinking(self) -> Thinking:
+    def thinking(self) -> DecisionTime:
         """Number of decisions that the agent has made so far, and the CPU time that they took.
 
         A decision that is repeated is counted once.
@@ -160,7 +160,7 @@ class ResolvingAgent:
         while position.round < self.first_round:
             position = position.after(REVEAL if position.actor == CHANCE else CALL)
         board, me = tuple(range(self.game.rules.board_size(position.round))), position.actor
-        at = self.standing(position, board, me, monotonic())
+        at = self.hand_state(position, board, me, monotonic())
         self._told(at)
         self._values(at, me)
         self._followed(position, board)
@@ -214,7 +214,7 @@ class ResolvingAgent:
             return self.blueprint.policy(position, board)
         return self._decide(position, board, Allowance()).played
 
-    def _in_time(self, position: Betting, board: tuple[int, ...], key: int) -> Decided:
+    def _in_time(self, position: Betting, board: tuple[int, ...], key: int) -> ResolvedPolicy:
         """Return the strategy that was solved within the time limit, or the blueprint's if there is none.
 
         A decision takes at most half of the time that is left to the hand, so that later decisions have some.
@@ -240,32 +240,34 @@ class ResolvingAgent:
                 self._spent.clear()
             self._spent[key] = spent + monotonic() - began
 
-    def _decide(self, position: Betting, board: tuple[int, ...], time: Allowance) -> Decided:
+    def _decide(self, position: Betting, board: tuple[int, ...], time: Allowance) -> ResolvedPolicy:
         """Return the strategy at a decision in a re-solved round."""
         if (known := self._decided.get((position.history, board))) is not None:
             return known
         began = process_time()
         at = self._stands(position, board, position.actor, time)
-        if isinstance(at, Standing):
+        if isinstance(at, SubgameState):
             policy = self._told(at)
-            decided = Decided(policy, policy)
+            decided = ResolvedPolicy(policy, policy)
         else:
             decided = self._followed(position, board)
-        self._thinking[0] += Thinking(1, process_time() - began)
+        self._thinking[0] += DecisionTime(1, process_time() - began)
         return self._keep(position, board, decided)
 
-    def _followed(self, position: Betting, board: tuple[int, ...]) -> Decided:
+    def _followed(self, position: Betting, board: tuple[int, ...]) -> ResolvedPolicy:
         """Return the blueprint's strategy at a decision, before and after post-processing."""
-        return Decided(self.raw.policy(position, board), self.blueprint.policy(position, board))
+        return ResolvedPolicy(self.raw.policy(position, board), self.blueprint.policy(position, board))
 
-    def _keep(self, position: Betting, board: tuple[int, ...], decided: Decided) -> Decided:
+    def _keep(self, position: Betting, board: tuple[int, ...], decided: ResolvedPolicy) -> ResolvedPolicy:
         if len(self._decided) >= KEPT_POLICIES:
             self._decided.clear()
         return self._decided.setdefault((position.history, board), decided)
 
     # Ranges ----------------------------------------------------------------------------------------------------------
 
-    def standing(self, position: Betting, board: tuple[int, ...], me: int, until: float | None = None) -> Standing:
+    def hand_state(
+        self, position: Betting, board: tuple[int, ...], me: int, until: float | None = None
+    ) -> SubgameState:
         """Return both players' ranges and the current subgame at a position, for the agent in seat `me`.
 
         Parameters
@@ -281,7 +283,7 @@ class ResolvingAgent:
 
         Returns
         -------
-        Standing
+        SubgameState
 
         Raises
         ------
@@ -289,18 +291,18 @@ class ResolvingAgent:
             The agent follows its blueprint at this position.
         """
         at = self._stands(position, board, me, Allowance(until))
-        if not isinstance(at, Standing):
+        if not isinstance(at, SubgameState):
             raise PlayError(f"{self.name} follows its blueprint at {position.history!r}: no subgame has begun")
         return at
 
     def _stands(
         self, position: Betting, board: tuple[int, ...], me: int, time: Allowance
-    ) -> Standing | Following | None:
-        """Return what `standing` returns, or the ranges alone if the agent follows its blueprint again.
+    ) -> SubgameState | BlueprintState | None:
+        """Return what `hand_state` returns, or the ranges alone if the agent follows its blueprint again.
 
         Returns None before the first re-solved round.
         """
-        at: Standing | Following | None = None
+        at: SubgameState | BlueprintState | None = None
         moves = list(self._moves(position))
         for number, (before, action, after) in enumerate(moves):
             seen = board[: self.game.rules.board_size(after.round)]
@@ -337,7 +339,7 @@ class ResolvingAgent:
         for before, action, _ in self._moves(position):
             if before.actor >= 0:
                 policy = player.policy(before, board[: self.game.rules.board_size(before.round)])
-                follow(reach, before, translated(policy, before, action, player.mapping))
+                update_range(reach, before, translated_share(policy, before, action, player.mapping))
         return reach
 
     def _moves(self, position: Betting) -> Iterator[tuple[Betting, str, Betting]]:
@@ -347,28 +349,28 @@ class ResolvingAgent:
             yield before, action, positions.after(before, action)
 
     def _deal(
-        self, at: Standing | Following, after: Betting, board: tuple[int, ...], me: int, time: Allowance
-    ) -> Standing | Following:
+        self, at: SubgameState | BlueprintState, after: Betting, board: tuple[int, ...], me: int, time: Allowance
+    ) -> SubgameState | BlueprintState:
         """Return the state after public cards are dealt: a subgame continues, ends, or begins in a re-solved round."""
         reach, now = at.reach * self._free(board), None
-        if isinstance(at, Standing) and after.round - 1 not in self._limited:
-            now = Standing(
+        if isinstance(at, SubgameState) and after.round - 1 not in self._limited:
+            now = SubgameState(
                 reach, at.solved, at.tree.deal(at.place, board[self.game.rules.board_size(after.round - 1) :])
             )
         if after.round in self._rounds and after.actor >= 0:
             return self._begin(reach, now, after, board, me, time)
-        return now or Following(reach)
+        return now or BlueprintState(reach)
 
     def _act(
         self,
-        at: Standing | Following,
+        at: SubgameState | BlueprintState,
         before: Betting,
         action: str,
         after: Betting,
         board: tuple[int, ...],
         me: int,
         time: Allowance,
-    ) -> Standing | Following:
+    ) -> SubgameState | BlueprintState:
         """Return the state after an action: update the actor's range, and begin a subgame if the tree lacks the action.
 
         A subgame also begins if the agent is to act, and the previous subgame was not solved in time.
@@ -378,17 +380,17 @@ class ResolvingAgent:
         if answered:
             policy = answered.policy
         else:
-            policy = self._told(at) if isinstance(at, Standing) else self.raw.policy(before, board)
-        share = follow(reach, before, translated(policy, before, action, self.raw.mapping))
-        if isinstance(at, Following):
+            policy = self._told(at) if isinstance(at, SubgameState) else self.raw.policy(before, board)
+        share = update_range(reach, before, translated_share(policy, before, action, self.raw.mapping))
+        if isinstance(at, BlueprintState):
             late = after.actor == me and after.round in self._rounds
-            return self._begin(reach, None, after, board, me, time) if late else Following(reach)
+            return self._begin(reach, None, after, board, me, time) if late else BlueprintState(reach)
         rare = player != me and share < RARE
         if after.actor >= 0 and (rare or action not in at.tree.actions(at.place)):
             return self._begin(reach, at, after, board, me, time)
-        return Standing(reach, at.solved, at.tree.act(at.place, action))
+        return SubgameState(reach, at.solved, at.tree.act(at.place, action))
 
-    def _told(self, at: Standing) -> PublicPolicy:
+    def _told(self, at: SubgameState) -> PublicPolicy:
         """Return the strategy of the player to act in a subgame, for every hand."""
         actions = at.tree.actions(at.place)
         table = np.zeros((len(actions), len(self.game.holes)))
@@ -401,12 +403,12 @@ class ResolvingAgent:
     def _begin(
         self,
         reach: FloatArray,
-        before: Standing | None,
+        before: SubgameState | None,
         position: Betting,
         board: tuple[int, ...],
         me: int,
         time: Allowance,
-    ) -> Standing | Following:
+    ) -> SubgameState | BlueprintState:
         """Begin and solve the subgame at a position; return the ranges alone if too little time is left.
 
         `before` is the state in a previous subgame, at the position or at the decision before a bet that its tree
@@ -416,10 +418,10 @@ class ResolvingAgent:
         found = self._solved.get(key)
         if found is None:
             if time.over:
-                return Following(reach)
+                return BlueprintState(reach)
             found = self._solve(reach, before, position, board, me, time)
             if found.iterations < min(time.least, self.settings.iterations or time.least):
-                return Following(reach)
+                return BlueprintState(reach)
             self._solved[key] = found
             while len(self._solved) > 2 and sum(map(_bytes, self._solved.values())) > KEPT_BYTES:
                 self._solved.popitem(last=False)
@@ -427,12 +429,12 @@ class ResolvingAgent:
         tree = PlacedTree(found.game)
         held = np.zeros(reach.shape[1])  # hands that were ignored stay ignored: later subgames have no values for them
         held[tree.holdem.numbers] = 1.0
-        return Standing(reach * held, found, tree.start)
+        return SubgameState(reach * held, found, tree.start)
 
     def _solve(
         self,
         reach: FloatArray,
-        before: Standing | None,
+        before: SubgameState | None,
         position: Betting,
         board: tuple[int, ...],
         me: int,
@@ -476,14 +478,14 @@ class ResolvingAgent:
             self.settings.boards,
             threads=self.settings.threads,
             time=time,
-            rests=self._rests,
+            cache=self._rests,
         )
 
     def _possible(self, reach: FloatArray, board: tuple[int, ...]) -> FloatArray:
         """Return ranges that allow a deal; a player whose actions so far have probability 0 gets all hands."""
         free = self._free(board)
         ranges = np.stack([own * free if (own * free).any() else free for own in reach])
-        if deals(ranges, self.game.holes, self.game.deck.size) <= 0:
+        if pair_weight(ranges, self.game.holes, self.game.deck.size) <= 0:
             ranges = np.stack([free, free])
         scaled: FloatArray = ranges / ranges.max(axis=1, keepdims=True)
         return scaled
@@ -492,7 +494,7 @@ class ResolvingAgent:
         """Return an array over all hands: 1 if a hand shares no card with the board, otherwise 0."""
         return np.asarray(~np.isin(self.game.holes, board).any(axis=1), dtype=np.float64)
 
-    def _values(self, at: Standing, me: int) -> FloatArray:
+    def _values(self, at: SubgameState, me: int) -> FloatArray:
         """Return the chips that each hand of the opponent wins after the current state of a subgame."""
         values = np.zeros(len(self.game.holes))
         look = at.solved.game.look(at.solved.table, at.place.path)[1 - me]

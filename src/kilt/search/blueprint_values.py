@@ -32,7 +32,12 @@ class SubgameDecision(NamedTuple):
 
 
 def blueprint_values(
-    blueprint: BlueprintAgent, root: Betting, rest: Subgame, player: int, threads: int, limit: LeafValues | None = None
+    blueprint: BlueprintAgent,
+    root: Betting,
+    subgame: Subgame,
+    player: int,
+    threads: int,
+    limit: LeafValues | None = None,
 ) -> FloatArray:
     """Return the chips that each of a player's hands wins in a subgame if both players follow a blueprint.
 
@@ -42,7 +47,7 @@ def blueprint_values(
         Without post-processing.
     root : Betting
         The first position of the subgame, in the whole game.
-    rest : Subgame
+    subgame : Subgame
         The subgame, with the ranges of both players.
     player : int
         The player whose hands are evaluated.
@@ -58,8 +63,8 @@ def blueprint_values(
     """
     menu = own_menu(blueprint, root)
     if limit:
-        rest = with_depth_limit(rest, menu, limit)
-    game = VectorGame(rest, menu, threads)
+        subgame = with_depth_limit(subgame, menu, limit)
+    game = VectorGame(subgame, menu, threads)
     decisions: tuple[list[SubgameDecision], list[SubgameDecision]] = [], []
     for r, row, at in game.decisions():
         assert isinstance(at, Betting)
@@ -69,7 +74,7 @@ def blueprint_values(
     (own, own_layout), (theirs, their_layout) = (
         _strategy(game, blueprint, decisions[seat]) for seat in (player, 1 - player)
     )
-    values[rest.numbers] = game.walk_values(Walk(player, (FOLLOW,), own, theirs, own_layout, their_layout))
+    values[subgame.numbers] = game.walk_values(Walk(player, (FOLLOW,), own, theirs, own_layout, their_layout))
     return values
 
 

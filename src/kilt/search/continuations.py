@@ -30,12 +30,19 @@ from kilt.cards.hands import hand_tables
 from kilt.games.game import CHANCE, REVEAL
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem
-from kilt.games.subgame import Continuations, Subgame, first_round_of
+from kilt.games.subgame import ContinuationValues, Subgame, first_round_of
 from kilt.jit import in_parts
 from kilt.play.agent import PublicPolicy
 from kilt.search.allowance import Allowance
-from kilt.search.continuations_kernels import Singles, add_pair_values, finish_pairs, follow_sequences, meet
-from kilt.search.rest import Chosen, PublicStrategy, Rest, RestPlayer, Rests, rest_after
+from kilt.search.continuation_sequences import (
+    ContinuationPolicy,
+    ContinuationSequences,
+    PlayerSequences,
+    PublicStrategy,
+    SequenceCache,
+    sequences_after,
+)
+from kilt.search.continuations_kernels import Singles, add_pair_values, finish_pairs, follow_sequences, sum_winnings
 from kilt.solve.resolve import LeafValues, ends_of_round
 from kilt.tree.betting import Menu
 
@@ -50,7 +57,7 @@ EDGE = 0  # index of the values of ends after which no player can bet
 BATCH = 4  # boards that are processed together, between two checks of the time
 
 
-class Luck(NamedTuple):
+class LuckCorrection(NamedTuple):
     """A factor and a summand for each pair of hands, which turn sums over some boards into means over all boards.
 
     See `finish_pairs`.
@@ -84,7 +91,7 @@ class BlueprintContinuations:
         Number of threads that share the ends.
     time : Allowance
         Time limit for more boards: at least `BATCH` of them are processed, unless the answer is no longer needed.
-    rests : Rests
+    cache : SequenceCache
         Cache of the sequence forms of the game after each end, which do not depend on boards.
     """
 
@@ -96,11 +103,11 @@ class BlueprintContinuations:
     boards: int = 0
     threads: int = 1
     time: Allowance = field(default_factory=Allowance)
-    rests: Rests = field(default_factory=Rests, repr=False)
+    cache: SequenceCache = field(default_factory=SequenceCache, repr=False)
     # the result of the last call, by the subgame's hands
-    _told: dict[bytes, Continuations] = field(default_factory=dict, repr=False)
+    _told: dict[bytes, ContinuationValues] = field(default_factory=dict, repr=False)
 
-    def __call__(self, rest: Subgame, ends: Sequence[Betting]) -> Continuations:
+    def __call__(self, rest: Subgame, ends: Sequence[Betting]) -> ContinuationValues:
         """Return the values of the positions where a subgame ends, for each pair of hands."""
         return self._known(rest, {end.history: self.ways for end in ends})
 
@@ -110,7 +117,7 @@ class BlueprintContinuations:
         A call of that function also computes the ends that `menu` leads to, because a call for these comes next.
         """
 
-        def told(rest: Subgame, ends: Sequence[Betting]) -> Continuations:
+        def told(rest: Subgame, ends: Sequence[Betting]) -> ContinuationValues:
             later = {end.history: self.ways for end in ends_of_round(rest, menu)}
             found = self._known(rest, {end.history: 1 for end in ends} | later)
             return found._replace(places={history: (first, 1) for history, (first, _) in found.places.items()})
@@ -123,15 +130,15 @@ class BlueprintContinuations:
         The ends are those that `menu` leads to, and those that the blueprint's menu `own` leads to, which `followed`
         needs.
         """
-        (board, *_), cut = drawn_boards(self.game.rules, rest.known_board, 1), first_round_of(rest)
+        (board, *_), cut = sampled_boards(self.game.rules, rest.known_board, 1), first_round_of(rest)
         wanted = {end.history: 1 for end in ends_of_round(cut, own)}
         wanted |= {end.history: self.ways for end in ends_of_round(cut, menu)}
         for history, ways in wanted.items():
             position = self.game.replay(self.history + history)
             if _goes_on(position):
-                self.rest(position, board, ways)
+                self.sequences(position, board, ways)
 
-    def _known(self, rest: Subgame, wanted: Mapping[str, int]) -> Continuations:
+    def _known(self, rest: Subgame, wanted: Mapping[str, int]) -> ContinuationValues:
         """Return the values of the ends with the given histories; the result of the last call is cached.
 
         `wanted` maps histories to numbers of continuations.
@@ -143,7 +150,7 @@ class BlueprintContinuations:
             known = self._told[hands] = self._found(rest, wanted)
         return known
 
-    def _found(self, rest: Subgame, wanted: Mapping[str, int]) -> Continuations:
+    def _found(self, rest: Subgame, wanted: Mapping[str, int]) -> ContinuationValues:
         positions = {history: self.game.replay(self.history + history) for history in sorted(wanted)}
         going = [history for history, position in positions.items() if _goes_on(position)]
         holes, known = rest.holes, rest.known_board
@@ -155,7 +162,7 @@ class BlueprintContinuations:
         apart = ~(holes[:, None, :, None] == holes[None, :, None, :]).any(axis=(2, 3))
         edge = values[EDGE]  # showdown values are sufficient if no player can bet any more
         edge[:] = apart * all_edges(self.game.rules, known, holes)
-        boards = drawn_boards(self.game.rules, known, self.boards)
+        boards = sampled_boards(self.game.rules, known, self.boards)
 
         def add(history: str) -> None:
             self.time.check()
@@ -165,30 +172,30 @@ class BlueprintContinuations:
         done, enough = 0, not going
         while not enough:
             begun = monotonic()
-            some = DrawnBoards(boards[done : done + BATCH], rest, self.game, self.blueprint)
+            some = SampledBoards(boards[done : done + BATCH], rest, self.game, self.blueprint)
             in_parts(lambda number, _: add(going[number]), len(going), self.threads, parts=len(going))
             done, left = done + len(some.cards), self.time.left
             enough = done == len(boards) or (left is not None and monotonic() - begun > left)
         if going:
             luck = self._luck(boards[:done], rest, apart, edge)
             finish_pairs(luck.scale, luck.luck, values[1:])
-        return Continuations(self.chooser, values, places)
+        return ContinuationValues(self.chooser, values, places)
 
     @staticmethod
-    def _luck(boards: IntArray, rest: Subgame, apart: BoolArray, edge: Singles) -> Luck:
+    def _luck(boards: IntArray, rest: Subgame, apart: BoolArray, edge: Singles) -> LuckCorrection:
         """Return the factor and the summand that replace the showdowns on some boards by those on all boards."""
         live = np.array([~np.isin(rest.holes, board).any(axis=1) for board in boards.tolist()], dtype=np.float32)
         scale: Singles = apart / np.maximum(live.T @ live, np.float32(1))
         luck: Singles = edge - sum_edges(boards, rest.holes, rest.deck).astype(np.float32) * scale
-        return Luck(scale, luck)
+        return LuckCorrection(scale, luck)
 
-    def _add(self, position: Betting, boards: DrawnBoards, values: Singles) -> None:
+    def _add(self, position: Betting, boards: SampledBoards, values: Singles) -> None:
         """Add player 0's winnings after a position, per chip at stake, to the values of each pair of hands.
 
         They are summed over complete boards. `values` has the shape (continuations, hands, hands).
         """
         ways = len(values)
-        rest = self.rest(position, boards.cards[0], ways)
+        rest = self.sequences(position, boards.cards[0], ways)
         sides = [[self._columns(rest, player, boards, b, ways) for b in range(len(boards.cards))] for player in (0, 1)]
         most = [max(reach.shape[2] for reach, _ in side) for side in sides]
         won = np.zeros((len(boards.cards), 2, ways, most[0], most[1] + 1), dtype=np.float32)
@@ -197,20 +204,20 @@ class BlueprintContinuations:
         for b, ((mine, _), (theirs, _)) in enumerate(zip(*sides, strict=True)):
             second[b, boards.strength[b] < 0] = most[1]
             sums = np.empty((2, *theirs.shape[::2]), dtype=np.float32)
-            meet(*rest.ends.sequence, gain, rest.ends.shown, mine, theirs, sums, won[b])
+            sum_winnings(*rest.ends.sequence, gain, rest.ends.shown, mine, theirs, sums, won[b])
         rows = np.empty((len(won), most[0], 2, values.shape[1]), dtype=np.float32)
         add_pair_values(won, first, second, boards.strength, rows, values)
 
-    def rest(self, position: Betting, board: IntArray, ways: int) -> Rest:
+    def sequences(self, position: Betting, board: IntArray, ways: int) -> ContinuationSequences:
         """Return the sequence form of the game after a position, from the cache if it is there.
 
-        See `rest_after` for `board`.
+        See `sequences_after` for `board`.
         """
         chosen = self._choices(0, ways), self._choices(1, ways)
         key = position.history, self.chooser, ways
-        return self.rests.get(key, lambda: rest_after(self.game, position, self.blueprint, chosen, board))
+        return self.cache.get(key, lambda: sequences_after(self.game, position, self.blueprint, chosen, board))
 
-    def _choices(self, player: int, ways: int) -> Chosen:
+    def _choices(self, player: int, ways: int) -> ContinuationPolicy:
         """Return the function that turns the blueprint's probabilities into those of a player's continuations.
 
         The player who chooses has `ways` continuations, the other one only the blueprint.
@@ -225,7 +232,9 @@ class BlueprintContinuations:
         """
         return biased(actions, shares, self.ways)
 
-    def _columns(self, rest: Rest, player: int, boards: DrawnBoards, b: int, ways: int) -> tuple[Singles, IntArray]:
+    def _columns(
+        self, rest: ContinuationSequences, player: int, boards: SampledBoards, b: int, ways: int
+    ) -> tuple[Singles, IntArray]:
         """Return a player's reach of each sequence on a board, and the column of each hand in that array.
 
         The shape of the reach is (continuations, sequences, columns).
@@ -247,7 +256,7 @@ class BlueprintContinuations:
         return np.ascontiguousarray(reach[..., where]), alike.ravel()[column]
 
 
-class DrawnBoards:
+class SampledBoards:
     """A batch of complete boards, with the strength of a subgame's hands and the blueprint's strategy on each board."""
 
     def __init__(self, cards: IntArray, rest: Subgame, game: Holdem, blueprint: PublicStrategy) -> None:
@@ -264,7 +273,7 @@ class DrawnBoards:
         size = position.rules.board_size(position.round)
         return self._blueprint.policies(position, [tuple(self.cards[b, :size].tolist())])[0]
 
-    def columns(self, own: RestPlayer, player: int, b: int) -> tuple[IntArray, IntArray]:
+    def columns(self, own: PlayerSequences, player: int, b: int) -> tuple[IntArray, IntArray]:
         """Group a player's hands by the blueprint's strategy on board `b`; return the groups and each hand's group.
 
         The first array is [round, group]: the column of the group in the blueprint's tables of that round. Its row
@@ -316,7 +325,7 @@ def all_edges(rules: GameDef, board: Sequence[int], holes: ByteArray) -> FloatAr
     return sum_edges(boards, holes, rules.deck) / comb(len(left) - 2 * rules.hole_cards, more)
 
 
-def drawn_boards(rules: GameDef, board: Sequence[int], count: int) -> IntArray:
+def sampled_boards(rules: GameDef, board: Sequence[int], count: int) -> IntArray:
     """Return all complete boards that begin with the given cards, or `count` random ones if that is fewer.
 
     The shape is (boards, cards), with the cards in the order of the rounds. Random boards use each possible next card
@@ -343,7 +352,7 @@ def _rounds_dealt(rules: GameDef, cards: int) -> int:
     return next(r for r in range(rules.rounds, -1, -1) if sum(rules.board_cards[:r]) <= cards)
 
 
-def _tells(known: Continuations, history: str, ways: int) -> bool:
+def _tells(known: ContinuationValues, history: str, ways: int) -> bool:
     """Return whether `known` has the values of an end for `ways` continuations, or no player can bet after the end."""
     first, count = known.places.get(history, (EDGE, 0))
     return count >= ways or (first == EDGE and count > 0)

@@ -44,7 +44,7 @@ def follow_sequences(
 
 
 @kernel
-def meet(
+def sum_winnings(
     first: IntArray,
     second: IntArray,
     gain: Singles,

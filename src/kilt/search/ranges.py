@@ -14,7 +14,7 @@ from kilt.strategy.translate import Mapping, pseudo_harmonic, translations
 from kilt.tree.place import PlacedTree, TreePlace
 
 
-class Standing(NamedTuple):
+class SubgameState(NamedTuple):
     """The state of a hand in a solved subgame: both players' ranges, and the current node of the subgame's tree."""
 
     reach: FloatArray  # [player, hand of the deck] probability of all actions that each player took with a hand
@@ -27,13 +27,13 @@ class Standing(NamedTuple):
         return PlacedTree(self.solved.game)
 
 
-class Following(NamedTuple):
+class BlueprintState(NamedTuple):
     """The state of a hand after falling back to the blueprint: both players' ranges, without a subgame."""
 
-    reach: FloatArray  # as in `Standing`
+    reach: FloatArray  # as in `SubgameState`
 
 
-def follow(reach: FloatArray, before: Betting, share: FloatArray) -> float:
+def update_range(reach: FloatArray, before: Betting, share: FloatArray) -> float:
     """Update a player's range in `reach` after an action, and return the probability of the action.
 
     `share` [hand] has the probability of the action with each hand. An action that no hand of the range takes leaves
@@ -45,15 +45,19 @@ def follow(reach: FloatArray, before: Betting, share: FloatArray) -> float:
     return float(came.sum()) / whole if whole else 0.0
 
 
-def translated(policy: PublicPolicy, position: Betting, action: str, mapping: Mapping = pseudo_harmonic) -> FloatArray:
+def translated_share(
+    policy: PublicPolicy, position: Betting, action: str, mapping: Mapping = pseudo_harmonic
+) -> FloatArray:
     """Return the probability of an action with each hand; a raise that the policy never makes is translated first.
 
     It counts as the raises nearest to it in size. A check or call counts as a raise of no chips.
     """
-    if policy.ever(action) or not action.startswith(RAISE) or action == RAISE:
+    if policy.may_take(action) or not action.startswith(RAISE) or action == RAISE:
         return policy.share(action)
     level = max(position.spent)
-    levels = {CALL: level} | {one: int(one[1:]) for one in policy.actions if one.startswith(RAISE) and policy.ever(one)}
+    levels = {CALL: level} | {
+        one: int(one[1:]) for one in policy.actions if one.startswith(RAISE) and policy.may_take(one)
+    }
     near = sorted(levels, key=levels.__getitem__)
     sizes = [(levels[one] - level) / (2 * level) for one in near]
     found = translations(sizes, (int(action[1:]) - level) / (2 * level), mapping)

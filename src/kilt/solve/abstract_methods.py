@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar, TypeVar
 
 from kilt import artifact, machine
-from kilt.abstraction.joint import joint_tables, require_few
+from kilt.abstraction.joint import joint_tables, require_few_buckets
 from kilt.config import Config
 from kilt.cost import Cost
 from kilt.engines import ENGINES, Engine
@@ -60,7 +60,7 @@ class AbstractMethod(Method, ABC):
         against = Against(OpponentModel.load(asked.model, check=True), asked.p, asked.confidence)
         seen = [one.fingerprint for one in spec.specs]
         cards = seen[0] if len(seen) == 1 else artifact.fingerprint(*seen)
-        whole = artifact.fingerprint(str(spec.game.rules), cards, artifact.spelled(spec.menu))
+        whole = artifact.fingerprint(str(spec.game.rules), cards, artifact.stable_repr(spec.menu))
         against.model.on(spec.game.name, whole, (sum(spec.size.slots),))
         return replace(spec, against=against)
 
@@ -199,7 +199,7 @@ class JointMethod(AbstractMethod):
     def require_cards(self, spec: AbstractSpec) -> None:
         """Raise AbstractionError if there are too many buckets for tables over pairs of them."""
         for numbers in spec.size.buckets:
-            require_few(" and ".join(spec.config.cards), numbers)
+            require_few_buckets(" and ".join(spec.config.cards), numbers)
 
     def prepare(self, problem: AbstractProblem, tick: Callable[[str, float], None]) -> None:
         """Build the joint tables: large ones are cached, where the solver finds them."""

@@ -166,7 +166,7 @@ class AbstractProblem(Problem):
         """A short hash of the abstract game, its payoffs, and the sampling options."""
         tilt = [self.abstract.game.definition] if isinstance(self.abstract.game, TiltedGame) else []
         whom = [self.against.fingerprint] if self.against else []
-        return artifact.fingerprint(self.abstract.fingerprint, artifact.spelled(self.options), *tilt, *whom)
+        return artifact.fingerprint(self.abstract.fingerprint, artifact.stable_repr(self.options), *tilt, *whom)
 
     @property
     def opponent(self) -> Against:

@@ -39,7 +39,7 @@ from kilt.abstraction.actions import ActionAbstraction
 from kilt.arrays import Array, data_type
 from kilt.cards.edges import deal_edges, pair_edges
 from kilt.cards.hands import hand_tables
-from kilt.cards.hands_kernels import settle
+from kilt.cards.hands_kernels import showdown_winners
 from kilt.errors import RunError
 from kilt.games.game import TERMINAL
 from kilt.games.holdem import Holdem
@@ -324,7 +324,7 @@ class WalkWorkspace:
         """
         cards, hands = self.cards[:deals], self.hands[:deals]
         bucket, outcome = self.bucket[:deals], self.outcome[:deals]
-        settle(cards, self.held, self.tables, hands, self.shown[:deals])
+        showdown_winners(cards, self.held, self.tables, hands, self.shown[:deals])
         outcome[:] = self.shown[:deals, None]
         deck, whole = abstract.game.rules.deck, self.sizes[-1]
         for r in self.priced:

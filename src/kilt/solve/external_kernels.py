@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import ByteArray, IntArray
-from kilt.draws import mix, numbered, uniform
+from kilt.draws import mix, splitmix_word, uniform
 from kilt.jit import inlined, kernel, prefetch
 
 OVER = 2  # actor of a terminal node, next to players 0 and 1
@@ -96,7 +96,7 @@ def deal_cards(seed: np.uint64, first: int, deck: int, cards: IntArray) -> None:
     """Deal hands, starting with number `first`, and write their cards to `cards`, one row per deal."""
     pack = np.arange(deck)
     for deal in range(len(cards)):
-        key = numbered(seed, np.uint64(first + deal))
+        key = splitmix_word(seed, np.uint64(first + deal))
         for k in range(cards.shape[1]):
             other = k + np.int64(uniform(key, np.uint64(k)) * (deck - k))
             pack[k], pack[other] = pack[other], pack[k]
@@ -160,7 +160,7 @@ def walk_deals(
 def _keys(key: np.uint64, deal: int) -> tuple[np.uint64, np.uint64]:
     """Return the random seeds of a deal, one for each player."""
     number = np.uint64(deal)
-    return numbered(key, number + number), numbered(key, number + number + np.uint64(1))
+    return splitmix_word(key, number + number), splitmix_word(key, number + number + np.uint64(1))
 
 
 @inlined

@@ -184,7 +184,7 @@ def stored_problem(path: Path, threads: int = 1) -> Problem:
     if form == ABSTRACT:
         raise ArtifactError(f"{path} is for an abstract game: open it as a blueprint")
     found = artifact.read(path, artifact.kind_of(path), remedy=flat_strategy.REMEDY)
-    with artifact.understood(path, flat_strategy.REMEDY):
+    with artifact.damage_errors(path, flat_strategy.REMEDY):
         name, rules = str(found.parameters["game"]), str(found.parameters.get("rules", ""))
         given = Holdem(GameDef.parse(rules, source=str(path)), name) if rules else None
     return _Source(name, threads, given).problem(form, tables=0)

@@ -88,7 +88,7 @@ class JointGame(Judged):
             np.ascontiguousarray((wins[0] * joint.wins - loses[0] * joint.loses).T),
             wins[1] * joint.loses - loses[1] * joint.wins,
         )
-        self._folded = [(np.ascontiguousarray(each.T), each) for each in joint.together]  # [round][player]
+        self._folded = [(np.ascontiguousarray(each.T), each) for each in joint.pair_probabilities]  # [round][player]
         self._folds, self._takes = folds, takes  # [player] per chip at stake: loss by folding, win by a fold
         self._gain = np.empty(int(np.diff(self.first).max()))
 
@@ -221,7 +221,7 @@ class JointGame(Judged):
 
     def likely(self, player: int, r: int) -> FloatArray:
         """Return the probability of each bucket sequence of a player."""
-        chance: FloatArray = self.joint.together[r].sum(axis=1 - player)
+        chance: FloatArray = self.joint.pair_probabilities[r].sum(axis=1 - player)
         return chance
 
     def walk(self, player: int, push: OnRange, pull: OnRange, ways: Sequence[float] = (1.0,)) -> float:

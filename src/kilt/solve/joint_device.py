@@ -53,7 +53,7 @@ class DeviceJointGame(JointGame):
             raise GameError("joint tables on a GPU need cards with perfect recall: solve on the CPU")
         super().__init__(abstract, joint)
         self.arrays, self._kernel, self.memory = require_gpu(), kernels(SOURCE, np.float64), MEMORY
-        put, players, rounds = self.arrays.asarray, (0, 1), range(len(joint.together))
+        put, players, rounds = self.arrays.asarray, (0, 1), range(len(joint.pair_probabilities))
         nodes = self.nodes
         betting = nodes.actor, nodes.children, nodes.first_child, self.first, nodes.block
         self._betting = tuple(put(each.astype(np.int32)) for each in betting)

@@ -2,7 +2,7 @@
 
 A small game is expanded to a flat tree. A large one is represented by its public tree, with vectors over all hands. A
 game that is too large for that is abstracted first: see `abstract_problem`. `Problem` is the common base class.
-`evaluate.judge` evaluates strategies.
+`evaluate.evaluator` evaluates strategies.
 
 >>> from kilt.games import load_game
 >>> from kilt.tree.flat import flat_tree

@@ -50,7 +50,7 @@ from kilt.arrays import FloatArray
 from kilt.config import GADGET, MAX_MARGIN, RESOLVE_METHODS, UNSAFE
 from kilt.errors import GameError
 from kilt.games.holdem import Betting, Holdem
-from kilt.games.subgame import Continuations, Subgame, first_round_of, rivals, subgame
+from kilt.games.subgame import ContinuationValues, Subgame, compatible_weights, first_round_of, subgame
 from kilt.solve.cfr import Cfr, Tables
 from kilt.solve.learning_kernels import RootChoice
 from kilt.solve.problem import CPU, VectorProblem, require_device
@@ -60,7 +60,7 @@ from kilt.tree.betting import Menu, betting_tree
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import RESPOND, Table
 
-LeafValues: TypeAlias = Callable[[Subgame, Sequence[Betting]], Continuations]
+LeafValues: TypeAlias = Callable[[Subgame, Sequence[Betting]], ContinuationValues]
 ITERATIONS = 100  # default if neither iterations nor seconds are given
 GUESSED = 0.5  # share of the estimated range in the gadget's weights of hands; the rest is uniform
 ALIKE = 9  # digits to which the values of hands are compared
@@ -239,7 +239,7 @@ def heeded(
     """
     cards = game.deck.cards(board) if isinstance(board, str) else board
     free = ~np.isin(game.holes, cards).any(axis=1)
-    met = rivals(ranges[player] * free, game.holes, game.deck.size)
+    met = compatible_weights(ranges[player] * free, game.holes, game.deck.size)
     weights = np.where(free & (met > 0), ranges[1 - player], 0.0)
     return np.asarray(weights >= neglect * weights.max())
 
@@ -285,7 +285,7 @@ def _with_choice(
     every = ranges.copy()
     every[opponent] = heeded(game, board, player, ranges, neglect)
     found = subgame(game, position, board, every)
-    met = rivals(found.ranges[player], game.holes, game.deck.size)
+    met = compatible_weights(found.ranges[player], game.holes, game.deck.size)
     possible = (met > 0) & (found.ranges[opponent] > 0)
     trusted = np.zeros_like(met)  # reach of the hands that have no choice
     if method == MAX_MARGIN:  # gains are compared between hands, whatever the weight of the hands they meet
@@ -302,4 +302,4 @@ def _with_choice(
     least = np.divide(trusted, weight, out=np.zeros_like(weight), where=weight > 0)
     value = own * met[found.numbers]
     choice = RootChoice(opponent, method == MAX_MARGIN, weight, least, value, np.zeros((2, len(own))))
-    return replace(found, told=told), own, choice
+    return replace(found, hand_marks=told), own, choice

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import FloatArray
-from kilt.draws import mix, numbered, uniform
+from kilt.draws import mix, splitmix_word, uniform
 from kilt.jit import kernel
 
 DEAL, END = 2, 3  # actor of chance nodes and terminal nodes, next to players 0 and 1
@@ -145,7 +145,7 @@ def walk_all(
     places, below = np.empty(most, dtype=np.uint32), np.empty(most, dtype=np.uint32)
     start = mix(seed)
     for walk in range(first, first + walks):
-        key = numbered(start, np.uint64(walk))
+        key = splitmix_word(start, np.uint64(walk))
         player = np.uint64(walk) & one
         place, free, visits = np.uint64(0), one, np.uint64(0)
         pending[place] = 0
@@ -217,7 +217,7 @@ def walk_one(
     actions, shares = np.empty(most, dtype=np.uint32), np.empty(most)
     start = mix(seed)
     for walk in range(first, first + walks):
-        key = numbered(start, np.uint64(walk))
+        key = splitmix_word(start, np.uint64(walk))
         player = np.uint64(walk) & one
         node, visits = np.uint64(0), np.uint64(0)
         weight = 1.0  # 1 / q, where q is the sampling probability of the player's actions so far

@@ -19,7 +19,7 @@ from kilt.arrays import FloatArray, IntArray
 from kilt.cards.equity import hand_strength
 from kilt.errors import RunError, quoted
 from kilt.games.game import CHANCE, REVEAL
-from kilt.games.subgame import Subgame, rivals
+from kilt.games.subgame import Subgame, compatible_weights
 from kilt.notebook import Drawable, TextTable, html_table
 from kilt.runs.budget import Step
 from kilt.spots.line import UNIT, described, line_words, word_of
@@ -95,7 +95,7 @@ class SpotNode(Drawable):
     def _met(self) -> FloatArray:
         """Total weight of the opponent's hands that have no card in common with each hand, [player, hand]."""
         holes = self.game.deck.holes(self.game.rules.hole_cards)[self.numbers]
-        return np.stack([rivals(self.reach[1 - player], holes, self.game.deck.size) for player in (0, 1)])
+        return np.stack([compatible_weights(self.reach[1 - player], holes, self.game.deck.size) for player in (0, 1)])
 
     @property
     def deals(self) -> float:

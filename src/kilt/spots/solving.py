@@ -11,7 +11,7 @@ import numpy as np
 
 from kilt.cost import Cost
 from kilt.errors import RunError
-from kilt.evaluate.judge import Figures, VectorJudge
+from kilt.evaluate.evaluator import Figures, VectorEvaluator
 from kilt.paces import pace
 from kilt.runs.budget import Budget, Step
 from kilt.runs.run import Run
@@ -126,8 +126,8 @@ def measured(iteration: int) -> int:
     return -(-max(iteration, 16) // step) * step
 
 
-class SpotJudge(VectorJudge):
-    """A judge that measures only the average strategy of a spot.
+class SpotJudge(VectorEvaluator):
+    """Measures only the average strategy of a spot.
 
     More measurements would take longer than solving a small spot.
     """

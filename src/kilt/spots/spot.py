@@ -240,7 +240,9 @@ class Spot(Record, Drawable):
         found = subgame(game, position, cards, weights)
         cap = UNIT * self.rake_cap if self.rake_cap else inf
         told = [lock.marks(deck, game.rules.hole_cards) for lock in self._locks]
-        return replace(found, rake_share=self.rake / 100, rake_cap=cap, told=np.concatenate(told) if told else None)
+        return replace(
+            found, rake_share=self.rake / 100, rake_cap=cap, hand_marks=np.concatenate(told) if told else None
+        )
 
     @cached_property
     def _locks(self) -> tuple[Lock, ...]:
@@ -489,8 +491,8 @@ class SpotSpec(Spec):
         identity = RunIdentity(self.spot.name, self.algorithm, 0, problem.form, known, **where)
         return identity._replace(precision=precision_of(problem))
 
-    def judge(self, problem: Problem) -> SpotJudge:
-        """Return a judge, which measures how exploitable the average strategy is."""
+    def evaluator(self, problem: Problem) -> SpotJudge:
+        """Return an object that measures how exploitable the average strategy is."""
         assert isinstance(problem, VectorProblem)
         return SpotJudge(problem)
 

@@ -212,7 +212,7 @@ class Blueprint:
             for name, array in arrays.items():
                 new.save(name, np.asarray(array, order="C"))
             if fill:
-                fill(new.room("shares", dtype, (slots,)))
+                fill(new.allocate("shares", dtype, (slots,)))
             new.figures.update(self.figures)
 
     def pack(self, file: Path) -> None:
@@ -250,7 +250,7 @@ class Blueprint:
         fingerprint: str,
         figures: dict[str, Any],
     ) -> Blueprint:
-        """Create a blueprint from the contents of its files, inside `artifact.understood`, which converts errors."""
+        """Create a blueprint from the contents of its files, inside `artifact.damage_errors`, which converts errors."""
         blueprint = cls(
             Holdem(GameDef.parse(said["game"], source=str(path)), said["name"]),
             _menu(said),
@@ -269,7 +269,7 @@ class Blueprint:
     def _unpacked(cls, file: Path) -> Blueprint:
         """Load a blueprint from a file that `pack` wrote."""
         arrays, said = archive.read(file, PACKED)
-        with artifact.understood(file, "replace it by an intact copy"):
+        with artifact.damage_errors(file, "replace it by an intact copy"):
             cards = CardAbstraction.unpacked(arrays, said["cards"], file)
             return cls._of(file, arrays, said, cards, said["fingerprint"], said["figures"])
 
@@ -303,7 +303,7 @@ class Blueprint:
             raise ArtifactError(f"{path} has no strategy yet: finish the run")
         found = artifact.read(path, KIND, check=check, remedy=REMEDY)
         said, arrays = found.parameters, found.arrays
-        with artifact.understood(path, REMEDY):
+        with artifact.damage_errors(path, REMEDY):
             places, made_with = _card_folders(path, said), found.inputs["cards"]
         try:
             cards = load_abstractions(places, check=check)
@@ -318,7 +318,7 @@ class Blueprint:
                 f"{path} was made with buckets {made_with}, and {' and '.join(map(str, places))} has "
                 f"{cards.fingerprint}: copy the right buckets there, or solve again"
             )
-        with artifact.understood(path, REMEDY):
+        with artifact.damage_errors(path, REMEDY):
             return cls._of(path, arrays, said, cards, found.inputs["game"], found.figures)
 
     def _require_sound(self) -> None:

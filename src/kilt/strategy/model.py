@@ -92,7 +92,7 @@ class DecisionLayout(NamedTuple):
         return cls(actions, call, np.asarray(rounds, dtype=np.int8), np.asarray(actor, dtype=np.int8))
 
 
-class RoundSeen(NamedTuple):
+class RoundCoverage(NamedTuple):
     """How much of one betting round an opponent model covers: counts of all and of observed information sets."""
 
     infosets: int
@@ -188,12 +188,12 @@ class OpponentModel:
         alike = np.where(callable_, 0.0, 1 / layout.actions)
         return shares + self.spread((alike * never.T).T)
 
-    def rounds(self) -> list[RoundSeen]:
+    def rounds(self) -> list[RoundCoverage]:
         """Return, for each betting round, how many information sets and how many decisions were observed."""
         seen, found = self.seen, []
         for r in range(int(self.layout.round.max(initial=-1)) + 1):
             there = seen[self.layout.round == r]
-            found.append(RoundSeen(there.size, int(np.count_nonzero(there)), float(there.sum())))
+            found.append(RoundCoverage(there.size, int(np.count_nonzero(there)), float(there.sum())))
         return found
 
     def on(self, game: str, fingerprint: str, shape: Sequence[int]) -> FloatArray:
@@ -233,7 +233,7 @@ class OpponentModel:
             The model is missing or damaged.
         """
         found = artifact.read(path, KIND, check=check, private=True, remedy=REMEDY)
-        with artifact.understood(Path(path), REMEDY):
+        with artifact.damage_errors(Path(path), REMEDY):
             layout = DecisionLayout(*(np.asarray(found.arrays[name]) for name in DecisionLayout._fields))
             if layout.actions.min(initial=1) < 1 or (layout.call >= layout.actions).any():
                 raise ValueError("its information sets lack actions")

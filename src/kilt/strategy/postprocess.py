@@ -40,12 +40,12 @@ PURIFY = 1.0  # a threshold that keeps only the most likely action
 AFTER_FIRST = "-after-first"
 
 
-def itself(label: str) -> str:
+def own_class(label: str) -> str:
     """Return the label of an action unchanged, which makes every action a class of its own."""
     return label
 
 
-def kind(label: str) -> str:
+def action_class(label: str) -> str:
     """Return the class of an action from its label: ``f`` for a fold, ``c`` for a call, ``r`` for any bet or raise."""
     return label[:1]
 
@@ -57,7 +57,7 @@ class Rule:
     fold: float = 1.0  # fold with certainty if folding is more likely than this
     among: float = 0.0  # the threshold among classes of actions
     inside: float = 0.0  # the threshold inside a class, where its actions add up to 1
-    classes: Callable[[str], str] = itself  # the class of an action, from its label
+    classes: Callable[[str], str] = own_class  # the class of an action, from its label
     after_first: bool = False  # leave a player's first action of a hand unchanged (footnote 5)
 
     def __post_init__(self) -> None:
@@ -76,15 +76,15 @@ class Rule:
     def name(self) -> str:
         """The name by which `rule_named` finds the rule, or ``own`` if its classes of actions are user-defined.
 
-        >>> Rule(among=PURIFY).name, Rule(0.2, PURIFY, PURIFY, kind, after_first=True).name
+        >>> Rule(among=PURIFY).name, Rule(0.2, PURIFY, PURIFY, action_class, after_first=True).name
         ('purification', 'new-0.2-after-first')
         """
-        if self.classes not in (itself, kind):
+        if self.classes not in (own_class, action_class):
             return "own"
         if self.idle:
             return "none"
         fold, among, inside = (np.format_float_positional(x, trim="-") for x in (self.fold, self.among, self.inside))
-        if self.classes is kind:
+        if self.classes is action_class:
             plain = f"new-{fold}" if self.among == self.inside == PURIFY else f"bets-{fold}-{among}-{inside}"
         elif self.fold < 1:
             plain = f"each-{fold}-{among}"
@@ -95,16 +95,16 @@ class Rule:
     @property
     def numbers(self) -> RuleNumbers | None:
         """The rule as plain numbers, for compiled code; None if its classes of actions are user-defined."""
-        if self.classes not in (itself, kind):
+        if self.classes not in (own_class, action_class):
             return None
-        return RuleNumbers(float(self.fold), float(self.among), float(self.inside), self.classes is kind)
+        return RuleNumbers(float(self.fold), float(self.among), float(self.inside), self.classes is action_class)
 
 
 FAMILIES: dict[str, Callable[..., Rule]] = {  # each takes as many numbers as its names end with
     "threshold": lambda t: Rule(among=t),
-    "new": lambda t: Rule(fold=t, among=PURIFY, inside=PURIFY, classes=kind),
+    "new": lambda t: Rule(fold=t, among=PURIFY, inside=PURIFY, classes=action_class),
     "each": lambda fold, among: Rule(fold, among),
-    "bets": lambda fold, among, inside: Rule(fold, among, inside, kind),
+    "bets": lambda fold, among, inside: Rule(fold, among, inside, action_class),
 }
 RULES: dict[str, Rule] = {  # the rows of [Brown15 table 2]
     "none": Rule(),
@@ -190,7 +190,7 @@ def apply(rule: Rule, labels: Sequence[str], probabilities: Iterable[float], *, 
         return row
     if rule.fold < 1 and FOLD in labels and row[labels.index(FOLD)] > rule.fold:
         return [1.0 if label == FOLD else 0.0 for label in labels]
-    if rule.classes is itself:  # a class of one action needs no threshold inside
+    if rule.classes is own_class:  # a class of one action needs no threshold inside
         return _keep(row, rule.among)
     members = _members(rule.classes, tuple(labels))
     shares = _keep([_total([row[place] for place in places]) for places in members], rule.among)

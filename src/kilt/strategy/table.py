@@ -151,7 +151,7 @@ class Strategy(Drawable):
         Raises ArtifactError if the strategy is missing or damaged.
         """
         found = artifact.read(path, KIND, remedy=REMEDY)
-        with artifact.understood(Path(path), REMEDY):
+        with artifact.damage_errors(Path(path), REMEDY):
             labels = iter(_unpack(found.arrays["actions"]))
             return cls(
                 found.parameters["game"],

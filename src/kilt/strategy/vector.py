@@ -90,7 +90,7 @@ class VectorStrategy(Drawable):
         Raises ArtifactError if the strategy is missing or damaged.
         """
         found = artifact.read(path, KIND, private=True, remedy=REMEDY)
-        with artifact.understood(Path(path), REMEDY):
+        with artifact.damage_errors(Path(path), REMEDY):
             said = found.parameters["game"], found.inputs["game"]
             table, rules = np.asarray(found.arrays["table"]), str(found.parameters.get("rules", ""))
             return cls(*said, table, found.figures, rules)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kilt.arrays import FloatArray, IntArray
-from kilt.cards.equity_kernels import keep_apart, rank_board
+from kilt.cards.equity_kernels import merge_equivalent_hands, rank_board
 from kilt.jit import kernel, trailing_zeros
 from kilt.tree.vector_arrays import Table, VectorTree, Workspace
 
@@ -33,7 +33,7 @@ def arrange_boards(
         for k in range(len(cards)):
             cards[k] = tree.board[board, k]
         groups = rank_board(cards, tree.deck, tree.strengths, ranking)
-        keep_apart(ranking, groups, symmetry, tree.moved, tree.renamed)
+        merge_equivalent_hands(ranking, groups, symmetry, tree.moved, tree.renamed)
         every = ranking.ends[groups - 1] if groups > 0 else 0
         begin = tree.table_start[rounds - 1] + (board - tree.board_start[rounds - 1]) * tree.rows[rounds - 1]
         for player in range(2):

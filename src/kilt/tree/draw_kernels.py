@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kilt.arrays import FloatArray
-from kilt.draws import mix, numbered, uniform
+from kilt.draws import mix, splitmix_word, uniform
 from kilt.jit import kernel, subkernel
 from kilt.tree.vector_arrays import Scope, VectorTree
 
@@ -32,7 +32,7 @@ def draw_scope(
     are equivalent on the previous board: all boards are equally likely. If a sample shares a card with an earlier one,
     it is sampled again.
     """
-    key, number = numbered(mix(seed), walk), np.uint64(0)
+    key, number = splitmix_word(mix(seed), walk), np.uint64(0)
     drawn = 0
     held = np.int64(0)
     for who, wanted, hands in ((player, my, scope.mine), (1 - player, their, scope.theirs)):

@@ -15,7 +15,7 @@ from kilt.arrays import BoolArray, FloatArray, IntArray
 from kilt.cards.boards import card_permutations
 from kilt.games.game import REVEAL
 from kilt.games.holdem import Betting, Holdem
-from kilt.games.subgame import rivals
+from kilt.games.subgame import compatible_weights
 from kilt.tree.betting import on_menu
 from kilt.tree.vector import Look, VectorGame
 from kilt.tree.vector_arrays import TableRows
@@ -125,7 +125,7 @@ class PlacedTree(NamedTuple):
         hands that meet none. `look` is the player's, at the position's path.
         """
         node = place.node if action is None else int(self.game.tree.nodes.first_child[place.node]) + action
-        met = rivals(self.reach(look, place), self.holdem.holes, self.holdem.deck.size)
+        met = compatible_weights(self.reach(look, place), self.holdem.holes, self.holdem.deck.size)
         found = np.full(len(met), np.nan)
         np.divide(_by_hand(place, look.value[self._in_block(node, place)]), met, out=found, where=met > 0)
         return found

@@ -30,12 +30,12 @@ import numpy.typing as npt
 from kilt.arrays import FloatArray, data_type
 from kilt.cards.deck import FULL
 from kilt.cards.equity import room_to_rank
-from kilt.cards.equity_kernels import Sides
+from kilt.cards.equity_kernels import PlayerRankings
 from kilt.config import MOST_THREADS
 from kilt.errors import GameError, shortened
 from kilt.games.game import CHANCE, Game, Position
 from kilt.games.holdem import Holdem
-from kilt.games.subgame import rivals
+from kilt.games.subgame import compatible_weights
 from kilt.lanes import LANES
 from kilt.tree import vector_kernels as kernels
 from kilt.tree.betting import Menu, on_menu
@@ -163,7 +163,7 @@ class VectorGame(Judged):
             cards=np.zeros(self.tree.board.shape[1], dtype=np.int64),
             order=np.empty(hands, dtype=np.uint16),
             ranking=ranking,
-            sides=Sides(
+            sides=PlayerRankings(
                 order=np.empty((2, hands), np.uint16),
                 ends=np.empty((2, hands), np.uint16),
                 cards=np.empty((2, 2, hands), np.uint8),
@@ -368,7 +368,7 @@ class VectorGame(Judged):
         assert isinstance(self.game, Holdem)
         result, tree = np.zeros(self.shape[1]), self.tree
         self.run(walk.player, self._judging(walk), result=result)
-        met = rivals(tree.prior[1 - walk.player], self.game.holes, self.game.deck.size)
+        met = compatible_weights(tree.prior[1 - walk.player], self.game.holes, self.game.deck.size)
         return np.divide(result, met, out=np.zeros_like(result), where=met > 0)
 
     def part(self, walk: Walk, number: int, of: int) -> FloatArray:

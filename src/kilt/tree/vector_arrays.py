@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import ByteArray, FloatArray, IntArray
-from kilt.cards.equity_kernels import HandList, Ranking, Sides
+from kilt.cards.equity_kernels import HandList, PlayerRankings, Ranking
 from kilt.cards.hands_kernels import HandTables
 
 Table: TypeAlias = npt.NDArray[np.floating[Any]]  # over (board, row) × hand, or as described by a `TableLayout`
@@ -142,7 +142,7 @@ class Visit(NamedTuple):
     arriving: bool  # reach goes down
     leaving: bool  # values come up
     groups: int  # number of groups of equally strong hands, on a board of the last round
-    # Numbers of compatible hands of the player and of the opponent; in the last round, those of `Sides`.
+    # Numbers of compatible hands of the player and of the opponent; in the last round, those of `PlayerRankings`.
     mine: int
     theirs: int
     apart: bool  # whether vectors in the last round have only distinct, possible hands, weakest first
@@ -190,5 +190,5 @@ class Workspace(NamedTuple):
     cards: IntArray  # cards of the board
     order: npt.NDArray[np.uint16]  # hands compatible with the board
     ranking: Ranking
-    sides: Sides
+    sides: PlayerRankings
     lanes: ShowdownLanes

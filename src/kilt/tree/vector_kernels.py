@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import FloatArray, IntArray
-from kilt.cards.equity_kernels import Sides, keep_apart, rank_board, share_out
+from kilt.cards.equity_kernels import PlayerRankings, merge_equivalent_hands, rank_board, split_by_player
 from kilt.jit import kernel, spliced, subkernel, trailing_zeros
 from kilt.tree.leaf_kernels import fill, hands_left, in_order, on_board, one_hand, strengths_of_few, values_of_leaves
 from kilt.tree.rule import match_columns
@@ -207,9 +207,9 @@ def arrive(tree: VectorTree, player: int, scope: Scope, depth: int, work: Worksp
             groups = rank_board(cards, tree.deck, tree.strengths, work.ranking)
             work.lanes.ready[0] = 0
             if apart:
-                keep_apart(work.ranking, groups, tree.symmetry[board], tree.moved, tree.renamed)
+                merge_equivalent_hands(work.ranking, groups, tree.symmetry[board], tree.moved, tree.renamed)
             own, other = tree.held[player], tree.held[1 - player]
-            mine, theirs = share_out(work.ranking, groups, own, other, not apart, work.sides)
+            mine, theirs = split_by_player(work.ranking, groups, own, other, not apart, work.sides)
         else:
             mine = theirs = hands_left(tree.deck.bits, held, work.order)
     weight = 1.0
@@ -290,7 +290,7 @@ def reached(
     scope: Scope,
     visit: Visit,
     entry: int,
-    sides: Sides,
+    sides: PlayerRankings,
     vectors: Vectors,
     reach: FloatArray,
 ) -> bool:
@@ -457,7 +457,7 @@ def pass_up(
     scope: Scope,
     visit: Visit,
     entry: int,
-    sides: Sides,
+    sides: PlayerRankings,
     value: FloatArray,
     result: FloatArray,
 ) -> None:

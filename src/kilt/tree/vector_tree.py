@@ -33,7 +33,7 @@ from kilt.games.bluff import FACES, STAR, Bluff
 from kilt.games.game import CHANCE, TERMINAL, Game
 from kilt.games.holdem import Holdem
 from kilt.games.stud import Stud
-from kilt.games.subgame import Continuations, Subgame, deals
+from kilt.games.subgame import ContinuationValues, Subgame, pair_weight
 from kilt.tree import vector_arrays as kinds
 from kilt.tree.betting import SHOWN, BettingTree, Menu, betting_tree, payoffs_of
 from kilt.tree.vector_arrays import Dice, Nodes, VectorTree
@@ -185,7 +185,7 @@ def _deal_cards(game: Holdem) -> Dealing:
     boards = [known_board(known, deck, alike)]
     for count in layout:
         boards.append(extend(boards[-1], count, deck))
-    whole = deals(prior, game.holes, deck.size)
+    whole = pair_weight(prior, game.holes, deck.size)
     even = bool((prior == 1).all())  # otherwise the probability depends on the hand
     return Dealing(
         boards, (prior.shape[1],) * 2, moved, prior, 1 / whole, whole / len(prior[0]) if even else nan, chance, odds
@@ -247,12 +247,12 @@ def _bets(game: Holdem, menu: Menu | None) -> ActionBlocks:
     return blocks if (known := _continued(game)) is None else _continuing(blocks, tree, known)
 
 
-def _continued(game: Game) -> Continuations | None:
+def _continued(game: Game) -> ContinuationValues | None:
     """Return the values that replace showdowns if a game ends early, or None for other games."""
     return game.continued if isinstance(game, Subgame) else None
 
 
-def _continuing(blocks: ActionBlocks, tree: BettingTree, known: Continuations) -> ActionBlocks:
+def _continuing(blocks: ActionBlocks, tree: BettingTree, known: ContinuationValues) -> ActionBlocks:
     """Add a decision to each showdown of a game that ends early: the choice of how the game continues."""
     shown = np.flatnonzero(blocks.kind == kinds.SHOWDOWN)
     first, ways = np.array([known.places[tree.history(node)] for node in shown.tolist()]).reshape(-1, 2).T

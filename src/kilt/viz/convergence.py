@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
 from kilt.arrays import FloatArray
-from kilt.evaluate.judge import UNIT
+from kilt.evaluate.evaluator import UNIT
 from kilt.runs.budget import Step
 from kilt.viz.picture import save
 

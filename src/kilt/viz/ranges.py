@@ -24,9 +24,9 @@ from kilt.arrays import FloatArray
 from kilt.cards.deck import Deck
 from kilt.errors import GameError, RunError
 from kilt.evaluate.decisions import ranges
-from kilt.evaluate.self_play import FirstRoundDecision, apart, first_round
+from kilt.evaluate.self_play import FirstRoundDecision, first_round, no_shared_card
 from kilt.games.holdem import CALL, FOLD, Betting, Holdem, positions_of
-from kilt.play.agent import KnownAgent
+from kilt.play.agent import PolicyAgent
 from kilt.strategy.blueprint import Blueprint
 from kilt.viz.picture import save
 
@@ -162,12 +162,12 @@ def _words(position: Betting, action: str) -> str:
     return "all-in" if int(action[1:]) == position.rules.stacks[position.actor] else f"raise to {int(action[1:]):,}"
 
 
-def policy_grid(agent: KnownAgent, game: Holdem, position: Betting) -> Grid:
+def policy_grid(agent: PolicyAgent, game: Holdem, position: Betting) -> Grid:
     """Return an agent's strategy for every starting hand, at one decision before the flop.
 
     Parameters
     ----------
-    agent : KnownAgent
+    agent : PolicyAgent
         An agent with a policy, such as a blueprint, a solved game or a baseline. It plays in both seats.
     game : Holdem
         The game, with two private cards.
@@ -195,7 +195,7 @@ def _require_two_cards(game: Holdem) -> None:
 def _grid(game: Holdem, position: Betting, labels: Sequence[str], early: FirstRoundDecision) -> Grid:
     chance = early.chance * early.seen[:, None]
     # reach of the opponent's compatible hands
-    theirs = apart(game, np.arange(len(chance))) @ early.reach[1 - early.seat]
+    theirs = no_shared_card(game, np.arange(len(chance))) @ early.reach[1 - early.seat]
     weight = early.reach[early.seat] * theirs
     ranks = game.deck.ranks
     share, reach = np.zeros((ranks, ranks, chance.shape[1])), np.zeros((ranks, ranks))

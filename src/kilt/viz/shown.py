@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from kilt.errors import RunError
 from kilt.evaluate.stats import WIDTH
 from kilt.games.holdem import Holdem
-from kilt.play.agent import known
+from kilt.play.agent import require_policy
 from kilt.play.match import Match
 from kilt.players.reference import Who, player
 from kilt.runs.figures import RunFigures
@@ -26,7 +26,7 @@ from kilt.strategy.vector import VectorStrategy
 from kilt.viz.convergence import AVERAGE, convergence_figure
 from kilt.viz.ranges import policy_grid, range_figure
 from kilt.viz.shares import share_figure
-from kilt.viz.spots import held_grid, spot_grid
+from kilt.viz.spots import range_grid, spot_grid
 from kilt.viz.winrates import opponents, win_rate_figure
 
 LEAST_UNITS = 10  # smallest number of deals for which a mean is drawn
@@ -72,7 +72,7 @@ def _match(match: Match) -> Figure:
 @figure_of.register
 def _spot(spot: Spot) -> Figure:
     """Draw the ranges of both players."""
-    return range_figure([held_grid(spot, seat) for seat in (0, 1)], spot.name)
+    return range_figure([range_grid(spot, seat) for seat in (0, 1)], spot.name)
 
 
 @figure_of.register
@@ -113,7 +113,7 @@ def decision_figure(who: Who, history: str = "") -> Figure:
     found = player(who)
     _, rules = found.at()
     assert isinstance(rules, Holdem)
-    agent, position = known(found.agent), rules.replay(history)
+    agent, position = require_policy(found.agent), rules.replay(history)
     if rules.rules.hole_cards == 2:
         return range_figure([policy_grid(agent, rules, position)], f"{found.name}, {rules.name}")
     policy = agent.policy(position, ())

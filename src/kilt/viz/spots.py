@@ -41,7 +41,7 @@ def spot_grid(node: SpotNode, title: str) -> Grid:
     return Grid(title, ranks, node.words, share, reach / max(reach.max(), 1e-300), node.frequencies)
 
 
-def held_grid(spot: Spot, seat: int) -> Grid:
+def range_grid(spot: Spot, seat: int) -> Grid:
     """Return a player's range at the beginning of a spot as a hand grid.
 
     Parameters

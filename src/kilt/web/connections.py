@@ -32,7 +32,7 @@ LOGGED, PERIOD = 10, 60.0  # number of messages that a logger prints per period 
 logger = logging.getLogger("kilt.web")
 
 
-class FewMessages(logging.Filter):
+class MessageLimit(logging.Filter):
     """A filter that lets `LOGGED` messages of a logger through in each period, and counts the others."""
 
     def __init__(self) -> None:
@@ -61,8 +61,8 @@ def limit_logs() -> None:
     """Limit how many messages the server's loggers print, so that clients cannot flood the log."""
     for name in (logger.name, "uvicorn.error", "asyncio"):
         own = logging.getLogger(name)
-        if not any(isinstance(each, FewMessages) for each in own.filters):
-            own.addFilter(FewMessages())
+        if not any(isinstance(each, MessageLimit) for each in own.filters):
+            own.addFilter(MessageLimit())
 
 
 class Connection(socket.socket):
@@ -191,7 +191,7 @@ class Listener(socket.socket):
         return True
 
 
-class Attended:
+class MonitoredRequests:
     """An ASGI application around another one. It marks connections as busy during a request, and drops slow clients."""
 
     def __init__(self, app: ASGIApp, listener: Listener) -> None:

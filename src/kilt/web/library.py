@@ -21,7 +21,7 @@ from kilt.evaluate.deserved import can_learn, states_of
 from kilt.evaluate.values import StateValues
 from kilt.games.holdem import Holdem
 from kilt.games.playable import load_holdem
-from kilt.play.agent import BASELINES, Agent, KnownAgent, known
+from kilt.play.agent import BASELINES, Agent, PolicyAgent, require_policy
 from kilt.players.agents import SOLVED, own_game
 from kilt.players.reference import player
 from kilt.runs.budget import Budget, Step, time_left
@@ -102,12 +102,12 @@ class Library:
             agent = player(name, names=self).agent
         return agent, own_game(agent) or load_holdem(LARGE)
 
-    def known(self, name: str) -> tuple[KnownAgent, Holdem]:
+    def policy_player(self, name: str) -> tuple[PolicyAgent, Holdem]:
         """Return a player that can tell its strategy, and its game. Raises PlayError for other players."""
         agent, game = self.player(name)
-        return known(agent), game
+        return require_policy(agent), game
 
-    def states(self, name: str, agent: KnownAgent, game: Holdem) -> tuple[StateValues | None, bool]:
+    def states(self, name: str, agent: PolicyAgent, game: Holdem) -> tuple[StateValues | None, bool]:
         """Return the state values that AIVAT needs for a player, or None, and whether they are being learnt.
 
         They are learnt in the background, once for each player.
@@ -121,7 +121,7 @@ class Library:
                     self._at_work.add(key)
             return self._states[key], key in self._at_work
 
-    def _learn(self, key: tuple[str, int], agent: KnownAgent, game: Holdem) -> None:
+    def _learn(self, key: tuple[str, int], agent: PolicyAgent, game: Holdem) -> None:
         try:
             with self._one_learns:
                 self._states[key] = states_of(agent, game)
@@ -130,7 +130,7 @@ class Library:
 
     def run_places(self) -> dict[str, Path]:
         """Return the folders of all runs, by their names on the page."""
-        return {name: place for name, place in self.places().items() if RunFolder.begun(place)}
+        return {name: place for name, place in self.places().items() if RunFolder.has_run(place)}
 
     def run(self, name: str, place: Path | None = None) -> dict[str, Any]:
         """Return data about one run. If the run cannot be read, the data contain an `error`."""
@@ -148,19 +148,19 @@ class Library:
             "budget": str(budget),
             "ended": folder.ended or bool(last and budget.target and last.exploitability <= budget.target),
             "solved": _has_strategy(place),
-            "elsewhere": folder.at_work,
+            "elsewhere": folder.is_being_solved,
             "last": _step(last) if last else None,
             "left": time_left(budget, steps, last.iterations, last.seconds) if last else None,
         }
 
-    def takes(self, name: str) -> dict[str, Any] | None:
+    def estimated_cost(self, name: str) -> dict[str, Any] | None:
         """Return an estimate of what a run costs, as `kilt estimate` prints it.
 
         None if the run has no configuration.
         """
         file = self.place(name) / CONFIG
         try:
-            return taken(resolve(read_config(file)))
+            return estimated_cost(resolve(read_config(file)))
         except (KiltError, OSError):
             return None
 
@@ -176,7 +176,7 @@ class Library:
         return place
 
 
-def taken(plan: RunPlan) -> dict[str, Any]:
+def estimated_cost(plan: RunPlan) -> dict[str, Any]:
     """Return an estimate of the memory and disk space, in bytes, and of the time in seconds that a run takes.
 
     The time is that of the budget, plus the time to build card abstractions. It is None if only a trial run would
@@ -198,7 +198,7 @@ def taken(plan: RunPlan) -> dict[str, Any]:
 
 def _places(folder: Path, deep: int) -> list[Path]:
     """Return the runs and agents in a folder, or in its subfolders to a depth of `deep`."""
-    if RunFolder.begun(folder) or _has_strategy(folder):
+    if RunFolder.has_run(folder) or _has_strategy(folder):
         return [folder]
     if not deep:
         return []

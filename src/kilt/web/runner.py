@@ -27,7 +27,7 @@ from kilt.games import ready_made_games
 from kilt.machine import ProcessId, locked
 from kilt.runs.folder import RunFolder
 from kilt.runs.plan import RunPlan, resolve
-from kilt.web.library import taken
+from kilt.web.library import estimated_cost
 
 MOST_RUNS = 2  # largest number of runs at a time
 LOG, JOB, CONFIG = ".{}.log", ".{}.job", ".{}.toml"  # output of a run, its process, and its configuration
@@ -92,8 +92,8 @@ class Runner:
         return self._at_work().get(place)
 
     def estimate(self, config: str) -> dict[str, Any]:
-        """Return an estimate of what a configuration costs: see `kilt.web.library.taken`."""
-        return taken(self._plan(config))
+        """Return an estimate of what a configuration costs: see `kilt.web.library.estimated_cost`."""
+        return estimated_cost(self._plan(config))
 
     def start(self, name: str, config: str) -> str:
         """Start a run in a new folder, and return its name in the library."""
@@ -123,7 +123,7 @@ class Runner:
                 raise
         return f"{self.folder.name}/{name}"
 
-    def said(self, name: str, place: Path) -> str:
+    def last_output(self, name: str, place: Path) -> str:
         """Return the last output of a run. Empty if no page has started it."""
         job = self._jobs.get(place)
         try:

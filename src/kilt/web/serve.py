@@ -17,7 +17,7 @@ import uvicorn
 
 from kilt.errors import PlayError, about_file, quoted
 from kilt.web import PER_ADDRESS
-from kilt.web.connections import Attended, Listener, limit_logs
+from kilt.web.connections import Listener, MonitoredRequests, limit_logs
 from kilt.web.library import Library
 from kilt.web.runner import Runner
 from kilt.web.server import LOCAL, Guard, State, create_app
@@ -98,7 +98,7 @@ def _serve(
         webbrowser.open(page)
     certificate, key = tls or (None, None)
     settings = uvicorn.Config(
-        Attended(app, listener),
+        MonitoredRequests(app, listener),
         http="h11",
         loop="asyncio",  # other loops bypass the listener
         ws="none",

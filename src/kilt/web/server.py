@@ -31,7 +31,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from kilt import __version__
 from kilt.cancellation import CancellationError, cancelled_by
 from kilt.errors import KiltError
-from kilt.play.agent import known, tells
+from kilt.play.agent import has_policy, require_policy
 from kilt.web.card_views import bucket_view, classes_view
 from kilt.web.library import SMALL, Library
 from kilt.web.runner import Runner
@@ -164,7 +164,7 @@ class NewTable(BaseModel):
     duplicate: int = Field(default=0, ge=0, le=10_000)  # hands of a duplicate match; 0: no fixed number
 
 
-class Typed(BaseModel):
+class TypedInput(BaseModel):
     """A request with the text that a person has typed, or with the button that they have pressed."""
 
     text: str = Field(max_length=100)
@@ -269,7 +269,7 @@ def create_app(state: State, guard: Guard | None = None) -> FastAPI:
         return {"table": name, **state.tables[name].state()}
 
     @app.post("/api/tables/{name}")
-    async def act(name: str, typed: Typed) -> dict[str, Any]:
+    async def act(name: str, typed: TypedInput) -> dict[str, Any]:
         def acted() -> dict[str, Any]:
             table = state.tables[name]
             table.send(typed.text, typed.asked)
@@ -283,9 +283,9 @@ def create_app(state: State, guard: Guard | None = None) -> FastAPI:
             table = state.tables[name]
             agent, game = table.session.agent, table.session.game
             states, learning = None, False
-            if tells(agent, game):
-                states, learning = state.library.states(table.player, known(agent), game)
-            return {**table.judged(states), "learning": learning}
+            if has_policy(agent, game):
+                states, learning = state.library.states(table.player, require_policy(agent), game)
+            return {**table.review(states), "learning": learning}
 
         return await work_hard(request, looked)
 
@@ -307,7 +307,7 @@ def create_app(state: State, guard: Guard | None = None) -> FastAPI:
         def viewed() -> dict[str, Any]:
             if player in state.library.spots():
                 return {"player": player, **spot_view(state.library.spot(player), history)}
-            agent, game = state.library.known(player)
+            agent, game = state.library.policy_player(player)
             return {"player": player, **strategy_view(agent, game, history, read_board(game, board))}
 
         return await work(viewed)
@@ -319,7 +319,7 @@ def create_app(state: State, guard: Guard | None = None) -> FastAPI:
         def viewed() -> dict[str, Any]:
             if player in state.library.spots():
                 return spot_values(state.library.spot(player), history)
-            agent, game = state.library.known(player)
+            agent, game = state.library.policy_player(player)
             return values_view(agent, game, history, read_board(game, board), cell)
 
         return await work_hard(request, viewed)
@@ -362,7 +362,7 @@ def create_app(state: State, guard: Guard | None = None) -> FastAPI:
         return {
             "steps": [] if "error" in run else state.library.steps(name),
             "run": {**run, **at_work(place)},
-            "said": state.runner.said(name, place) if state.runner else "",
+            "said": state.runner.last_output(name, place) if state.runner else "",
         }
 
     @app.get("/api/runs")
@@ -394,7 +394,7 @@ def create_app(state: State, guard: Guard | None = None) -> FastAPI:
 
     @app.get("/api/takes")
     async def takes(request: Request, run: str) -> dict[str, Any]:
-        return {"takes": await work_hard(request, state.library.takes, run)}
+        return {"takes": await work_hard(request, state.library.estimated_cost, run)}
 
     def controlled() -> Runner:
         if state.runner is None:

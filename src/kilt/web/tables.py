@@ -17,18 +17,18 @@ from time import monotonic
 from typing import Any
 
 from kilt.errors import KiltError, PlayError
-from kilt.evaluate.decisions import decisions_of, judged
+from kilt.evaluate.decisions import decisions_of, review_decision
 from kilt.evaluate.deserved import DeservedScore
 from kilt.evaluate.log_estimates import LogEstimate
 from kilt.evaluate.stats import estimate
 from kilt.evaluate.values import StateValues
 from kilt.games.game import CHANCE
 from kilt.games.holdem import Holdem
-from kilt.play.agent import Agent, KnownAgent, known, tells
+from kilt.play.agent import Agent, PolicyAgent, has_policy, require_policy
 from kilt.play.dealer import Hand
 from kilt.play.person import Ending, Session, TurnView, duplicate_deals, in_words
 from kilt.play.phh import write_phhs
-from kilt.web.views import judged_view
+from kilt.web.views import review_view
 
 MOST_TABLES = 200  # largest number of open tables
 IDLE = 1800.0  # seconds without use after which a table is closed
@@ -204,7 +204,7 @@ class WebTable:
             else None,
         }
 
-    def judged(self, states: StateValues | None) -> dict[str, Any]:
+    def review(self, states: StateValues | None) -> dict[str, Any]:
         """Compare the person's decisions in the last hand with the agent's, and estimate all results without luck.
 
         Parameters
@@ -222,9 +222,9 @@ class WebTable:
         """
         session = self.session
         hands = list(session.hands)
-        if not hands or not tells(session.agent, session.game):
+        if not hands or not has_policy(session.agent, session.game):
             return {"hand": len(hands), "decisions": None, "won": None, "deserved": None}
-        agent = known(session.agent)
+        agent = require_policy(session.agent)
         found = {"hand": len(hands), "decisions": self._decisions(agent, hands[-1]), "won": None, "deserved": None}
         if len(hands) > 1:
             with self._judging:
@@ -234,10 +234,10 @@ class WebTable:
             found |= {"won": _rate(won), "deserved": _rate(less)}
         return found
 
-    def _decisions(self, agent: KnownAgent, hand: Hand) -> list[dict[str, Any]]:
+    def _decisions(self, agent: PolicyAgent, hand: Hand) -> list[dict[str, Any]]:
         game, seat = self.session.game, hand.number % 2
         return [
-            judged_view(judged(agent, game, hand, position, taken, worth=False))
+            review_view(review_decision(agent, game, hand, position, taken, worth=False))
             for position, taken in decisions_of(game, hand, seat)
         ]
 
@@ -248,12 +248,12 @@ class WebTable:
         the result is empty, so that outdated requests take no time. Raises PlayError if there is no such decision.
         """
         session, hands = self.session, list(self.session.hands)
-        if len(hands) != number or not tells(session.agent, session.game):
+        if len(hands) != number or not has_policy(session.agent, session.game):
             return {}
         places = decisions_of(session.game, hands[-1], hands[-1].number % 2)
         if not 0 <= decision < len(places):
             raise PlayError(f"there is no decision {decision} in this hand: it has {len(places)}")
-        return judged_view(judged(known(session.agent), session.game, hands[-1], *places[decision]))
+        return review_view(review_decision(require_policy(session.agent), session.game, hands[-1], *places[decision]))
 
     def phhs(self) -> str:
         """Return all finished hands as text in the PHH format."""

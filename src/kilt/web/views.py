@@ -22,12 +22,12 @@ import numpy as np
 from kilt.arrays import Array, FloatArray
 from kilt.cards.equity import hand_strength
 from kilt.errors import GameError, PlayError
-from kilt.evaluate.decisions import JudgedDecision, decision_values, exact, ranges
-from kilt.evaluate.self_play import apart
+from kilt.evaluate.decisions import ReviewedDecision, decision_values, exact, ranges
+from kilt.evaluate.self_play import no_shared_card
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import CALL, FOLD, Betting, Holdem
-from kilt.play.agent import Agent, KnownAgent, PublicPolicy
+from kilt.play.agent import Agent, PolicyAgent, PublicPolicy
 from kilt.play.person import in_words
 from kilt.players.agents import strategy_of
 from kilt.web.card_views import bucket_row, cards_of
@@ -44,12 +44,12 @@ def read_board(game: Holdem, text: str) -> tuple[int, ...]:
     return board
 
 
-def strategy_view(agent: KnownAgent, game: Holdem, history: str, board: tuple[int, ...]) -> dict[str, Any]:
+def strategy_view(agent: PolicyAgent, game: Holdem, history: str, board: tuple[int, ...]) -> dict[str, Any]:
     """Return an agent's strategy at a public state for every hand, as JSON data.
 
     Parameters
     ----------
-    agent : KnownAgent
+    agent : PolicyAgent
         An agent with a policy, who plays in both seats.
     game : Holdem
         The game of the agent.
@@ -116,13 +116,13 @@ def strategy_view(agent: KnownAgent, game: Holdem, history: str, board: tuple[in
 
 
 def values_view(
-    agent: KnownAgent, game: Holdem, history: str, board: tuple[int, ...], cell: str = ""
+    agent: PolicyAgent, game: Holdem, history: str, board: tuple[int, ...], cell: str = ""
 ) -> dict[str, Any]:
     """Return the value of each action with each hand at a decision, as JSON data. Raises PlayError if it is unknown.
 
     Parameters
     ----------
-    agent : KnownAgent
+    agent : PolicyAgent
         An agent with a policy, who plays in both seats.
     game : Holdem
         The game of the agent.
@@ -170,7 +170,7 @@ def values_view(
     }
 
 
-def judged_view(decision: JudgedDecision) -> dict[str, Any]:
+def review_view(decision: ReviewedDecision) -> dict[str, Any]:
     """Return a person's decision and what the agent would have done with the same hand, as JSON data.
 
     Each of ``options`` is an action. It has the probability that the agent takes it (``share``) and its ``value``: the
@@ -337,7 +337,7 @@ def _classes(rules: GameDef) -> tuple[tuple[str, ...], Array]:
 def _apart(rules: GameDef) -> FloatArray:
     """Return 1 for each pair of hands without a common card and 0 for the other pairs, [hand, hand]."""
     game = Holdem(rules)
-    return apart(game, np.arange(len(game.numbers))).astype(np.float64)
+    return no_shared_card(game, np.arange(len(game.numbers))).astype(np.float64)
 
 
 def _names(game: Holdem, cards: tuple[int, ...]) -> list[str]:

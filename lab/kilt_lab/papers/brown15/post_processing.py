@@ -18,7 +18,7 @@ from kilt.abstraction.plan import Plan, PublicPlan, plan_named
 from kilt.config import Config, SolverConfig
 from kilt.evaluate import head_to_head
 from kilt.evaluate.head_to_head import AbstractStrategy
-from kilt.evaluate.matchup import meet
+from kilt.evaluate.matchup import evaluate_matchup
 from kilt.evaluate.stats import win_rate
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
@@ -127,7 +127,7 @@ class PostProcessedMatches(Experiment):
         lab.say(f"{case}: {hands:,} duplicate hands")
         game = players["agent"].problem.abstract.game
         specs = f"{players['agent'].folder}@{rule}", f"{players[name].folder}@none"
-        match = meet(game, specs, hands, seed, load=load_agent, processes=lab.threads, stop=lab.stopped)
+        match = evaluate_matchup(game, specs, hands, seed, load=load_agent, processes=lab.threads, stop=lab.stopped)
         lab.check()
         rate = win_rate(match)
         return Cell({case: rate.mean}, more={"hands": hands, "hands_ci95": [rate.interval]}, margin=rate.margin)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kilt.evaluate.judge import Judge, judge_of
+from kilt.evaluate.evaluator import Evaluator, evaluator_for
 from kilt.runs.blade_costs import BladeCosts, LinearCost
 from kilt.runs.cluster import forecast
 from kilt.solve.forms import load_problem
@@ -26,9 +26,9 @@ def _row(algorithm: str, game: str) -> str:
     return f"{algorithm} on {game}"
 
 
-def _loaded(game: str) -> tuple[Problem, Judge[Any]]:
+def _loaded(game: str) -> tuple[Problem, Evaluator[Any]]:
     problem = load_problem(game, RACERS[0], form=FLAT)
-    return problem, judge_of(problem)
+    return problem, evaluator_for(problem)
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ class PureCfr(Experiment):
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
         """Run a solver. The cell has the exploitability of its average strategy."""
         algorithm, _, game = case.partition(" on ")
-        problem, judge = lab.shared(game, partial(_loaded, game), per="experiment")
+        problem, evaluator = lab.shared(game, partial(_loaded, game), per="experiment")
         unit, scale = unit_of(problem)
         solver = make_solver(problem, algorithm, seed)
         solve_for(solver, lab.budget, lab, algorithm)
-        end = scale * judge.exploitability(solver.average())
+        end = scale * evaluator.exploitability(solver.average())
         return Cell({case: end}, more={"iterations": solver.iterations}, unit=unit)
 
 

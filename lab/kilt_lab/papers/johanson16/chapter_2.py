@@ -58,7 +58,7 @@ class TrivialAgents(Experiment):
         if not responses.complete:
             lab.show("a look at the pace", responses.share)
             lab.say(f"{case}, {responses.share:.0%} done, kept in {lab.folder}", responses.time_left())
-            responses.go_on(lab)
+            responses.compute(lab)
         if not responses.complete:
             raise Stopped
         seats = [VectorProblem(game).mbb(chips) or 0.0 for chips in responses.won()]

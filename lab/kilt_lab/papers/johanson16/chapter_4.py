@@ -165,11 +165,11 @@ class FewBuckets(Experiment):
         *_, last = run.solving(stop=lab.stopped)
         lab.check()
         subject = StrategyRef.of_run(folder)
-        judge, strategy, _ = subject.load(lab.threads, device=lab.device)
-        problem = judge.problem
+        evaluator, strategy, _ = subject.load(lab.threads, device=lab.device)
+        problem = evaluator.problem
         assert isinstance(problem, AbstractProblem)
         responses = subject.flop_responses(problem, strategy, device=lab.device)
-        responses.go_on(lab, f"{case}: best responses")
+        responses.compute(lab, f"{case}: best responses")
         if not responses.complete:
             raise Stopped
         mbb = 1000 / problem.big_blind * sum(responses.won()) / 2

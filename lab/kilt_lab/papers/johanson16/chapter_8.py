@@ -13,7 +13,7 @@ import numpy as np
 
 from kilt.arrays import FloatArray
 from kilt.evaluate.estimators import Estimator, estimator_named
-from kilt.evaluate.log_estimates import LogJudge
+from kilt.evaluate.log_estimates import LogEvaluator
 from kilt.evaluate.portfolio import Portfolio
 from kilt.evaluate.stats import WIDTH, Estimate, estimate, student_width
 from kilt.games.holdem import Holdem
@@ -60,7 +60,7 @@ def judged(game: Holdem, portfolio: Portfolio, hands: Sequence[Hand], estimators
     chosen = [hand.notes[hand.players.index(portfolio.name)] for hand in hands]
     for agent in portfolio.components:
         some = [hand for hand, name in zip(hands, chosen, strict=True) if name == agent.name]
-        found = LogJudge(game, portfolio.name, agent, agent, estimators).judge(some)
+        found = LogEvaluator(game, portfolio.name, agent, agent, estimators).evaluate(some)
         values[:, [hand.number for hand in found.kept]] = found.found[0]
     return values
 

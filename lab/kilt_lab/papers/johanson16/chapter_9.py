@@ -15,7 +15,7 @@ from kilt.errors import GameError, RunError
 from kilt.games import load_game
 from kilt.games.game import CHANCE, Position
 from kilt.games.holdem import CALL, FOLD, RAISE, Holdem
-from kilt.play.agent import KnownAgent, known
+from kilt.play.agent import PolicyAgent, require_policy
 from kilt.play.tree_agent import TreeAgent
 from kilt.players.reference import player
 from kilt.runs import budget as run_budget
@@ -84,7 +84,7 @@ class FirstDecision(NamedTuple):
     grid: Grid
 
 
-def first_decisions_of(agent: KnownAgent, game: Holdem) -> dict[str, FirstDecision]:
+def first_decisions_of(agent: PolicyAgent, game: Holdem) -> dict[str, FirstDecision]:
     """Return the decisions of the figure that exist in a game, by the bets before them."""
     found = {}
     for history in (OPEN, ANSWER, CALL, CAP):
@@ -142,11 +142,11 @@ class FirstActions(Experiment):
         }
         return Cell({name: share for name, (share, _) in found.items()}, True, more)
 
-    def solved(self, lab: Lab) -> tuple[KnownAgent, Holdem, str]:
+    def solved(self, lab: Lab) -> tuple[PolicyAgent, Holdem, str]:
         """Return the agent of the solved game, the game, and the quality of the solution in words."""
         if lab.budget is None:
             agent, game = player(lab.game).at()
-            return known(agent), game, ""
+            return require_policy(agent), game, ""
         budget = lab.budget
         whole = run_budget.Budget(**{budget.clock: budget.whole if budget.seconds is None else budget.seconds})
         threads = 1 if lab.device != CPU else lab.threads

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from kilt.evaluate.evaluator import evaluator_for
 from kilt.evaluate.head_to_head import AbstractStrategy
-from kilt.evaluate.judge import judge_of
 from kilt.games.playable import load_holdem
 from kilt.solve.external import External, SamplingOptions
 from kilt.solve.forms import load_problem
@@ -42,7 +42,7 @@ class SamplingCase(NamedTuple):
             problem = load_problem(game.abstract.game, "external", form=FLAT)
             solver = make_solver(problem, "external", seed)
             solver.step(iterations)
-            return 1000 / game.abstract.game.rules.big_blind * judge_of(problem).exploitability(solver.average())
+            return 1000 / game.abstract.game.rules.big_blind * evaluator_for(problem).exploitability(solver.average())
         sampled = External(game.abstract, seed, SamplingOptions(linear=self.linear), dtype="uint16")
         sampled.step(iterations)
         return game.exploitability(sampled.average())

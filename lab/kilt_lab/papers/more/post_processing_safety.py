@@ -17,7 +17,7 @@ from kilt.evaluate.head_to_head import AbstractStrategy, blueprint_strategy
 from kilt.evaluate.lbr import BETS, lower_bound
 from kilt.games.playable import load_holdem
 from kilt.players.agents import blueprint_agent, loaded
-from kilt.runs.examples import DEMO_CLASSES, HOUSE, demo_config
+from kilt.runs.examples import DEMO_CLASSES, SHIPPED_AGENT, demo_config
 from kilt_lab.cells import Cell, CellBudget, Measured, RowSpec, Setting, changes
 from kilt_lab.claims import Claim, Row, Slack, contrast
 from kilt_lab.experiment import Experiment, Lab
@@ -74,7 +74,7 @@ def exploited(agent: str, rule: str, other: str) -> Slack:
 
 def _config(agent: str, lab: Lab, seed: int) -> Config:
     """Return the configuration of an agent, with the seed of a run for its cards and for solving."""
-    config = demo_config() if agent == "demo" else read_config(HOUSE)
+    config = demo_config() if agent == "demo" else read_config(SHIPPED_AGENT)
     game = lab.game if lab.game != EACH else config.game
     deal, folder = Deal.of(load_holdem(game)), lab.folder
     hands = f" {len(deal.holdings((0,)))}-"  # 169 in hold'em

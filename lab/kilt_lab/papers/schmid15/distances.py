@@ -103,7 +103,11 @@ def _cases(boards: StudBoards, distances: FloatArray) -> dict[str, _Case]:
 
     def as_many(run: int) -> Telling:
         told = (classes(emd, k, run) for k in range(every, 0, -1))
-        return next(tell for tell in told if boards.told(tell) <= boards.told(boards.altogether))
+        return next(
+            tell
+            for tell in told
+            if boards.count_observations(tell) <= boards.count_observations(boards.all_visible_cards)
+        )
 
     every, found = len(boards.boards), dict[str, _Case]()
     for k in (k for k in CLASSES if k <= every):
@@ -111,7 +115,7 @@ def _cases(boards: StudBoards, distances: FloatArray) -> dict[str, _Case]:
         found |= {_row(kind, k): _Case(tell) for kind, tell in zip(KINDS, ways, strict=True)}
     found[ALL] = _Case(lambda run: boards.public(range(every)), drawn=False)
     found[UNSEEN] = found[ALL]._replace(hole=False)
-    found[ALTOGETHER] = _Case(lambda run: boards.altogether, hole=False, drawn=False)
+    found[ALTOGETHER] = _Case(lambda run: boards.all_visible_cards, hole=False, drawn=False)
     found[AS_MANY] = _Case(as_many, hole=False)
     return found
 

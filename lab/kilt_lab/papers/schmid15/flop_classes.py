@@ -21,7 +21,7 @@ from kilt.abstraction.pipeline import build
 from kilt.abstraction.plan import Plan, PublicPlan
 from kilt.arrays import Array, BoolArray, IntArray
 from kilt.cards.deck import Deck
-from kilt.evaluate.flops import Watcher
+from kilt.evaluate.flops import ProgressMonitor
 from kilt.games.playable import load_holdem
 from kilt.viz.boards import plot_errors
 from kilt_lab.cells import Cell, Measured, RowSpec, Setting, changes, rows
@@ -86,7 +86,7 @@ def adjusted_rand_index(one: Labels, other: Labels) -> float:
 
 
 def compared(
-    deal: Deal, public: PublicPlan, folder: Path, threads: int, watcher: Watcher
+    deal: Deal, public: PublicPlan, folder: Path, threads: int, watcher: ProgressMonitor
 ) -> tuple[BoardClasses, Array]:
     """Return the flops of a deal in classes, and the distances from which they were clustered; kept in a folder."""
     identity = AbstractionSpec(f"{public.method} {public.classes}", deal, Plan((), (public,)))

@@ -253,7 +253,7 @@ class ClassOwner:
         for own in self.owned:
             place = place_of(folder, *own.path)
             found = artifact.read(place, KIND, check=True, remedy=remedy)
-            with artifact.understood(place, remedy):
+            with artifact.damage_errors(place, remedy):
                 own.regrets.table[:] = found.arrays["table"]
             own.regrets.halve(FULL, self.threads)  # for tables of a release in which counts could overflow
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import ByteArray, IntArray
-from kilt.draws import numbered, uniform
+from kilt.draws import splitmix_word, uniform
 from kilt.jit import inlined, kernel
 from kilt.solve.external_kernels import Singles, Starts, Words
 
@@ -80,7 +80,7 @@ def spread_boards(
     [deal].
     """
     for deal in range(len(often)):
-        start = np.int64(uniform(numbered(seed, np.uint64(first + deal)), np.uint64(0)) * whole)
+        start = np.int64(uniform(splitmix_word(seed, np.uint64(first + deal)), np.uint64(0)) * whole)
         often[deal] = (boards * upto[deal] - start + whole - 1) // whole - (
             boards * below[deal] - start + whole - 1
         ) // whole
@@ -120,7 +120,7 @@ def draw_boards(
     """
     held, size = hands.shape[1], boards.shape[1]
     for deal in range(len(hands)):
-        key = numbered(seed, np.uint64(first + deal))
+        key = splitmix_word(seed, np.uint64(first + deal))
         taken = np.uint64(0)
         for k in range(held):
             cards[deal, k] = hands[deal, k]
@@ -176,7 +176,7 @@ def draw_next(
     """
     known, size = seen.shape[1], sets.shape[1]
     for deal in range(len(seen)):
-        key, taken = numbered(seed, np.uint64(first + deal)), np.uint64(0)
+        key, taken = splitmix_word(seed, np.uint64(first + deal)), np.uint64(0)
         for k in range(known):
             cards[deal, k] = seen[deal, k]
             taken |= np.uint64(1) << np.uint64(seen[deal, k])

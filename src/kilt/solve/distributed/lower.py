@@ -23,7 +23,7 @@ import numpy as np
 
 from kilt.abstraction.abstract_game import AbstractPart, join_parts
 from kilt.arrays import Array, ByteArray, IntArray
-from kilt.draws import numbered
+from kilt.draws import splitmix_word
 from kilt.engines import Worker
 from kilt.solve import external_kernels as walks
 from kilt.solve.distributed import blades_kernels as kernels
@@ -321,8 +321,8 @@ class LowerChild(ClassOwner):
         labels, sets = self._next[own.path[0]]
         inner = own.path[-1]
         with np.errstate(over="ignore"):
-            drawing = np.uint64(numbered(one.key, np.uint64(APART + (0 if spread else 1 + inner))))
-            walking = np.uint64(numbered(one.key, np.uint64(2 * APART + inner)))
+            drawing = np.uint64(splitmix_word(one.key, np.uint64(APART + (0 if spread else 1 + inner))))
+            walking = np.uint64(splitmix_word(one.key, np.uint64(2 * APART + inner)))
         kernels.draw_next(
             drawing,
             number * game.batch,

@@ -13,7 +13,7 @@ from kilt.abstraction.abstract_game import AbstractGame, AbstractPart
 from kilt.abstraction.actions import ActionAbstraction
 from kilt.abstraction.buckets import load_abstractions
 from kilt.arrays import Array, BoolArray, FloatArray, IntArray
-from kilt.draws import numbered
+from kilt.draws import splitmix_word
 from kilt.errors import RunError
 from kilt.games.holdem import Holdem
 from kilt.solve.distributed.partition import Partition
@@ -59,7 +59,7 @@ class SharedGame:
         key = np.uint64(self.seed % 2**64)
         with np.errstate(over="ignore"):
             for number in numbers:
-                key = np.uint64(numbered(key, np.uint64(number + 1)))
+                key = np.uint64(splitmix_word(key, np.uint64(number + 1)))
         return key
 
     def whole(self, ways: int) -> int:

@@ -221,7 +221,7 @@ class DiskProblem(VectorProblem):
     def load(self, path: Path) -> tuple[Any, dict[str, Any]]:
         """Return a saved `DiskStrategy` and its figures. Raises an error if it was made for other rules."""
         found = artifact.read(path, IN_SUBGAMES, remedy=REMEDY)
-        with artifact.understood(path, REMEDY):
+        with artifact.damage_errors(path, REMEDY):
             said = found.parameters["game"], found.inputs["game"]
             averaged = bool(found.parameters["average"])
         require_same(said, (self.name, self.fingerprint))

@@ -36,14 +36,14 @@ class PublicStrategy(Protocol):
         """Return the strategy of the player to act on each of several boards, for every hand."""
 
 
-Chosen = Callable[[Betting, Sequence[str], Singles, IntArray | None], Singles]
+ContinuationPolicy = Callable[[Betting, Sequence[str], Singles, IntArray | None], Singles]
 """A function that returns the action probabilities of each continuation, [way, action, column].
 
 Its arguments are a position, the actions, the strategy's probabilities and the board.
 """
 
 
-class RestPlayer(NamedTuple):
+class PlayerSequences(NamedTuple):
     """The action sequences of one player after a position; each extends its parent sequence by one action."""
 
     parent: IntArray  # [sequence], with a lower index; the first sequence is empty
@@ -54,7 +54,7 @@ class RestPlayer(NamedTuple):
     seen: dict[int, Betting]  # by round: a decision whose columns all others share
 
 
-class Ends(NamedTuple):
+class SequenceEnds(NamedTuple):
     """The ends of a game that can follow a position, with both players' sequences and the chips at stake."""
 
     sequence: tuple[IntArray, IntArray]  # [end] of each player
@@ -62,11 +62,11 @@ class Ends(NamedTuple):
     shown: IntArray  # [end] 1 for a showdown, 0 after a fold
 
 
-class Rest(NamedTuple):
+class ContinuationSequences(NamedTuple):
     """The sequence form of a game after a position: both players' action sequences, and the ends of the game."""
 
-    players: tuple[RestPlayer, RestPlayer]
-    ends: Ends
+    players: tuple[PlayerSequences, PlayerSequences]
+    ends: SequenceEnds
 
     @property
     def nbytes(self) -> int:
@@ -74,14 +74,14 @@ class Rest(NamedTuple):
         return sum(own.shares.nbytes + 3 * own.parent.nbytes for own in self.players) + 4 * self.ends.shown.nbytes
 
 
-class Rests:
+class SequenceCache:
     """A cache of sequence forms, emptied when it would exceed `KEPT_BYTES`."""
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, Rest] = {}
+        self._known: dict[Hashable, ContinuationSequences] = {}
         self._bytes = 0
 
-    def get(self, key: Hashable, make: Callable[[], Rest]) -> Rest:
+    def get(self, key: Hashable, make: Callable[[], ContinuationSequences]) -> ContinuationSequences:
         """Return the sequence form that is cached under a key, or call `make` and cache the result."""
         if (found := self._known.get(key)) is None:
             found = make()
@@ -93,13 +93,13 @@ class Rests:
         return found
 
 
-def rest_after(
+def sequences_after(
     game: Holdem,
     position: Betting,
     strategy: PublicStrategy,
-    chosen: tuple[Chosen, Chosen],
+    chosen: tuple[ContinuationPolicy, ContinuationPolicy],
     board: IntArray,
-) -> Rest:
+) -> ContinuationSequences:
     """Build the sequence form of a game after a position, if both players follow the given strategy.
 
     Parameters
@@ -118,7 +118,7 @@ def rest_after(
 
     Returns
     -------
-    Rest
+    ContinuationSequences
         Without sequences that have probability 0 on every board.
     """
     makers = _Maker(chosen[0]), _Maker(chosen[1])
@@ -137,16 +137,16 @@ def rest_after(
     visit(position, 0, 0)
     ends.sort()
     one, other, gain, shown = (np.array(column) for column in zip(*ends, strict=True))
-    found = Ends((one, other), gain.astype(np.float32), shown.astype(np.int64))
+    found = SequenceEnds((one, other), gain.astype(np.float32), shown.astype(np.int64))
     hands = len(game.holes)
-    return Rest((makers[0].player(hands), makers[1].player(hands)), found)
+    return ContinuationSequences((makers[0].player(hands), makers[1].player(hands)), found)
 
 
 @dataclass
 class _Maker:
-    """Collects the sequences of one player while `rest_after` walks the game."""
+    """Collects the sequences of one player while `sequences_after` walks the game."""
 
-    chosen: Chosen
+    chosen: ContinuationPolicy
     parent: list[int] = field(default_factory=lambda: [0])
     round: list[int] = field(default_factory=lambda: [0])
     offset: list[int] = field(default_factory=lambda: [0])
@@ -180,7 +180,7 @@ class _Maker:
         self.offset.append(offset)
         return len(self.parent) - 1
 
-    def player(self, hands: int) -> RestPlayer:
+    def player(self, hands: int) -> PlayerSequences:
         """Return the collected sequences as arrays, for a game in which a player has `hands` private hands."""
         offset, length = np.array(self.offset), self.length
         for _, first, actions in self.depending:
@@ -188,4 +188,4 @@ class _Maker:
             length += hands * actions
         shares = np.hstack(self.shares) if self.shares else np.zeros((1, 0), dtype=np.float32)
         depending = [at for at, _, _ in self.depending]
-        return RestPlayer(np.array(self.parent), np.array(self.round), offset, shares, depending, self.seen)
+        return PlayerSequences(np.array(self.parent), np.array(self.round), offset, shares, depending, self.seen)

@@ -1,12 +1,12 @@
 """Evaluate strategies: compute their value and exploitability, or win rates against simple opponents.
 
-A `Judge` evaluates strategies for one representation of a game; `judge_of` finds the judge for a problem.
+An `Evaluator` evaluates strategies for one representation of a game; `evaluator_for` finds the evaluator for a problem.
 Exploitability is the mean over both seats of the winnings of a best response, in chips per game: never negative, and 0
 for an equilibrium. open_spiel's NashConv is twice that.
 
 >>> from kilt.solve.forms import load_problem
->>> judge = judge_of(load_problem("kuhn"))
->>> value, exploitability = judge.evaluate(judge.problem.uniform())
+>>> evaluator = evaluator_for(load_problem("kuhn"))
+>>> value, exploitability = evaluator.evaluate(evaluator.problem.uniform())
 >>> round(value, 4), round(exploitability, 4)
 (0.125, 0.4583)
 """
@@ -22,7 +22,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from kilt.abstraction.joint import at_hand
+from kilt.abstraction.joint import quickly_available
 from kilt.arrays import Array
 from kilt.errors import AbstractionError, RunError
 from kilt.evaluate.head_to_head import FixedOpponents
@@ -57,7 +57,7 @@ class Figures(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Judge(ABC, Generic[P]):
+class Evaluator(ABC, Generic[P]):
     """Evaluates the strategies of one game in one representation, such as a flat tree or an abstract game."""
 
     problem: P
@@ -129,7 +129,7 @@ class Judge(ABC, Generic[P]):
             )
 
 
-class FlatJudge(Judge[FlatProblem]):
+class FlatEvaluator(Evaluator[FlatProblem]):
     """Evaluates the strategies of games whose tree is stored as flat arrays."""
 
     @property
@@ -156,7 +156,7 @@ class FlatJudge(Judge[FlatProblem]):
         return np.where(np.repeat(nodes.infoset_player, np.diff(nodes.infoset_start)) == 0, first, second)
 
 
-class VectorJudge(Judge[VectorProblem]):
+class VectorEvaluator(Evaluator[VectorProblem]):
     """Evaluates the strategies of games that are walked on their public tree, with all private hands at once."""
 
     @property
@@ -196,7 +196,7 @@ class VectorJudge(Judge[VectorProblem]):
         return Walks(self.problem.game, lambda player, task: Walk(player, (task,), strategy, strategy))
 
 
-class DiskJudge(Judge[DiskProblem]):
+class DiskEvaluator(Evaluator[DiskProblem]):
     """Evaluates strategies whose subgames are stored on disk; one pass over them computes all figures."""
 
     @property
@@ -228,7 +228,7 @@ class DiskJudge(Judge[DiskProblem]):
         return strategy.under(self.problem.subgames)
 
 
-class AbstractJudge(Judge[AbstractProblem]):
+class AbstractEvaluator(Evaluator[AbstractProblem]):
     """Evaluates strategies of an abstract game: their exploitability or, in large games, their win rates.
 
     If memory and time allow it, best responses are those of the whole game: the opponent sees all cards, and has the
@@ -307,7 +307,7 @@ class AbstractJudge(Judge[AbstractProblem]):
 
     @property
     def _has_joint(self) -> bool:
-        return at_hand(self.problem.abstract.cards, self.problem.walk.boards[-1])
+        return quickly_available(self.problem.abstract.cards, self.problem.walk.boards[-1])
 
     @cached_property
     def _opponents(self) -> FixedOpponents:
@@ -321,7 +321,7 @@ class AbstractJudge(Judge[AbstractProblem]):
         return {} if self.exact else self._opponents(strategy)
 
 
-def judge_of(problem: Problem, patience: float = PATIENCE) -> Judge[Any]:
+def evaluator_for(problem: Problem, patience: float = PATIENCE) -> Evaluator[Any]:
     """Return the object that evaluates strategies for a problem: a game in one of its representations.
 
     Parameters
@@ -333,14 +333,14 @@ def judge_of(problem: Problem, patience: float = PATIENCE) -> Judge[Any]:
 
     Returns
     -------
-    Judge
+    Evaluator
     """
     problem = problem.real
     if isinstance(problem, AbstractProblem):
-        return AbstractJudge(problem, patience)
+        return AbstractEvaluator(problem, patience)
     if isinstance(problem, DiskProblem):
-        return DiskJudge(problem, patience)
+        return DiskEvaluator(problem, patience)
     if isinstance(problem, VectorProblem):
-        return VectorJudge(problem, patience)
+        return VectorEvaluator(problem, patience)
     assert isinstance(problem, FlatProblem)
-    return FlatJudge(problem, patience)
+    return FlatEvaluator(problem, patience)
