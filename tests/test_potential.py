@@ -39,8 +39,8 @@ def some_ground(rng, buckets, *, absolute=True):
 
 def square(ground):
     """Distances by bucket and bucket."""
-    apart = np.empty(ground.apart.shape)
-    np.put_along_axis(apart, ground.order.astype(np.int64), ground.apart, axis=1)
+    apart = np.empty(ground.distances.shape)
+    np.put_along_axis(apart, ground.order.astype(np.int64), ground.distances, axis=1)
     return apart
 
 

@@ -50,10 +50,10 @@ for board, threads in (("Qs Jh 2h", 2), ("Qs Jh 2h 7c", 1), ("Qs Jh 2h 7c", 2), 
     first[f"spot {board} {threads}"] = lambda more=more: kilt("spot", "solve", *more, *spot)
 new = {}
 for name, work in first.items():
-    before = jit.called()
+    before = jit.called_kernels()
     work()
-    new[name] = sorted(map(str, jit.called() - before))
-print(json.dumps({"new": new, "called": len(jit.called())}))
+    new[name] = sorted(map(str, jit.called_kernels() - before))
+print(json.dumps({"new": new, "called": len(jit.called_kernels())}))
 """
 
 

@@ -110,7 +110,7 @@ def test_ranges_follow_from_what_was_done(folder):
     expected = by_bayes(agent, agent.raw, position, board)
     policy = agent.policy(position, board)
     for action in policy.actions:
-        after = agent.standing(position.after(action), board, 0).reach
+        after = agent.hand_state(position.after(action), board, 0).reach
         assert after == pytest.approx(expected * [policy.share(action), np.ones(agent.game.deck.size)])
 
 
@@ -168,7 +168,7 @@ def test_hands_that_are_hardly_held_are_left_out(folder, monkeypatch):
     monkeypatch.setattr(ResolvingAgent, "ranges", lambda *_: reach)
     position, board = small(30, 3).replay("cr3c/"), (4,)
     for neglect, hands in ((1e-3, [0, 3, 5]), (1e-5, [0, 2, 3, 5]), (0.0, [0, 1, 2, 3, 5])):
-        begun = resolving(folder, 30, replace(SETTINGS, neglect=neglect)).standing(position, board, 0)
+        begun = resolving(folder, 30, replace(SETTINGS, neglect=neglect)).hand_state(position, board, 0)
         subgame = begun.solved.game.game
         assert np.flatnonzero(subgame.ranges[1]).tolist() == hands
         assert np.flatnonzero(begun.reach[1]).tolist() == [hand for hand in hands if reach[1, hand]]
@@ -226,7 +226,7 @@ def test_a_limited_round_is_solved_by_itself(folder):
     for rounds in (("round 2",), ("round 2", "round 3")):
         agent = resolving(folder, 30, replace(settings, rounds=rounds))
         begun = agent.game.replay("cc/")
-        at = agent.standing(begun, (4,), 0)
+        at = agent.hand_state(begun, (4,), 0)
         assert len(at.solved.game.tree.rows) == 1 and not np.array_equal(
             agent.policy(begun, (4,)).shares, agent.blueprint.policy(begun, (4,)).shares
         )
@@ -235,14 +235,14 @@ def test_a_limited_round_is_solved_by_itself(folder):
         if len(rounds) == 1:
             np.testing.assert_array_equal(told.shares, agent.blueprint.policy(later, board).shares)
             with pytest.raises(PlayError, match="follows its blueprint"):
-                agent.standing(later, board, 0)
+                agent.hand_state(later, board, 0)
         else:
             asked = agent.game.replay("cc/c")
             # Seat 1 of the subgame that seat 0 has solved, hands with a card of the board apart.
             told_there = PlacedTree(at.solved.game)
             place = told_there.act(at.place, "c")
             bet = dict(zip(told_there.actions(place), told_there.strategy(at.solved.table, place), strict=True))["r2"]
-            found = agent.standing(later, board, 0).reach[1]
+            found = agent.hand_state(later, board, 0).reach[1]
             expected = np.zeros(agent.game.deck.size)
             expected[told_there.holdem.numbers] = at.reach[1][told_there.holdem.numbers] * bet
             expected[1] = 0.0
@@ -357,7 +357,7 @@ def test_what_is_compiled_is_compiled_before_the_first_hand(folder, monkeypatch)
         both = SeatedAgent("both", (agent, agent))
         assert agent_for_match(both, agent.game) is both and agent_for_match(agent, agent.game) is agent
         assert len(solved) == times
-    agent.standing(agent.game.replay("cc/"), (0,), 0)
+    agent.hand_state(agent.game.replay("cc/"), (0,), 0)
     assert solved == [0.0, None]
 
 
@@ -377,8 +377,8 @@ def test_an_answer_comes_in_time(folder, monkeypatch):
     assert not waited  # nobody has waited for the end of it
     end.set()
     told = agent.blueprint.policy(observation.position, (3,))
-    at = agent.standing(observation.position.after("c"), (3,), 0)
-    assert at.reach[0] == pytest.approx(agent.standing(observation.position, (3,), 0).reach[0] * told.share("c"))
+    at = agent.hand_state(observation.position.after("c"), (3,), 0)
+    assert at.reach[0] == pytest.approx(agent.hand_state(observation.position, (3,), 0).reach[0] * told.share("c"))
 
 
 def test_what_was_not_solved_in_time_is_not_solved_later(folder, monkeypatch):
@@ -403,7 +403,7 @@ def test_what_was_not_solved_in_time_is_not_solved_later(folder, monkeypatch):
     later, board = agent.game.replay("cc/cr3c/"), (3, 5)
     assert agent.act(Observation(later, (0,), board, 7))[0] in "cr"
     assert asked == [later.history]  # and not the round before
-    at = agent.standing(later, board, 0, monotonic())
+    at = agent.hand_state(later, board, 0, monotonic())
     expected = agent.ranges(agent.raw, agent.game.replay("cc/"), (3,))
     for history, player, action in (("cc/", 0, "c"), ("cc/c", 1, "r3"), ("cc/cr3", 0, "c")):
         expected[player] *= agent.raw.policy(agent.game.replay(history), (3,)).share(action)

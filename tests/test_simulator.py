@@ -281,7 +281,7 @@ def sane(found, classes=3):
     assert np.all(found.work >= 0) and 0 < found.work.mean() < inf and 0 <= found.fixed < inf
     for line in (found.down, found.up):
         assert 0 <= line.fixed < inf and 0 <= line.deal < inf
-    assert found.visits > classes and found.told > 8 and found.answered > 0
+    assert found.visits > classes and found.request_bytes > 8 and found.answer_bytes > 0
 
 
 def test_costs_are_measured_before_there_are_cards(config):

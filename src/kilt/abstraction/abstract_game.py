@@ -36,7 +36,7 @@ WINDOW = 1 << 24  # number of slots of a table that are copied at a time
 
 
 class AbstractSize(NamedTuple):
-    """The size of an abstract game: its numbers of nodes, decisions, buckets, information sets and slots."""
+    """The size of an abstract game: how many nodes, decisions, buckets, information sets and table entries it has."""
 
     nodes: int  # of the betting tree, leaves included
     decisions: tuple[int, ...]  # [round] of the betting tree
@@ -46,7 +46,7 @@ class AbstractSize(NamedTuple):
 
 
 class SlotLayout(ABC):
-    """Base class of abstract games: it maps each action of each information set to a slot of flat tables.
+    """Base class of abstract games: it maps each action of each information set to an entry (slot) of a table.
 
     The slots follow from the betting and from the number of buckets in each round.
     """
@@ -73,7 +73,7 @@ class SlotLayout(ABC):
 
     @cached_property
     def first(self) -> IntArray:
-        """The index of the first slot of each decision's first bucket, shape (nodes + 1,)."""
+        """The index of the first table entry of each decision, shape (nodes + 1,)."""
         return np.concatenate([[0], np.cumsum(self.betting.nodes.children * self.buckets_at, dtype=np.int64)])
 
     @property
@@ -84,12 +84,12 @@ class SlotLayout(ABC):
 
     @property
     def slots(self) -> int:
-        """The number of slots: one for each action of each information set of the game."""
+        """The number of table entries (slots): one for each action of each information set of the game."""
         return int(self.first[-1])
 
     @property
     def size(self) -> AbstractSize:
-        """The numbers of nodes, information sets and slots, counted without allocating any table."""
+        """The numbers of nodes, information sets and table entries, counted without allocating any table."""
         betting = betting_size(self.game, self.actions)
         each = np.array(self.buckets, dtype=object)  # integers of any length
         decisions, actions = (np.array(counted, dtype=object) for counted in (betting.decisions, betting.actions))
@@ -203,7 +203,7 @@ class AbstractPart(SlotLayout):
         buckets -= np.array([offset[r] for offset in self.offset], dtype=np.uint32)
 
     def require_own(self, buckets: npt.NDArray[np.uint32], walked: npt.NDArray[np.bool_]) -> None:
-        """Raise AbstractionError if a deal that the solver walks has a bucket outside of this part.
+        """Raise AbstractionError if a sampled deal has a bucket outside of this part.
 
         `buckets` is [deal, round, player]; `walked` marks the deals.
         """
@@ -215,7 +215,7 @@ class AbstractPart(SlotLayout):
                         cards.rounds[r].require_below(number, seen[:, r, player].max())
 
     def pieces(self, into: SlotLayout, acts: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return where the slots of each decision lie in this part and in the table of `into`, and their number."""
+        """Return, for each decision, its first slot in this part, its first slot in `into`, and its number of slots."""
         nodes = self.betting.nodes
         theirs = np.array(into.offset if isinstance(into, AbstractPart) else np.zeros_like(self.offset))
         ahead = (np.array(self.offset) - theirs)[nodes.actor[acts], nodes.round[acts]]
@@ -223,7 +223,7 @@ class AbstractPart(SlotLayout):
         return begin, into.first[acts] + nodes.children[acts] * ahead, self.first[acts + 1] - begin
 
     def places(self, node: int) -> slice:
-        """Return the slots of one of this part's decisions in the table of the whole game."""
+        """Return where the table of the whole game stores one of this part's decisions, as a slice."""
         nodes = self.betting.nodes
         player, r, n = int(nodes.actor[node]), int(nodes.round[node]), int(nodes.children[node])
         start = int(self.whole.first[node]) + n * self.offset[player][r]
@@ -233,7 +233,7 @@ class AbstractPart(SlotLayout):
 def join_parts(
     parts: Sequence[tuple[AbstractPart, npt.NDArray[Any]]], into: SlotLayout, table: npt.NDArray[Any]
 ) -> None:
-    """Copy the tables of parts of a game to their slots in the table of the whole game, or of a larger part.
+    """Copy the tables of parts of a game into the table of the whole game, or of a larger part.
 
     The parts are read side by side, decision by decision. So tables that are mapped from files are read and written
     once, and need not fit in memory.

@@ -26,7 +26,7 @@ MOST = 30_000  # maximum number of boards that are compared with each other: the
 
 
 class ComparisonBase(NamedTuple):
-    """The base abstraction of a comparison: two boards are similar if their hands fall into the same buckets."""
+    """The card abstraction by which boards are compared: similar boards have hands in the same buckets."""
 
     fingerprint: str  # empty if boards are compared without a base
     rounds: Callable[[int], RoundBuckets]  # returns the buckets of a round, and builds them if necessary
@@ -77,7 +77,7 @@ def check_public(identity: AbstractionSpec, place: int) -> None:
 
 
 def require_dealt(plan: Plan, deal: Deal, public: PublicPlan, who: str) -> None:
-    """Raise AbstractionError if a method that looks at earlier rounds gets boards whose cards form one set."""
+    """Raise AbstractionError if a method needs to know in which round each card of a board was dealt, but cannot."""
     dealt = tuple(added for added in deal.board_cards[: public.round] if added)
     if public_layout(plan, deal, public) != dealt:
         raise AbstractionError(

@@ -16,7 +16,7 @@ from kilt.jit import kernel, kernel_of_slices
 
 @kernel
 def find_classes(public: HoldingIndex, labels: Labels, boards: IntArray, ways: IntArray, found: Labels) -> None:
-    """Find the class of the board that some cards of each board form, for each choice of cards.
+    """Write the class of each smaller board that some cards of a board form, for several choices of these cards.
 
     `ways` is [way, position], `found` [board, way].
     """

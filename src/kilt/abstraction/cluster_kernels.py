@@ -65,7 +65,7 @@ def seed(
     labels: Labels,
     costs: Singles,
 ) -> None:
-    """Draw initial centroids from the points by k-means++: each in proportion to its cost at the previous ones."""
+    """Draw initial centroids from the points by k-means++, which prefers points far from the centroids drawn before."""
     n, k = len(points), len(centroids)
     limit = np.empty(k, dtype=np.float32)
     divisor = np.float32(2 if absolute else 4)

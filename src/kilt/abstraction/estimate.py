@@ -27,7 +27,7 @@ from kilt.abstraction.pipeline import (
     build,
     check,
     groups_before,
-    next_round_used,
+    used_by_previous_round,
 )
 from kilt.abstraction.plan import CODES, BucketStep, Plan
 from kilt.abstraction.steps import LEVELS, MANY
@@ -183,7 +183,7 @@ def _step_cost(spec: AbstractionSpec, plan: Plan, r: int, step: BucketStep, grou
         # Until large clusters are fitted, the distances between centres exclude few of them.
         fitted_in = sorted_in + _of("next_fitted") * min(drawn / (step.buckets * groups), 100)
         room = drawn * ways * 8 + 8 * coming * block + 12 * block * step.buckets * groups
-        seconds += _of("next_pair") * step.buckets**2 * groups * next_round_used(own, r)
+        seconds += _of("next_pair") * step.buckets**2 * groups * used_by_previous_round(own, r)
     elif feature.metric == VALUE:
         last = r + 1 == len(plan.rounds)
         sets = len(deal.holdings((deal.sizes[r],)))

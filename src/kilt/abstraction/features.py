@@ -1,4 +1,4 @@
-"""Compute features of hands before the showdown, for all holdings of a round [Johanson16 §§5.2, 5.4].
+"""Compute features of hands, such as their strength, for all hands and boards of a round [Johanson16 §§5.2, 5.4].
 
 HS, the strength of a hand on a complete board, is an integer: 2·wins + ties against all hands that the opponent can
 hold. Every other feature is a sum of such numbers over the ways to deal the rest of the board, and so an integer too:
@@ -83,7 +83,7 @@ class Deal:
         return 2 * comb(self.deck.size - self.sizes[-1] - self.hole_cards, self.hole_cards)
 
     def holdings(self, dealt: tuple[int, ...]) -> Holdings:
-        """Return the holdings (hands with boards) for boards that were dealt in these numbers of cards."""
+        """Return all pairs of a hand and a board, up to suits, for boards that were dealt in these numbers of cards."""
         return holdings(dealt, self.deck, self.hole_cards)
 
     def roll_outs(self, size: int) -> int:
@@ -101,7 +101,7 @@ class FeatureSettings(NamedTuple):
 
 
 class FeatureTable(NamedTuple):
-    """The values of a feature for all holdings of a round, with the cards of the board taken as a set."""
+    """The value of one feature for each hand on each board of a round; the order of the board's cards is ignored."""
 
     values: Array  # [holding, dimension] integers
     scale: FloatArray | float  # value of one unit, for each dimension or for all
@@ -117,7 +117,7 @@ TableCosts: TypeAlias = dict[str, Cost]  # cost of each table by its name: bytes
 
 
 class Features:
-    """Features of the holdings of a deal, computed on demand and kept in a folder if one is given.
+    """Features of all pairs of a hand and a board, computed on demand and kept in a folder if one is given.
 
     Threads of this process compute them, or an `engine`: see `compute_with_engine`. Callers also use the engine for
     their own work; by default it runs threads.
@@ -161,7 +161,7 @@ class Features:
             )
 
     def strengths(self) -> npt.NDArray[np.int16]:
-        """Return the hand strength of each holding of the last round, as an integer from 0 to `Deal.top`."""
+        """Return the strength of each hand on each complete board, up to suits, as an integer from 0 to `Deal.top`."""
 
         def make() -> Array:
             codes = np.empty(len(self._holdings(self.deal.sizes[-1])), dtype=np.int16)
@@ -178,7 +178,7 @@ class Features:
         return int(np.count_nonzero(np.bincount(self.strengths())))
 
     def moments(self, r: int) -> FeatureTable:
-        """Return the sums of HS and HS² (hand strength and its square) over roll-outs, for the holdings of a round."""
+        """Return the sums of hand strength and of its square over roll-outs, for each hand and board of a round."""
         hs = np.arange(self.deal.top + 1, dtype=np.int64)
         return self.means("moments", r, np.stack([hs, hs**2], axis=1))
 
@@ -204,7 +204,7 @@ class Features:
         return FeatureTable(self._rolled(name, size, self.strengths, worth), 1 / self.deal.roll_outs(size))
 
     def histograms(self, r: int, bins: int = BINS) -> FeatureTable:
-        """Return the cumulative histogram of hand strength of each holding of a round, with `bins` equal bins.
+        """Return the cumulative histogram of hand strength, in `bins` equal bins, for each hand and board of a round.
 
         A strength s from 0 to 1 is in bin ⌊s · bins⌋, and a strength of 1 in the last bin.
         """
@@ -218,7 +218,7 @@ class Features:
         return self._means(f"histograms-{bins}", size, steps)
 
     def ochs(self, r: int, opponents: int = OPPONENTS) -> FeatureTable:
-        """Return the strength of each holding of a round against each cluster of the opponent's hands.
+        """Return the strength of each hand on each board of a round, against each cluster of the opponent's hands.
 
         This is OCHS, opponent cluster hand strength. Clusters are weighted by their number of different hands: only
         with these weights does the L2 distance agree with figure 5.3 of [Johanson16].

@@ -1,4 +1,4 @@
-"""Number the holdings of a round: its private hands together with their boards, up to a renaming of suits.
+"""Number the holdings of a round: all pairs of a board and a private hand, up to a renaming of suits.
 
 A holding is a canonical board and one of its hands; hands that differ only by suits that are interchangeable on the
 board are one holding. Holdings are numbered board by board, so that the holdings of a board are contiguous and their
@@ -58,7 +58,7 @@ class Holdings:
 
     @cached_property
     def tables(self) -> HoldingTables:
-        """The numbered holdings as arrays for compiled code.
+        """The numbered pairs of a board and a hand, as arrays for compiled code.
 
         They are counted on first use; looking up buckets takes `index` alone.
         """
@@ -78,13 +78,13 @@ class Holdings:
 
     @cached_property
     def weights(self) -> IntArray:
-        """The number of deals that each holding (hand and board, up to suits) stands for."""
+        """The number of deals that each pair of a board and a hand (a holding) stands for."""
         weights = np.zeros(len(self), dtype=np.int64)
         kernels.weigh_holdings(self.tables, 0, len(self.boards), self.ways, weights)
         return weights
 
     def row(self, board: Sequence[int]) -> tuple[int, IntArray]:
-        """Return the canonical board of some cards, and the holding of each hand on it; −1 if a hand shares a card.
+        """Return the canonical board of some cards, and the number of each hand on it; −1 for blocked hands.
 
         >>> flop = holdings((3,))
         >>> board, row = flop.row(FULL.cards("Ah7d2c"))
@@ -98,7 +98,7 @@ class Holdings:
 
 @lru_cache(maxsize=16)
 def holdings(dealt: tuple[int, ...], deck: Deck = FULL, hole_cards: int = 2) -> Holdings:
-    """Return all holdings (hands with boards) of a round, given the numbers of cards in which its board is dealt.
+    """Return the numbered pairs of a board and a hand, given how many board cards each round deals.
 
     A single number makes the board a set.
     """

@@ -1,4 +1,4 @@
-"""Compiled loops for `holdings`: number holdings, and look up the buckets of hands."""
+"""Compiled loops for `holdings`: number the pairs of a board and a hand, and look up the buckets of hands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class HoldingIndex(NamedTuple):
 
 
 class HoldingTables(NamedTuple):
-    """The holdings of a round (hands with boards, up to suits) as arrays for compiled code."""
+    """The numbered pairs of a board and a hand of a round, up to suits, as arrays for compiled code."""
 
     boards: BoardIndex
     moved: npt.NDArray[np.int32]  # [permutation, hand]
@@ -33,7 +33,7 @@ class HoldingTables(NamedTuple):
 
 @kernel
 def number_board(t: HoldingTables, board: int, numbers: npt.NDArray[np.int32]) -> int:
-    """Number the holdings of a canonical board, which are its hands up to suits, from 0; return how many there are.
+    """Number the different hands on a canonical board from 0, up to suits, and return how many there are.
 
     Writes the number of each hand's holding to `numbers`; −1 if the hand shares a card with the board.
     """
@@ -46,7 +46,7 @@ def number_board(t: HoldingTables, board: int, numbers: npt.NDArray[np.int32]) -
 
 @kernel
 def open_board(t: HoldingTables, board: int, numbers: npt.NDArray[np.int32], held_by: IntArray, rest: IntArray) -> int:
-    """Number the holdings of a board (its hands up to suits); list one hand of each, and the remaining cards.
+    """Number the different hands on a board, up to suits; list one hand of each number, and the remaining cards.
 
     Writes the hands to `held_by` and the cards to `rest`. Returns the number of holdings.
     """
@@ -67,7 +67,7 @@ def open_board(t: HoldingTables, board: int, numbers: npt.NDArray[np.int32], hel
 
 @kernel
 def count_holdings(t: HoldingTables, first: IntArray) -> None:
-    """Write the number of the first holding of each board to `first`."""
+    """Write, for each board, how many different hands (up to suits) the boards before it have in total."""
     numbers = np.empty(len(t.bits), dtype=np.int32)
     first[0] = 0
     for board in range(len(t.symmetry)):
@@ -76,7 +76,7 @@ def count_holdings(t: HoldingTables, first: IntArray) -> None:
 
 @kernel
 def row_of(t: HoldingTables, cards: IntArray, numbers: IntArray) -> int:
-    """Write the holding of each hand on any dealt board to `numbers`, and return the canonical board.
+    """Write the number of each hand on a dealt board, up to suits, and return the canonical board.
 
     Hands that share a card with the board get −1.
     """
@@ -93,7 +93,7 @@ def row_of(t: HoldingTables, cards: IntArray, numbers: IntArray) -> int:
 
 @kernel
 def find_holdings(t: HoldingTables, start: int, end: int, other: HoldingTables, rows: IntArray) -> None:
-    """Write, for each holding of some boards, the same hand's holding on the first cards of its board.
+    """Write, for each hand on some boards, the number of the same hand on the first cards of its board.
 
     `other` has the holdings to which these belong; the first cards are taken as a set.
     """
@@ -119,7 +119,7 @@ def find_buckets(
     table: npt.NDArray[Any],
     buckets: npt.NDArray[np.int32],
 ) -> None:
-    """Write, for each holding of some boards, the bucket that the same hand had in an earlier round."""
+    """Write, for each hand on some boards, the bucket that the same hand had in an earlier round."""
     size = other.cards.shape[1]
     numbers = np.empty(len(t.bits), dtype=np.int32)
     base = t.first[start]
@@ -135,7 +135,7 @@ def find_buckets(
 
 @kernel
 def weigh_holdings(t: HoldingTables, start: int, end: int, ways: IntArray, weights: IntArray) -> None:
-    """Write the number of deals that each holding of some boards stands for."""
+    """Write, for each hand on some boards (up to suits), the number of deals that it stands for."""
     numbers = np.empty(len(t.bits), dtype=np.int32)
     weights[:] = 0
     for board in range(start, end):
@@ -148,7 +148,7 @@ def weigh_holdings(t: HoldingTables, start: int, end: int, ways: IntArray, weigh
 
 @kernel
 def spread(t: HoldingTables, start: int, end: int, buckets: npt.NDArray[np.int32], table: npt.NDArray[Any]) -> None:
-    """Copy the buckets of the holdings of some boards to the rows of these boards in `table`, hand by hand."""
+    """Copy the buckets of all hands on some boards to a table with a row per board and a column per hand."""
     numbers = np.empty(len(t.bits), dtype=np.int32)
     for board in range(start, end):
         number_board(t, board, numbers)

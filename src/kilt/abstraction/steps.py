@@ -1,4 +1,4 @@
-"""Sort the holdings of a round into buckets, step by step: each step sorts the hands of a group by one feature.
+"""Sort the hands of a round into buckets, step by step: each step sorts the hands of a group by one feature.
 
 A group is a bucket of the previous step, or of the previous round if that is remembered; otherwise one group has all
 holdings. Bucket b of group g has the number g·k + b. A step is first fitted, to all holdings or to a sample; then it
@@ -57,7 +57,7 @@ class PreviousRound(NamedTuple):
 
 @dataclass(frozen=True)
 class HoldingBatch:
-    """The holdings of a range of boards of a round."""
+    """A batch of work: the holdings (hands with boards) of a range of boards of a round."""
 
     holdings: Holdings
     start: int  # the first board
@@ -65,18 +65,18 @@ class HoldingBatch:
 
     @property
     def count(self) -> int:
-        """The number of holdings in the batch."""
+        """The number of pairs of a hand and a board in the batch."""
         return int(self.holdings.tables.first[self.end] - self.holdings.tables.first[self.start])
 
     @cached_property
     def weights(self) -> IntArray:
-        """The number of deals that each holding (hand and board, up to suits) stands for."""
+        """The number of deals that each pair of a hand and a board in the batch stands for."""
         weights = np.empty(self.count, dtype=np.int64)
         holdings_kernels.weigh_holdings(self.holdings.tables, self.start, self.end, self.holdings.ways, weights)
         return weights
 
     def rows(self, other: Holdings) -> IntArray:
-        """Return the index of each holding of the batch among the holdings of an earlier round.
+        """Return, for each hand and board of the batch, the index of the same hand on the board of an earlier round.
 
         The boards of `other` are sets of the first cards.
         """
@@ -88,7 +88,7 @@ class HoldingBatch:
         return rows
 
     def groups(self, before: PreviousRound | None) -> Labels:
-        """Return the bucket of each holding in the previous round, or 0 if `before` is None."""
+        """Return the bucket of each hand of the batch in the previous round, or 0 if `before` is None."""
         buckets = np.zeros(self.count, dtype=np.int32)
         if before:
             holdings_kernels.find_buckets(
@@ -97,7 +97,7 @@ class HoldingBatch:
         return buckets
 
     def next_buckets(self, after: NextRound, chosen: Chosen) -> Labels:
-        """Return the next-round bucket of each chosen holding after each way to continue the deal.
+        """Return the next-round bucket of each chosen hand after each way to continue the deal.
 
         The shape is (holdings, ways).
         """
@@ -117,23 +117,23 @@ Points: TypeAlias = Callable[[HoldingBatch, Chosen], Array]
 
 
 class FittedStep(Protocol):
-    """A step of sorting hands that has been fitted, so that it can assign buckets to any holdings."""
+    """A step of sorting hands that has been fitted to a sample, so that it can assign any hand to a bucket."""
 
     @property
     def buckets(self) -> int:
         """The number of buckets of the step, over all groups of hands."""
 
     def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """Return the buckets of some holdings and, if it is defined, the distance of each holding from its centroid."""
+        """Return the buckets of a batch of hands and, if it is defined, the distance of each hand from its centroid."""
 
 
 class LosslessStep(NamedTuple):
-    """A lossless step, in which each holding is a bucket."""
+    """A lossless step, in which each pair of a hand and a board (up to suits) is a bucket."""
 
     buckets: int
 
     def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """Return the bucket of each holding, which is the holding's number; there are no costs."""
+        """Return the bucket of each hand of a batch: a number of its own. There are no costs."""
         return part.rows(part.holdings).astype(np.int32), None
 
 
@@ -146,7 +146,7 @@ class PercentileStep(NamedTuple):
     buckets: int
 
     def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """Return the buckets of some holdings inside their groups; there are no costs."""
+        """Return the buckets of a batch of hands inside their groups; there are no costs."""
         return self.bucket[groups, self.codes[part.rows(self.holdings)]], None
 
 
@@ -158,7 +158,7 @@ class KMeansStep(NamedTuple):
     buckets: int
 
     def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """Return the buckets of some holdings inside their groups, and the cost of each at its centroid."""
+        """Return the buckets of a batch of hands inside their groups, and the cost of each hand at its centroid."""
         points, labels = self.points(part, ALL), -1 - groups
         costs: Singles = np.empty(len(points), dtype=np.float32)
         c, bounds = self.clusters, (NO_BOUNDS, NO_BOUNDS, NO_BOUNDS)
@@ -188,7 +188,7 @@ class PotentialAwareStep(NamedTuple):
         return len(self.means)
 
     def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """Return the buckets of some holdings inside their groups, and their distances from the mean distributions."""
+        """Return the buckets of a batch of hands inside their groups, and their distances from the clusters."""
         points, labels = part.next_buckets(self.after, ALL), -1 - groups
         costs, where = np.empty(len(points), dtype=np.float32), (self.means, self.columns, self.after.ground)
         potential_kernels.assign(points, 0, len(points), self.group, *where, labels, costs)
@@ -196,7 +196,7 @@ class PotentialAwareStep(NamedTuple):
 
 
 class StepFitter(NamedTuple):
-    """The input to which the steps of a round are fitted: the round's holdings, and the rounds they depend on."""
+    """Fits the steps that sort the hands of a round into buckets, given the rounds that this round depends on."""
 
     plan: Plan
     features: Features
@@ -228,14 +228,14 @@ class StepFitter(NamedTuple):
         return fitted
 
     def sort(self, part: HoldingBatch, fitted: list[FittedStep]) -> tuple[Labels, Singles | None]:
-        """Return the buckets of some holdings after all steps so far, and the costs of the last step."""
+        """Return the buckets of a batch of hands after all steps so far, and the costs of the last step."""
         groups, costs = part.groups(self.before), None
         for step in fitted:
             groups, costs = step.sort(part, groups)
         return groups, costs
 
     def parts(self, work: Callable[[HoldingBatch], Any], tick: Share = lambda share: None) -> list[Any]:
-        """Call `work` on all holdings, part by part, and return the results."""
+        """Call `work` on all hands of the round, batch by batch, and return the results."""
         count = max(64, len(self.holdings) // 500_000)  # many parts, so that each is small
         return in_parts(
             lambda start, end: work(HoldingBatch(self.holdings, start, end)),
@@ -251,7 +251,7 @@ class StepFitter(NamedTuple):
         return self.features.is_last(self.r)
 
     def points(self, feature: str) -> Points:
-        """Return a function that maps holdings to points, whose coordinates come from the tables of a feature.
+        """Return a function that maps hands to points, whose coordinates come from the tables of a feature.
 
         All tables have equal weights.
         """

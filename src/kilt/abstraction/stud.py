@@ -171,7 +171,7 @@ class StudBoards:
         return self._names(self.canonical_cards(theirs, (*mine, *hand), *last))
 
     def count_observations(self, tell: Telling) -> int:
-        """Return the number of different things that players may be told when all cards are dealt."""
+        """Return how many different observations the function `tell` can give a player once all cards are dealt."""
         cards, last = range(self.game.deck.size), sum(self.game.rules.down_cards)
         held = ((*board, hand) for board in self.boards for hand in self.hands(board))
         return len({tell(*own, more) for own in held for more in _left(cards, last, *own)})

@@ -102,7 +102,7 @@ def estimator_named(name: str) -> Estimator:
 
 
 class Outcome(NamedTuple):
-    """An ending at which observed hands are evaluated, with the probability of reaching it with each private hand.
+    """An ending that an estimator evaluates for observed hands, with the probability that each private hand reaches it.
 
     `played` is the probability up to the state from which all hands stand for this ending: the end itself, or the
     decision before the final action. Rows are those of `LoggedHands`.

@@ -56,7 +56,7 @@ class ProgressMonitor(Protocol):
 
 
 class FlopWalks:
-    """Walks that compute best responses to one strategy, one flop at a time.
+    """Computes best responses to one strategy, one flop at a time, by walks of the public tree after each flop.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class FlopWalks:
         return self.game.flop_values(self._walk(seat, RESPOND, layouts), tree)
 
     def prepared(self, flop: int) -> Any:
-        """Return the data that best-response walks of both seats need for a flop, from a cache if possible.
+        """Return the data that best responses in both seats need for a flop, from a cache if possible.
 
         A few flops are cached, so that the second seat finds the data of the first.
         """
@@ -141,7 +141,7 @@ class FlopWalks:
 
 
 class DeviceFlopWalks(FlopWalks):
-    """Walks that compute best responses on a GPU, while the CPU prepares the next flops."""
+    """Computes best responses on a GPU, one flop at a time, while the CPU prepares the next flops."""
 
     def __init__(self, game: VectorGame, table: Table, layouts: Layouts | None = None) -> None:
         from kilt.tree.gpu.flops import DeviceFlops  # imports the GPU library
@@ -163,7 +163,7 @@ class DeviceFlopWalks(FlopWalks):
 
 
 class CardlessFlopWalks(FlopWalks):
-    """Walks that compute best responses to an agent that ignores its cards: see `tree.cardless`."""
+    """Computes best responses to an agent that ignores its cards, one flop at a time: see `tree.cardless`."""
 
     def __init__(self, game: VectorGame, table: Table) -> None:
         super().__init__(game, table)
@@ -181,7 +181,7 @@ WALKS: dict[str, type[FlopWalks]] = {CPU: FlopWalks, GPU: DeviceFlopWalks}
 
 
 def agent_walks(game: VectorGame, table: Table, device: str = CPU) -> FlopWalks:
-    """Return walks that compute best responses to an agent that ignores the board, on the CPU or a GPU.
+    """Return an object that computes best responses to an agent that ignores the board, on the CPU or a GPU.
 
     `table` is the agent's strategy, [row, hand].
     """
@@ -192,7 +192,7 @@ def agent_walks(game: VectorGame, table: Table, device: str = CPU) -> FlopWalks:
 
 
 def flop_walks(problem: AbstractProblem, strategy: Array, device: str = CPU) -> FlopWalks:
-    """Return walks that compute best responses to a strategy of an abstract game; the responder sees all cards.
+    """Return an object that computes best responses to a strategy of an abstract game; the responder sees all cards.
 
     `strategy` has an entry for each slot. The buckets of the boards that follow a flop are looked up just before its
     walk.

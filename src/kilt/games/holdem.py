@@ -439,7 +439,7 @@ class Holdem(Poker):
 
     @property
     def marks(self) -> FloatArray:
-        """Labels of hands, shape (marks, hands); suit isomorphism may merge only hands with equal labels.
+        """Labels of hands, shape (marks, hands); hands whose labels differ are never treated as equal up to suits.
 
         A complete game has no labels.
         """

@@ -104,7 +104,7 @@ class Subgame(Holdem):
 
     @property
     def marks(self) -> FloatArray:
-        """Labels of hands, shape (marks, hands); suit isomorphism may merge only hands with equal labels."""
+        """Labels of hands, shape (marks, hands); hands whose labels differ are never treated as equal up to suits."""
         return super().marks if self.hand_marks is None else self.hand_marks[:, self.numbers]
 
     def rake(self, stakes: FloatArray) -> FloatArray:

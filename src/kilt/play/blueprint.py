@@ -57,7 +57,7 @@ class AbstractState(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """One of the nodes where the player may be in the abstract tree, given that random translations are hidden."""
+    """One of several nodes of the abstract tree at which the player may be, because bets are translated at random."""
 
     state: AbstractState
     share: float  # probability, given the branch at the player's previous decision

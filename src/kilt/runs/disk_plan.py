@@ -138,7 +138,7 @@ class DiskPlan:
 
 
 def iterations_to(mbb: float) -> float:
-    """Return the iterations after which [2-4] hold'em reaches an exploitability in mbb/g, between measured points.
+    """Return how many iterations [2-4] hold'em needs to reach an exploitability in mbb/g, from measured points.
 
     >>> round(iterations_to(1.0)), round(iterations_to(0.031) / 1000)
     (362, 7)

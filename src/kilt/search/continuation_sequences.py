@@ -1,4 +1,4 @@
-"""Build the sequence form of a game after a position, if both players follow known strategies.
+"""List the action sequences and ends of a game after a position, if both players follow known strategies.
 
 A *sequence* is the list of one player's actions since the position. The probability of a sequence with a hand is a
 product of that hand's action probabilities. The winnings of two hands are a sum, over the ends of the game, of the
@@ -63,7 +63,7 @@ class SequenceEnds(NamedTuple):
 
 
 class ContinuationSequences(NamedTuple):
-    """The sequence form of a game after a position: both players' action sequences, and the ends of the game."""
+    """The possible play after a position: the action sequences of both players, and the ends of the game."""
 
     players: tuple[PlayerSequences, PlayerSequences]
     ends: SequenceEnds
@@ -75,14 +75,14 @@ class ContinuationSequences(NamedTuple):
 
 
 class SequenceCache:
-    """A cache of sequence forms, emptied when it would exceed `KEPT_BYTES`."""
+    """A cache of action sequences after positions, emptied when it would exceed `KEPT_BYTES`."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, ContinuationSequences] = {}
         self._bytes = 0
 
     def get(self, key: Hashable, make: Callable[[], ContinuationSequences]) -> ContinuationSequences:
-        """Return the sequence form that is cached under a key, or call `make` and cache the result."""
+        """Return the action sequences that are cached under a key, or call `make` and cache the result."""
         if (found := self._known.get(key)) is None:
             found = make()
             if self._bytes + found.nbytes > KEPT_BYTES:
@@ -100,7 +100,7 @@ def sequences_after(
     chosen: tuple[ContinuationPolicy, ContinuationPolicy],
     board: IntArray,
 ) -> ContinuationSequences:
-    """Build the sequence form of a game after a position, if both players follow the given strategy.
+    """List the action sequences and ends of a game after a position, if both players follow the given strategy.
 
     Parameters
     ----------

@@ -125,7 +125,7 @@ class BlueprintContinuations:
         return told
 
     def prepare(self, rest: Subgame, menu: Menu | None, own: Menu) -> None:
-        """Prepare for later calls on any board: build the sequence forms of the game after the ends of a subgame.
+        """Prepare for later calls on any board: list the action sequences after the ends of a subgame.
 
         The ends are those that `menu` leads to, and those that the blueprint's menu `own` leads to, which `followed`
         needs.
@@ -209,7 +209,7 @@ class BlueprintContinuations:
         add_pair_values(won, first, second, boards.strength, rows, values)
 
     def sequences(self, position: Betting, board: IntArray, ways: int) -> ContinuationSequences:
-        """Return the sequence form of the game after a position, from the cache if it is there.
+        """Return the action sequences that may follow a position, from the cache if they are there.
 
         See `sequences_after` for `board`.
         """

@@ -1,4 +1,4 @@
-"""Methods: algorithms on abstract games, with their cost, their restrictions and their solvers.
+"""Define how each algorithm solves abstract games: what it needs, what it costs, and its solver.
 
 `AbstractMethod.cost` computes the cost before anything is built, and `require` refuses what the method does not
 support. Methods differ in how they look up the cards of an abstract game: by walks of all boards, by walks of sampled
@@ -40,7 +40,7 @@ SAMPLING_KEYS = ("average", "linear", "prune", "equities", "compact")
 
 @dataclass(frozen=True)
 class AbstractMethod(Method, ABC):
-    """An algorithm on abstract games, in this process and on the CPU."""
+    """Base class of methods: how an algorithm solves abstract games, what it costs and what it requires."""
 
     UNUSED: ClassVar[Sequence[str]] = SAMPLING_KEYS  # keys of [solver] that the method ignores
 
@@ -48,10 +48,10 @@ class AbstractMethod(Method, ABC):
 
     @abstractmethod
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
-        """Cost of solving, with `mapped` bytes of cards, which need not fit."""
+        """Return the memory, disk space and time of solving, with `mapped` bytes of card abstractions on disk."""
 
     def complete(self, spec: S) -> S:
-        """Return the spec with the opponent of a counter-strategy, if there is one. Raises errors for a wrong model."""
+        """Return the specification with the opponent model that its configuration names, if the method needs one."""
         if not self.answers:
             return spec
         asked = spec.config.counter
@@ -97,32 +97,32 @@ class AbstractMethod(Method, ABC):
         )
 
     def require_cards(self, spec: AbstractSpec) -> None:
-        """Raise AbstractionError if the cards have too many buckets for the method."""
+        """Raise AbstractionError if the card abstractions have too many buckets for the method."""
 
     def require_workers(self, spec: AbstractSpec, engine: Engine) -> None:
-        """Raise EngineError if an engine has no room for the workers, as far as known before the cards are built."""
+        """Raise EngineError if the engine has no room for all workers."""
 
     def prepare(self, problem: AbstractProblem, tick: Callable[[str, float], None]) -> None:
-        """Build the tables that the solver needs, after the cards are built."""
+        """Build the lookup tables that the solver needs, after the card abstractions have been built."""
 
     def pace(self, spec: AbstractSpec) -> Pace | None:
-        """Measure the speed for some seconds; None if `cost` contains it."""
+        """Measure the solver's speed for some seconds. Returns None if `cost` already includes the time."""
         return None
 
     def called(self, spec: AbstractSpec) -> str:
-        """Name of the algorithm in the identity of a run."""
+        """Return the name of the algorithm that identifies a run."""
         return spec.config.solver.algorithm
 
 
 @dataclass(frozen=True)
 class WalkMethod(AbstractMethod):
-    """CFR for players who see buckets. An iteration visits all boards, or one sampled board."""
+    """CFR on an abstract game's public tree: each iteration visits all boards, or one sampled board."""
 
     tables: int = 2
     samples: bool = False
 
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
-        """Cost of the buckets of all boards, and of tables over rows × buckets."""
+        """Return the cost of solving with the buckets of all boards in memory."""
         return self._walked(spec, mapped, self.tables * spec.walk.table, 2)
 
     def _walked(self, spec: AbstractSpec, mapped: int, kept: int, walks: int) -> Cost:
@@ -134,12 +134,12 @@ class WalkMethod(AbstractMethod):
 
 @dataclass(frozen=True)
 class PublicSamplingMethod(WalkMethod):
-    """Public chance sampling: looks up only the sampled boards if memory cannot hold all boards."""
+    """CFR with sampled boards, whose buckets are looked up one board at a time if memory cannot hold them all."""
 
     samples: bool = True
 
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
-        """Cost without the buckets of all boards if they would not fit."""
+        """Return the cost of solving with the buckets of all boards in memory or, if they do not fit, of one board."""
         walk = spec.walk
         if not walk.samples_drawn:
             return super().cost(spec, mapped)
@@ -149,13 +149,13 @@ class PublicSamplingMethod(WalkMethod):
 
 @dataclass(frozen=True)
 class ResponseMethod(WalkMethod):
-    """CFR-BR: an opponent who sees all cards learns in a trunk of some rounds, and responds after them."""
+    """CFR-BR: players learn against an opponent who sees all cards and plays best responses in the later rounds."""
 
     tables: int = 3
     trunk: int = 0
 
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
-        """Cost with the opponent's table; with sampled boards only if the buckets of all boards would be too many."""
+        """Return the cost of solving, including the table of the opponent, who sees all cards."""
         walk = spec.walk
         if self.trunk and (spec.device != CPU or walk.draws(self.trunk)):
             regrets, responses = walk.drawn(self.trunk)
@@ -165,19 +165,19 @@ class ResponseMethod(WalkMethod):
         return self._walked(spec, mapped, (self.tables - 1) * walk.table + walk.opponent(self.trunk), 4)
 
     def require_device(self, spec: AbstractSpec) -> None:
-        """Raise RunError for a GPU without a trunk."""
+        """Raise RunError for a GPU if the opponent plays best responses in all rounds."""
         if spec.device == CPU or not self.trunk:
             super().require_device(spec)
 
 
 @dataclass(frozen=True)
 class JointMethod(AbstractMethod):
-    """Tables over pairs of bucket sequences, on the CPU or a GPU."""
+    """CFR with probabilities and payoffs for pairs of bucket sequences in place of boards, on the CPU or a GPU."""
 
     tables: int = 3
 
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
-        """Cost of the joint tables and of the solver's tables. A GPU solver keeps its tables in GPU memory."""
+        """Return the cost of the tables for pairs of bucket sequences, and of the solver's tables."""
         kept, pairs, there = 2 * self.tables * spec.slots, 40 * max(map(max, spec.size.buckets)) ** 2, 0
         if spec.device != CPU:
             from kilt.solve.joint_device import MEMORY as AT_ONCE  # imports the GPU library
@@ -187,7 +187,7 @@ class JointMethod(AbstractMethod):
         return spec.takes(tables, 2 * kept + spec.slots, mapped, device=there)
 
     def require_device(self, spec: AbstractSpec) -> None:
-        """Raise RunError for a GPU if the cards have imperfect recall."""
+        """Raise RunError for a GPU if a player forgets the buckets of earlier rounds."""
         if spec.device == CPU:
             super().require_device(spec)
         elif not all(later.recall for one in spec.specs for later in one.plan.rounds[1:]):
@@ -197,23 +197,23 @@ class JointMethod(AbstractMethod):
             )
 
     def require_cards(self, spec: AbstractSpec) -> None:
-        """Raise AbstractionError if there are too many buckets for tables over pairs of them."""
+        """Raise AbstractionError if there are too many buckets for a table of all pairs of them."""
         for numbers in spec.size.buckets:
             require_few_buckets(" and ".join(spec.config.cards), numbers)
 
     def prepare(self, problem: AbstractProblem, tick: Callable[[str, float], None]) -> None:
-        """Build the joint tables: large ones are cached, where the solver finds them."""
+        """Build the tables for pairs of bucket sequences. Large ones are cached on disk for the solver."""
         joint_tables(problem.abstract.cards, problem.threads, tick)
 
 
 @dataclass(frozen=True)
 class SamplingMethod(AbstractMethod):
-    """External sampling: in this process, on a GPU, or by blades that share the classes of boards."""
+    """External-sampling CFR in this process, on a GPU, or on several workers that share the classes of boards."""
 
     UNUSED: ClassVar[Sequence[str]] = ()
 
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
-        """Cost of a regret for each slot, and a count if an average is stored; or memory of the head and its blades."""
+        """Return the cost of solving: in this process, on a GPU, or in the head process of a distributed run."""
         asked, tables = spec.config.engine, self._tables(spec)
         found = spec.takes(tables, 3 * tables, mapped, "`average = false`")
         if spec.device != CPU:
@@ -234,7 +234,7 @@ class SamplingMethod(AbstractMethod):
         return spec.slots * (2 if spec.config.solver.average else 1)
 
     def require(self, spec: AbstractSpec) -> None:
-        """Raise RunError if blades cannot share the cards."""
+        """Raise RunError if workers cannot divide the game by classes of boards."""
         require_options(spec.options, spec.game)
         if spec.config.engine.name:
             cards = spec.shared_cards
@@ -242,7 +242,7 @@ class SamplingMethod(AbstractMethod):
             require_boards(spec.config.engine, cards.plan, cards.deal)
 
     def require_device(self, spec: AbstractSpec) -> None:
-        """Raise RunError for a GPU with an engine, or with a decision of too many actions."""
+        """Raise RunError for a GPU if an engine is set, or if a decision has too many actions for the GPU code."""
         if spec.device == CPU:
             super().require_device(spec)
             return
@@ -251,13 +251,13 @@ class SamplingMethod(AbstractMethod):
         require_sampled_there(spec.game, spec.menu, spec.options)
 
     def require_workers(self, spec: AbstractSpec, engine: Engine) -> None:
-        """Raise EngineError if the engine has no room for all blades."""
+        """Raise EngineError if the engine has no room for all workers."""
         from kilt.solve.distributed.solver import look_for_blades
 
         look_for_blades(engine, spec.parts(spec.config.engine.levels), spec.config.solver.threads)
 
     def pace(self, spec: AbstractSpec) -> Pace | None:
-        """Measure the speed in a walk of some seconds with synthetic buckets."""
+        """Measure the solver's speed for some seconds, on a game of the same size with arbitrary buckets."""
         if spec.device != CPU:
             from kilt.solve.external_device import probe_there
 
@@ -265,7 +265,7 @@ class SamplingMethod(AbstractMethod):
         return probe(spec.synthetic, spec.options, spec.config.solver.threads)
 
     def called(self, spec: AbstractSpec) -> str:
-        """Name of the algorithm, with the levels of blades."""
+        """Return the name of the algorithm that identifies a run, with the number of levels of workers."""
         if not spec.config.engine.name:
             return super().called(spec)
         return f"{spec.config.solver.algorithm} in {' of '.join('parts' for _ in spec.config.engine.levels)}"
@@ -273,28 +273,28 @@ class SamplingMethod(AbstractMethod):
 
 @dataclass(frozen=True)
 class AnswerMethod(SamplingMethod):
-    """Counter-strategies by external sampling: a table and a fixed strategy for each seat, and the model."""
+    """External-sampling CFR that computes a counter-strategy to an opponent model, one seat at a time."""
 
     def _tables(self, spec: AbstractSpec) -> int:
         return 2 * (super()._tables(spec) + spec.slots) + 4 * spec.slots
 
     def require(self, spec: AbstractSpec) -> None:
-        """Raise RunError for any engine."""
+        """Raise RunError if the configuration names an engine."""
         AbstractMethod.require(self, spec)
 
     def require_device(self, spec: AbstractSpec) -> None:
-        """Raise RunError for a GPU."""
+        """Raise RunError if the configuration asks for a GPU."""
         AbstractMethod.require_device(self, spec)
 
 
 @dataclass(frozen=True)
 class BucketDiskMethod(AbstractMethod):
-    """Subgames on disk, in this process or on the disks of workers."""
+    """CFR on an abstract game whose tables are split into subgames on disk, in this process or on several workers."""
 
     tables: int = 1
 
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
-        """Cost with subgames of the intended size: the actual ones are known only with the cards."""
+        """Return the cost of solving, estimated before the sizes of the subgames are known."""
         walk, asked = spec.walk, spec.config.engine
         abreast = subgames_abreast(spec.config.solver.threads)
         maps = min(walk.maps, 2 * walk.maps // walk.boards[min(1, len(walk.boards) - 1)] * abreast)
@@ -304,7 +304,7 @@ class BucketDiskMethod(AbstractMethod):
         return spec.takes(tables, kept + spec.slots, mapped, iteration=2 * walk.seconds)
 
     def require(self, spec: AbstractSpec) -> None:
-        """Raise RunError if the engine has keys that only apply to deals."""
+        """Raise RunError if the configuration sets keys of the engine that only apply to sampled deals."""
         require_options(spec.options, spec.game)
         asked = spec.config.engine
         if asked.below or asked.batch or asked.boards or asked.samples:
@@ -312,11 +312,11 @@ class BucketDiskMethod(AbstractMethod):
 
 
 def abstract_method(make: Make) -> AbstractMethod:
-    """Return the method for abstract games; a custom algorithm given as a plain function gets walks."""
+    """Return the method of an algorithm for abstract games. A plain function that makes a solver is wrapped."""
     return make if isinstance(make, AbstractMethod) else WalkMethod(make)
 
 
 def first_set(section: Record, keys: Sequence[str]) -> str | None:
-    """The first of some keys whose value is not the default; None if all have their defaults."""
+    """Return the first of some keys whose value is not the default, or None if all have their defaults."""
     plain = type(section)()
     return next((key for key in keys if getattr(section, key) != getattr(plain, key)), None)

@@ -98,7 +98,7 @@ class JointGame(Judged):
         return DecisionLayout.of_abstract(self.abstract)
 
     def probabilities(self, strategy: Array) -> FloatArray:
-        """Return a strategy as probabilities. Information sets without a strategy call."""
+        """Return a strategy as probabilities. At information sets without a strategy, the player calls."""
         layout, weights = self.layout, np.maximum(np.asarray(strategy, dtype=np.float64), 0.0)
         if len(weights) != self.abstract.slots:
             raise GameError(

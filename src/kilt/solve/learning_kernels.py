@@ -332,7 +332,7 @@ def blend(
 
 @inlined
 def entered(board: int, hands: IntArray, lasting: bool, columns: int) -> tuple[int, int, int]:
-    """Return the board, and the first and end hand, to which a pass has added sums in a row.
+    """Return the entries of a table row that a pass may have changed: a board and a range of its hands.
 
     The board is −1 and the hands are all columns if this cannot be narrowed down. It can be if a single board was
     sampled for few hands, and if entries of the row that nothing is added to do not change (`lasting`).

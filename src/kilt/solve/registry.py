@@ -1,4 +1,4 @@
-"""The menus of algorithms, `ALGORITHMS` and `COUNTERS`, and how a solver is made from an entry and a problem.
+"""List all algorithms by name, in `ALGORITHMS` and `COUNTERS`, and make solvers from these names.
 
 >>> ALGORITHMS["cfr+"].forms, ALGORITHMS["external"].forms
 (('flat', 'vector', 'abstract'), ('flat', 'abstract'))
@@ -50,37 +50,38 @@ COUNTER_BASES = (*_LEARNING, EXTERNAL, JOINT, *(f"{JOINT}:{name}" for name in _L
 
 
 class Algorithm(NamedTuple):
-    """An algorithm of the menu: a description, and its method for games of each supported form.
+    """An algorithm: its description, and a function for each kind of game representation that makes a solver.
 
-    Plain functions of a problem and a seed will do to make solvers; a `Method` knows what that takes, too.
+    Each function takes a problem and a random seed. A `Method` is such a function that also knows which games it can
+    solve, and what that costs.
     """
 
     what: str
     make: Mapping[str, Make]  # by form
-    exact: bool = False  # whether it is done after one step
+    exact: bool = False  # whether it finishes in one step, like a linear programme
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """The forms of a game that it works on, the one for small games first."""
+        """The names of the game representations that the algorithm can solve; those for small games come first."""
         return tuple(form for form in FORMS if form in self.make)
 
     @property
     def threads(self) -> bool:
-        """Whether several threads can share its walks over all boards of an unabstracted game."""
+        """Whether several threads can share each iteration on an unabstracted game."""
         return self.shares(2)
 
     def shares(self, threads: int = 1, device: str = CPU) -> bool:
-        """Whether it solves unabstracted games with this number of threads on a device."""
+        """Return whether the algorithm solves unabstracted games with this number of threads on this device."""
         return any(method.shares(threads, device) for method in self.whole.values())
 
     @property
     def whole(self) -> dict[str, WholeMethod]:
-        """Its methods for unabstracted games, by form."""
+        """The methods for unabstracted games, by the name of the game representation."""
         return {form: whole_method(form, self.make[form]) for form in WHOLE if form in self.make}
 
     @property
     def abstract(self) -> AbstractMethod:
-        """How it solves abstract games; RunError if it does not."""
+        """The method for abstract games. Raises RunError if the algorithm does not support them."""
         if ABSTRACT not in self.make:
             able = [name for name, entry in ALGORITHMS.items() if ABSTRACT in entry.make]
             raise RunError(f"{self.what} does not solve abstract games: use one of {', '.join(able)}")
@@ -88,12 +89,12 @@ class Algorithm(NamedTuple):
 
 
 def _tables_of(variant: str | Variant) -> int:
-    """Regrets and averages; predictive variants keep the last regrets too."""
+    """Return how many tables a variant of CFR stores: regrets, averages and, if it predicts, the last regrets."""
     return 2 + ((VARIANTS[variant] if isinstance(variant, str) else variant).predictive > 0)
 
 
 def _full_width(variant: str | Variant) -> dict[str, Make]:
-    """CFR and its variants on all forms."""
+    """Return methods for a variant of CFR that visits the whole game in each iteration."""
     tables = _tables_of(variant)
 
     def flat(problem: FlatProblem, seed: int) -> Solver:
@@ -112,7 +113,7 @@ def _full_width(variant: str | Variant) -> dict[str, Make]:
 
 
 def _bucketed(problem: AbstractProblem, variant: str | Variant, **how: Any) -> Solver:
-    """The CFR family on an abstract game by walks of the whole one."""
+    """Return a CFR solver on the public tree of an abstract game."""
     if problem.device != CPU:
         raise RunError(
             "walks over buckets on a GPU are those of CFR-BR on drawn boards: use cfr-br:2, joint or external, or "
@@ -122,13 +123,13 @@ def _bucketed(problem: AbstractProblem, variant: str | Variant, **how: Any) -> S
 
 
 def _pairs(problem: AbstractProblem, variant: str, held: int | None = None) -> Solver:
-    """The CFR family on an abstract game by joint tables, with a player who is restricted to the problem's model."""
+    """Return a CFR solver with tables for pairs of bucket sequences; a player may be restricted to a model."""
     restriction = None if held is None else problem.restriction(held)
     return Cfr(PairTables(problem.pairs, restriction), variant, problem.shares_by(problem.pairs))
 
 
 def _on_gpu(problem: VectorProblem, variant: str | Variant, **how: Any) -> Solver:
-    """CFR and its variants with tables on a GPU; `how` are arguments of `DeviceTables`."""
+    """Return a CFR solver with tables in GPU memory; `how` has further arguments of `DeviceTables`."""
     from kilt.solve.tables.device import DeviceTables, require_walkable  # imports the GPU library
     from kilt.tree.gpu.device import DeviceGame
 
@@ -139,7 +140,7 @@ def _on_gpu(problem: VectorProblem, variant: str | Variant, **how: Any) -> Solve
 
 
 def _compact(variant: str) -> dict[str, Make]:
-    """A variant without negative regrets with tables of two bytes an entry, on the CPU or a GPU."""
+    """Return methods for a variant of CFR with two bytes for each number in its tables, on the CPU or a GPU."""
 
     def vector(problem: TwoByteProblem, seed: int) -> Solver:
         if isinstance(problem.walker, TwoByteGame):
@@ -152,7 +153,7 @@ def _compact(variant: str) -> dict[str, Make]:
 
 
 def _chance_sampled(scheme: str, variant: str = "cfr") -> dict[str, Make]:
-    """CFR or a variant of it with boards, and maybe hands, drawn for each walk."""
+    """Return methods for a variant of CFR that samples boards and, depending on `scheme`, hands."""
 
     def vector(problem: VectorProblem, seed: int) -> Solver:
         if problem.device != CPU:
@@ -171,7 +172,7 @@ def _chance_sampled(scheme: str, variant: str = "cfr") -> dict[str, Make]:
 
 
 def _joint(variant: str) -> dict[str, Make]:
-    """CFR or a variant of it on an abstract game by joint tables."""
+    """Return a method for a variant of CFR with tables for pairs of bucket sequences."""
 
     def abstract(problem: AbstractProblem, seed: int) -> Solver:
         return _pairs(problem, variant)
@@ -180,7 +181,7 @@ def _joint(variant: str) -> dict[str, Make]:
 
 
 def _sampled(scheme: str) -> dict[str, Make]:
-    """Monte Carlo CFR on flat trees."""
+    """Return a method for Monte Carlo CFR on flat trees."""
 
     def flat(problem: FlatProblem, seed: int) -> Solver:
         return Sampled(problem.tree.nodes, scheme, seed)
@@ -205,7 +206,7 @@ def _current(problem: VectorProblem, seed: int) -> Solver:
 
 
 def _on_disk(variant: str, *, averaging: bool) -> dict[str, Make]:
-    """A variant without negative regrets, with tables in subgames on disk."""
+    """Return methods for a variant of CFR whose tables are split into subgames on disk."""
 
     def disk(problem: DiskProblem, seed: int) -> Solver:
         if problem.engine:
@@ -233,7 +234,7 @@ def _on_disk(variant: str, *, averaging: bool) -> dict[str, Make]:
 
 
 def _cfr_br(trunk: int, variant: str = "cfr") -> dict[str, Make]:
-    """CFR-BR against a hybrid opponent that learns in the first `trunk` rounds; 0: against a full best response."""
+    """Return methods for CFR-BR against an opponent who learns in the first `trunk` rounds and best-responds later."""
 
     def flat(problem: FlatProblem, seed: int) -> Solver:
         return Cfr(FlatTables(problem.tree.nodes, responds=True), "cfr")
@@ -261,7 +262,7 @@ def _cfr_br(trunk: int, variant: str = "cfr") -> dict[str, Make]:
 
 
 def _counter(kind: str, base: str = DEFAULT_BASE) -> dict[str, Make]:
-    """Answers to the model that a problem is against: two solves by CFR or external sampling, a seat each."""
+    """Return methods that compute counter-strategies to the problem's opponent model, for one seat at a time."""
     plain, _, variant = base.partition(":")
 
     def both(problem: Problem, seat: Callable[[int], Solver]) -> Solver:
@@ -377,7 +378,7 @@ COUNTERS: dict[str, Algorithm] = {
 
 
 def algorithm_named(name: str | Variant | Algorithm) -> Algorithm:
-    """Return an algorithm of the menu by name; custom algorithms are returned unchanged.
+    """Return the algorithm with a given name. A custom `Algorithm` is returned unchanged.
 
     ``cfr+:compact`` is CFR+ with tables of two bytes, ``dcfr+:disk`` discounted CFR+ with tables on disk,
     ``cfr+disk:average`` CFR+ on disk with an average, ``cfr-br:2`` CFR-BR with a trunk of two rounds,
@@ -417,7 +418,7 @@ def algorithm_named(name: str | Variant | Algorithm) -> Algorithm:
 
 
 def make_solver(problem: Problem, algorithm: str | Variant | Algorithm, seed: int = 0) -> Solver:
-    """A new solver for a problem.
+    """Return a new solver for a game.
 
     Parameters
     ----------
@@ -426,7 +427,7 @@ def make_solver(problem: Problem, algorithm: str | Variant | Algorithm, seed: in
     algorithm : str, Variant or Algorithm
         A name of `ALGORITHMS`, a row of discounts for CFR, or a custom `Algorithm`.
     seed : int
-        For algorithms that draw at random.
+        Random seed, for algorithms that sample.
     """
     entry = algorithm_named(algorithm)
     if problem.form not in entry.make:

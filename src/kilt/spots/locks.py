@@ -73,7 +73,7 @@ class Lock:
                 self._range(hands, deck, hole_cards, strict=True)
 
     def marks(self, deck: Deck, hole_cards: int) -> FloatArray:
-        """Return marks of each hand, [mark, hand of the deck].
+        """Return labels of hands, [label, hand of the deck]; the lock treats hands with equal labels alike.
 
         The lock treats two hands alike if all their marks are equal. The marks are the weights of the lock's ranges,
         and whether the hand has one of the cards in the lock's line.

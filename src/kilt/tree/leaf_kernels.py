@@ -241,7 +241,7 @@ def take_lanes(
     sorted_already: bool,
     reach: FloatArray,
 ) -> None:
-    """Write the reach vectors of several leaves interleaved, weakest hand first, to process them together."""
+    """Interleave the reach vectors of several leaves, weakest hand first, so that the leaves are processed together."""
     lanes = np.uint64(LANES)
     for end in range(lanes * live, lanes * live + lanes):
         reach[end] = 0

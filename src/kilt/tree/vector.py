@@ -337,7 +337,7 @@ class VectorGame(Judged):
             work(1)
 
     def walk(self, walk: Walk, scheme: Scheme = FULL_WIDTH, seed: int = 0, number: int = 0) -> float:
-        """Return the winnings of the player of a `Walk`, in chips per game.
+        """Return the winnings, in chips per game, that a `Walk` asks for.
 
         The seed and the number determine all samples.
         """

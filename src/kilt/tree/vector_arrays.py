@@ -135,7 +135,7 @@ class Scope(NamedTuple):
 
 
 class Visit(NamedTuple):
-    """The visit of a board during a pass over the tree: before later boards, after them, or both in the last round."""
+    """The visit of a board during a pass over the tree: on the way to later boards, on the way back, or both."""
 
     depth: int  # the round; −1 at the end of the pass
     board: int

@@ -192,7 +192,7 @@ class Listener(socket.socket):
 
 
 class MonitoredRequests:
-    """An ASGI application around another one. It marks connections as busy during a request, and drops slow clients."""
+    """Wraps an ASGI application: it marks connections as busy during a request, and drops slow clients."""
 
     def __init__(self, app: ASGIApp, listener: Listener) -> None:
         self.app, self.listener = app, listener

@@ -124,7 +124,7 @@ def _name(host: str) -> str:
 
 
 class Guarded:
-    """An ASGI application around another one. It refuses requests that its guard does not allow.
+    """Wraps an ASGI application, and refuses requests that its guard does not allow.
 
     It also adds security headers to all answers. It uses plain ASGI, so that the inner application still notices when
     the client disconnects.

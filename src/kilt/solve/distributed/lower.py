@@ -168,7 +168,7 @@ class BladesBelow:
             answer.get()
 
     def over(self, work: Callable[[StrategyPart], R], own: OwnedClass, upper: Array, threads: int) -> list[R]:
-        """Apply `work` to the average strategy on all boards, at the workers that keep their classes.
+        """Let the workers below call `work` on their parts of the average strategy, and return all results.
 
         See `LowerChild.over`.
         """
@@ -223,7 +223,7 @@ class MiddleChild(Child):
         return super().echo(batch)
 
     def over(self, work: Callable[[StrategyPart], R], trunk: Array) -> list[R]:
-        """Apply `work` to the average strategy on all boards, class by class, at the workers that keep the classes."""
+        """Let the workers below call `work` on the average strategy, class by class, and return all results."""
         return [found for own in self.own for found in self.below.over(work, own, trunk, self.threads)]
 
 
@@ -370,7 +370,7 @@ class LowerChild(ClassOwner):
             self.below.echo(batch)
 
     def over(self, work: Callable[[StrategyPart], R], path: tuple[int, ...], upper: Array) -> list[R]:
-        """Call `work` on the average strategy for boards of each class of this worker, joined with the upper rounds.
+        """Call `work` on the average strategy for the boards of each class of this worker, and return the results.
 
         See `Child.over`. `upper` [slot] is the strategy of that other class, which `path` leads to, and of all levels
         above.

@@ -229,7 +229,7 @@ class SubgameStore:
         return kept
 
     def begin(self, passes: int, trunk: Table) -> None:
-        """Accept files of the next pass from now on.
+        """Begin a new pass over the subgames: from now on, the files that it writes are accepted.
 
         The pass starts from the first-round regrets `trunk` after `passes` passes.
         """
