@@ -329,14 +329,14 @@ def fingerprint(*parts: str | Array) -> str:
 
 
 def stable_repr(value: object) -> str:
-    """Return the `repr` of a dataclass for `fingerprint`, with `SPELLED` in place of the class name if it is set.
+    """Return the `repr` of a dataclass for `fingerprint`, with `REPR_NAME` in place of the class name if it is set.
 
     A class can thus be renamed without invalidating files on disk. Fields of dataclasses and items of tuples are
     treated in the same way.
 
     >>> @dataclass(frozen=True)
     ... class BucketStep:
-    ...     SPELLED = "Step"
+    ...     REPR_NAME = "Step"
     ...     buckets: int
     >>> stable_repr((BucketStep(5), "flop"))
     "(Step(buckets=5), 'flop')"
@@ -344,7 +344,7 @@ def stable_repr(value: object) -> str:
     if is_dataclass(value) and not isinstance(value, type):
         values = ((one.name, getattr(value, one.name)) for one in fields(value) if one.repr)
         text = ", ".join(f"{name}={stable_repr(own)}" for name, own in values)
-        return f"{getattr(value, 'SPELLED', type(value).__name__)}({text})"
+        return f"{getattr(value, 'REPR_NAME', type(value).__name__)}({text})"
     if type(value) is tuple:
         return f"({', '.join(map(stable_repr, value))}{',' * (len(value) == 1)})"
     return repr(value)

@@ -60,8 +60,8 @@ class SolverConfig(Record):
         ``"cpu"`` or ``"gpu"``: where the solver runs.
     """
 
-    COMPLAINT: ClassVar[type[KiltError]] = RunError
-    PLACE: ClassVar[str] = "[solver]"
+    ERROR_CLASS: ClassVar[type[KiltError]] = RunError
+    DISPLAY_NAME: ClassVar[str] = "[solver]"
 
     algorithm: str = "external"
     minutes: float = 0.0
@@ -99,8 +99,8 @@ class EngineConfig(Record):
         Number of boards of each class for each deal; 0: one, or enough for all threads of a worker.
     """
 
-    COMPLAINT: ClassVar[type[KiltError]] = RunError
-    PLACE: ClassVar[str] = "[engine]"
+    ERROR_CLASS: ClassVar[type[KiltError]] = RunError
+    DISPLAY_NAME: ClassVar[str] = "[engine]"
 
     name: str = ""
     blades: int = bounded(2, 1)
@@ -154,8 +154,8 @@ class AgentConfig(Record):
         How bets that are not in the abstraction are mapped to ones that are.
     """
 
-    COMPLAINT: ClassVar[type[KiltError]] = RunError
-    PLACE: ClassVar[str] = "[agent]"
+    ERROR_CLASS: ClassVar[type[KiltError]] = RunError
+    DISPLAY_NAME: ClassVar[str] = "[agent]"
 
     post: str = "none"
     translation: str = "pseudo-harmonic"
@@ -196,8 +196,8 @@ class ResolveConfig(Record):
         Number of possible boards over which the values of limited subgames are averaged; 0: all.
     """
 
-    COMPLAINT: ClassVar[type[KiltError]] = RunError
-    PLACE: ClassVar[str] = "[resolve]"
+    ERROR_CLASS: ClassVar[type[KiltError]] = RunError
+    DISPLAY_NAME: ClassVar[str] = "[resolve]"
 
     rounds: tuple[str, ...] = ()
     method: str = chosen("gadget", RESOLVE_METHODS)
@@ -259,8 +259,8 @@ class CounterConfig(Record):
         The confidence function of a data-biased response; empty for a restricted Nash response.
     """
 
-    COMPLAINT: ClassVar[type[KiltError]] = RunError
-    PLACE: ClassVar[str] = "[counter]"
+    ERROR_CLASS: ClassVar[type[KiltError]] = RunError
+    DISPLAY_NAME: ClassVar[str] = "[counter]"
 
     model: str = ""
     p: float = bounded(0.0, -MOST)  # `kilt.solve.counter` checks the range, under its own name for p
@@ -302,8 +302,8 @@ class Config(Record):
         If a value has the wrong type or is out of bounds.
     """
 
-    COMPLAINT: ClassVar[type[KiltError]] = RunError
-    PLACE: ClassVar[str] = "the run"
+    ERROR_CLASS: ClassVar[type[KiltError]] = RunError
+    DISPLAY_NAME: ClassVar[str] = "the run"
     EXAMPLE: ClassVar[str] = '`game = "leduc"` with `cards = "lossless"`'
 
     game: str

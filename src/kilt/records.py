@@ -6,7 +6,7 @@ and the accepted values, whether the value came from a file, from a dict or from
 
 >>> @dataclass(frozen=True)
 ... class Oven(Record):
-...     COMPLAINT, PLACE = KiltError, "the oven"
+...     ERROR_CLASS, DISPLAY_NAME = KiltError, "the oven"
 ...     degrees: int = bounded(180, 20)
 >>> record_of(Oven, {"degrees": 220}).toml()
 'degrees = 220\n'
@@ -58,8 +58,8 @@ def chosen(default: Any, among: Iterable[str]) -> Any:
 class Record:
     """Base class of records: frozen dataclasses that check their values, and can be written as TOML."""
 
-    COMPLAINT: ClassVar[type[KiltError]]  # the error class
-    PLACE: ClassVar[str]  # its name in error messages
+    ERROR_CLASS: ClassVar[type[KiltError]]  # the error class
+    DISPLAY_NAME: ClassVar[str]  # its name in error messages
     EXAMPLE: ClassVar[str] = ""  # the command that prints one
 
     def __post_init__(self) -> None:
@@ -92,15 +92,17 @@ def record_of(kind: type[T], said: object) -> T:
     Raises
     ------
     KiltError
-        Of the class `kind.COMPLAINT`: if a key is unknown or missing, or a value has a wrong type or is out of bounds.
+        Of the class `kind.ERROR_CLASS`: if a key is unknown or missing, or a value has a wrong type or is out of bounds.
     """
     known = {one.name: one for one in fields(kind)}
     if not isinstance(said, Mapping):
-        raise kind.COMPLAINT(f"{kind.PLACE} is {said!r}: it has lines such as `{next(iter(known))} = …`")
+        raise kind.ERROR_CLASS(f"{kind.DISPLAY_NAME} is {said!r}: it has lines such as `{next(iter(known))} = …`")
     _require_known(kind, said)
     needed = {name for name, one in known.items() if one.default is one.default_factory is MISSING}
     if missing := sorted(needed - set(said)):
-        raise kind.COMPLAINT(f"{' and '.join(missing)} must be given in {kind.PLACE}: {kind.EXAMPLE} shows how")
+        raise kind.ERROR_CLASS(
+            f"{' and '.join(missing)} must be given in {kind.DISPLAY_NAME}: {kind.EXAMPLE} shows how"
+        )
     return kind(**{name: _inner(kind, name, value) for name, value in said.items()})
 
 
@@ -126,7 +128,7 @@ def replaced(record: T, values: Mapping[str, object]) -> T:
     for name, some in inner.items():
         section = own.get(name, getattr(record, name))
         if not isinstance(section, Record):
-            raise record.COMPLAINT(f"`{name}` in {record.PLACE} has no keys of its own: set {name} itself")
+            raise record.ERROR_CLASS(f"`{name}` in {record.DISPLAY_NAME} has no keys of its own: set {name} itself")
         own[name] = replaced(section, some)
     return replace(record, **own)
 
@@ -193,7 +195,9 @@ def _require_known(kind: type[Record], names: Iterable[object]) -> None:
     """Raise an error for keys that a record does not have."""
     known = [one.name for one in fields(kind)]
     if others := sorted({*map(str, names)} - {*known}):
-        raise kind.COMPLAINT(f"{kind.PLACE} says {', '.join(others)}, which means nothing: use {', '.join(known)}")
+        raise kind.ERROR_CLASS(
+            f"{kind.DISPLAY_NAME} says {', '.join(others)}, which means nothing: use {', '.join(known)}"
+        )
 
 
 def _hint(kind: type[Record], name: str) -> tuple[Any, bool]:
@@ -217,8 +221,8 @@ def _inner(kind: type[Record], name: str, value: object) -> object:
     for number, one in enumerate([value] if isinstance(value, Mapping) else value, start=1):
         try:
             made.append(one if isinstance(one, hint) else record_of(hint, one))
-        except hint.COMPLAINT as error:
-            raise hint.COMPLAINT(f"{name.removesuffix('s')} {number}: {error}") from None
+        except hint.ERROR_CLASS as error:
+            raise hint.ERROR_CLASS(f"{name.removesuffix('s')} {number}: {error}") from None
     return tuple(made)
 
 
@@ -227,24 +231,24 @@ def _require(kind: type[Record], name: str, value: object) -> None:
     (own,) = [one for one in fields(kind) if one.name == name]
     hint, several = _hint(kind, name)
     least, most = own.metadata.get("least", 0), own.metadata.get("most", MOST)
-    stands = f"`{name}` in {kind.PLACE} is {shortened(repr(value))}"
+    stands = f"`{name}` in {kind.DISPLAY_NAME} is {shortened(repr(value))}"
     if several:
         if not isinstance(value, tuple) or not all(isinstance(one, hint) for one in value):
-            raise kind.COMPLAINT(f"{stands}: it takes a list")
+            raise kind.ERROR_CLASS(f"{stands}: it takes a list")
         if len(value) < least:
-            raise kind.COMPLAINT(f"{stands}: give {least} or more")
+            raise kind.ERROR_CLASS(f"{stands}: give {least} or more")
     elif issubclass(hint, Record):
         if not isinstance(value, hint):
-            raise kind.COMPLAINT(f"{stands}: it takes the values of {hint.PLACE}")
+            raise kind.ERROR_CLASS(f"{stands}: it takes the values of {hint.DISPLAY_NAME}")
     else:
         types, words = SCALARS[hint]
         if not isinstance(value, types) or (isinstance(value, bool) and hint is not bool):
-            raise kind.COMPLAINT(f"{stands}: it takes {words}")
+            raise kind.ERROR_CLASS(f"{stands}: it takes {words}")
         if hint is float and most < MOST and not least <= value <= most:
-            raise kind.COMPLAINT(f"{stands}: give {least:g} to {most:g}")
+            raise kind.ERROR_CLASS(f"{stands}: give {least:g} to {most:g}")
         if isinstance(value, int | float) and not least <= value < inf:
-            raise kind.COMPLAINT(f"{stands}: give {least} or more")
+            raise kind.ERROR_CLASS(f"{stands}: give {least} or more")
         if isinstance(value, int) and value > most:
-            raise kind.COMPLAINT(f"{stands}: give {most:,} at most")
+            raise kind.ERROR_CLASS(f"{stands}: give {most:,} at most")
         if (among := own.metadata.get("among")) and value not in (own.default, *among):
-            raise kind.COMPLAINT(f"{stands}: use one of {', '.join(among)}")
+            raise kind.ERROR_CLASS(f"{stands}: use one of {', '.join(among)}")

@@ -65,7 +65,7 @@ class ActionAbstraction:
         A text cannot be read, or a number is out of range.
     """
 
-    SPELLED: ClassVar[str] = "Actions"
+    REPR_NAME: ClassVar[str] = "Actions"
     OF_CHIPS_LEFT: ClassVar[bool] = False  # whether `near` is a share of the chips left, or of all chips of the hand
 
     text: tuple[str, ...]
@@ -144,7 +144,7 @@ class ActionsByChipsLeft(ActionAbstraction):
     (16000.0, 16800)
     """
 
-    SPELLED = "ActionsByChipsLeft"
+    REPR_NAME = "ActionsByChipsLeft"
     OF_CHIPS_LEFT = True
 
     def all_in_level(self, position: Betting) -> float:

@@ -297,7 +297,7 @@ def same_buckets(one: AbstractionSpec, other: AbstractionSpec, r: int) -> bool:
     if one.deal != other.deal or len(one.plan.rounds) != len(other.plan.rounds):
         return False
     for spec in (one, other):
-        if rounds_needed(spec.plan, r) or spec.plan.public_at(r) or next_round_used(spec, r):
+        if rounds_needed(spec.plan, r) or spec.plan.public_at(r) or used_by_previous_round(spec, r):
             return False
     ours, theirs = (replace(spec.plan, rounds=spec.plan.rounds[r : r + 1], public=()) for spec in (one, other))
     return ours == theirs
@@ -374,7 +374,7 @@ def _build_round(
         else:
             new.save("sizes", sizes)
             _save_means(new, fitted[-1])
-            if isinstance(fitted[-1], PotentialAwareStep) and next_round_used(identity, r):
+            if isinstance(fitted[-1], PotentialAwareStep) and used_by_previous_round(identity, r):
                 means, ground = fitted[-1].means, fitted[-1].after.ground
                 said, blocks = partial(tick, f"{what}: distances"), blocks_after(identity, r - 1)
                 new.save("apart", mean_distances(means, ground, blocks, features.threads, said))
@@ -391,10 +391,10 @@ def blocks_after(identity: AbstractionSpec, r: int) -> int:
     round, so that all buckets that are compared have a distance.
     """
     blocks = min(identity.plan.classes_at(r), identity.plan.classes_at(r + 1))
-    return min(blocks, blocks_after(identity, r - 1)) if next_round_used(identity, r) else blocks
+    return min(blocks, blocks_after(identity, r - 1)) if used_by_previous_round(identity, r) else blocks
 
 
-def next_round_used(identity: AbstractionSpec, r: int) -> bool:
+def used_by_previous_round(identity: AbstractionSpec, r: int) -> bool:
     """Return whether the hands of the previous round are sorted by the buckets of round `r`.
 
     A lossless round does not look at the next.

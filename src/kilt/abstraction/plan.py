@@ -52,7 +52,7 @@ SHAPE = 2.5  # ratio of the factors in 5 × 2 and in 150 × 60, the nested perce
 class PlanRecord(Record):
     """Base class of the parts of a plan, which TOML files describe."""
 
-    COMPLAINT: ClassVar[type[KiltError]] = AbstractionError
+    ERROR_CLASS: ClassVar[type[KiltError]] = AbstractionError
     EXAMPLE: ClassVar[str] = "`plan_named(NAME).toml()`"
 
 
@@ -68,8 +68,8 @@ class BucketStep(PlanRecord):
         Number of buckets inside each bucket of the previous step; ``"canonical"`` has as many as there are hands.
     """
 
-    PLACE: ClassVar[str] = "a step"
-    SPELLED: ClassVar[str] = "Step"
+    DISPLAY_NAME: ClassVar[str] = "a step"
+    REPR_NAME: ClassVar[str] = "Step"
 
     feature: str
     buckets: int = bounded(0, -inf)  # the feature determines the minimum
@@ -95,7 +95,7 @@ class RoundPlan(PlanRecord):
         Each sorts hands inside the buckets of the step before.
     """
 
-    PLACE: ClassVar[str] = "a round"
+    DISPLAY_NAME: ClassVar[str] = "a round"
 
     recall: bool
     steps: tuple[BucketStep, ...] = field(metadata={"least": 1})
@@ -137,7 +137,7 @@ class PublicPlan(PlanRecord):
         Restarts and random seed of the clustering.
     """
 
-    PLACE: ClassVar[str] = "[[public]]"
+    DISPLAY_NAME: ClassVar[str] = "[[public]]"
 
     round: int
     classes: int = field(metadata={"least": 1})
@@ -182,7 +182,7 @@ class Plan(PlanRecord):
         Settings of k-means.
     """
 
-    PLACE: ClassVar[str] = "the plan"
+    DISPLAY_NAME: ClassVar[str] = "the plan"
 
     rounds: tuple[RoundPlan, ...]
     public: tuple[PublicPlan, ...] = ()

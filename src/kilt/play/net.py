@@ -68,8 +68,8 @@ class Limits(Record):
     The defaults are the competition's.
     """
 
-    COMPLAINT: ClassVar[type[KiltError]] = PlayError
-    PLACE: ClassVar[str] = "the limits of the dealer"
+    ERROR_CLASS: ClassVar[type[KiltError]] = PlayError
+    DISPLAY_NAME: ClassVar[str] = "the limits of the dealer"
 
     start: float = 600.0  # until both players have connected
     response: float = 600.0  # for one action of a player

@@ -240,8 +240,8 @@ class ClientConfig(Record):
         Seconds before the second attempt; each further pause is twice as long, up to `LONGEST_WAIT`.
     """
 
-    COMPLAINT: ClassVar[type[KiltError]] = PlayError
-    PLACE: ClassVar[str] = "the client"
+    ERROR_CLASS: ClassVar[type[KiltError]] = PlayError
+    DISPLAY_NAME: ClassVar[str] = "the client"
 
     url: str = URL
     timeout: float = 30.0

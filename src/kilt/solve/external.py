@@ -58,7 +58,7 @@ PROBED = 100_000_000  # largest number of slots of the synthetic game of a speed
 class SamplingOptions:
     """Options of external-sampling CFR."""
 
-    SPELLED: ClassVar[str] = "Options"
+    REPR_NAME: ClassVar[str] = "Options"
 
     average: bool = True  # store an average strategy; otherwise the current one is the result
     linear: bool = False  # weight each iteration by its number

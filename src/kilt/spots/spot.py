@@ -107,8 +107,8 @@ class Spot(Record, Drawable):
         `kilt.solve.tables.two_bytes`. Solving then takes half the memory, and more time.
     """
 
-    COMPLAINT: ClassVar[type[KiltError]] = RunError
-    PLACE: ClassVar[str] = "the spot"
+    ERROR_CLASS: ClassVar[type[KiltError]] = RunError
+    DISPLAY_NAME: ClassVar[str] = "the spot"
     EXAMPLE: ClassVar[str] = '`Spot(board="QsJh2h7d", pot=6, ranges=("QQ+", "JJ"), stacks=20, bets="a")`'
 
     board: str
