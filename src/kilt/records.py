@@ -92,7 +92,8 @@ def record_of(kind: type[T], said: object) -> T:
     Raises
     ------
     KiltError
-        Of the class `kind.ERROR_CLASS`: if a key is unknown or missing, or a value has a wrong type or is out of bounds.
+        Of the class `kind.ERROR_CLASS`: if a key is unknown or missing, or a value has a wrong type or is out of
+        bounds.
     """
     known = {one.name: one for one in fields(kind)}
     if not isinstance(said, Mapping):
