@@ -78,7 +78,7 @@ def test_a_slow_head_is_all_that_counts():
 
 def test_a_narrow_line_is_all_that_counts():
     """1000 bytes to each of 8 blades for each deal, at a megabyte a second."""
-    found = forecast(costs(told=1000.0), (8,), bandwidth=1e6, batch=64)
+    found = forecast(costs(request_bytes=1000.0), (8,), bandwidth=1e6, batch=64)
     assert found.iteration_seconds == pytest.approx(8e-3, rel=0.01)
 
 
