@@ -77,6 +77,14 @@ ONE_PLACE = {  # where a package may be imported
     "typer": ["cli"],
     "uvicorn": ["web"],
 }
+LINES = 500  # of a module
+LONGER = {  # modules that are longer, and why
+    "cards/equity_kernels.py": "the kernels of one evaluation, which inline each other",
+    "search/agent.py": "one class, which is read from its first decision to its last",
+    "solve/tables/disk_store.py": "the format of one folder",
+    "tree/vector.py": "one class, which is the interface to the kernels of a tree",
+    "tree/vector_kernels.py": "the kernels of one walk, which inline each other",
+}
 LIBRARY = sorted(ROOT.rglob("*.py"))
 LABORATORY = sorted(LAB.rglob("*.py"))
 MODULES = [*LIBRARY, *LABORATORY]
@@ -163,6 +171,12 @@ def test_no_module_imports_itself_by_way_of_others():
         tuple(TopologicalSorter(graph).static_order())
     except CycleError as circle:
         pytest.fail(" imports ".join(circle.args[1][::-1]))
+
+
+def test_modules_are_short():
+    lines = {path.relative_to(LAB.parent if path.is_relative_to(LAB) else ROOT).as_posix(): path for path in MODULES}
+    long = {name for name, path in lines.items() if len(path.read_text().splitlines()) > LINES}
+    assert long == set(LONGER), "split modules along a real seam, and drop exceptions that are not needed any more"
 
 
 def test_a_class_name_occurs_once():

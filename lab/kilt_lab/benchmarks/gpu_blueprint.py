@@ -18,10 +18,11 @@ import numpy as np
 
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import actions_of
-from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction, RoundBuckets
+from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction
 from kilt.abstraction.classes import BoardClasses, CodeBuckets
 from kilt.abstraction.features import Deal
 from kilt.abstraction.plan import LOSSLESS, PublicPlan, plan_named
+from kilt.abstraction.rounds import RoundBuckets
 from kilt.arrays import Array, IntArray
 from kilt.cards.equity import board_rows
 from kilt.cards.isomorphism import Isomorphism

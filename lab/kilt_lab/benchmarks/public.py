@@ -10,12 +10,13 @@ from time import perf_counter
 
 import numpy as np
 
-from kilt.abstraction.buckets import AbstractionSpec, RoundBuckets
+from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Deal, Features
 from kilt.abstraction.partition import partition
 from kilt.abstraction.pipeline import build, build_rounds
 from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.abstraction.public import BoardSample, base_plan, bucket_mean_distances, exact_distances, total_variation
+from kilt.abstraction.rounds import RoundBuckets
 from kilt.jit import in_parts
 from kilt_lab.benchmarks.measure import Figure
 

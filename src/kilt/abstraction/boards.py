@@ -12,13 +12,14 @@ from typing import NamedTuple
 import numpy as np
 
 from kilt import artifact
-from kilt.abstraction.buckets import CLASSES, AbstractionSpec, RoundBuckets, classes_folder, load_classes, public_layout
+from kilt.abstraction.buckets import CLASSES, AbstractionSpec, classes_folder, load_classes, public_layout
 from kilt.abstraction.classes import BoardClasses, high_cards_last
 from kilt.abstraction.features import FEATURES, Deal, Features
 from kilt.abstraction.partition import partition
 from kilt.abstraction.plan import METHODS as WAY_OF
 from kilt.abstraction.plan import Plan, PublicPlan
 from kilt.abstraction.public import METHODS, BoardComparison, BoardSample, exact_distances
+from kilt.abstraction.rounds import RoundBuckets
 from kilt.arrays import Array
 from kilt.errors import AbstractionError, ArtifactError
 

@@ -25,7 +25,6 @@ from kilt.abstraction.buckets import (
     KIND,
     AbstractionSpec,
     CardAbstraction,
-    RoundBuckets,
     classes_folder,
     layout,
     load_round,
@@ -37,6 +36,7 @@ from kilt.abstraction.hierarchical import code_steps, sort_codes
 from kilt.abstraction.plan import Plan, PublicPlan, load_plan
 from kilt.abstraction.potential import centres_of, ground_distances, mean_distances
 from kilt.abstraction.public import base_plan, import_transport
+from kilt.abstraction.rounds import RoundBuckets
 from kilt.abstraction.steps import (
     FittedStep,
     HoldingBatch,

@@ -33,11 +33,11 @@ import numpy.typing as npt
 
 from kilt import artifact
 from kilt.abstraction import public_kernels as kernels
-from kilt.abstraction.buckets import RoundBuckets
 from kilt.abstraction.cluster_kernels import Singles
 from kilt.abstraction.features import CANONICAL, FEATURES, Deal, Features, FeatureSettings, FeatureTable
 from kilt.abstraction.holdings import Holdings
 from kilt.abstraction.plan import BucketStep, Plan, PublicPlan, RoundPlan, plan_named
+from kilt.abstraction.rounds import RoundBuckets
 from kilt.arrays import FloatArray, IntArray
 from kilt.errors import AbstractionError, ArtifactError
 from kilt.jit import in_parts

@@ -27,10 +27,11 @@ from kilt.config import MOST_THREADS
 from kilt.errors import shortened
 
 if TYPE_CHECKING:
-    from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction, RoundBuckets
+    from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction
     from kilt.abstraction.classes import BoardClasses
     from kilt.abstraction.features import Deal
     from kilt.abstraction.plan import PublicPlan
+    from kilt.abstraction.rounds import RoundBuckets
 
 app = typer.Typer(help="Card abstractions: buckets of hands that share a strategy.", no_args_is_help=True)
 

@@ -18,8 +18,9 @@ import numpy.typing as npt
 
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import ActionAbstraction
-from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction, RoundBuckets, load_abstractions
+from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction, load_abstractions
 from kilt.abstraction.pipeline import bucket_numbers
+from kilt.abstraction.rounds import RoundBuckets
 from kilt.arrays import FloatArray, IntArray
 from kilt.cards.deck import subsets
 from kilt.cost import Cost

@@ -32,10 +32,10 @@ from kilt.abstraction.buckets import (
     AbstractionSpec,
     AsymmetricAbstraction,
     CardAbstraction,
-    RoundBuckets,
 )
 from kilt.abstraction.features import Deal
 from kilt.abstraction.plan import LOSSLESS, plan_named
+from kilt.abstraction.rounds import RoundBuckets
 from kilt.arrays import Array, Deferred, IntArray, data_type
 from kilt.games.holdem import Holdem
 from kilt.gpu import address, by_value, copy_in, copy_out, free_memory, kernels, multiprocessors, require_gpu

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from kilt.abstraction.abstract_game import AbstractGame
-from kilt.abstraction.buckets import PIECE, RoundBuckets
 from kilt.abstraction.holdings import Holdings
+from kilt.abstraction.rounds import PIECE, RoundBuckets
 from kilt.arrays import Array
 from kilt.cards.deck import subsets
 from kilt.cards.edges import pair_edges

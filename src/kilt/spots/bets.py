@@ -18,6 +18,15 @@ def menu_of(bets: tuple[str, ...], start: int, near: float, all_in_threshold: fl
     return ActionAbstraction(sizes, near) if near else ActionsByChipsLeft(sizes, all_in_threshold)
 
 
+def require_given(stacks: float, bets: tuple[str, ...], example: str) -> None:
+    """Raise RunError if a no-limit spot lacks its stacks or its bets, which only limit games can omit."""
+    lacking = [words for words, given in (("`stacks` above 0", stacks > 0), ("`bets`", bets)) if not given]
+    if lacking:
+        raise RunError(
+            f"a no-limit spot needs {' and '.join(lacking)}, or no player can bet: {example} shows an example"
+        )
+
+
 def require_legal(menu: ActionAbstraction, position: Betting) -> None:
     """Raise RunError if a bet size of the first round is below the smallest legal bet."""
     bounds = position.raise_bounds()

@@ -42,7 +42,7 @@ from kilt.solve.problem import CPU, Problem, VectorProblem, precision_of, requir
 from kilt.solve.registry import make_solver
 from kilt.solve.solver import Solver
 from kilt.solve.tables.two_bytes import TwoByteGame, TwoByteProblem, TwoByteTables
-from kilt.spots.bets import menu_of, require_legal, require_used
+from kilt.spots.bets import menu_of, require_given, require_legal, require_used
 from kilt.spots.line import UNIT, read_actions
 from kilt.spots.locks import Lock, locked, read_lock
 from kilt.spots.solution import SpotSolution
@@ -151,7 +151,8 @@ class Spot(Record, Drawable):
             object.__setattr__(self, name, _several(getattr(self, name)))
         object.__setattr__(self, "ranges", self._texts(self.ranges))
         super().__post_init__()
-        self._check_given()
+        if not self.limit:
+            require_given(self.stacks, self.bets, self.EXAMPLE)
         for name, value in (("pot", self.pot), ("stacks", self.stacks), ("big_blind", self.big_blind)):
             if not (isfinite(value) and abs(UNIT * value - round(UNIT * value)) < 1e-6):
                 raise RunError(f"`{name}` is {value:g} chips: use at most two decimals")
@@ -253,14 +254,6 @@ class Spot(Record, Drawable):
     def menu(self) -> ActionAbstraction | None:
         """The bet sizes of the tree. None in limit games, whose sizes are fixed."""
         return None if self.limit else menu_of(self.bets, self.subgame.start().round, self.near, self.all_in_threshold)
-
-    def _check_given(self) -> None:
-        """Raise RunError if a no-limit spot lacks its stacks or its bets, which only limit games can omit."""
-        lacking = [words for words, said in (("`stacks` above 0", self.stacks > 0), ("`bets`", self.bets)) if not said]
-        if lacking and not self.limit:
-            raise RunError(
-                f"a no-limit spot needs {' and '.join(lacking)}, or no player can bet: {self.EXAMPLE} shows an example"
-            )
 
     def _check_clear(self) -> None:
         """Raise RunError if fields contradict each other, or if a part of a field would have no effect."""

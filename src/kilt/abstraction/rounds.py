@@ -1,0 +1,156 @@
+"""The buckets of one round: a table on disk with a row for each canonical board and a column for each hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import comb
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.abstraction import holdings_kernels as kernels
+from kilt.abstraction.classes import CodeBuckets
+from kilt.abstraction.classes_kernels import look_up_coded, look_up_coded_hands
+from kilt.abstraction.cluster_kernels import Labels
+from kilt.abstraction.holdings import Holdings
+from kilt.arrays import Array, IntArray
+from kilt.cards.equity import board_rows
+from kilt.errors import AbstractionError
+
+PIECE = 512  # number of boards that are looked up at a time
+
+
+class RoundBuckets(NamedTuple):
+    """The buckets of one round: a table with a row for each canonical board and a column for each hand."""
+
+    holdings: Holdings
+    table: Array  # [board, hand]; undefined for hands that share a card with the board
+    sizes: IntArray  # [bucket] number of deals
+    centroids: Array | None  # [bucket, dimension] if buckets are means
+    bucket_distances: Array | None  # [bucket, bucket of its block] distances, if they are not those of the centroids
+    figures: dict[str, Any]  # figures that the build reported, such as the distortion
+    coded: CodeBuckets | None = None  # if the table has codes: the bucket of each code in each class of boards
+    folder: Path = Path()  # the folder of the round
+    by_strength: Labels | None = None  # [2·wins + ties] if there is no table: buckets are computed board by board
+
+    @property
+    def buckets(self) -> int:
+        """The number of buckets in this round."""
+        return len(self.sizes)
+
+    @property
+    def hands_left(self) -> int:
+        """The number of hands that share no card with a board of this round."""
+        return comb(self.holdings.deck.size - sum(self.holdings.dealt), self.holdings.hole_cards)
+
+    def row(self, board: Sequence[int]) -> Labels:
+        """Return the bucket of each hand on one board, shape (hands,)."""
+        row: Labels = self.rows(np.array([board], dtype=np.int64))[0]
+        return row
+
+    def rows(self, boards: IntArray) -> Labels:
+        """Return the bucket of each hand on each of many boards, shape (boards, hands).
+
+        `boards` has shape (boards, cards).
+        """
+        if self.by_strength is not None:
+            computed: Labels = self.by_strength[board_rows(boards, self.holdings.deck, self.holdings.hole_cards)]
+            return computed
+        buckets = np.empty((len(boards), self.table.shape[1]), dtype=np.int32)
+        if self.coded:
+            classes, of = self.coded
+            coded = classes.holdings.index, classes.labels, of
+            most = look_up_coded(self.holdings.index, self.table, *coded, boards, buckets)
+        else:
+            most = kernels.look_up(self.holdings.index, self.table, boards, buckets)
+        self.require_below(self.entries, most)
+        return buckets
+
+    def look_up(
+        self, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32], known: int | None = None
+    ) -> None:
+        """Write the bucket of each dealt hand on the board of its deal to `buckets`.
+
+        `boards` is [deal, card]; `hands` and `buckets` are [deal, player].
+
+        If all boards belong to one class, pass it as `known`: then it is not looked up.
+        """
+        if self.by_strength is not None:
+            buckets[:] = np.take_along_axis(self.rows(boards), hands, axis=1)
+            return
+        if self.coded and known is None:
+            classes, of = self.coded
+            coded = classes.holdings.index, classes.labels, of
+            most = look_up_coded_hands(self.holdings.index, self.table, *coded, boards, hands, buckets)
+        else:
+            most = kernels.look_up_hands(self.holdings.index, self.table, boards, hands, buckets)
+        self.require_below(self.entries, most)
+        if self.coded and known is not None:
+            buckets[:] = self.coded.bucket[known][buckets]
+
+    @property
+    def entries(self) -> int:
+        """The number of different entries that the table may have: buckets, or codes if boards have classes."""
+        return self.coded.bucket.shape[1] if self.coded else self.buckets
+
+    def require_below(self, number: int, most: int | np.integer[Any]) -> None:
+        """Raise AbstractionError if an index that was read from the table is too large to be used."""
+        if most >= number:
+            raise AbstractionError(
+                f"{self.folder / 'buckets.npy'} is damaged (it says {most}, and there are {number:,}): "
+                f"{remedy_for(self.folder)}"
+            )
+
+    def require_whole(self) -> None:
+        """Raise AbstractionError if the table has an entry that is not a bucket, or not a code."""
+        self.require_below(self.entries, int(self.table.max(initial=0)))
+
+    def strengths(self) -> Labels | None:
+        """Return the bucket for each hand strength on a complete board, if strength alone decides the bucket.
+
+        The index of the result is 2·wins + ties.
+
+        Returns None if hands of equal strength are in different buckets.
+        """
+        deck, hole_cards = self.holdings.deck, self.holdings.hole_cards
+        top = 2 * comb(deck.size - sum(self.holdings.dealt) - hole_cards, hole_cards)
+        met = np.zeros((top + 1, self.buckets), dtype=np.bool_)
+        for start in range(0, len(self.table), PIECE):
+            boards = self.holdings.boards[start : start + PIECE].astype(np.int64)
+            strength, bucket = board_rows(boards, deck, hole_cards), self.table[start : start + PIECE]
+            free = strength >= 0
+            met[strength[free], bucket[free]] = True
+        if (met.sum(axis=1) > 1).any():
+            return None
+        there = np.flatnonzero(met.any(axis=1))
+        nearest = there[np.searchsorted(there, np.arange(top + 1)).clip(max=len(there) - 1)]
+        found: Labels = np.argmax(met, axis=1)[nearest].astype(np.int32)
+        return found
+
+    def members(self, bucket: int) -> tuple[IntArray, IntArray]:
+        """Return all pairs of a canonical board and a hand that belong to a bucket.
+
+        Returns the boards as dealt, shape (members, cards), and the hands, shape (members,).
+        """
+        tables = self.holdings.tables
+        self.require_whole()
+        if self.coded:
+            label = bucket * self.coded.classes.number // self.buckets
+            boards, hands = np.nonzero((self.coded.bucket[label] == bucket)[self.table])
+        else:
+            boards, hands = np.nonzero(self.table == bucket)
+        apart = (tables.bits[hands] & tables.card_bit[tables.cards[boards]].sum(axis=1)) == 0
+        boards, hands = boards[apart], hands[apart]
+        if not self.coded:
+            return tables.cards[boards], hands
+        ways, found = self.coded.classes.within(self.holdings)
+        member, way = np.nonzero(found[boards] == label)
+        places = np.array([[*first, *sorted({*range(tables.cards.shape[1])} - {*first})] for first in ways.tolist()])
+        return np.take_along_axis(tables.cards[boards[member]], places[way], axis=1), hands[member]
+
+
+def remedy_for(folder: Path) -> str:
+    """Return advice for the user on what to do if a part of an abstraction is damaged."""
+    return f"delete {folder} and repeat the command that built it, or copy an intact folder"
