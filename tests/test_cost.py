@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import kilt
-from commands import answer
+from commands import answer, refused
 from commands import kilt as kilt_command
 from estimates import SPOTS, TABLE, estimates
 from kilt import gpu, machine
@@ -60,3 +60,11 @@ def test_whatever_can_be_solved_has_an_estimate(tmp_path, monkeypatch):
         assert found["fits"] and found["memory_bytes"] == kilt.cost(what).resident
     assert answer("estimate", "leduc", "-a", "cfr+")["disk_bytes"] == kilt.cost("leduc").disk
     assert "cfr+ on leduc: " in kilt_command("estimate", "leduc", "-a", "cfr+").stderr
+
+
+def test_what_takes_too_much_memory_is_estimated_all_the_same():
+    result = kilt_command("estimate", "holdem.limit.2p", "-a", "cfr+", code=1)
+    assert "cfr+ on holdem.limit.2p: 400,60" in result.stderr
+    assert "this machine cannot do that: it takes 400,60" in result.stderr
+    assert "use cfr+disk (see its estimate), or a smaller game" in result.stderr
+    assert "a flat tree" in refused("estimate", "rhode-island", "-a", "lp")  # no memory would be enough

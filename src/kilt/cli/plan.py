@@ -223,7 +223,7 @@ def _print_cost(what: str, spec: Spec, *, as_json: bool) -> None:
     else:
         say(f"{called}: {cost}")
         if lack := cost.lack():
-            say(f"that takes {lack}: {cost.remedy}")
+            say(f"this machine cannot do that: it takes {lack}: {cost.remedy}")
     _end(fits=cost.fits)
 
 

@@ -227,14 +227,17 @@ class WholeSpec(Spec):
     @cached_property
     def fitted(self) -> FittedGame:
         """Return the game in the first representation that suits the algorithm. Raises RunError if none does."""
+        return self._fitted(unlimited=False)
+
+    def _fitted(self, *, unlimited: bool) -> FittedGame:
         form = self.form
         if self.against and form is None:  # that of the model
             form = VECTOR if self.against.model.counts.ndim == 2 else FLAT
-        return fitted(self.game, self.algorithm, form, self.threads, self.device, self.tilt)
+        return fitted(self.game, self.algorithm, form, self.threads, self.device, self.tilt, unlimited=unlimited)
 
     def cost(self) -> Cost:
-        """Return the cost of the run in the representation that suits the algorithm."""
-        return self.fitted.cost
+        """Return the cost of the run in the representation that suits the algorithm, whether or not memory suffices."""
+        return self._fitted(unlimited=True).cost
 
     def require_room(self, folder: Path | None) -> Cost:
         """Return the cost of the run, after checking that the algorithm can solve the game with this device and engine.
@@ -242,8 +245,10 @@ class WholeSpec(Spec):
         Disk space is checked when the folder is created.
         """
         self._require_engine()
-        assert self.fitted
-        return super().require_room(None)
+        cost = self.fitted.cost
+        if self.device != CPU:
+            gpu.require_gpu()
+        return cost.require()
 
     def _require_engine(self) -> None:
         """Raise RunError if the algorithm has no work that workers could share."""

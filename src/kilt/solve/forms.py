@@ -110,8 +110,10 @@ class FittedGame(NamedTuple):
     @property
     def cost(self) -> Cost:
         """The memory and time that solving the game takes."""
-        remedy = "use a smaller game, or abstract it in a configuration"
-        return replace(self.method.cost(self.source), what=f"{self.called} on {self.source.name}", remedy=remedy)
+        cost, remedy = self.method.cost(self.source), "use a smaller game, or abstract it in a configuration"
+        if self.source.unlimited and not cost.fits:
+            remedy = _remedy(replace(self.source, unlimited=False), self.called, None)
+        return replace(cost, what=f"{self.called} on {self.source.name}", remedy=remedy)
 
 
 def fitted(
@@ -121,10 +123,12 @@ def fitted(
     threads: int = 1,
     device: str = CPU,
     tilt: Sequence[float] = (),
+    *,
+    unlimited: bool = False,
 ) -> FittedGame:
     """Choose the first representation of a game that an algorithm supports. Raises RunError if there is none.
 
-    The parameters are those of `load_problem`.
+    The parameters are those of `load_problem`. With `unlimited`, for estimates, memory is not checked.
     """
     if not 1 <= threads <= MOST_THREADS:
         raise RunError(f"the number of threads is {shortened(str(threads))}: use 1 or more, and {MOST_THREADS} at most")
@@ -145,7 +149,8 @@ def fitted(
 
         openspiel_game(game.removeprefix(OPENSPIEL))  # refuses an unknown name, and a missing package, before any work
     given = None if isinstance(game, str) else game
-    source = _Source(game if isinstance(game, str) else game.name, threads, given, device, tuple(tilt))
+    name = game if isinstance(game, str) else game.name
+    source = _Source(name, threads, given, device, tuple(tilt), unlimited)
     on_disk: dict[str, WholeMethod] = {DISK: DiskMethod(judged_only)}
     methods = entry.whole if entry else on_disk if form == DISK else JUDGING
     missing = []
@@ -156,7 +161,8 @@ def fitted(
                 return FittedGame(source, candidate, method, called)
             missing.append(lack)
     needed = ", or ".join(missing) or f"{' or '.join(methods)} form, not {form}"
-    raise RunError(f"{called or 'judging a strategy'} needs {needed}: {_remedy(source, called, form)}")
+    remedy = _remedy(replace(source, unlimited=False), called, form)
+    raise RunError(f"{called or 'judging a strategy'} needs {needed}: {remedy}")
 
 
 def stored_form(path: Path) -> str:
@@ -211,6 +217,7 @@ class _Source:
     given: Game | None = None  # the rules, if they cannot be looked up by name
     device: str = CPU
     tilt: tuple[float, ...] = ()
+    unlimited: bool = False  # whether memory is left out of account
 
     @cached_property
     def game(self) -> Game | None:
@@ -253,7 +260,7 @@ class _Source:
         lack = self.lacks_subgames()
         if lack:
             return lack
-        return Cost(self.on_disk.subgames.memory).lack(f"subgames of {self.name}")
+        return None if self.unlimited else Cost(self.on_disk.subgames.memory).lack(f"subgames of {self.name}")
 
     @cached_property
     def on_disk(self) -> DiskProblem:
@@ -274,7 +281,7 @@ class _Source:
         if self.too_many_bets:  # every action leads to a node
             actions, most = Decimal(self.size.actions.total), betting.MOST_NODES
             return f"a betting tree of up to {most:,} nodes, and that of {self.name} has {actions:.2e}"
-        if self.device != CPU:  # then the GPU's memory counts: see `DeviceGame`
+        if self.device != CPU or self.unlimited:  # a GPU's memory is checked later: see `DeviceGame`
             return None
         return Cost(self._bytes(tables, self._dtype(tables))).lack(f"the tables of {self.name}")
 
