@@ -190,7 +190,7 @@ def test_exported(folder, cards, tmp_path):
     run = tmp_path / "here" / "run"
     made.save(run / "strategy", tmp_path / "here" / "buckets")
     export(run, tmp_path / "out")
-    with pytest.raises(ArtifactError, match="out exists: choose another folder"):
+    with pytest.raises(ArtifactError, match="out is there already"):
         export(run, tmp_path / "out")
     export(run / "strategy", tmp_path / "again")
     shutil.rmtree(tmp_path / "here")

@@ -252,3 +252,24 @@ def test_help_fills_the_lines_of_the_terminal(command, monkeypatch):
     assert len(pairs) > 3
     assert all(len(line) + 1 + len(following.split()[0]) > 78 for line, following in pairs)
     assert "<bool>" not in found
+
+
+SPOT = ["spot", "solve", "--board", "QsJh2h7d", "--pot", "6", "--stacks", "20"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["cards", "equity", "AA", "KK"], "AA is a range of 6 hands: give one hand first"),
+        (["evaluate", "log", "none.log"], "none.log cannot be read"),
+        (["solve", "runs/none"], "runs/none does not exist"),
+        (["spot", "show", "none"], "none does not exist"),
+        ([*SPOT, "--ranges", "AA", "--bets", "a"], "--ranges takes --bets as a range: give two"),
+        ([*SPOT, "--bets", "a", "--ranges", "AA", "KKK"], "the range of player 2: 'KKK' is not"),
+        (["match", "bot.py", "random"], "bot.py is a file of Python: name a class in it, such as bot.py:MyAgent"),
+    ],
+)
+def test_first_errors_of_newcomers_name_the_remedy(arguments, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("bot.py").touch()
+    assert said in refused(*arguments)

@@ -380,7 +380,7 @@ def test_matches_say_which_way_they_went(solved, tmp_path):
     assert both["played"]["mbb_per_hand"] == played["mbb_per_hand"] != said["mbb_per_hand"]
     assert answer("evaluate", "log", log, "--game", solved.parent / "small.game")["players"]
     shown = kilt("match", *players, "--hands", 100, "--played")
-    assert "expected" in shown.stdout and "hands that are played" in shown.stderr and "CPU time" in shown.stderr
+    assert "expected" in shown.stdout and "as precise as raw winnings of" in shown.stderr and "CPU time" in shown.stderr
     table = answer("crosstable", *players, "random", "--hands", 100)
     assert [match["way"] for match in table["matches"]] == ["expected", "played", "played"]
     assert table["rates"][0][1]["mbb_per_hand"] == said["mbb_per_hand"]

@@ -476,4 +476,4 @@ def test_folders_without_a_name(tmp_path, monkeypatch):
     kilt("abstraction", "build", "IR-KE-KE 2-3", "-g", "leduc", "--out", "")
     assert CardAbstraction.load(tmp_path / "here").numbers == (2, 3)
     for names in (("", "/"), (OLD / "abstract", "")):
-        assert "exists: choose another folder" in refused("export", *names)
+        assert "is there already" in refused("export", *names)

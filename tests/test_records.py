@@ -82,7 +82,7 @@ def test_runs_from_python_are_said_shortly(tmp_path):
         (lambda: EngineConfig("raye"), "unknown engine 'raye': use one of local, ray"),
         (lambda: Config(7, "lossless"), "`game` in the run is 7: it takes a text"),
         (lambda: Config("leduc", ["a", "b", "c"]), "`cards` is ['a', 'b', 'c']: give a text such as"),
-        (lambda: Config("leduc", "lossless", solver={"sede": 1}), "[solver] says sede, which means nothing: use algor"),
+        (lambda: Config("leduc", "lossless", solver={"sede": 1}), "[solver] has no key sede: use algor"),
         (lambda: Config("leduc", "lossless", solver=3), "[solver] is 3: it has lines such as `algorithm = …`"),
         (lambda: config_of({"cards": "lossless"}), "game must be given in the run: `game = "),
         (lambda: config_of([]), "the run is []: it has lines such as `game = …`"),

@@ -498,7 +498,7 @@ def test_commands(solution, tmp_path, monkeypatch):
     assert sum(row["alike"] for row in rows) == 11
     assert "leave out" in refused("spot", "solve", "kept", "--pot", 3)
     assert "no picture that can be drawn" in refused("spot", "show", "nothing", "--picture", "grid.txt")
-    with pytest.raises(RunError, match="has no spot that was kept"):
+    with pytest.raises(RunError, match="has no spot: give"):
         open_spot("nothing")
     assert "board and pot" in refused("spot", "solve", "--ranges", "AA", "KK")
 

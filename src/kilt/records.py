@@ -196,9 +196,8 @@ def _require_known(kind: type[Record], names: Iterable[object]) -> None:
     """Raise an error for keys that a record does not have."""
     known = [one.name for one in fields(kind)]
     if others := sorted({*map(str, names)} - {*known}):
-        raise kind.ERROR_CLASS(
-            f"{kind.DISPLAY_NAME} says {', '.join(others)}, which means nothing: use {', '.join(known)}"
-        )
+        what = "key" if len(others) == 1 else "keys"
+        raise kind.ERROR_CLASS(f"{kind.DISPLAY_NAME} has no {what} {', '.join(others)}: use {', '.join(known)}")
 
 
 def _hint(kind: type[Record], name: str) -> tuple[Any, bool]:

@@ -20,7 +20,7 @@ OTHER_RULE = "@new-0.2"  # the run after the post-processing of [Brown15]
 
 def demo(
     out: Annotated[Path, options.OUT] = Path("runs/demo"),
-    seconds: Annotated[float, options.TIME] = 120.0,
+    seconds: Annotated[float | None, options.TIME] = None,
     hands: Annotated[int, options.HANDS] = 20_000,
     seed: Annotated[int, options.SEED] = 0,
     device: Annotated[str, options.DEVICE] = "cpu",
@@ -31,6 +31,7 @@ def demo(
     """Build a small agent for no-limit hold'em, play it against simple opponents, and write a report.
 
     It prints each step as a command that you can run yourself. After an interruption, the same command continues.
+    --time limits solving. Default: 2 minutes.
     """
     from dataclasses import replace
     from os import cpu_count
@@ -48,13 +49,18 @@ def demo(
     from kilt.viz.report import MatchResult, contents_of, write_report
 
     require_device(device)
+    seconds = 120.0 if seconds is None else seconds
     config, run = out.with_name(f"{out.name}.toml"), quote(str(out))
     if not config.exists():
         with artifact.os_errors(f"{config} cannot be written"):
             config.parent.mkdir(parents=True, exist_ok=True)
             plan = replace(plan_named(DEMO_CARDS, (0, 3, 1, 1)), public=(DEMO_CLASSES,))
             artifact.write_text(out.parent / f"{out.name}-cards.toml", plan.toml())
-            said = {"cards": f"{out.name}-cards.toml", "minutes": seconds / 60, "threads": cpu_count() or 1}
+            said = {
+                "cards": f"{out.name}-cards.toml",
+                "minutes": seconds / 60,
+                "threads": cpu_count() or 1,
+            }
             artifact.write_text(config, DEMO.format(**said))
     begun = RunFolder.has_run(out)
     if not (begun and RunFolder.open(out).ended and artifact.exists(out / STRATEGY)):

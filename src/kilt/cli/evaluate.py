@@ -169,7 +169,7 @@ def _judged(
     rows = [
         *exploitability_rows(mean, evaluator.problem),
         *([f"best response of player {seat + 1} wins", f"{chips:.6g}", UNIT] for seat, chips in enumerate(won)),
-        ["value to player 1", f"{value:.6g}", UNIT],
+        ["value to player 1", f"{round(value, 12) + 0.0:.6g}", UNIT],
     ]
     return _Judged(figures | ({} if mbb is None else {"exploitability_mbb": mbb}), rows, iterations)
 

@@ -72,6 +72,8 @@ def log(
         raise PlayError(
             "--name, --as, --estimator and the like say how a player is judged: name the player after the log"
         )
+    with os_errors(f"{file} cannot be read"):
+        file.stat()
     if player is None and game is None:
         raise PlayError(
             f"what was played in {file} is not given: say it with --game, or name the player to judge after the log"

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 UNIT = "mbb/h"
 WORDS = {  # methods of evaluation, in words
-    "played": "hands were played",
-    "expected": "expected over all actions of both players, on dealt cards",
-    "aivat": "hands were played, and luck taken out by AIVAT",
+    "played": "raw winnings",
+    "expected": "exact over all actions of both players, on sampled cards",
+    "aivat": "winnings without luck, by AIVAT",
 }
 
 Players = Annotated[list[str], options.WHO]
@@ -226,19 +226,17 @@ def _strategies(players: list[str]) -> dict[str, str]:
 
 def _say_how(match: Match) -> None:
     """Print the time of a match, and how many raw hands an interval of the same width would need."""
-    from kilt.evaluate.stats import played_hands, win_rate
+    from kilt.evaluate.stats import played_hands
 
-    number, margin = played_hands(match), win_rate(match).margin
-    same = (
-        f"± {margin:.1f} would take some {number:,.0f} hands that are played; " if number > 1.05 * match.hands else ""
-    )
-    took = f"{match.seconds:.1f} seconds, {match.cpu_seconds:.1f} of CPU time"
+    number = played_hands(match)
+    same = f"as precise as raw winnings of {number:,.0f} hands; " if number > 1.05 * match.hands else ""
+    took = f"{match.seconds:.1f} s, {match.cpu_seconds:.1f} s of CPU time"
     each = [
         f"{name} {one.milliseconds:,.3g} ms"
         for name, one in zip(match.players, match.thinking, strict=True)
         if one.decisions
     ]
-    took += f"; of a decision: {', '.join(each)}" if each else ""
+    took += f"; per decision: {', '.join(each)}" if each else ""
     say(f"{match.players[0]}, {match.players[1]}: {WORDS[match.way]}; {same}{took}")
 
 

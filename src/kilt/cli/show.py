@@ -125,7 +125,8 @@ def announce_compilation() -> Iterator[None]:
     finally:
         listeners.remove(tell)
         if began:
-            say(f"compiled kernels for {compiled_seconds():.1f} s, once per installation: not part of any time above")
+            took = f"compiled kernels for {compiled_seconds():.1f} s, once per installation"
+            say(f"{took}: CPU times above include it, other times do not")
 
 
 class ProgressBars(Progress):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
@@ -91,6 +91,8 @@ def solve(
     from kilt.spots.solving import SpotBudget, cost_of_run, per_cent, solution_of
     from kilt.spots.spot import Spot
 
+    if ranges and (option := next((text for text in ranges if text.startswith("-")), None)):
+        raise RunError(f"--ranges takes {option} as a range: give two ranges, the first for player 1")
     said: dict[str, Any] = {
         "board": board,
         "pot": pot,
@@ -134,8 +136,9 @@ def cost_words(spot: Spot, run: Run, cost: Cost) -> str:
 
     assert isinstance(run.problem, VectorProblem)
     (first, second), game = spot.hands, run.problem.game
+    boards = len(game.tree.weight)
     return (
-        f"{first} and {second} hands, {len(game.tree.nodes.kind):,} nodes, {len(game.tree.weight):,} boards up to "
+        f"{first} and {second} hands, {len(game.tree.nodes.kind):,} nodes, {boards:,} board{'s' * (boards > 1)} up to "
         f"suits: {game.shape[0] * game.shape[1]:,} infoset-actions, {cost}, "
         f"usually {in_time(USUAL * (cost.iteration or 0))} to {TARGET:g}% of the pot"
     )
@@ -196,7 +199,7 @@ def _print_solution(spot: Spot, solution: SpotSolution, run: Run, cost: Cost, *,
                 "seconds": solution.steps[-1].seconds,
                 "actor": node.actor + 1,
                 "actions": frequencies,
-                "memory": cost.memory,
+                "memory": cost.resident,
             }
             | ({"device_bytes": cost.device} if cost.device else {})
             | ({} if folder is None else {"folder": str(folder.path)})
@@ -261,7 +264,7 @@ def show(
         return
     with waiting("looking …"):
         node = solution.at(line)
-    wanted = _wanted(node, hands) if hands else None
+    wanted = _wanted(node, hands, (0, 1) if as_json else (node.actor,)) if hands else None
     if to_csv:
         _write_csv(to_csv, _flat_rows(node))
     if grid:
@@ -286,11 +289,16 @@ def _title(node: SpotNode) -> str:
     return f"player {node.actor + 1} ({SEATS[node.actor]})" + (f" after {node.line}" if node.line else "")
 
 
-def _wanted(node: SpotNode, hands: str) -> set[str]:
-    """Return the names of the hands in a range."""
+def _wanted(node: SpotNode, hands: str, players: Sequence[int]) -> set[str]:
+    """Return the names of the hands in a range. Raises RunError if none of the players can hold any of them."""
+    from kilt.errors import RunError
+
     deck, held = node.game.deck, node.game.rules.hole_cards
-    weights = deck.range(hands, held)
-    return {name for name, number in zip(node.hands, node.numbers, strict=True) if weights[number] > 0}
+    wanted = deck.range(hands, held)[node.numbers] > 0
+    if not (wanted & (node.reach[list(players)] > 0)).any():
+        who = " or ".join(f"player {player + 1}" for player in players)
+        raise RunError(f"{who} has no hand of {hands} at this decision: use hands that the table shows without --range")
+    return {name for name, one in zip(node.hands, wanted, strict=True) if one}
 
 
 def _print_node(node: SpotNode, wanted: set[str] | None) -> None:
@@ -355,9 +363,11 @@ def _flat_rows(node: SpotNode) -> list[dict[str, Any]]:
 
 def _write_csv(path: Path, rows: Iterable[dict[str, Any]]) -> None:
     """Write rows to a CSV file below the names of their values."""
+    from kilt.artifact import os_errors
+
     rows = list(rows)
     columns = dict.fromkeys(name for row in rows for name in row)
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with os_errors(f"{path} cannot be written"), path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, columns)
         writer.writeheader()
         writer.writerows(rows)

@@ -50,6 +50,8 @@ def load_game(name: str | Path) -> Game:
     if str(name) in library():
         return poker(ready_made(str(name)), str(name))
     if not Path(name).exists():
+        if len(Path(name).parts) > 1:
+            raise GameError(f"{name} does not exist: check the path, or use the name of a ready-made game")
         raise GameError(
             f"unknown game {str(name)!r}: use a game definition file or one of {', '.join(ready_made_games())}"
         )

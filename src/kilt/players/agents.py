@@ -128,6 +128,8 @@ def load_agent(spec: str | Path) -> Agent:
     if own := _CLASS.fullmatch(spec):
         return _own_agent(Path(own[1]), own[2])
     place, rest = blueprint_folder(spec)
+    if place.suffix == ".py" and place.is_file():
+        raise PlayError(f"{place} is a file of Python: name a class in it, such as {place}:MyAgent")
     if exists(stored := place / STRATEGY) and stored_form(stored) != ABSTRACT:
         return _solved_agent(spec.rstrip("/"), stored, rest)
     return _run_agent(spec)

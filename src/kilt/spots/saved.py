@@ -50,7 +50,8 @@ def open_spot(folder: str | Path, threads: int = 1) -> tuple[Spot, SpotSolution]
 def require_kept(folder: Path) -> None:
     """Raise RunError if a folder does not hold a spot."""
     if not (folder / SPOT).exists():
-        raise RunError(f"{folder} has no spot that was kept: give a folder in which a spot was solved")
+        what = "has no spot" if folder.exists() else "does not exist"
+        raise RunError(f"{folder} {what}: give the folder of a spot that was solved")
 
 
 def read_spot(path: str | Path, *, kept: bool = False) -> Spot:

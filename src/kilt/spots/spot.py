@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from kilt import artifact
 from kilt.abstraction.actions import NEAR, ActionAbstraction
+from kilt.arrays import FloatArray
 from kilt.config import SPOT
 from kilt.cost import Cost
 from kilt.errors import CardError, GameError, KiltError, RunError, quoted, shortened
@@ -237,7 +238,7 @@ class Spot(Record, Drawable):
         position = read_actions(opening, self.after, None)
         if position.actor < 0:
             raise RunError(f"no player acts after {quoted(self.after)}: begin where a player has a decision")
-        weights = [deck.range(text, game.rules.hole_cards, strict=False) for text in self.ranges]
+        weights = [self._weights(player, strict=False) for player in (0, 1)]
         found = subgame(game, position, cards, weights)
         cap = UNIT * self.rake_cap if self.rake_cap else inf
         told = [lock.marks(deck, game.rules.hole_cards) for lock in self._locks]
@@ -255,14 +256,18 @@ class Spot(Record, Drawable):
         """The bet sizes of the tree. None in limit games, whose sizes are fixed."""
         return None if self.limit else menu_of(self.bets, self.subgame.start().round, self.near, self.all_in_threshold)
 
+    def _weights(self, player: int, *, strict: bool) -> FloatArray:
+        """Return the weights of all hands in a player's range. Errors name the player."""
+        try:
+            return self._family.deck.range(self.ranges[player], self._family.rules.hole_cards, strict=strict)
+        except CardError as error:
+            raise RunError(f"the range of player {player + 1}: {error}") from None
+
     def _check_clear(self) -> None:
         """Raise RunError if fields contradict each other, or if a part of a field would have no effect."""
         deck, held = self._family.deck, self._family.rules.hole_cards
-        for player, text in enumerate(self.ranges, start=1):
-            try:
-                deck.range(text, held)
-            except CardError as error:
-                raise RunError(f"the range of player {player}: {error}") from None
+        for player in (0, 1):
+            self._weights(player, strict=True)
         for lock in self._locks:
             lock.require_clear(deck, held)
         if self.menu is not None:

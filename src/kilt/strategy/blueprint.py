@@ -370,7 +370,7 @@ def export(run: Path, out: Path) -> None:
     """
     strategy = run / STRATEGY if artifact.exists(run / STRATEGY) else run
     if out.exists():
-        raise ArtifactError(f"{out} exists: choose another folder")
+        raise ArtifactError(f"{out} is there already: choose another name")
     kind, cards = artifact.kind_of(strategy) if artifact.exists(strategy) else KIND, list[Path]()
     if kind not in (table.KIND, vector.KIND, vector.IN_SUBGAMES):
         blueprint = Blueprint.load(strategy, check=True)  # copies get checksums of their own

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import comb
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ NEAREST, SHOWN = 6, 6  # how many similar buckets or classes the page shows, and
 def cards_of(agent: Agent, seat: int = 0) -> CardAbstraction:
     """Return the card abstraction of an agent. Raises PlayError if the agent has none."""
     if not isinstance(agent, BlueprintAgent):
-        raise PlayError(f"{agent.name} has no buckets of cards: choose a run that was solved in an abstraction")
+        raise PlayError(f"{Path(agent.name).name} has no buckets of cards: choose a run that was solved in an abstraction")
     return agent.blueprint.cards.each[seat % 2]
 
 
