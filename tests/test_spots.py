@@ -488,6 +488,8 @@ def test_commands(solution, tmp_path, monkeypatch):
     more = answer("spot", "solve", "kept", "--iterations", 8)
     assert more["exploitability_percent"] < new["exploitability_percent"]
     assert answer("spot", "solve", "kept")["iterations"] == 8  # that was its budget
+    assert "player 1 has no hand of QQ at this decision" in refused("spot", "show", "kept", "--range", "QQ")
+    assert "none/hands.csv cannot be written" in refused("spot", "show", "kept", "--csv", "none/hands.csv")
     node = answer("spot", "show", "kept", "--line", "x", "--csv", "hands.csv", "--picture", "grid.png")
     assert {row["hand"]: row["strategy"]["x"] for row in node["hands"] if row["player"] == 2}["QhQd"] == 1
     assert (tmp_path / "hands.csv").read_text().startswith("player,hand,weight,equity,ev,x,b4,ev x,ev b4")
@@ -498,7 +500,7 @@ def test_commands(solution, tmp_path, monkeypatch):
     assert sum(row["alike"] for row in rows) == 11
     assert "leave out" in refused("spot", "solve", "kept", "--pot", 3)
     assert "no picture that can be drawn" in refused("spot", "show", "nothing", "--picture", "grid.txt")
-    with pytest.raises(RunError, match="has no spot: give"):
+    with pytest.raises(RunError, match="nothing does not exist: give the folder"):
         open_spot("nothing")
     assert "board and pot" in refused("spot", "solve", "--ranges", "AA", "KK")
 

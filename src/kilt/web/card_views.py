@@ -26,7 +26,9 @@ NEAREST, SHOWN = 6, 6  # how many similar buckets or classes the page shows, and
 def cards_of(agent: Agent, seat: int = 0) -> CardAbstraction:
     """Return the card abstraction of an agent. Raises PlayError if the agent has none."""
     if not isinstance(agent, BlueprintAgent):
-        raise PlayError(f"{Path(agent.name).name} has no buckets of cards: choose a run that was solved in an abstraction")
+        raise PlayError(
+            f"{Path(agent.name).name} has no buckets of cards: choose a run that was solved in an abstraction"
+        )
     return agent.blueprint.cards.each[seat % 2]
 
 
