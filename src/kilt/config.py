@@ -281,6 +281,11 @@ class Config(Record):
         The card abstraction of both players, or a list of one for each: a name such as ``"IR-KE-KO 169-200-200-200"``,
         ``"lossless"``, the folder of an abstraction, or a plan as a .toml file. Empty: the game is solved
         without an abstraction.
+    opponent_cards : str
+        The card abstraction of the opponent while kilt solves the game. Then kilt solves one game for each player: the
+        player has `cards`, and the opponent has these cards, which should be finer. The result is a strategy for
+        `cards`, which loses less to opponents who see more than it does. For external sampling in one process. Empty:
+        both players have `cards`.
     actions : str or sequence of str
         Bet sizes of both players, or a list of one text for each: / separates rounds, and ; the raises of a round (see
         `kilt.abstraction.actions`). Empty: every legal raise.
@@ -308,6 +313,7 @@ class Config(Record):
 
     game: str
     cards: tuple[str, ...] = ()
+    opponent_cards: str = field(default="", kw_only=True)
     actions: tuple[str, ...] = ()
     near: float = bounded(0.8, 0, 1)
     tilt: tuple[float, ...] = ()
@@ -331,6 +337,8 @@ class Config(Record):
             agent: AgentConfig | Mapping[str, Any] = ...,
             resolve: ResolveConfig | Mapping[str, Any] = ...,
             counter: CounterConfig | Mapping[str, Any] = ...,
+            *,
+            opponent_cards: str = "",
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -417,10 +425,15 @@ def _numbers(name: str, said: object) -> tuple[float, ...]:
 def _beside(config: Config, folder: Path) -> Config:
     """Replace the names of files in the configuration's folder by their full paths."""
     game, model = folder / config.game, config.counter.model
+
+    def there(cards: str) -> str:
+        return str((folder / cards).resolve()) if cards and (folder / cards).exists() else cards
+
     if model and (folder / model).exists():
         config = replace(config, counter=replace(config.counter, model=str((folder / model).resolve())))
     return replace(
         config,
         game=str(game.resolve()) if game.is_file() else config.game,
-        cards=tuple(str((folder / cards).resolve()) if (folder / cards).exists() else cards for cards in config.cards),
+        cards=tuple(map(there, config.cards)),
+        opponent_cards=there(config.opponent_cards),
     )

@@ -82,6 +82,10 @@ class SlotLayout(ABC):
         nodes = self.betting.nodes
         return np.where(nodes.actor >= 0, np.array(self.buckets)[nodes.actor.clip(0), nodes.round], 0)
 
+    def slots_of(self, player: int) -> npt.NDArray[np.bool_]:
+        """Return for each slot whether it belongs to a decision of a player."""
+        return np.repeat(self.betting.nodes.actor == player, np.diff(self.first))
+
     @property
     def slots(self) -> int:
         """The number of table entries (slots): one for each action of each information set of the game."""

@@ -115,5 +115,5 @@ def _show(fit: FittedPlan, folder: Path) -> None:
     say(
         f"takes {in_bytes(fit.memory)} of memory and {in_bytes(fit.disk)} on disk; "
         f"{in_time(fit.cost.seconds or 0)} for the cards and {in_time(fit.seconds)} for solving, in "
-        f"which each of {sum(fit.plan.size.infosets):,} information sets is met {fit.visits:,.1f} times on average"
+        f"which each of {fit.plan.infosets:,} information sets is met {fit.visits:,.1f} times on average"
     )

@@ -200,6 +200,7 @@ def _configured(
     if config.is_dir():  # the run already has card abstractions
         own = zip(said.cards, card_folders(config, len(said.cards)), strict=True)
         said = replace(said, cards=tuple(str(there.resolve()) if there.is_dir() else name for name, there in own))
+    said = replace(said, opponent_cards="")  # the opponent is the model
     if said.engine.name:
         say("each counter-strategy is solved in one process: the [engine] of the configuration is left out")
     called = against.algorithm(algorithm or said.solver.algorithm)

@@ -148,7 +148,7 @@ def estimate(
     if parts:
         say(parts.words())
     if walked:
-        each = sum(size.infosets) / walked.decisions
+        each = plan.infosets / walked.decisions
         walkers = f"{said.solver.threads} threads walk" if plan.device == "cpu" else "the GPU walks"
         say(
             f"{walkers} {walked.visits / 1e6:,.1f} million nodes and "

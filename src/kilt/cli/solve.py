@@ -296,11 +296,13 @@ def _progress(run: Run, steps: list[Step]) -> Iterator[Callable[[int, float], No
     """Show progress bars for a run and for its solver's parts, and provide the function that moves them."""
     from kilt.runs.budget import time_left
     from kilt.solve.external import External
+    from kilt.solve.seats import SeatSolver
     from kilt.solve.solver import with_workers
 
     seen: deque[tuple[int, float, int]] = deque(maxlen=25)  # latest iterations, seconds and visits
-    sampled, workers = run.solver if isinstance(run.solver, External) else None, with_workers(run.solver)
-    infosets = sum(sampled.abstract.size.infosets) if sampled else 0
+    seats = run.solver.seats if isinstance(run.solver, SeatSolver) else (run.solver,)
+    sampled, workers = [seat for seat in seats if isinstance(seat, External)], with_workers(run.solver)
+    infosets = sum(sum(seat.abstract.size.infosets) for seat in sampled)
     with ProgressBars() as bar:
         task = bar.add_task(f"{run.identity.game}, {run.identity.algorithm}", total=None, said="starting …")
         parts: list[TaskID] = []
@@ -308,13 +310,15 @@ def _progress(run: Run, steps: list[Step]) -> Iterator[Callable[[int, float], No
         def tick(iterations: int, seconds: float) -> None:
             if seen and iterations < seen[-1][0]:  # the run went back to a checkpoint, because a part was lost
                 seen.clear()
-            seen.append((iterations, seconds, sampled.visits if sampled else 0))
+            visits = sum(seat.visits for seat in sampled)
+            seen.append((iterations, seconds, visits))
             said = [f"{iterations:,} iterations"]
             if seconds > seen[0][1]:
                 said.append(_rate((iterations - seen[0][0]) / (seconds - seen[0][1])))
                 if sampled:
-                    said.append(f"{_rate((sampled.visits - seen[0][2]) / 1e6 / (seconds - seen[0][1]))} million nodes")
-                    said.append(f"{sampled.decisions / infosets:,.3g} decisions per information set")
+                    said.append(f"{_rate((visits - seen[0][2]) / 1e6 / (seconds - seen[0][1]))} million nodes")
+                    decisions = sum(seat.decisions for seat in sampled)
+                    said.append(f"{decisions / infosets:,.3g} decisions per information set")
             if steps:
                 said.append(_standing(steps[-1]))
             left = time_left(run.budget, steps, iterations, seconds)

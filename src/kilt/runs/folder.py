@@ -29,7 +29,7 @@ from kilt.runs.budget import Budget, Step
 from kilt.solve.counter import Against
 from kilt.solve.problem import CPU, DEVICES, Problem
 from kilt.solve.solver import InParts, Solver, StrategyInParts, on_disk, with_workers
-from kilt.strategy.blueprint import CARDS, STRATEGY
+from kilt.strategy.blueprint import CARDS, OPPONENT_CARDS, STRATEGY
 from kilt.strategy.model import OpponentModel
 
 CONFIG = "config.toml"  # the configuration of a run on an abstract game
@@ -336,7 +336,7 @@ class RunFolder:
 
 def _expected(file: Path) -> bool:
     """Return whether a file may exist before a run begins, such as a lock or an input of an abstract game."""
-    return file.name in (CONFIG, CARDS, MODEL) or file.suffix == ".game" or file.name.startswith(".")
+    return file.name in (CONFIG, CARDS, OPPONENT_CARDS, MODEL) or file.suffix == ".game" or file.name.startswith(".")
 
 
 def room_for(solver: Solver) -> int:

@@ -37,6 +37,7 @@ class AgentSize(NamedTuple):
 
     cards: str
     actions: str
+    opponent_cards: str = ""  # see `Config`
 
 
 _FEW = "1x, a / 1x, a; a"
@@ -72,7 +73,7 @@ class FittedPlan:
     @property
     def visits(self) -> float:
         """Return how often the solver visits each information set on average."""
-        return self.pace.decisions * self.seconds / sum(self.plan.size.infosets)
+        return self.pace.decisions * self.seconds / self.plan.infosets
 
     def data(self) -> dict[str, object]:
         """Return the plan as a dict, with sizes in bytes and times in seconds."""
@@ -157,7 +158,8 @@ def plan_like_shipped_agent(
     """
     config = read_config(SHIPPED_AGENT)
     room = SHARE * machine.available_memory() if memory is None else memory
-    return _fitted(game, name, [AgentSize(config.cards[0], config.actions[0])], hours, threads, folder, room)
+    size = AgentSize(config.cards[0], config.actions[0], config.opponent_cards)
+    return _fitted(game, name, [size], hours, threads, folder, room)
 
 
 KINDS = {"strong": plan_largest_agent, "house": plan_like_shipped_agent}
@@ -195,7 +197,7 @@ def _fitted(
 
     found = fit(able[-1])
     if found.visits < VISITS and len(able) > 1:
-        often = [found.pace.decisions * seconds / sum(plans[at].size.infosets) for at in able]
+        often = [found.pace.decisions * seconds / plans[at].infosets for at in able]
         found = fit(max((at for at, visits in zip(able, often, strict=True) if visits >= VISITS), default=able[0]))
     if found.pace.iterations * found.seconds < 1:
         raise RunError(
@@ -210,10 +212,13 @@ def _plan(size: AgentSize, game: Holdem, name: str, hours: float, threads: int) 
 
     Other decks have other numbers of hands before the first public card.
     """
-    cards = size.cards.replace(" 169-", f" {len(Deal.of(game).holdings((0,)))}-")
+    cards, finer = (
+        name.replace(" 169-", f" {len(Deal.of(game).holdings((0,)))}-") for name in (size.cards, size.opponent_cards)
+    )
     limit = game.rules.betting == "limit"
     solver = SolverConfig(minutes=60 * hours, threads=threads, linear=True)
-    return resolve(Config(name, (cards,), () if limit else (size.actions,), solver=solver))
+    actions = () if limit else (size.actions,)
+    return resolve(Config(name, (cards,), actions, solver=solver, opponent_cards=finer))
 
 
 def _require(least: Cost, hours: float, room: float, disk: float) -> None:

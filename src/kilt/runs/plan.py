@@ -43,7 +43,7 @@ from kilt.solve.problem import CPU, Problem, precision_of, require_device
 from kilt.solve.registry import Algorithm, algorithm_named, make_solver
 from kilt.solve.solver import Solver
 from kilt.solve.spec import AbstractSpec, Cards
-from kilt.strategy.blueprint import card_folders
+from kilt.strategy.blueprint import OPPONENT_CARDS, card_folders
 from kilt.strategy.postprocess import rule_named
 from kilt.strategy.translate import mapping_named
 from kilt.tree.betting import MOST_NODES, betting_size
@@ -62,6 +62,16 @@ class RunPlan(AbstractSpec, Spec):
     def method(self) -> AbstractMethod:
         """Return how the configuration's algorithm solves abstract games."""
         return self.algorithm.abstract
+
+    @property
+    def all_cards(self) -> tuple[Cards, ...]:
+        """Return the card abstractions of the players, and then that of the opponent while solving, if it differs."""
+        return self.cards if self.opponent is None else (*self.cards, self.opponent)
+
+    def card_folders(self, folder: Path) -> list[Path]:
+        """Return the folders of a run for the abstractions in `all_cards`."""
+        own = card_folders(folder, len(self.cards))
+        return own if self.opponent is None else [*own, folder / OPPONENT_CARDS]
 
     @property
     def budget(self) -> Budget:
@@ -105,9 +115,10 @@ class RunPlan(AbstractSpec, Spec):
         The part "tables" of "solving" contains the solver's tables and the game trees that its algorithm traverses. The
         disk space is that of two checkpoints, a strategy and the card abstractions.
         """
-        threads, missing = self.config.solver.threads, [one for one in self.cards if isinstance(one, AbstractionSpec)]
+        cards = self.all_cards
+        threads, missing = self.config.solver.threads, [one for one in cards if isinstance(one, AbstractionSpec)]
         building = [estimate(one, machine.cache_folder(), threads) for one in missing]
-        mapped = sum(one.disk for one in building) + sum(map(_size_of_files, set(self.cards)))
+        mapped = sum(one.disk for one in building) + sum(map(_size_of_files, set(cards)))
         solving = self.method.cost(self, mapped).named("solving")
         return reduce(Cost.then, building).named("cards").then(solving) if building else solving
 
@@ -121,7 +132,7 @@ class RunPlan(AbstractSpec, Spec):
             raise RunError("a run on an abstract game keeps its cards and its strategy in a folder: give `folder`")
         self.method.require_device(self)
         self.method.require_cards(self)
-        for cards, own in zip(self.cards, card_folders(folder, len(self.cards)), strict=True):
+        for cards, own in zip(self.all_cards, self.card_folders(folder), strict=True):
             if isinstance(cards, AbstractionSpec):
                 require_packages(cards.plan, own)
         return super().require_room(folder)
@@ -222,14 +233,14 @@ class RunPlan(AbstractSpec, Spec):
         place : Engine, optional
             The engine for the workers, if it is already open.
         """
-        solver, places = self.config.solver, []
-        for cards, own in zip(self.cards, card_folders(folder, len(self.cards)), strict=True):
+        solver, places, own_cards = self.config.solver, [], len(self.cards)
+        for cards, own in zip(self.all_cards, self.card_folders(folder), strict=True):
             if isinstance(cards, AbstractionSpec):
                 build(cards, own, cache=machine.cache_folder(), threads=solver.threads, tick=tick)
             places.append(own if isinstance(cards, AbstractionSpec) else cards)
         return AbstractProblem(
-            AbstractGame(self.game, load_abstractions(places), self.menu),
-            tuple(places),
+            AbstractGame(self.game, load_abstractions(places[:own_cards]), self.menu),
+            tuple(places[:own_cards]),
             self.options,
             solver.threads,
             asdict(self.config.agent)
@@ -238,13 +249,14 @@ class RunPlan(AbstractSpec, Spec):
             place,
             self.against,
             self.device,
+            places[-1] if self.opponent is not None else None,
         )
 
     def identity(self, problem: Problem) -> RunIdentity:
         """Return the settings that determine the run's result, such as card abstractions, device and precision."""
         assert isinstance(problem, AbstractProblem)
         return RunIdentity(
-            f"{problem.name}, {problem.abstract.cards.name}",
+            problem.described,
             self.method.called(self),
             self.config.solver.seed,
             problem.form,
@@ -293,7 +305,10 @@ def resolve(config: Config, folder: Path | None = None) -> RunPlan:
     deal = Deal.of(game)
     begun = card_folders(folder, len(config.cards)) if folder else [None] * len(config.cards)
     cards = tuple(_cards(name, own, deal) for name, own in zip(config.cards, begun, strict=True))
-    plan = method.complete(RunPlan(config, game, menu, cards, algorithm))
+    opponent = None
+    if config.opponent_cards:
+        opponent = _cards(config.opponent_cards, folder / OPPONENT_CARDS if folder else None, deal)
+    plan = method.complete(RunPlan(config, game, menu, cards, algorithm, opponent=opponent))
     method.require(plan)
     return plan if plan.device == CPU else plan.on(plan.device)
 

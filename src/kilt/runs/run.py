@@ -46,7 +46,7 @@ from kilt.solve.problem import (
     big_blind_of,
 )
 from kilt.solve.solver import Solver, scheduled, with_workers
-from kilt.strategy.blueprint import STRATEGY, card_folders
+from kilt.strategy.blueprint import OPPONENT_CARDS, STRATEGY, card_folders
 from kilt.strategy.naming import solved_name
 from kilt.strategy.table import Strategy
 from kilt.strategy.vector import VectorStrategy
@@ -273,9 +273,10 @@ class StoredRun(RunFigures):
     def _abstract(self, threads: int) -> AbstractProblem:
         config = read_config(self.path / CONFIG)
         folders = card_folders(self.path, len(config.cards))  # existing ones need not be built
-        cards = zip(config.cards, folders, strict=True)
+        cards, against = zip(config.cards, folders, strict=True), self.path / OPPONENT_CARDS
         config = replace(
             config,
+            opponent_cards=str(against) if against.is_dir() else config.opponent_cards,
             cards=tuple(str(own) if own.is_dir() else said for said, own in cards),
             solver=replace(config.solver, threads=threads, device=CPU),
         )

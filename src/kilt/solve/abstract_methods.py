@@ -45,6 +45,7 @@ class AbstractMethod(Method, ABC):
     UNUSED: ClassVar[Sequence[str]] = SAMPLING_KEYS  # keys of [solver] that the method ignores
 
     answers: bool = field(default=False, kw_only=True)  # whether it computes counter-strategies
+    opposed: bool = field(default=False, kw_only=True)  # whether the opponent may have other cards while solving
 
     @abstractmethod
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
@@ -65,8 +66,13 @@ class AbstractMethod(Method, ABC):
         return replace(spec, against=against)
 
     def require(self, spec: AbstractSpec) -> None:
-        """Raise RunError if the method does not support the engine of the configuration."""
+        """Raise RunError if the method does not support the engine or the opponent's cards of the configuration."""
         require_options(spec.options, spec.game)
+        if spec.opponent is not None and not self.opposed:
+            raise RunError(
+                f"{spec.config.solver.algorithm} solves one game for both players: omit `opponent_cards`, or use "
+                "external"
+            )
         if spec.config.engine.name:
             raise RunError(
                 "blades share the deals of external sampling, or subgames of cfr+disk, not "
@@ -219,10 +225,11 @@ class SamplingMethod(AbstractMethod):
         if spec.device != CPU:
             from kilt.solve.external_device_classes import DeviceNeeds, apart_of
 
-            apart = apart_of(spec.specs)
-            needs = DeviceNeeds.of(spec.game, spec.menu, spec.size, apart, spec.options, mapped)
-            here = tables if needs.frames else min(tables, 2 * PINNED)
-            there = spec.takes(here, 3 * tables, mapped, device=needs.memory)
+            apart = apart_of(spec.specs) if spec.opponent is None else None
+            sizes = [game.size for game in spec.learned]
+            needs = [DeviceNeeds.of(spec.game, spec.menu, size, apart, spec.options, mapped) for size in sizes]
+            here = tables if any(one.frames for one in needs) else min(tables, 2 * PINNED)
+            there = spec.takes(here, 3 * tables, mapped, device=sum(one.memory for one in needs))
             return replace(there, parts=(("tables", Cost(tables)),))
         if not asked.name:
             return found
@@ -231,12 +238,17 @@ class SamplingMethod(AbstractMethod):
         return replace(found, memory=memory + mapped)
 
     def _tables(self, spec: AbstractSpec) -> int:
-        return spec.slots * (2 if spec.config.solver.average else 1)
+        slots = sum(sum(game.size.slots) for game in spec.learned)
+        return 4 * slots * (2 if spec.config.solver.average else 1)
 
     def require(self, spec: AbstractSpec) -> None:
         """Raise RunError if workers cannot divide the game by classes of boards."""
         require_options(spec.options, spec.game)
         if spec.config.engine.name:
+            if spec.opponent is not None:
+                raise RunError(
+                    "blades share the deals of one game, and `opponent_cards` make two: omit them, or the engine"
+                )
             cards = spec.shared_cards
             trunk_of(cards.plan, cards.deal, len(spec.config.engine.levels))
             require_boards(spec.config.engine, cards.plan, cards.deal)
@@ -258,11 +270,14 @@ class SamplingMethod(AbstractMethod):
 
     def pace(self, spec: AbstractSpec) -> Pace | None:
         """Measure the solver's speed for some seconds, on a game of the same size with arbitrary buckets."""
+        game = spec.learned[0]
         if spec.device != CPU:
             from kilt.solve.external_device import probe_there
 
-            return probe_there(spec.game, spec.menu, spec.size.buckets, spec.options)
-        return probe(spec.synthetic, spec.options, spec.config.solver.threads)
+            found = probe_there(spec.game, spec.menu, game.buckets, spec.options)
+        else:
+            found = probe(game, spec.options, spec.config.solver.threads)
+        return found._replace(iterations=found.iterations / len(spec.learned))  # an iteration has a deal in each game
 
     def called(self, spec: AbstractSpec) -> str:
         """Return the name of the algorithm that identifies a run, with the number of levels of workers."""

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from kilt import artifact
 from kilt.abstraction.abstract_game import AbstractGame, AbstractSize
 from kilt.abstraction.actions import ActionAbstraction
+from kilt.abstraction.buckets import CardAbstraction, load_abstractions
 from kilt.abstraction.joint import joint_tables
 from kilt.arrays import Array
 from kilt.cards.isomorphism import Isomorphism
@@ -155,6 +156,7 @@ class AbstractProblem(Problem):
     place: Engine | None = None  # the engine, if it is already open
     against: Against | None = None  # the opponent that a counter-strategy is for
     device: str = CPU  # device for CFR-BR, CFR on pairs of buckets, or external sampling
+    opponent_cards: Path | None = None  # folder of the opponent's finer abstraction, while solving
 
     @property
     def name(self) -> str:
@@ -162,10 +164,20 @@ class AbstractProblem(Problem):
         return self.abstract.game.name
 
     @property
+    def described(self) -> str:
+        """The names of the game and of its card abstractions."""
+        cards = self.abstract.cards.name
+        if self.opponent_cards:
+            cards += f" against {CardAbstraction.load(self.opponent_cards).name}"
+        return f"{self.name}, {cards}"
+
+    @property
     def fingerprint(self) -> str:
         """A short hash of the abstract game, its payoffs, and the sampling options."""
         tilt = [self.abstract.game.definition] if isinstance(self.abstract.game, TiltedGame) else []
         whom = [self.against.fingerprint] if self.against else []
+        if self.opponent_cards:
+            whom.append(CardAbstraction.load(self.opponent_cards).fingerprint)
         return artifact.fingerprint(self.abstract.fingerprint, artifact.stable_repr(self.options), *tilt, *whom)
 
     @property
@@ -175,6 +187,24 @@ class AbstractProblem(Problem):
             return super().opponent
         self.against.model.on(self.name, self.abstract.fingerprint, (self.abstract.slots,))
         return self.against
+
+    @cached_property
+    def seats(self) -> tuple[AbstractProblem, AbstractProblem]:
+        """The two games to solve if the opponent sees finer cards: in each, one of the players has their own cards."""
+        assert self.opponent_cards
+
+        def game(*cards: Path) -> AbstractProblem:
+            abstract = replace(self.abstract, cards=load_abstractions(cards))
+            return replace(self, abstract=abstract, cards=cards, opponent_cards=None)
+
+        return game(self.cards[0], self.opponent_cards), game(self.opponent_cards, self.cards[-1])
+
+    def own(self, strategies: tuple[Array, Array]) -> Array:
+        """Combine strategies of the games of `seats`: each player's part of the game with the player's own cards."""
+        shares = np.zeros(self.abstract.slots, dtype=self.dtype)
+        for player, (game, strategy) in enumerate(zip(self.seats, strategies, strict=True)):
+            shares[self.abstract.slots_of(player)] = strategy[game.abstract.slots_of(player)]
+        return shares
 
     @cached_property
     def real(self) -> AbstractProblem:

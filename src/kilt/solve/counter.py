@@ -11,7 +11,7 @@ DBR  data-biased response: at each information set I the opponent plays the mode
 ===  ==========================================================================================================
 
 Each seat is solved separately: the player in it learns, and the opponent has a `Restriction`. Solvers of the CFR family
-accept a restriction; `CounterSolver` combines the two solves, and `registry` lists the algorithms.
+accept a restriction; `SeatSolver` combines the two solves, and `registry` lists the algorithms.
 
 >>> [round(float(CONFIDENCES["0-10-linear"](np.array(n))) * 0.9, 2) for n in (0, 5, 20)]
 [0.0, 0.45, 0.9]
@@ -24,12 +24,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from kilt import artifact
 from kilt.arrays import Array, FloatArray
 from kilt.errors import RunError
-from kilt.solve.solver import Solver
 from kilt.strategy.model import OpponentModel
 
 # P_conf / P_max as a function of the number of observations of an information set [Johanson16 §6.5.2].
@@ -112,44 +110,3 @@ class Against:
         layout = self.model.layout
         first = np.repeat(layout.actor, layout.actions) == 0
         return np.where(first.reshape(-1, *[1] * (tables[0].ndim - 1)), *tables)
-
-
-class CounterSolver:
-    """A solver for counter-strategies that solves a separate game for each seat and combines the results.
-
-    Parameters
-    ----------
-    seats : tuple of Solver
-        The solver for seat 0, in which player 1 is restricted, and the one for seat 1.
-    against : Against
-        The opponent.
-    """
-
-    def __init__(self, seats: tuple[Solver, Solver], against: Against) -> None:
-        self.seats, self.against = seats, against
-        self.iterations = 0
-
-    def step(self, iterations: int) -> None:
-        """Run `iterations` more iterations in each seat."""
-        for seat in self.seats:
-            seat.step(iterations)
-        self.iterations += iterations
-
-    def average(self) -> Array:
-        """Return the average strategy, which converges, with each seat's part from that seat's game."""
-        return self.against.own((self.seats[0].average(), self.seats[1].average()))
-
-    def current(self) -> Array:
-        """Return the strategy of the last iteration, with each seat's part from that seat's game."""
-        return self.against.own((self.seats[0].current(), self.seats[1].current()))
-
-    def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Return the arrays of both seats' solvers, to save in a checkpoint."""
-        return {f"{name}.{seat}": kept for seat in (0, 1) for name, kept in self.seats[seat].state().items()}
-
-    def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Load the arrays of a checkpoint, as returned by `state`."""
-        for number, seat in enumerate(self.seats):
-            mine = {name.rpartition(".")[0]: kept for name, kept in state.items() if name.endswith(f".{number}")}
-            seat.restore(mine)
-        self.iterations = self.seats[0].iterations

@@ -25,12 +25,12 @@ from kilt.solve.abstract_methods import (
 )
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.cfr import Cfr
-from kilt.solve.counter import CounterSolver
 from kilt.solve.external import External
 from kilt.solve.methods import WHOLE, DiskMethod, FlatMethod, Make, VectorMethod, WholeMethod, whole_method
 from kilt.solve.opponents import RESPONSE, SCHEMES, Opponent
 from kilt.solve.problem import ABSTRACT, CPU, DISK, FLAT, FORMS, VECTOR, FlatProblem, Problem, VectorProblem
 from kilt.solve.sampled import Sampled
+from kilt.solve.seats import SeatSolver
 from kilt.solve.solver import Solver
 from kilt.solve.tables.disk import DiskTables
 from kilt.solve.tables.disk_buckets import BucketedSubgames, SubgameShares
@@ -190,15 +190,21 @@ def _sampled(scheme: str) -> dict[str, Make]:
 
 
 def _external(problem: AbstractProblem, seed: int) -> Solver:
+    def alone(game: AbstractProblem) -> Solver:
+        if problem.device != CPU:
+            from kilt.solve.external_device_classes import solver_there  # imports the GPU library
+
+            return solver_there(game.abstract, game.cards, seed, problem.options, problem.dtype)
+        return External(game.abstract, seed, problem.options, problem.threads, problem.dtype)
+
     if problem.engine.name:
         from kilt.solve.distributed.solver import start
 
         return start(problem, seed)
-    if problem.device != CPU:
-        from kilt.solve.external_device_classes import solver_there  # imports the GPU library
-
-        return solver_there(problem.abstract, problem.cards, seed, problem.options, problem.dtype)
-    return External(problem.abstract, seed, problem.options, problem.threads, problem.dtype)
+    if problem.opponent_cards is None:
+        return alone(problem)
+    first, second = problem.seats
+    return SeatSolver((alone(first), alone(second)), problem.own)
 
 
 def _current(problem: VectorProblem, seed: int) -> Solver:
@@ -268,7 +274,7 @@ def _counter(kind: str, base: str = DEFAULT_BASE) -> dict[str, Make]:
     def both(problem: Problem, seat: Callable[[int], Solver]) -> Solver:
         if problem.against is None:
             raise RunError("rnr and dbr answer a model of an opponent: give the problem `against`")
-        return CounterSolver((seat(1), seat(0)), problem.against)
+        return SeatSolver((seat(1), seat(0)), problem.against.own)
 
     def flat(problem: FlatProblem, seed: int) -> Solver:
         def seat(held: int) -> Solver:
@@ -356,7 +362,8 @@ ALGORITHMS: dict[str, Algorithm] = {
         _joint("cfr+"),
     ),
     "external": Algorithm(
-        "Monte Carlo CFR with external sampling", _sampled("external") | {ABSTRACT: SamplingMethod(_external)}
+        "Monte Carlo CFR with external sampling",
+        _sampled("external") | {ABSTRACT: SamplingMethod(_external, opposed=True)},
     ),
     "outcome": Algorithm("Monte Carlo CFR with outcome sampling", _sampled("outcome")),
     "pure": Algorithm("pure CFR: strategies are sampled as pure ones", _sampled("pure")),

@@ -36,6 +36,7 @@ class AbstractSpec:
     menu: ActionAbstraction | None  # None: all legal bets
     cards: tuple[Cards, ...]  # one for both players, or one for each
     against: Against | None = field(default=None, kw_only=True)  # the opponent that a counter-strategy is for
+    opponent: Cards | None = field(default=None, kw_only=True)  # the opponent's cards while solving, if they differ
 
     @property
     def device(self) -> str:
@@ -69,18 +70,27 @@ class AbstractSpec:
     @cached_property
     def size(self) -> AbstractSize:
         """The size of the abstract game."""
-        numbers = [
-            bucket_numbers(cards.plan, cards.deal)
-            if isinstance(cards, AbstractionSpec)
-            else CardAbstraction.load(cards).numbers
-            for cards in self.cards
-        ]
-        return SyntheticGame(self.game, (numbers[0], numbers[-1]), self.menu).size
+        return self._synthetic(self.cards[0], self.cards[-1]).size
+
+    @cached_property
+    def learned(self) -> tuple[SyntheticGame, ...]:
+        """The games that the solver learns in, with arbitrary buckets: one, or one for each player against finer cards.
+
+        Iterations on them take as long as on the games themselves.
+        """
+        first, second = self.cards[0], self.cards[-1]
+        if self.opponent is None:
+            return (self._synthetic(first, second),)
+        return self._synthetic(first, self.opponent), self._synthetic(self.opponent, second)
 
     @property
-    def synthetic(self) -> SyntheticGame:
-        """A game of the same size with arbitrary buckets, on which iterations take as long."""
-        return SyntheticGame(self.game, self.size.buckets, self.menu)
+    def infosets(self) -> int:
+        """The number of information sets in all games that the solver learns in."""
+        return sum(sum(game.size.infosets) for game in self.learned)
+
+    def _synthetic(self, first: Cards, second: Cards) -> SyntheticGame:
+        """Return a game with as many buckets as two card abstractions, one for each player."""
+        return SyntheticGame(self.game, (_numbers(first), _numbers(second)), self.menu)
 
     @property
     def slots(self) -> int:
@@ -141,3 +151,10 @@ class AbstractSpec:
     def with_device(self, device: str) -> Config:
         """Return the configuration with another device."""
         return replace(self.config, solver=replace(self.config.solver, device=device))
+
+
+def _numbers(cards: Cards) -> tuple[int, ...]:
+    """Return the number of buckets in each round of a card abstraction, which need not be built yet."""
+    if isinstance(cards, AbstractionSpec):
+        return bucket_numbers(cards.plan, cards.deal)
+    return CardAbstraction.load(cards).numbers

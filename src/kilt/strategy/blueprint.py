@@ -37,6 +37,7 @@ KIND, PACKED = "blueprint", "packed blueprint"
 # agents that ship with kilt
 SHIPPED = {file.stem: file for file in sorted((Path(__file__).parent / "shipped").glob("*.agent"))}
 STRATEGY, CARDS = "strategy", "cards"  # folders of a run, and of an exported agent
+OPPONENT_CARDS = "opponent-cards"  # folder of a run: the card abstraction of the opponent while the run is solved
 START = "startme.sh"  # the competition calls it with the dealer's host and port
 SCRIPT = """\
 #!/bin/sh
