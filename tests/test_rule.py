@@ -89,7 +89,7 @@ def test_regret_matching(actions, dtype):
     table = np.random.default_rng(actions).normal(size=(actions + 1, 40)).astype(dtype)
     table[:, :3] = -1.0
     scale = np.full((2, 40), np.nan, dtype)
-    match(table, 1, actions, np.uint64(0), np.uint64(40), scale)
+    match(table, 1, 1, actions, np.uint64(0), np.uint64(40), scale)
     found = np.maximum(table[1:], 0) * scale[0] + scale[1]
     for column in range(40):
         expected = naive.matched(table[1:, column].tolist())
@@ -97,5 +97,5 @@ def test_regret_matching(actions, dtype):
 
 
 @kernel
-def match(table, first, actions, start, end, scale):
-    rule.match_columns(table, first, actions, start, end, scale)
+def match(table, first, step, actions, start, end, scale):
+    rule.match_columns(table, first, step, actions, start, end, scale)

@@ -17,7 +17,7 @@ from kilt.solve.tables.memory import TreeTables, learning_walk
 from kilt.solve.variants import STEADY, VARIANTS, discounts
 from kilt.tree import best_response as flat
 from kilt.tree import vector_arrays as kernels
-from kilt.tree.apart import arrange
+from kilt.tree.apart import apart_layouts, arrange
 from kilt.tree.flat import FlatTree, flat_tree
 from kilt.tree.rule import Discount
 from kilt.tree.vector import Scheme, VectorGame, Walk
@@ -204,17 +204,18 @@ def holdable(game: VectorGame) -> np.ndarray:
 
 
 def learnt(
-    solver: Cfr, strategy: np.ndarray, player: int, number: int, weight: float = 1.0, *, apart: bool = False
+    solver: Cfr, strategy: np.ndarray, player: int, number: int, weight: float = 1.0, layouts=None
 ) -> np.ndarray:
     """[2, row, hand] what one walk adds to regrets and average where both players follow a strategy."""
+    every = layouts or solver.tables.game.layouts
     own, theirs = (
-        tables._replace(
-            layout=solver.tables.game.layouts[0]._replace(apart=apart),
+        solver.tables._tables[seat]._replace(
+            layout=every[seat],
             strategy=strategy,
             regret=np.zeros_like(strategy),
             average=np.zeros_like(strategy),
         )
-        for tables in (solver.tables._tables[player], solver.tables._tables[1 - player])
+        for seat in (player, 1 - player)
     )
     discount = Discount(1.0, 1.0, 1.0, weight, weight, predictive=False)
     game, tasks = solver.tables.game, np.full(len(solver.tables.game.tree.rows), kernels.FOLLOW)
@@ -232,19 +233,20 @@ def test_hands_that_are_apart_stand_for_all(name):
     rules = Holdem(GameDef.parse(SHORT.format(**ONE_ROUND)), name) if name == "one round" else game_of(name)
     game = VectorGame(rules)
     solver, table = Cfr(TreeTables(game), "cfr"), random_table(game, np.random.default_rng(8))
-    arranged, layout = table.copy(), game.layouts[0]._replace(apart=True)
-    arrange(game, arranged, apart=True)
-    again = arranged.copy()
-    arrange(game, again, apart=False)
+    arranged, layouts = table.copy(), apart_layouts(game)
+    arrange(game, arranged, layouts, apart=True)
+    again, entries = arranged.copy(), arranged.reshape(-1, 1)
+    arrange(game, again, layouts, apart=False)
     last = game.tree.table_start[-2]
     assert np.array_equal(again[:last], table[:last])
     np.testing.assert_allclose(again[last:], (table * holdable(game))[last:], rtol=1e-15)
     for player, value in enumerate(game.response_values(table)):
-        respond = Walk(player, (kernels.RESPOND,), arranged, arranged, layout, layout)
+        respond = Walk(player, (kernels.RESPOND,), entries, entries, layouts[player], layouts[1 - player])
         assert game.walk(respond) == pytest.approx(value, abs=1e-12)
-        plain, found = learnt(solver, table, player, 0), learnt(solver, arranged, player, 0, apart=True)
-        for one, other in zip(plain, found, strict=True):
-            arrange(game, other, apart=False)
+        plain, found = learnt(solver, table, player, 0), learnt(solver, entries, player, 0, layouts=layouts)
+        for one, whole in zip(plain, found, strict=True):
+            other = whole.reshape(game.shape)
+            arrange(game, other, layouts, apart=False)
             np.testing.assert_allclose((one * holdable(game))[last:], other[last:], atol=1e-12)
             np.testing.assert_allclose(one[:last], other[:last], atol=1e-12)
 

@@ -12,7 +12,7 @@ from kilt.jit import inlined, kernel, spliced, subkernel
 from kilt.tree.leaf_kernels import on_board
 from kilt.tree.rule import TINY, Discount, averaged, learnt, learnt_plus
 from kilt.tree.vector_arrays import DECISION, Hand, Nodes, Scope, Table, TableLayout, Vectors, Visit
-from kilt.tree.vector_kernels import follow
+from kilt.tree.vector_kernels import follow, stored
 
 
 class PlayerTables(NamedTuple):
@@ -166,9 +166,10 @@ def add_average(
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     for node in range(nodes.block[block], nodes.block[block + 1]):
         if nodes.kind[node] == DECISION and nodes.actor[node] != player:
-            child, first = nodes.first_child[node] + shift, row + nodes.row[node]
-            if len(given) > 0 and given[first]:
+            child, number = nodes.first_child[node] + shift, row + nodes.row[node]
+            if len(given) > 0 and given[number]:
                 continue
+            first, step = stored(theirs.layout, visit, number)
             for a in range(nodes.children[node]):
                 if len(bucket):
                     accumulate_reach(
@@ -184,7 +185,7 @@ def add_average(
                         first + a,
                     )
                 else:
-                    update_average(reach, child + a, begin, end, weight, kept, average, first + a)
+                    update_average(reach, child + a, begin, end, weight, kept, average, first + a * step)
 
 
 @spliced
@@ -210,11 +211,12 @@ def add_regrets(
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     for node in range(nodes.block[block], nodes.block[block + 1]):
         if nodes.kind[node] == DECISION and nodes.actor[node] == player:
-            here, child, first = node + shift, nodes.first_child[node] + shift, row + nodes.row[node]
-            if len(given) > 0 and given[first]:
+            here, child, number = node + shift, nodes.first_child[node] + shift, row + nodes.row[node]
+            if len(given) > 0 and given[number]:
                 continue
+            first, step = stored(own.layout, visit, number)
             if len(own.decisions) > 0:
-                follow(regret, bucket, visit.board, first, nodes.children[node], child, here, begin, end, vectors)
+                follow(regret, bucket, visit.board, first, step, nodes.children[node], child, here, begin, end, vectors)
             for a in range(nodes.children[node]):
                 if len(bucket):
                     accumulate_regrets(
@@ -231,10 +233,11 @@ def add_regrets(
                         first + a,
                     )
                     continue
-                update_regrets(value, child + a, here, begin, end, noise, discount, regret, first + a)
+                at = first + a * step
+                update_regrets(value, child + a, here, begin, end, noise, discount, regret, at)
                 if discount.predictive > 0:
                     weight = discount.weight * discount.predictive
-                    predict_regrets(value, child + a, here, begin, end, noise, weight, regret, first + a, own.strategy)
+                    predict_regrets(value, child + a, here, begin, end, noise, weight, regret, at, own.strategy)
 
 
 @kernel

@@ -147,10 +147,12 @@ class SpotJudge(VectorEvaluator):
 
 
 def solution_of(run: Run, steps: Sequence[Step]) -> SpotSolution:
-    """Return the solution that a run has found. A run with compact tables cannot continue afterwards."""
+    """Return the solution that a run has found. A run on the CPU cannot continue afterwards."""
     assert isinstance(run.problem, VectorProblem)
     problem, tables = run.problem, run.solver.tables if isinstance(run.solver, Cfr) else None
-    table = tables.release() if isinstance(tables, TwoByteTables) else problem.walker.on_host(run.table)
+    if isinstance(tables, TwoByteTables | TreeTables):
+        return SpotSolution(problem.game, tables.release(), tuple(map(in_chips, steps)))
+    table = problem.walker.on_host(run.table)
     return SpotSolution(problem.game, table, tuple(map(in_chips, steps)))
 
 

@@ -1,10 +1,11 @@
 """Put the columns of a solver's tables in order of hand strength on the boards of the last round.
 
 Hands that differ only by suits that are equivalent on the board have the same strategy. On a flop, 733 of 1,326 hands
-are distinct on average, without those that hold a card of the flop. In a layout with `TableLayout.apart`, the first
-columns of a row of the last round are these hands, weakest first, as ranked by `cards.equity_kernels`: an iteration
-then reads half as many numbers, in the order in which it sums showdowns. A row contains only the hands that its player
-may hold. Tables that are visible to callers are ordered by hand.
+are distinct on average, without those that hold a card of the flop. In a layout with `TableLayout.apart`, a row of the
+last round has a column only for each of these hands that its player may hold, weakest first, as ranked by
+`cards.equity_kernels`: an iteration then reads half as many numbers, in the order in which it sums showdowns. Rows
+follow each other without gaps, so that the rest of the table's memory is never used. Tables that are visible to callers
+are ordered by hand.
 """
 
 from __future__ import annotations
@@ -16,34 +17,70 @@ import numpy as np
 from kilt.arrays import IntArray
 from kilt.tree.apart_kernels import arrange_boards
 from kilt.tree.vector import VectorGame
-from kilt.tree.vector_arrays import DECISION, Table
+from kilt.tree.vector_arrays import DECISION, Table, TableLayout
 
-BOARDS_PER_BATCH = 256  # few enough that all threads have some of the 2,352 boards of a flop
+BOARDS_PER_BATCH = 10_000  # boards whose hands are counted together
 
 
-def arrange(game: VectorGame, table: Table, *, apart: bool) -> None:
-    """Reorder the columns of a table in place on the boards of the last round: by hand strength or by hand number.
+def apart_layouts(game: VectorGame) -> tuple[TableLayout, TableLayout]:
+    """Return the layouts of each player's tables in which rows of the last round have only distinct, possible hands.
+
+    Both players' rows are in one table. On a board, player 0's rows come first.
+    """
+    tree, hands, first = game.tree, game.shape[1], int(game.tree.board_start[-2])
+    boards = np.arange(first, int(tree.board_start[-1]))
+    owned, columns = rows_of_players(game), _columns(game, boards)
+    used = [len(rows) * columns[player] for player, rows in enumerate(owned)]
+    begin = hands * int(tree.table_start[-2]) + np.cumsum(used[0] + used[1]) - used[0] - used[1]
+    order = np.zeros(int(tree.rows[-1]), np.int32)
+    for rows in owned:
+        order[rows] = np.arange(len(rows))
+    layouts = []
+    for player, layout in enumerate(game.layouts):
+        places = np.zeros((first + len(boards), 3), np.int64)
+        places[first:, 0] = tree.table_start[-2] + np.arange(len(boards)) * tree.rows[-1]
+        places[first:, 1] = begin + used[0] * player
+        places[first:, 2] = columns[player]
+        layouts.append(layout._replace(apart=True, hands=hands, boards=places, order=order))
+    return layouts[0], layouts[1]
+
+
+def _columns(game: VectorGame, boards: IntArray) -> IntArray:
+    """Return how many distinct hands each player may hold on boards of the last round, with the shape (2, boards)."""
+    tree, bits = game.tree, game.tree.deck.bits
+    cards, hands = tree.strengths.card_bit[tree.board[boards].astype(np.int64)].sum(axis=1), np.arange(len(bits))
+    found = np.zeros((2, len(boards)), np.int64)
+    for symmetry in np.unique(tree.symmetry[boards]).tolist():
+        alike = tree.moved[[p for p in range(len(tree.moved)) if symmetry >> p & 1]]
+        held = tree.held & (alike.min(axis=0) == hands)
+        for some in np.array_split(
+            np.flatnonzero(tree.symmetry[boards] == symmetry), 1 + len(boards) // BOARDS_PER_BATCH
+        ):
+            found[:, some] = held.astype(np.float32) @ (cards[some, None] & bits == 0).T.astype(np.float32)
+    return found
+
+
+def arrange(game: VectorGame, table: Table, layouts: tuple[TableLayout, TableLayout], *, apart: bool) -> None:
+    """Convert a table in place: to only distinct hands on the boards of the last round, weakest first, or to all hands.
 
     Parameters
     ----------
     game : VectorGame
         A poker game with tables by board.
     table : ndarray, shape `game.shape`
-        A table in the other order. It must not distinguish suits that are equivalent on a board.
+        A table in the other form. It must not distinguish suits that are equivalent on a board.
+    layouts : tuple of TableLayout
+        As returned by `apart_layouts`.
     apart : bool
-        If True, columns become the distinct hands, weakest first: of equivalent hands, the one with the lowest number.
-        The rest of each row is left unchanged. If False, columns become all hands by number; hands that hold a card of
-        the board, or that the row's player may not hold, get 0.
+        If True, rows keep only the distinct hands: of equivalent hands, the one with the lowest number. The end of the
+        array is then unused. If False, columns become all hands by number; hands that hold a card of the board, or
+        that the row's player may not hold, get 0.
     """
-    tree, hands, owned = game.tree, table.shape[1], rows_of_players(game)
-
-    def arrange_batch(first: int) -> None:
-        last = min(first + BOARDS_PER_BATCH, int(tree.board_start[-1]))
-        scratch = np.empty(hands, np.int64), np.empty(hands, np.int64), np.empty(hands)
-        with game.workspace() as work:
-            arrange_boards(tree, work, owned, first, last, apart, *scratch, table)
-
-    game.spread(arrange_batch, range(int(tree.board_start[-2]), int(tree.board_start[-1]), BOARDS_PER_BATCH))
+    tree, hands, order = game.tree, table.shape[1], np.empty((2, table.shape[1]), np.int64)
+    rows = np.empty((int(tree.rows[-1]), hands))
+    with game.workspace() as work:
+        places, entries = (layouts[0].boards, layouts[1].boards), table.reshape(-1, 1)
+        arrange_boards(tree, work, rows_of_players(game), places, apart, order, rows, table, entries)
 
 
 def rows_of_players(game: VectorGame) -> tuple[IntArray, IntArray]:
@@ -59,41 +96,48 @@ def rows_of_players(game: VectorGame) -> tuple[IntArray, IntArray]:
 
 
 class ArrangedTables:
-    """The tables of a solver, ordered by hand strength during iterations and by hand number for readers.
+    """The tables of a solver, with only distinct hands during iterations and by hand number for readers.
 
     Parameters
     ----------
     game : VectorGame
         The game of the tables.
     tables : sequence of ndarray
-        New tables of the game. Each is reordered in place; a table that occurs twice is reordered once.
+        New tables of the game. Each is converted in place; a table that occurs twice is converted once.
     """
 
     def __init__(self, game: VectorGame, tables: Sequence[Table]) -> None:
         self.game = game
+        self.layouts = apart_layouts(game) if tables else game.layouts
         every = {id(table): table for table in tables}
-        # Zeros need no reordering, but fixed strategies do.
+        # Zeros need no conversion, but fixed strategies do.
         self._by_hand, self._apart = (every, dict[int, Table]()) if game.given else (dict[int, Table](), every)
 
     @staticmethod
     def possible(game: VectorGame) -> bool:
-        """Return whether tables of a game can be ordered by hand strength on the boards of the last round."""
+        """Return whether tables of a game can have only distinct hands on the boards of the last round."""
         tree = game.tree
         return tree.poker and bool(tree.rows[-1] > 0) and not len(tree.pair_values)
 
     def has_apart(self, table: Table) -> bool:
-        """Return whether the columns of a table are currently ordered by hand strength."""
+        """Return whether a table currently has only distinct hands."""
         return id(table) in self._apart
 
     def by_hand(self, table: Table) -> Table:
         """Return a table with its columns ordered by hand number. It stays in this order until `apart` is called."""
         if id(table) in self._apart:
-            arrange(self.game, table, apart=False)
+            arrange(self.game, table, self.layouts, apart=False)
             self._by_hand[id(table)] = self._apart.pop(id(table))
         return table
 
+    def keep(self, table: Table) -> None:
+        """Drop all tables but one."""
+        for known in (self._by_hand, self._apart):
+            for number in [number for number in known if number != id(table)]:
+                del known[number]
+
     def apart(self) -> None:
-        """Order the columns of all tables by hand strength."""
+        """Convert all tables to only distinct hands."""
         for table in list(self._by_hand.values()):
-            arrange(self.game, table, apart=True)
+            arrange(self.game, table, self.layouts, apart=True)
             self._apart[id(table)] = self._by_hand.pop(id(table))

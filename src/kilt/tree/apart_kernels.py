@@ -1,4 +1,4 @@
-"""Kernels that reorder the columns of tables by hand strength: see `kilt.tree.apart`."""
+"""Kernels that convert tables to only distinct hands, by strength, and back: see `kilt.tree.apart`."""
 
 from __future__ import annotations
 
@@ -13,35 +13,36 @@ def arrange_boards(
     tree: VectorTree,
     work: Workspace,
     owned: tuple[IntArray, IntArray],
-    first: int,
-    last: int,
+    places: tuple[IntArray, IntArray],
     apart: bool,
-    order: IntArray,
-    column: IntArray,
-    row: FloatArray,
+    scratch: IntArray,
+    rows: FloatArray,
     table: Table,
+    entries: Table,
 ) -> None:
-    """Reorder the columns of a table in place on boards of the last round, from the board `first` up to `last`.
+    """Convert the boards of the last round in place. See `apart.arrange`.
 
-    `owned` has the rows of each player on one board. `order`, `column` and `row` are scratch arrays with an entry for
-    each hand. If `apart` is True, the columns become the distinct hands that the row's player may hold, weakest first;
-    the rest of each row is left unchanged. Otherwise they become all hands by number; others than those get 0.
+    `owned` has the rows of each player on one board, and `places` the `TableLayout.boards` of each player. `entries`
+    is the table as one column. `scratch` and `rows` are scratch memory: two numbers for each hand, and the rows of a
+    board. A board's rows are read before they are written. Boards are taken in an order in which none overwrites
+    another: rows with only distinct hands never begin after rows with all hands.
     """
-    ranking, cards, rounds, hands = work.ranking, work.cards, len(tree.rows), table.shape[1]
-    for board in range(first, last):
+    ranking, cards, last, hands = work.ranking, work.cards, len(tree.rows) - 1, table.shape[1]
+    order, column = scratch[0], scratch[1]
+    boards = tree.board_start[last + 1] - tree.board_start[last]
+    for number in range(boards):
+        board = tree.board_start[last] + (number if apart else boards - 1 - number)
         symmetry = int(tree.symmetry[board])
         for k in range(len(cards)):
             cards[k] = tree.board[board, k]
         groups = rank_board(cards, tree.deck, tree.strengths, ranking)
         merge_equivalent_hands(ranking, groups, symmetry, tree.moved, tree.renamed)
-        every = ranking.ends[groups - 1] if groups > 0 else 0
-        begin = tree.table_start[rounds - 1] + (board - tree.board_start[rounds - 1]) * tree.rows[rounds - 1]
+        every, begin = ranking.ends[groups - 1] if groups > 0 else 0, places[0][board, 0]
         for player in range(2):
             kept = 0
             for i in range(every):
-                hand = ranking.order[i]
-                if tree.held[player, hand]:
-                    order[kept] = hand
+                if tree.held[player, ranking.order[i]]:
+                    order[kept] = ranking.order[i]
                     kept += 1
             for hand in range(hands):
                 column[hand] = -1
@@ -50,13 +51,22 @@ def arrange_boards(
                 while left:
                     column[tree.moved[trailing_zeros(left), order[i]]] = i
                     left &= left - 1
+            at = places[player][board, 1]
             for own in owned[player]:
-                values = table[begin + own]
-                for hand in range(hands):
-                    row[hand] = values[hand]
                 if apart:
                     for i in range(kept):
-                        values[i] = row[order[i]]
+                        rows[own, i] = table[begin + own, order[i]]
                 else:
                     for hand in range(hands):
-                        values[hand] = row[column[hand]] if column[hand] >= 0 else 0.0
+                        rows[own, hand] = entries[at + column[hand], 0] if column[hand] >= 0 else 0.0
+                at += kept
+        for player in range(2):
+            at, width = places[player][board, 1], places[player][board, 2]
+            for own in owned[player]:
+                if apart:
+                    for i in range(width):
+                        entries[at + i, 0] = rows[own, i]
+                    at += width
+                else:
+                    for hand in range(hands):
+                        table[begin + own, hand] = rows[own, hand]

@@ -60,6 +60,7 @@ def averaged(total: Any, more: Any, weight: Any, kept: Any) -> Any:
 def match_columns(
     table: npt.NDArray[np.floating[Any]],
     first: int,
+    step: int,
     actions: int,
     start: np.uint64,
     end: np.uint64,
@@ -69,13 +70,13 @@ def match_columns(
 
     The probability of an action is max(entry, 0) · scale[0] + scale[1]: this function writes both factors for each
     column, and the probability is computed where it is needed. Two and three actions, the most frequent numbers, take a
-    single pass.
+    single pass. The rows of the actions begin with `first`, and are `step` apart.
     """
     number = scale.dtype.type
     zero, one, even, least = number(0), number(1), number(1.0 / actions), number(TINY)
     if actions == 2:
         for column in range(start, end):
-            total = max(table[first, column], zero) + max(table[first + 1, column], zero)
+            total = max(table[first, column], zero) + max(table[first + step, column], zero)
             scale[1, column] = zero if total > least else even
             scale[0, column] = one / total if total > least else zero
         return
@@ -83,15 +84,15 @@ def match_columns(
         for column in range(start, end):
             total = (
                 max(table[first, column], zero)
-                + max(table[first + 1, column], zero)
-                + max(table[first + 2, column], zero)
+                + max(table[first + step, column], zero)
+                + max(table[first + 2 * step, column], zero)
             )
             scale[1, column] = zero if total > least else even
             scale[0, column] = one / total if total > least else zero
         return
     for column in range(start, end):
         scale[0, column] = max(table[first, column], zero)
-    for row in range(first + 1, first + actions):
+    for row in range(first + step, first + actions * step, step):
         for column in range(start, end):
             scale[0, column] += max(table[row, column], zero)
     for column in range(start, end):

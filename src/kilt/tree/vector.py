@@ -449,7 +449,7 @@ class VectorGame(Judged):
             walk(scope, work, np.zeros((1, 1)) if values is None else values, result)
         return float(self.tree.norm * (self.tree.prior[player] @ result))
 
-    def worth(self, player: int, task: int, strategy: Table, layout: TableLayout | None = None) -> float:
+    def worth(self, player: int, task: int, strategy: Table) -> float:
         """Return what a player wins who follows a strategy, or who plays a best response to it, in chips per game.
 
         Parameters
@@ -458,10 +458,8 @@ class VectorGame(Judged):
             The player, and FOLLOW or RESPOND.
         strategy : ndarray, shape `shape`
             Probabilities of each decision, up to a factor; negative entries count as 0.
-        layout : TableLayout, optional
-            Layout of the table. Default: ordered by hand.
         """
-        return self.walk(Walk(player, (task,), strategy, strategy, layout, layout))
+        return self.walk(Walk(player, (task,), strategy, strategy))
 
     def responses(self, strategy: Table) -> Table:
         """Return a table with a best response in each seat: 1 for the best action of a hand, 0 for the others."""

@@ -31,8 +31,13 @@ class TableLayout(NamedTuple):
     start: IntArray  # [round + 1] first row
     bucket: npt.NDArray[np.int32]  # [board, hand] the column; empty in the identity layout
     given: Flags  # [row] whether the strategy of the decision with this first row is fixed; empty if none is
-    # Whether columns on boards of the last round are the actor's distinct hands, weakest first: see `apart`.
+    # Whether columns on boards of the last round are the actor's distinct hands, weakest first: see `apart`. Such a
+    # table has no empty columns: it is an array of one column, in which the number of a row is that of its first entry.
     apart: bool = False
+    hands: int = 0  # columns of earlier rounds in such a table
+    # [board, 3] in such a table: first row in the identity layout, the player's first entry, the player's columns
+    boards: IntArray = np.zeros((0, 3), dtype=np.int64)
+    order: npt.NDArray[np.int32] = np.zeros(0, dtype=np.int32)  # [row on a board] its number among its player's rows
 
 
 class TableRows(Protocol):

@@ -69,6 +69,7 @@ def mix_actions(
     actions: int,
     table: Table,
     row: int,
+    step: int,
     scale: FloatArray,
     start: Hand,
     end: Hand,
@@ -81,11 +82,11 @@ def mix_actions(
     else:
         for hand in range(start, end):
             one = max(table[row, hand], zero) * scale[0, hand] + scale[1, hand]
-            two = max(table[row + 1, hand], zero) * scale[0, hand] + scale[1, hand]
+            two = max(table[row + step, hand], zero) * scale[0, hand] + scale[1, hand]
             value[here, hand] = one * value[child, hand] + two * value[child + 1, hand]
     for a in range(0 if actions == 1 else 2, actions):
         for hand in range(start, end):
-            share = max(table[row + a, hand], zero) * scale[0, hand] + scale[1, hand]
+            share = max(table[row + a * step, hand], zero) * scale[0, hand] + scale[1, hand]
             value[here, hand] += share * value[child + a, hand]
 
 
@@ -126,21 +127,21 @@ def any_reach(reach: FloatArray, child: int, start: Hand, end: Hand) -> bool:
 
 
 @subkernel
-def certain(table: Table, first: int, actions: int, start: Hand, end: Hand) -> int:
+def certain(table: Table, first: int, step: int, actions: int, start: Hand, end: Hand) -> int:
     """Return the action that a strategy always takes, whatever the hand, or −1 if there is none."""
     found = -1
     for a in range(actions):
-        if table[first + a, start] > 0:
+        if table[first + a * step, start] > 0:
             found = a
     if found >= 0:
-        least, most = table[first + found, start], table[first + found, start] * 0
+        least, most = table[first + found * step, start], table[first + found * step, start] * 0
         for a in range(actions):
             if a == found:
                 for hand in range(start, end):
-                    least = min(least, table[first + a, hand])
+                    least = min(least, table[first + a * step, hand])
             else:
                 for hand in range(start, end):
-                    most = max(most, table[first + a, hand])
+                    most = max(most, table[first + a * step, hand])
         if least <= 0 or most > 0:
             found = -1
     return found
@@ -148,7 +149,16 @@ def certain(table: Table, first: int, actions: int, start: Hand, end: Hand) -> i
 
 @subkernel
 def write_best(
-    value: FloatArray, child: int, here: int, actions: int, start: Hand, end: Hand, noise: float, table: Table, row: int
+    value: FloatArray,
+    child: int,
+    here: int,
+    actions: int,
+    start: Hand,
+    end: Hand,
+    noise: float,
+    table: Table,
+    row: int,
+    step: int,
 ) -> None:
     """Write 1 for the best action of each hand and 0 for the others.
 
@@ -158,7 +168,7 @@ def write_best(
         found = False
         for a in range(actions):
             chosen = not found and value[child + a, hand] >= value[here, hand] - noise
-            table[row + a, hand] = 1.0 if chosen else 0.0
+            table[row + a * step, hand] = 1.0 if chosen else 0.0
             found = found or chosen
 
 
@@ -280,6 +290,17 @@ def first_row(tree: VectorTree, layout: TableLayout, visit: Visit, entry: int) -
     return row
 
 
+@spliced
+def stored(layout: TableLayout, visit: Visit, row: int) -> tuple[int, int]:
+    """Return where a table stores a row on the board of a visit, and the distance to the next row of its decision."""
+    if not layout.apart:
+        return row, 1
+    if in_order(visit):
+        begin, first, width = layout.boards[visit.board]
+        return first + layout.order[row - begin] * width, width
+    return row * layout.hands, layout.hands
+
+
 # Processing of a board
 
 
@@ -368,22 +389,22 @@ def push_reach(
             for a in range(actions):
                 source[child + a], alive[child + a] = above, alive[here]
             continue
-        first = row + nodes.row[node]
-        sure = certain(table, first, actions, begin, end) if prune and not bucketed else -1
+        first, step = stored(policy.layout, visit, row + nodes.row[node])
+        sure = certain(table, first, step, actions, begin, end) if prune and not bucketed else -1
         if sure >= 0:  # the reach does not change
             for a in range(actions):
                 source[child + a], alive[child + a] = above, a == sure
             continue
         if bucketed:
             expand(table, bucket, visit.board, first, actions, begin, end, expanded)
-            match_columns(expanded, 0, actions, begin, end, scale)
+            match_columns(expanded, 0, 1, actions, begin, end, scale)
         else:
-            match_columns(table, first, actions, begin, end, scale)
+            match_columns(table, first, step, actions, begin, end, scale)
         for a in range(actions):
             if bucketed:
                 push_action(reach, above, expanded, a, scale, begin, end, child + a)
             else:
-                push_action(reach, above, table, first + a, scale, begin, end, child + a)
+                push_action(reach, above, table, first + a * step, scale, begin, end, child + a)
             source[child + a] = child + a
             alive[child + a] = not prune or any_reach(reach, child + a, begin, end)
 
@@ -394,6 +415,7 @@ def follow(
     bucket: npt.NDArray[np.int32],
     board: int,
     first: int,
+    step: int,
     actions: int,
     child: int,
     here: int,
@@ -405,11 +427,11 @@ def follow(
     value, scale, expanded = vectors.value, vectors.scale, vectors.expanded
     if len(bucket) > 0:
         expand(table, bucket, board, first, actions, begin, end, expanded)
-        match_columns(expanded, 0, actions, begin, end, scale)
-        mix_actions(value, child, actions, expanded, 0, scale, begin, end, here)
+        match_columns(expanded, 0, 1, actions, begin, end, scale)
+        mix_actions(value, child, actions, expanded, 0, 1, scale, begin, end, here)
     else:
-        match_columns(table, first, actions, begin, end, scale)
-        mix_actions(value, child, actions, table, first, scale, begin, end, here)
+        match_columns(table, first, step, actions, begin, end, scale)
+        mix_actions(value, child, actions, table, first, step, scale, begin, end, here)
 
 
 @spliced
@@ -436,19 +458,20 @@ def pull_values(
         if nodes.kind[node] != DECISION:
             continue
         here, child, actions = node + shift, nodes.first_child[node] + shift, nodes.children[node]
-        first = row + nodes.row[node]
+        number = row + nodes.row[node]
+        first, step = stored(policy.layout, visit, number)
         if not vectors.alive[here]:
             fill(value, here, begin, end)
         elif nodes.actor[node] != player:
             sum_actions(value, child, actions, begin, end, here)
-        elif task != FOLLOW and not (len(given) > 0 and given[first]):
+        elif task != FOLLOW and not (len(given) > 0 and given[number]):
             copy_value(value, child, begin, end, here)
             for a in range(1, actions):
                 raise_value(value, child + a, begin, end, here)
             if task == ANSWER:
-                write_best(value, child, here, actions, begin, end, noise, table, first)
+                write_best(value, child, here, actions, begin, end, noise, table, first, step)
         else:
-            follow(table, bucket, visit.board, first, actions, child, here, begin, end, vectors)
+            follow(table, bucket, visit.board, first, step, actions, child, here, begin, end, vectors)
 
 
 @spliced

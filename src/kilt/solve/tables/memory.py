@@ -28,8 +28,8 @@ from kilt.tree.apart import ArrangedTables
 from kilt.tree.draw_kernels import draw_scope
 from kilt.tree.judged import excess
 from kilt.tree.rule import Discount
-from kilt.tree.vector import FULL_WIDTH, CompiledWalk, Scheme, VectorGame
-from kilt.tree.vector_arrays import FOLLOW, RESPOND, Scope, Table, VectorTree, Workspace
+from kilt.tree.vector import FULL_WIDTH, CompiledWalk, Scheme, VectorGame, Walk
+from kilt.tree.vector_arrays import FOLLOW, RESPOND, Scope, Table, TableLayout, VectorTree, Workspace
 
 
 @kernel
@@ -99,7 +99,7 @@ def seats_of(
     tables: tuple[Table, Table, Table],
     averaged: bool,
     parts: int,
-    by_strength: bool,
+    layouts: Sequence[TableLayout],
     restriction: Restriction | None,
 ) -> list[PlayerTables]:
     """Return the tables of both players, of whom one may be restricted to a fixed strategy.
@@ -114,8 +114,8 @@ def seats_of(
         Whether strategies are summed for the average.
     parts : int
         Number of parts of a pass, if sums over buckets are needed.
-    by_strength : bool
-        Whether hands on complete boards are ordered by strength: see `tree.apart`.
+    layouts : sequence of TableLayout
+        Layout of each player's tables.
     restriction : Restriction, optional
         Restricts one player to a fixed strategy.
     """
@@ -124,7 +124,6 @@ def seats_of(
     if isinstance(game, BucketedGame):
         # A pass sums regrets of the player and the average of the opponent; their rows are separate.
         rows, sums = game.rows, np.zeros((parts, *regret.shape), regret.dtype)
-    layouts = [layout._replace(apart=by_strength) for layout in game.layouts]
     seats = [
         PlayerTables(layout, *tables, averaged, own, sums, regret[:0])
         for layout, own in zip(layouts, rows, strict=True)
@@ -214,11 +213,16 @@ class TreeTables(TableState, Tables):
             and not apart
             and self._restriction is None
         )
-        tables = (self._regret, self._next, self._total) if by_strength else ()
-        self._arranged = ArrangedTables(self._vectors, tables)
-        parts = 1 if self.scheme.boards else self._vectors.threads
         whole = self._next, self._regret, self._total
-        first, second = seats_of(self.game, whole, self.averaging, parts, by_strength, self._restriction)
+        self._arranged = ArrangedTables(self._vectors, whole if by_strength else ())
+        layouts = self._arranged.layouts if by_strength else self.game.layouts
+        walked = (
+            (self._next.reshape(-1, 1), self._regret.reshape(-1, 1), self._total.reshape(-1, 1))
+            if by_strength
+            else whole
+        )
+        parts = 1 if self.scheme.boards else self._vectors.threads
+        first, second = seats_of(self.game, walked, self.averaging, parts, layouts, self._restriction)
         # Table of an opponent who sees all cards: regrets, or 1 at the action of a best response.
         shape = (int(self.opponent.layout.start[-1]) if apart else 0, self._vectors.shape[1])
         single = self._regret.dtype == np.float32 or 8 * shape[0] * shape[1] > SINGLE
@@ -329,13 +333,22 @@ class TreeTables(TableState, Tables):
         """Return the exploitability of the average strategy, in chips per game, without reordering the tables."""
         if not self._arranged.has_apart(self._total):
             return self.game.exploitability(self.average())
-        game, layout = self._vectors, self._tables[0].layout
+        game, table = self._vectors, self._tables[0].average
+        layouts = [seat.layout for seat in self._tables[:2]]
         tasks = (RESPOND, FOLLOW) if game.uneven else (RESPOND,)
-        return excess(*([game.worth(seat, task, self._total, layout) for seat in (0, 1)] for task in tasks))
+        walks = ([Walk(seat, (task,), table, table, *layouts[:: 1 - 2 * seat]) for seat in (0, 1)] for task in tasks)
+        return excess(*([game.walk(walk) for walk in each] for each in walks))
 
     def average(self) -> Table:
         """Return the average strategy, which converges, as a strategy table of the game. It is not normalised."""
         return self.total
+
+    def release(self) -> Table:
+        """Return the average strategy, and free the other tables before it is ordered by hand."""
+        total = self._total
+        del self._tables, self._regret, self._next
+        self._arranged.keep(total)
+        return self._arranged.by_hand(total)
 
     def current(self) -> Table:
         """Return the strategy that the next iteration starts from, as a strategy table of the game.
