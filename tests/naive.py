@@ -684,7 +684,7 @@ def exact_responses(game, agent):
         hand, board, history = name.split("|")
         policy = agent.policy(game.replay(history), tuple(game.deck.cards(board.strip("/"))))
         (card,) = game.deck.cards(hand)
-        rows[name] = {action: policy.share(action)[card] for action in actions}
+        rows[name] = {action: policy.probability(action)[card] for action in actions}
     return response_values(tree, Strategy.from_rows(tree, rows).probabilities)
 
 
@@ -706,7 +706,7 @@ def ends(game, agents):
         else:
             said = agents[position.actor].policy(position, board)
             for action in position.actions():
-                share = said.share(action)[hands[position.actor]]
+                share = said.probability(action)[hands[position.actor]]
                 yield from walk(game.positions.after(position, action), hands, board, chance * share)
 
     for hands in product(range(len(deals)), repeat=2):
@@ -744,13 +744,13 @@ def local_values(agent, position, hand, board, actions):
         chance = 1.0
         for before, action in moves:
             if before.actor == 1 - me:
-                chance *= agent.policy(before, board[: game.rules.board_size(before.round)]).share(action)[other]
+                chance *= agent.policy(before, board[: game.rules.board_size(before.round)]).probability(action)[other]
         total += chance
         for action in actions:
             after = position.after(action)
             answers = {CALL: 1.0}
             if after.actor == 1 - me and after.facing:
-                folds = agent.policy(after, board).share(FOLD)[other]
+                folds = agent.policy(after, board).probability(FOLD)[other]
                 answers = {FOLD: folds, CALL: 1 - folds}
             for answer, share in answers.items():
                 end = after.after(answer) if after.actor == 1 - me else after

@@ -423,13 +423,13 @@ def test_lossless_rounds_tell_all_hands_apart(built, name):
 
 def test_small_groups_are_taken_whole(cache, tmp_path, monkeypatch):
     """Whatever the sample: with ten points for forty groups, each has all of its own."""
-    monkeypatch.setattr(steps, "MANY", 0)
+    monkeypatch.setattr(steps, "POINTS_PER_GROUP", 0)
     plan = replace(PLANS["PR-KE-KO 4-3-2"], sample=10)
     found = build(AbstractionSpec("few", SHORT, plan), tmp_path / "few", cache=cache)
     assert [this.buckets for this in found.rounds] == [4, 12, 24]
     whole = build(AbstractionSpec("all", SHORT, PLANS["PR-KE-KO 4-3-2"]), tmp_path / "all", cache=cache)
     assert found.rounds[1].figures["distortion"] < 1.3 * whole.rounds[1].figures["distortion"]
-    monkeypatch.setattr(steps, "FEW", 0)
+    monkeypatch.setattr(steps, "SMALL_GROUP_POINTS", 0)
     with pytest.raises(AbstractionError, match="3 clusters of 0 points"):
         build(AbstractionSpec("none", SHORT, replace(plan, seed=1)), tmp_path / "none", cache=cache)
 

@@ -280,7 +280,7 @@ def test_figures_say_which_strategy_they_are_about(tmp_path):
         for name in solution.infosets:
             hand, board, history = name.split("|")
             policy = agent.policy(game.replay(history), deck.cards(board.strip("/")))
-            shares = policy.shares[:, deck.hole_index(deck.cards(hand))].tolist()
+            shares = policy.probabilities[:, deck.hole_index(deck.cards(hand))].tolist()
             rows[name] = dict(zip(policy.actions, shares, strict=True))
         judged = kilt.exploitability(f"{tmp_path / 'run'}@{rule}")
         assert judged == pytest.approx(kilt.exploitability(rows, "leduc")) and judged > 10 * solution.exploitability

@@ -163,7 +163,7 @@ def test_players_may_see_different_cards(folder, cards, tmp_path):
         place = BlueprintAgent("it", found).follow(observation)
         bucket = both.each[observation.position.actor].bucket(observation.hand, observation.board)
         row = made.row(place.node, bucket)
-        shares = BlueprintAgent("it", found).shares(observation)
+        shares = BlueprintAgent("it", found).probabilities(observation)
         assert [share for _, share in shares] == pytest.approx(row) or (not any(row) and shares == [("c", 1.0)])
 
 
@@ -283,7 +283,7 @@ class Watched:
     def act(self, observation):
         nodes = self.agent.blueprint.nodes
         place = self.agent.follow(observation)
-        shares = self.agent.shares(observation)
+        shares = self.agent.probabilities(observation)
         assert sum(share for _, share in shares) == pytest.approx(1)
         assert all(share >= 0 for _, share in shares)
         for action, _ in shares:
@@ -414,7 +414,7 @@ class InStep:
         made = self.agent.blueprint
         row = made.row(place.node, made.bucket(position.actor, position.round, observation.hand, observation.board))
         expected = list(zip(made.labels(place.node), row, strict=True)) if any(row) else [("c", 1.0)]
-        assert self.agent.shares(observation) == expected
+        assert self.agent.probabilities(observation) == expected
         self.seen.add(place.node)
         return self.agent.act(observation)
 
@@ -521,7 +521,7 @@ def test_a_large_bet_is_taken_for_all_in_and_chips_are_left(cards):
         observation = observation_after(game, history)
         assert observation.position.actor == 0
         assert agent.follow(observation).node is None
-        assert agent.shares(observation) == [("c", 1.0)]
+        assert agent.probabilities(observation) == [("c", 1.0)]
     # It would fold where the strategy folds, which is legal.
     folding = BlueprintAgent("mine", always(abstract, "f"), mapping=NEAREST)
     assert folding.act(observation_after(game, "r38")) == "f"
@@ -535,7 +535,7 @@ def test_all_in_is_taken_for_a_smaller_bet(cards):
     taken = agent.follow(observation)
     assert (abstract.betting.history(taken.node), taken.level) == ("r6", 6)
     assert agent.blueprint.labels(taken.node) == ["f", "c", "r18"]
-    assert agent.shares(observation) == [("f", 0.0), ("c", 0.0), ("c", 1.0)]  # there is nothing to raise
+    assert agent.probabilities(observation) == [("f", 0.0), ("c", 0.0), ("c", 1.0)]  # there is nothing to raise
     assert agent.act(observation) == "c"
     folding = BlueprintAgent("mine", always(abstract, "f"))
     assert folding.act(observation) == "f"
@@ -556,7 +556,7 @@ def test_a_small_bet_is_taken_for_a_check(cards):
     taken = agent.follow(observation)
     assert (histories(taken.node), taken.level) == ("cc/c", 20)
     assert agent.blueprint.labels(taken.node) == ["c", "r60", "r400"]
-    assert agent.shares(observation) == [("c", 1.0), ("r120", 0.0), ("r400", 0.0)]
+    assert agent.probabilities(observation) == [("c", 1.0), ("r120", 0.0), ("r400", 0.0)]
     # What is a check there is a call here, and the hand goes on in step, with more in the pot.
     after = agent.follow(observation_after(game, "cc/r40c/c"))
     assert (histories(after.node), after.level) == ("cc/cc/c", 20)
@@ -589,7 +589,7 @@ def test_a_small_raise_that_would_end_the_round_is_called(cards):
     agent = BlueprintAgent("mine", always(abstract, "f"), mapping=lambda a, b, x: 0.0)
     observation = observation_after(game, "cr60r100")
     assert agent.follow(observation).node is None
-    assert agent.shares(observation) == [("c", 1.0)]
+    assert agent.probabilities(observation) == [("c", 1.0)]
     after = agent.follow(observation_after(game, "cr60r100c/"))
     assert (abstract.betting.history(after.node), after.level) == ("cr60c/", 60)
     assert agent.act(observation_after(game, "cr60r3000")) == "f"  # that is all-in, nearly
@@ -604,7 +604,7 @@ def test_bets_are_as_large_in_pots(cards):
     place = agent.follow(observation)
     assert (abstract.betting.history(place.node), place.level) == ("r60c/", 60)
     assert agent.blueprint.labels(place.node) == ["c", "r100", "r139", "r1000"]
-    assert [label for label, _ in agent.shares(observation)] == ["c", "r77", "r107", "r1000"]  # whole chips
+    assert [label for label, _ in agent.probabilities(observation)] == ["c", "r77", "r107", "r1000"]  # whole chips
     assert agent.act(observation) == "r1000"  # all the chips, not as many pots
     # Its own bets are those that it meant, whatever the mapping makes of others.
     for own, meant in (("r77", "r100"), ("r107", "r139")):
@@ -617,7 +617,7 @@ def test_no_raises_on_the_menu(cards):
     abstract = AbstractGame(game, cards, actions_of(""))
     agent = BlueprintAgent("mine", always(abstract, "c"))
     assert abstract.betting.history(agent.follow(observation_after(game, "r6")).node) == "c"  # the nearest there is
-    assert agent.shares(observation_after(game, "r6")) == [("c", 1.0)]
+    assert agent.probabilities(observation_after(game, "r6")) == [("c", 1.0)]
     assert agent.follow(observation_after(game, "cc/c")).node is not None
 
 
@@ -632,18 +632,18 @@ def test_first_actions_may_be_spared(cards):
     made = Blueprint.of(abstract, shares)
     agent = BlueprintAgent("mine", made, rule_named("purification-after-first"))
     for history in ("", "r6"):
-        assert [share for _, share in agent.shares(observation_after(short(), history))] == pytest.approx(
+        assert [share for _, share in agent.probabilities(observation_after(short(), history))] == pytest.approx(
             [1 / 6, 1 / 3, 1 / 2]
         )
-    assert dict(agent.shares(observation_after(short(), "cr6")))["r18"] == 1
-    assert dict(agent.shares(observation_after(short(), "cc/")))["r6"] == 1
+    assert dict(agent.probabilities(observation_after(short(), "cr6")))["r18"] == 1
+    assert dict(agent.probabilities(observation_after(short(), "cc/")))["r6"] == 1
 
 
 def test_where_nobody_has_been(cards):
     abstract = AbstractGame(short(), cards, actions_of("1x"))
     agent = BlueprintAgent("mine", Blueprint.of(abstract, np.zeros(abstract.slots, dtype=np.uint8)))
     for history in ("", "r6", "cc/", "cc/cr6"):
-        assert agent.shares(observation_after(short(), history)) == [("c", 1.0)]
+        assert agent.probabilities(observation_after(short(), history)) == [("c", 1.0)]
     watched = Watched(agent)
     for hand in range(50):
         found = Dealer(short(), 2).play(hand, (watched, BASELINES["always-raise"]))
@@ -667,9 +667,9 @@ def test_the_policy_at_a_public_state_is_what_the_agent_draws_from(cards, rule):
                 if {*hand} & {*board}:
                     continue
                 shares = dict.fromkeys(policy.actions, 0.0)
-                for action, share in agent.shares(observation_after(game, history, hand=tuple(hand))):
+                for action, share in agent.probabilities(observation_after(game, history, hand=tuple(hand))):
                     shares[action] += share
-                assert policy.shares[:, number] == pytest.approx([*shares.values()], abs=1e-15)
+                assert policy.probabilities[:, number] == pytest.approx([*shares.values()], abs=1e-15)
 
 
 class Scripted:
@@ -702,15 +702,15 @@ def test_a_policy_is_the_mean_over_what_bets_may_have_been_taken_for(cards, rule
             other = BlueprintAgent("other", blueprint, rule_named(rule), mapping)
             for at, action in mine:
                 seen = last._replace(position=at, board=last.board[: game.rules.board_size(at.round)])
-                reach *= sum(share for taken, share in other.shares(seen) if taken == action)
+                reach *= sum(share for taken, share in other.probabilities(seen) if taken == action)
                 mapping.used, mapping.chance = 0, 1.0
-            for action, share in other.shares(last):
+            for action, share in other.probabilities(last):
                 if not any(script[mapping.used :]):
                     found[action] += mapping.chance * reach * share
         several += policy.table.shape[1] == len(policy.column)
         exact = np.array([*found.values()]) / sum(found.values())
-        assert policy.shares[:, game.deck.hole_index(last.hand)] == pytest.approx(exact, abs=1e-12)
-        assert policy.shares.sum(axis=0) == pytest.approx(np.ones(len(policy.column)), abs=1e-12)
+        assert policy.probabilities[:, game.deck.hole_index(last.hand)] == pytest.approx(exact, abs=1e-12)
+        assert policy.probabilities.sum(axis=0) == pytest.approx(np.ones(len(policy.column)), abs=1e-12)
     assert several > 10  # branches that were weighted hand by hand
 
 
@@ -734,7 +734,7 @@ def test_means_over_chance_of_values_learnt_from_a_blueprint(cards, tmp_path, mo
         for history in ("r6c", "r9c", "r40c", "r40c/", "r40c//", "r6c/cc", "r9c/cc", "cc/cc/cc"):
             position = game.replay(history)
             shown = board[: game.rules.board_size(position.round)]
-            found, exact = (each.expected(position, shown, seat, opponent) for each in (states, slow))
+            found, exact = (each.values_after_deal(position, shown, seat, opponent) for each in (states, slow))
             free = ~np.isin(game.deck.holes(), [*shown, *opponent]).any(axis=1)
             assert found[free] == pytest.approx(exact[free], abs=1e-4)
 
@@ -803,7 +803,7 @@ def expected(agents, position, deal):
     board = deal.board[: position.rules.board_size(position.round)]
     observation = Observation(position, deal.holes[position.actor], board, 0)
     if isinstance(agents[position.actor], BlueprintAgent):
-        shares = agents[position.actor].shares(observation)
+        shares = agents[position.actor].probabilities(observation)
     else:
         shares = [(agents[position.actor].act(observation), 1.0)]
     return sum(share * expected(agents, position.after(action), deal) for action, share in shares if share)

@@ -170,7 +170,7 @@ def test_plans_refuse_buckets_that_cannot_be_built(config, cards, complaint):
 def test_plans_have_no_more_clusters_of_opponents_than_there_are_hands(config):
     """A name takes as many as there are; a plan that says how many is refused before anything is built."""
     deal = Deal.of(load_game("leduc"))
-    spec = AbstractionSpec.named("IR-KE-KO 2-3", deal)
+    spec = AbstractionSpec.from_name("IR-KE-KO 2-3", deal)
     assert spec.plan.opponents == 3
     plan = config.with_name("cards.toml")
     plan.write_text(replace(spec.plan, opponents=8).toml())

@@ -32,9 +32,9 @@ def test_folds_are_those_of_every_hand_one_by_one():
             for before, action in GAME.positions.moves(spot.before):
                 if before.actor == seat:
                     known = seen[: GAME.rules.board_size(before.round)]
-                    shares = agent.shares(Observation(before, tuple(hand), known, 0))
+                    shares = agent.probabilities(Observation(before, tuple(hand), known, 0))
                     weight *= sum(share for one, share in shares if one == action)
-            shares = agent.shares(Observation(spot.after, tuple(hand), seen, 0))
+            shares = agent.probabilities(Observation(spot.after, tuple(hand), seen, 0))
             whole, folds = whole + weight, folds + weight * sum(share for one, share in shares if one == "f")
         row = rows[spot.line, "1x"]
         assert len(hands) > 100 and row.folds == pytest.approx(folds / whole, abs=1e-6)

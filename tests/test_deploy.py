@@ -86,7 +86,7 @@ def test_numbers_of_blades_and_cores(kinds, pods):
     assert f"--num-cpus {said.solver.threads} " in blade["args"][0]
     assert blade["resources"]["requests"]["cpu"] == str(said.solver.threads)
     deal = Deal.of(load_game(said.game))
-    plan = AbstractionSpec.named(said.cards[0], deal).plan
+    plan = AbstractionSpec.from_name(said.cards[0], deal).plan
     assert trunk_of(plan, deal) == 1 and plan.public[0].classes >= blades
 
 

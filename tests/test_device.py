@@ -265,7 +265,7 @@ def test_flops_on_the_device(shape, tmp_path):
 
 def test_a_table_on_the_device(tmp_path, monkeypatch):
     """All rows, since none takes days there: as on the CPU but for single precision."""
-    monkeypatch.setattr(flops, "LOOK", 0.0)
+    monkeypatch.setattr(flops, "MEASURING_SECONDS", 0.0)
     table = "reproduce", "table-2.1", "--game", "leduc"
     rows = answer(*table, "--device", "gpu", "--out", tmp_path / "there")["rows"]
     game = VectorGame(load_game("leduc"))
@@ -282,7 +282,7 @@ def test_a_table_on_the_device(tmp_path, monkeypatch):
 def test_joint_tables_on_the_device(tmp_path):
     """CFR with and without a restriction, values and best responses are those of the CPU."""
     game = load_game("leduc")
-    cards = build(AbstractionSpec.named("lossless", Deal.of(game)), tmp_path / "cards")
+    cards = build(AbstractionSpec.from_name("lossless", Deal.of(game)), tmp_path / "cards")
     abstract, joint = AbstractGame(game, cards), joint_tables(cards, keep=False)
     host, there = JointGame(abstract, joint), joint_device.DeviceJointGame(abstract, joint)
     fixed = host.probabilities(np.random.default_rng(1).random(abstract.slots))
@@ -302,7 +302,7 @@ def test_cfr_br_on_the_device(tmp_path, monkeypatch):
     path = tmp_path / "small.game"
     path.write_text(SHORT)
     game = VectorGame(load_game(str(path)), by_board=False)
-    cards = build(AbstractionSpec.named("IR-PHS-PHS 3-3-3", Deal.of(game.game)), tmp_path / "cards")
+    cards = build(AbstractionSpec.from_name("IR-PHS-PHS 3-3-3", Deal.of(game.game)), tmp_path / "cards")
     monkeypatch.setattr(drawn_device, "DTYPE", np.float64)
     monkeypatch.setattr(drawn_device, "PREPARING", 1)
     for trunk, written in ((1, 1 << 32), (2, 20_000)):

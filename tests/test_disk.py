@@ -267,7 +267,7 @@ def test_agents_play_it_as_if_it_were_in_memory(name, tmp_path, monkeypatch):
         for agent in agents:
             found = agent.policy(position, board)
             assert found.actions == expected.actions
-            np.testing.assert_allclose(found.shares, expected.shares, atol=1e-12)
+            np.testing.assert_allclose(found.probabilities, expected.probabilities, atol=1e-12)
     if name == "two hole cards":
         _first_actions(solver, twin, tmp_path / "kept")
 
@@ -279,9 +279,9 @@ def _first_actions(solver: Cfr, twin: StrategyAgent, folder) -> None:
     setting = experiment.setting({}, {"game": str(folder)})
     found = {row.name: row for row in run(experiment, setting, folder.with_suffix(".figure"), Quiet()).rows}
     opening = twin.policy(twin.game.start(), ())
-    limps = opening.share("c")
+    limps = opening.probability("c")
     assert found["dealer limps"].ours == pytest.approx(100 * limps.mean())  # all hands come to the first decision
-    assert found["dealer plays"].ours == pytest.approx(100 - 100 * opening.share("f").mean())
+    assert found["dealer plays"].ours == pytest.approx(100 - 100 * opening.probability("f").mean())
     assert found["hand that limps most"].ours == pytest.approx(100 * limps.max())
     assert "dealer caps with AA" not in found  # there is one raise a round
     assert (folder.with_suffix(".figure") / "figure.png").read_bytes().startswith(b"\x89PNG")
@@ -425,9 +425,9 @@ def test_runs_on_disk(tmp_path, monkeypatch):
     (_, first, _), (_, second, _) = rules
     for position in (position for _, _, position in problem.game.decisions()):
         board = tuple(range(position.round))
-        expected = plain.policy(position, board).shares
+        expected = plain.policy(position, board).probabilities
         for played in (first, second):
-            found = TreeAgent("played", PlacedTree(problem.game), played).policy(position, board).shares
+            found = TreeAgent("played", PlacedTree(problem.game), played).policy(position, board).probabilities
             np.testing.assert_allclose(found, expected, atol=1e-12)
     with pytest.raises(PlayError, match="nothing to translate or re-solve"):
         load_agent(f"{tmp_path / 'whole'}@resolve")

@@ -779,7 +779,7 @@ def test_a_strategy_in_parts_is_measured_and_written_in_parts(small, tmp_path, m
     What somebody left who was killed while the parts were removed again is in nobody's way.
     """
     (tmp_path / ".strategy.parts" / "class-1").mkdir(parents=True)
-    monkeypatch.setattr(abstract_module, "WINDOW", window)
+    monkeypatch.setattr(abstract_module, "COPIED_SLOTS", window)
     monkeypatch.setattr(evaluator_module, "quickly_available", lambda *_: False)
     abstract, cards = small
     problem = AbstractProblem(abstract, (cards,), engine=EngineConfig("local", 2))

@@ -34,7 +34,7 @@ from kilt.evaluate.values import LoggedHands, baseline_luck
 from kilt.games import load_game
 from kilt.games.game import TERMINAL
 from kilt.play.acpc import log_line
-from kilt.play.agent import BASELINES, PublicPolicy, pick
+from kilt.play.agent import BASELINES, PublicPolicy, draw_action
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Cards, Dealer
 from kilt.play.match import play_match
@@ -232,7 +232,7 @@ def test_what_is_missing_without_support_is_told():
         chance * hand.payoffs[0]
         for hand, chance in ends(game, (judged, OTHER))
         if all(
-            played.policy(before, ()).share(action)[hand.cards.holes[0][0]] > 0
+            played.policy(before, ()).probability(action)[hand.cards.holes[0][0]] > 0
             for before, action in game.positions.moves(hand.position)
             if before.actor == 0
         )
@@ -401,7 +401,7 @@ def blueprint(tmp_path_factory):
     """A solved abstraction of Leduc in which suits do not count."""
     deal = Deal.of(LEDUC)
     place = tmp_path_factory.mktemp("cards") / "cards"
-    cards = build(AbstractionSpec.named("IR-PHS-PHS 3-3", deal), place)
+    cards = build(AbstractionSpec.from_name("IR-PHS-PHS 3-3", deal), place)
     abstract = AbstractGame(LEDUC, cards)
     solver = External(abstract, 1, SamplingOptions())
     solver.step(20_000)
@@ -416,7 +416,7 @@ def test_values_from_a_blueprint(blueprint, tmp_path, monkeypatch):
     for seat in (0, 1):
         assert states.start(seat) == pytest.approx(slow.start(seat), abs=1e-6)
         for history in ("cc", "rc", "crrc"):
-            found, exact = (each.expected(LEDUC.replay(history), (), seat, (4,)) for each in (states, slow))
+            found, exact = (each.values_after_deal(LEDUC.replay(history), (), seat, (4,)) for each in (states, slow))
             assert np.delete(found, 4) == pytest.approx(np.delete(exact, 4), abs=1e-5)
     again = BlueprintValues(blueprint, groups=3, deals=4096)
     assert np.array_equal(again.table, states.table)
@@ -458,7 +458,7 @@ class Playing(Drawn):
     def act(self, observation):
         position, hand = observation.position, observation.position.rules.deck.hole_index(observation.hand)
         said = self.policy(position, observation.board)
-        return pick(said.actions, said.shares[:, hand].tolist(), observation.draw(len(position.history)))
+        return draw_action(said.actions, said.probabilities[:, hand].tolist(), observation.draw(len(position.history)))
 
 
 def test_aivat_and_what_is_won_agree_in_matches(blueprint, tmp_path, monkeypatch):

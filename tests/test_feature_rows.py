@@ -46,10 +46,10 @@ def naive_ends(hand, board):
 
 
 def test_a_row_makes_an_abstraction(tmp_path):
-    spec = AbstractionSpec.named("IR-KX-KX 4-5-3", DEAL)
+    spec = AbstractionSpec.from_name("IR-KX-KX 4-5-3", DEAL)
     assert [r.steps[0].feature for r in spec.plan.rounds] == ["ends"] * 3
     takes = estimate(spec, tmp_path / "cache")
-    assert takes.cache > estimate(AbstractionSpec.named("lossless", DEAL)).cache
+    assert takes.cache > estimate(AbstractionSpec.from_name("lossless", DEAL)).cache
     built = build(spec, tmp_path / "cards", cache=tmp_path / "cache")
     assert estimate(spec, tmp_path / "cache").cache == 0
     assert sum(file.stat().st_size for file in (tmp_path / "cache").rglob("values.npy")) == pytest.approx(

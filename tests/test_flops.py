@@ -110,7 +110,7 @@ def test_flops_add_up_in_any_order(judged):
 
 def test_what_was_stopped_goes_on(judged, tmp_path, monkeypatch):
     problem, strategy, wanted = judged
-    monkeypatch.setattr(flops, "OFTEN", 0.0)
+    monkeypatch.setattr(flops, "CHECKPOINT_SECONDS", 0.0)
     walks, done = flop_walks(problem, strategy), []
     for looks in (1, 2, None):
         found = FlopResponses.begun(walks, "mine", "game", tmp_path / "kept")
@@ -147,7 +147,7 @@ def test_the_command(run, judged, monkeypatch):
     problem, _, wanted = judged
     whole = answer("evaluate", "exploitability", run)
     monkeypatch.setattr(command, "LONG", 0.0)
-    monkeypatch.setattr(flops, "LOOK", 0.0)
+    monkeypatch.setattr(flops, "MEASURING_SECONDS", 0.0)
     ours = answer("evaluate", "exploitability", run, "--threads", 2)
     assert ours["best_response_values"] == pytest.approx(wanted, rel=1e-9)
     assert {*whole} - {*ours} == {"value"}

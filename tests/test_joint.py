@@ -56,7 +56,7 @@ def cards_of(tmp_path_factory):
     def find(game, name):
         if (game.name, name) not in built:
             place = tmp_path_factory.mktemp("cards") / "cards"
-            built[game.name, name] = build(AbstractionSpec.named(name, Deal.of(game)), place)
+            built[game.name, name] = build(AbstractionSpec.from_name(name, Deal.of(game)), place)
         return built[game.name, name]
 
     return find

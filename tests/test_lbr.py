@@ -161,7 +161,7 @@ def naive_response(position, board, mine, theirs, seat, menu):
     if position.actor != seat:
         policy, total = WEAK.policy(position, board), 0.0
         for action in policy.actions:
-            share = policy.share(action)
+            share = policy.probability(action)
             kept = {card: weight * share[card] for card, weight in theirs.items()}
             total += naive_response(position.after(action), board, mine, kept, seat, menu)
         return total

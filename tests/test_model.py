@@ -142,7 +142,7 @@ def test_counts_of_an_abstract_game(leduc_log, tmp_path):
     """With buckets that lose nothing, both forms count the same; bets off the menu count by their shares."""
     text, hands = leduc_log
     deal = Deal.of(LEDUC)
-    cards = build(AbstractionSpec.named("lossless", deal), tmp_path / "cards")
+    cards = build(AbstractionSpec.from_name("lossless", deal), tmp_path / "cards")
     abstract, flat = AbstractGame(LEDUC, cards), FlatObserver(LEDUC, tree_of("leduc"), "Bob")
     observer = AbstractObserver(abstract, "Bob")
     for one in (flat, observer):

@@ -203,7 +203,7 @@ class Wise:
     def act(self, observation):
         return "c"
 
-    def shares(self, observation):
+    def probabilities(self, observation):
         return [("f", 0.0), ("c", 0.25), ("r300", 0.5), ("r300", 0.25)]
 
 

@@ -15,7 +15,7 @@ from kilt.evaluate.log_estimates import estimate_from_log
 from kilt.evaluate.portfolio import Portfolio, component_scores, upper_bounds
 from kilt.games import load_game
 from kilt.play.acpc import read_notes
-from kilt.play.agent import BASELINES, pick
+from kilt.play.agent import BASELINES, draw_action
 from kilt.play.columns import readable_hands
 from kilt.play.dealer import Dealer
 from kilt.play.match import play_match
@@ -31,8 +31,8 @@ class Playing(Drawn):
 
     def act(self, observation):
         said = self.policy(observation.position, observation.board)
-        shares = said.shares[:, LEDUC.deck.hole_index(observation.hand)]
-        return pick(said.actions, shares.tolist(), observation.draw(len(observation.position.history)))
+        shares = said.probabilities[:, LEDUC.deck.hole_index(observation.hand)]
+        return draw_action(said.actions, shares.tolist(), observation.draw(len(observation.position.history)))
 
 
 OPPONENT, MIXED = Playing("opponent", 3), Playing("mixed", 11)

@@ -249,4 +249,4 @@ def test_estimates_of_potential_aware_builds(name, measured):
     The largest took 75 CPU minutes on another machine, where 47 had been estimated.
     """
     deal = Deal.of(load_game("holdem.nolimit.2p"))
-    assert estimate(AbstractionSpec.named(name, deal)).seconds == pytest.approx(measured / 0.74, rel=0.1)
+    assert estimate(AbstractionSpec.from_name(name, deal)).seconds == pytest.approx(measured / 0.74, rel=0.1)

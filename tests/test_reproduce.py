@@ -112,7 +112,7 @@ def flat(short):
 @pytest.fixture
 def tiny(tmp_path, monkeypatch):
     """A small game for the table, and an empty folder."""
-    monkeypatch.setattr(flops, "LOOK", 0.0)
+    monkeypatch.setattr(flops, "MEASURING_SECONDS", 0.0)
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     return written(tmp_path / "tiny.game", "one hole card")

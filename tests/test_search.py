@@ -94,7 +94,7 @@ def by_bayes(agent, player, position, board):
     for before, action in agent.game.positions.moves(position):
         if before.actor >= 0:
             for card in range(agent.game.deck.size):
-                shares = player.shares(Observation(before, (card,), board[: before.round], 0))
+                shares = player.probabilities(Observation(before, (card,), board[: before.round], 0))
                 found[before.actor, card] *= sum(share for one, share in shares if one == action)
     found[:, list(board)] = 0
     return found
@@ -111,7 +111,7 @@ def test_ranges_follow_from_what_was_done(folder):
     policy = agent.policy(position, board)
     for action in policy.actions:
         after = agent.hand_state(position.after(action), board, 0).reach
-        assert after == pytest.approx(expected * [policy.share(action), np.ones(agent.game.deck.size)])
+        assert after == pytest.approx(expected * [policy.probability(action), np.ones(agent.game.deck.size)])
 
 
 @pytest.mark.parametrize("limited", [(), ("round 2",)])
@@ -140,9 +140,9 @@ def test_a_bet_that_is_never_made_tells_what_its_neighbours_tell(folder):
     agent = resolving(folder, 30)
     position = agent.game.replay("c")
     policy = agent.blueprint.policy(position, ())
-    assert translated_share(policy, position, "r3") == pytest.approx(policy.share("r3"))
+    assert translated_share(policy, position, "r3") == pytest.approx(policy.probability("r3"))
     share = translated_share(policy, position, "r2")  # half the pot, between a check and the pot
-    assert share == pytest.approx(policy.share("c") / 3 + policy.share("r3") * 2 / 3)
+    assert share == pytest.approx(policy.probability("c") / 3 + policy.probability("r3") * 2 / 3)
     assert not translated_share(policy, position, "f").any()
 
 
@@ -192,7 +192,7 @@ def test_each_seat_has_its_own_player(folder):
         position, board = game.replay(history), (4,) * ("/" in history)
         assert position.actor == seat
         told, own = agent.policy(position, board), agent.players[seat].policy(position, board)
-        np.testing.assert_array_equal(told.shares, own.shares)
+        np.testing.assert_array_equal(told.probabilities, own.probabilities)
         observation = Observation(position, (0,), board, 7)
         assert agent.act(observation) == agent.players[seat].act(observation)
     for wrong, said in {
@@ -217,7 +217,7 @@ def test_it_plays_by_the_rules_whatever_others_do(folder):
         for before, _ in reversed(list(agent.game.positions.moves(position))):
             if before.actor == hand.number % 2:
                 one, same = (it.policy(before, board[: before.round]) for it in (agent, other))
-                assert one.actions == same.actions and np.array_equal(one.shares, same.shares)
+                assert one.actions == same.actions and np.array_equal(one.probabilities, same.probabilities)
 
 
 def test_a_limited_round_is_solved_by_itself(folder):
@@ -228,12 +228,12 @@ def test_a_limited_round_is_solved_by_itself(folder):
         begun = agent.game.replay("cc/")
         at = agent.hand_state(begun, (4,), 0)
         assert len(at.solved.game.tree.rows) == 1 and not np.array_equal(
-            agent.policy(begun, (4,)).shares, agent.blueprint.policy(begun, (4,)).shares
+            agent.policy(begun, (4,)).probabilities, agent.blueprint.policy(begun, (4,)).probabilities
         )
         later, board = agent.game.replay("cc/cr2c/"), (4, 1)
         told = agent.policy(later, board)
         if len(rounds) == 1:
-            np.testing.assert_array_equal(told.shares, agent.blueprint.policy(later, board).shares)
+            np.testing.assert_array_equal(told.probabilities, agent.blueprint.policy(later, board).probabilities)
             with pytest.raises(PlayError, match="follows its blueprint"):
                 agent.hand_state(later, board, 0)
         else:
@@ -248,7 +248,7 @@ def test_a_limited_round_is_solved_by_itself(folder):
             expected[1] = 0.0
             assert asked.actor == 1 and found == pytest.approx(expected)
         other = resolving(folder, 30, agent.settings)
-        np.testing.assert_array_equal(other.policy(later, board).shares, told.shares)
+        np.testing.assert_array_equal(other.policy(later, board).probabilities, told.probabilities)
         play_match(agent.game, (agent, BASELINES["random"]), 10)
     for wrong, said in {
         "limited=round 3": "the round 'round 3' cannot be limited",
@@ -274,7 +274,7 @@ def test_ends_of_a_limited_round_are_worth_what_pairs_of_hands_win(folder, choos
             def shares(at, seen, hand, way=way):
                 biased = at.actor == chooser and way
                 policy = agent.raw.policy(at, seen)
-                found = {action: policy.share(action)[hand] for action in policy.actions}
+                found = {action: policy.probability(action)[hand] for action in policy.actions}
                 return biased_shares(found, "-fcr"[way]) if biased else found
 
             for one, other in ((0, 1), (4, 2), (3, 4), (2, 2)):
@@ -311,7 +311,7 @@ def test_values_against_the_blueprint_are_those_hand_by_hand(folder, history, pl
 
     def shares(at, seen, hand):
         policy = agent.raw.policy(at, seen)
-        return {action: policy.share(action)[hand] for action in policy.actions}
+        return {action: policy.probability(action)[hand] for action in policy.actions}
 
     for hand in rest.numbers.tolist():
         others = [other for other in range(6) if other not in (card, hand)]
@@ -378,7 +378,9 @@ def test_an_answer_comes_in_time(folder, monkeypatch):
     end.set()
     told = agent.blueprint.policy(observation.position, (3,))
     at = agent.hand_state(observation.position.after("c"), (3,), 0)
-    assert at.reach[0] == pytest.approx(agent.hand_state(observation.position, (3,), 0).reach[0] * told.share("c"))
+    assert at.reach[0] == pytest.approx(
+        agent.hand_state(observation.position, (3,), 0).reach[0] * told.probability("c")
+    )
 
 
 def test_what_was_not_solved_in_time_is_not_solved_later(folder, monkeypatch):

@@ -253,7 +253,7 @@ def test_an_action_that_counted_twice():
 def test_win_rates(tmp_path):
     """AIVAT has the mean of play with less luck; it is for agents with a blueprint."""
     game = load_game("leduc")
-    cards = build(AbstractionSpec.named("IR-PHS-PHS 3-3", Deal.of(game)), tmp_path / "cards")
+    cards = build(AbstractionSpec.from_name("IR-PHS-PHS 3-3", Deal.of(game)), tmp_path / "cards")
     abstract = AbstractGame(game, cards)
     solver = External(abstract, 1, SamplingOptions())
     solver.step(5000)

@@ -38,7 +38,7 @@ ODD = (30, -10, 5, 20, 0, 20, -15, 10)  # each player has their own
 @pytest.fixture(scope="module")
 def lossless(tmp_path_factory):
     deal = Deal.of(load_game("leduc"))
-    return build(AbstractionSpec.named("lossless", deal), tmp_path_factory.mktemp("cards") / "leduc")
+    return build(AbstractionSpec.from_name("lossless", deal), tmp_path_factory.mktemp("cards") / "leduc")
 
 
 def test_no_tilt_is_the_game_itself():

@@ -34,7 +34,7 @@ from kilt.abstraction.classes import BoardClasses, CodeBuckets
 from kilt.api import solve
 from kilt.cards.equity import board_rows
 from kilt.errors import ArtifactError, PlayError, RunError
-from kilt.evaluate.decisions import decision_values, exact, ranges, review_decision
+from kilt.evaluate.decisions import decision_values, is_exact, ranges, review_decision
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.playable import load_holdem
 from kilt.machine import ProcessId
@@ -157,7 +157,7 @@ def test_values_of_actions_are_those_of_playing_on(history, board):
             )
         policy = agent.policy(at, seen)
         return sum(
-            policy.share(action)[hands[at.actor]] * worth(at.after(action), seen, mine, theirs)
+            policy.probability(action)[hands[at.actor]] * worth(at.after(action), seen, mine, theirs)
             for action in policy.actions
         )
 
@@ -173,7 +173,7 @@ def test_values_of_actions_are_those_of_playing_on(history, board):
 def test_values_are_exact_where_few_boards_are_to_come():
     game = load_holdem("holdem.nolimit.2p")
     places = ("", "cc/", "cc/cc/", "cc/cc/cc/")
-    assert [exact(game, game.replay(history)) for history in places] == [False, False, True, True]
+    assert [is_exact(game, game.replay(history)) for history in places] == [False, False, True, True]
 
 
 def test_values_on_drawn_boards_are_those_on_all(monkeypatch):

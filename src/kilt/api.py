@@ -215,7 +215,7 @@ def build_abstraction(
     rules = load_game(game) if isinstance(game, str) else game
     if not isinstance(rules, Holdem):
         raise GameError(f"{rules.name} has no cards to abstract: use a poker game")
-    spec = AbstractionSpec.named(name, Deal.of(rules))
+    spec = AbstractionSpec.from_name(name, Deal.of(rules))
     if folder is not None:
         return build_cards(spec, Path(folder), cache=machine.cache_folder(), threads=threads, tick=tick)
     with TemporaryDirectory() as place:

@@ -6,8 +6,8 @@ An archive is a small file that can be sent to others, and is read into memory a
 >>> import tempfile
 >>> file = Path(tempfile.mkdtemp()) / "squares.zip"
 >>> write(file, "example", {"squares": np.arange(4) ** 2}, {"largest": 9})
->>> arrays, said = read(file, "example")
->>> arrays["squares"].tolist(), said
+>>> arrays, metadata = read(file, "example")
+>>> arrays["squares"].tolist(), metadata
 ([0, 1, 4, 9], {'largest': 9})
 """
 
@@ -29,7 +29,7 @@ from kilt.errors import ArtifactError
 FORMAT = 1  # raised when older versions of kilt could not read the file
 
 
-def write(file: Path, kind: str, arrays: Mapping[str, Array], said: Mapping[str, Any]) -> None:
+def write(file: Path, kind: str, arrays: Mapping[str, Array], metadata: Mapping[str, Any]) -> None:
     """Write arrays and their metadata to an archive, and replace any older file.
 
     Equal content gives identical files.
@@ -42,13 +42,13 @@ def write(file: Path, kind: str, arrays: Mapping[str, Array], said: Mapping[str,
         Description of the content, which `read` checks.
     arrays : mapping of str to ndarray
         Arrays by name.
-    said : mapping
+    metadata : mapping
         Data that JSON can represent.
     """
     new = file.with_name(f".{file.name}.new")
     with os_errors(f"{file} cannot be written"):
         with ZipFile(new, "w", ZIP_LZMA) as archive:
-            manifest = {"kind": kind, "format": FORMAT, "said": said}
+            manifest = {"kind": kind, "format": FORMAT, "said": metadata}
             archive.writestr(_entry(MANIFEST), json.dumps(manifest, sort_keys=True))
             for name, array in sorted(arrays.items()):
                 with archive.open(_entry(f"{name}.npy"), "w") as entry:

@@ -397,13 +397,13 @@ def parse_config(text: str) -> Config:
     return config_of(parse_toml(text, "the configuration", RunError))
 
 
-def config_of(said: Mapping[str, Any]) -> Config:
+def config_of(data: Mapping[str, Any]) -> Config:
     """Make the configuration of a run from a mapping, such as the content of a TOML or JSON file.
 
     >>> config_of({"game": "leduc", "cards": "lossless", "solver": {"seed": 3}}).solver.seed
     3
     """
-    return record_of(Config, said)
+    return record_of(Config, data)
 
 
 def _texts(name: str, said: object, least: int, example: str) -> tuple[str, ...]:

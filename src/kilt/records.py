@@ -73,14 +73,14 @@ class Record:
         return tomli_w.dumps(asdict(self))
 
 
-def record_of(kind: type[T], said: object) -> T:
+def record_of(kind: type[T], data: object) -> T:
     """Make a record from a mapping, such as the content of a TOML or JSON file.
 
     Parameters
     ----------
     kind : type
         The class of the record.
-    said : Mapping
+    data : Mapping
         A value for each field; fields with a default may be omitted. The value of a record field is the data of a
         record; that of a tuple of records is a list of such data, or the data of a single record.
 
@@ -96,15 +96,15 @@ def record_of(kind: type[T], said: object) -> T:
         bounds.
     """
     known = {one.name: one for one in fields(kind)}
-    if not isinstance(said, Mapping):
-        raise kind.ERROR_CLASS(f"{kind.DISPLAY_NAME} is {said!r}: it has lines such as `{next(iter(known))} = …`")
-    _require_known(kind, said)
+    if not isinstance(data, Mapping):
+        raise kind.ERROR_CLASS(f"{kind.DISPLAY_NAME} is {data!r}: it has lines such as `{next(iter(known))} = …`")
+    _require_known(kind, data)
     needed = {name for name, one in known.items() if one.default is one.default_factory is MISSING}
-    if missing := sorted(needed - set(said)):
+    if missing := sorted(needed - set(data)):
         raise kind.ERROR_CLASS(
             f"{' and '.join(missing)} must be given in {kind.DISPLAY_NAME}: {kind.EXAMPLE} shows how"
         )
-    return kind(**{name: _inner(kind, name, value) for name, value in said.items()})
+    return kind(**{name: _inner(kind, name, value) for name, value in data.items()})
 
 
 def replaced(record: T, values: Mapping[str, object]) -> T:
@@ -147,14 +147,14 @@ def described(kind: type[Record]) -> dict[str, str]:
     return {one.name: found.get(one.name, "") for one in fields(kind)}
 
 
-def commented(kind: type[Record], said: Mapping[str, Any]) -> str:
+def commented(kind: type[Record], data: Mapping[str, Any]) -> str:
     """Return a TOML file with all keys of a record, each below a comment that describes it.
 
     Parameters
     ----------
     kind : type
         The class of the record.
-    said : Mapping
+    data : Mapping
         Values that differ from the defaults. Nested records without such values are omitted.
     """
     import tomli_w
@@ -164,11 +164,11 @@ def commented(kind: type[Record], said: Mapping[str, Any]) -> str:
     for one in fields(kind):
         hint, several = _hint(kind, one.name)
         if issubclass(hint, Record) and not several:
-            if one.name in said:
-                sections.append(f"\n[{one.name}]\n{commented(hint, said[one.name])}")
+            if one.name in data:
+                sections.append(f"\n[{one.name}]\n{commented(hint, data[one.name])}")
             continue
         comment = textwrap.fill(words[one.name].replace("``", ""), 100, initial_indent="# ", subsequent_indent="# ")
-        value = said.get(one.name, one.default)
+        value = data.get(one.name, one.default)
         plain.append(f"{comment}\n{tomli_w.dumps({one.name: value})}")
     return "".join([*plain, *sections])
 

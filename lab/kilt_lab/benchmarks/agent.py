@@ -50,10 +50,10 @@ def run(*, long: bool = False) -> list[Figure]:
     with TemporaryDirectory() as name:
         folder = Path(name)
         cards = build(
-            AbstractionSpec.named(CARDS, deal), folder / "cards", cache=machine.cache_folder(), threads=threads
+            AbstractionSpec.from_name(CARDS, deal), folder / "cards", cache=machine.cache_folder(), threads=threads
         )
         large = AbstractGame(game, cards, actions_of(ACTIONS))
-        few = build(AbstractionSpec.named(FEW, deal), folder / "few", cache=machine.cache_folder(), threads=threads)
+        few = build(AbstractionSpec.from_name(FEW, deal), folder / "few", cache=machine.cache_folder(), threads=threads)
         figures = _walks(large, AbstractGame(game, few, actions_of(ACTIONS)), threads, ROUNDS * (3 if long else 1))
         figures += _decisions(large, folder)
         return figures + _matches(AbstractGame(game, cards, actions_of(SMALL)), folder, threads)

@@ -120,7 +120,7 @@ def _reading_rate(hands: int) -> float:
     play_match(game, players, hands, sink=lambda hand: lines.append(log_line(hand)))
     with TemporaryDirectory() as name:
         place = Path(name) / "cards"
-        cards = build(AbstractionSpec.named(CARDS, Deal.of(game)), place, cache=machine.cache_folder(), threads=2)
+        cards = build(AbstractionSpec.from_name(CARDS, Deal.of(game)), place, cache=machine.cache_folder(), threads=2)
         for some in (lines[:100], lines):
             observer = AbstractObserver(AbstractGame(game, cards), "probe")
             began = process_time()

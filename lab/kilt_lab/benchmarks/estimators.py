@@ -81,7 +81,7 @@ def _log(folder: Path, name: str, hands: int) -> tuple[str, str]:
     """Return a solved run of a game, and the log of its match with itself under another rule."""
     game, place = Holdem(ready_made(name), name), folder / name
     deal = Deal.of(game)
-    cards = build(AbstractionSpec.named(CARDS, deal), place / "cards", cache=machine.cache_folder(), threads=2)
+    cards = build(AbstractionSpec.from_name(CARDS, deal), place / "cards", cache=machine.cache_folder(), threads=2)
     abstract = AbstractGame(game, cards, actions_of(ACTIONS) if name == NOLIMIT else None)
     solver = External(abstract, 1, SamplingOptions(), os.cpu_count() or 1)
     solver.step(ITERATIONS)

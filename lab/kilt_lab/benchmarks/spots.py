@@ -117,7 +117,7 @@ def _decisions() -> list[Figure]:
     game = Holdem(ready_made(GAME), GAME)
     figures = list[Figure]()
     with TemporaryDirectory() as folder:
-        spec = AbstractionSpec.named(CARDS, Deal.of(game))
+        spec = AbstractionSpec.from_name(CARDS, Deal.of(game))
         cards = build(spec, Path(folder) / "cards", cache=machine.cache_folder())
         abstract = AbstractGame(game, cards, actions_of(ACTIONS))
         solver = External(abstract, 1, SamplingOptions(linear=True))  # with one thread, so that hands are reproducible

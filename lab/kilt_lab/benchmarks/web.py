@@ -157,7 +157,7 @@ def _late(seconds: list[float]) -> float:
 def _large(folder: Path) -> tuple[int, list[float]]:
     """Return the bytes of a large strategy, and seconds of views of it."""
     game, deal = Holdem(ready_made(GAME), GAME), Deal()
-    cards = build(AbstractionSpec.named(PLAN, deal), folder / CARDS)
+    cards = build(AbstractionSpec.from_name(PLAN, deal), folder / CARDS)
     abstract = AbstractGame(game, cards, actions_of(MENU))
     shares = np.random.default_rng(0).integers(0, 256, int(abstract.first[-1]), dtype=np.uint8)
     Blueprint.of(abstract, shares).save(folder / STRATEGY, folder / CARDS)

@@ -220,7 +220,7 @@ class OrangeHoldem:
 
 def tables_of(game: Holdem, watcher: ProgressMonitor) -> JointTables:
     """Return the pair tables of the abstraction of the thesis, from the folder or newly built in half an hour."""
-    spec = AbstractionSpec.named(PLAN, Deal.of(game))
+    spec = AbstractionSpec.from_name(PLAN, Deal.of(game))
     kept = kept_tables(spec.fingerprint)
     if kept:
         return kept

@@ -32,7 +32,7 @@ from kilt.games.holdem import Holdem
 from kilt.tree.betting import BettingTree, betting_size, betting_tree
 
 Buckets: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # [player][round] number of buckets
-WINDOW = 1 << 24  # number of slots of a table that are copied at a time
+COPIED_SLOTS = 1 << 24  # number of slots of a table that are copied at a time
 
 
 class AbstractSize(NamedTuple):
@@ -243,7 +243,7 @@ def join_parts(
     once, and need not fit in memory.
     """
     acts = np.flatnonzero(into.betting.nodes.actor >= 0)
-    windows = np.unique(into.first[acts] // WINDOW, return_index=True)[1].tolist()
+    windows = np.unique(into.first[acts] // COPIED_SLOTS, return_index=True)[1].tolist()
     for start, end in zip(windows, [*windows[1:], len(acts)], strict=True):
         for part, mine in parts:
             begin, place, size = part.pieces(into, acts[start:end])

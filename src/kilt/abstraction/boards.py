@@ -23,7 +23,7 @@ from kilt.abstraction.rounds import RoundBuckets
 from kilt.arrays import Array
 from kilt.errors import AbstractionError, ArtifactError
 
-MOST = 30_000  # maximum number of boards that are compared with each other: their distances take 3.6 GB
+MAX_COMPARED_BOARDS = 30_000  # maximum number of boards that are compared with each other: their distances take 3.6 GB
 
 
 class ComparisonBase(NamedTuple):
@@ -49,7 +49,7 @@ def check_public(identity: AbstractionSpec, place: int) -> None:
     boards = len(deal.holdings(public_layout(plan, deal, public)).boards)
     if public.classes > boards:
         raise AbstractionError(f"the plan asks for {public.classes} classes of {boards} boards: use fewer")
-    if not place and boards > MOST:
+    if not place and boards > MAX_COMPARED_BOARDS:
         raise AbstractionError(
             f"round {public.round} has {boards:,} boards, too many to compare all of them: choose an earlier round, or "
             "let an earlier round have classes too"
@@ -124,7 +124,7 @@ def build_classes(
     cached = features.folder / "distances" / by if features.folder else out / f"distances-{public.round}"
     for group in range(before.number if before else 1):
         chosen = np.flatnonzero(parent == group)
-        if len(chosen) > MOST:
+        if len(chosen) > MAX_COMPARED_BOARDS:
             raise AbstractionError(
                 f"a class has {len(chosen):,} boards of round {public.round}, too many to compare all of them: use "
                 "more classes before"

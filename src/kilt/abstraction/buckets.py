@@ -51,7 +51,7 @@ class AbstractionSpec:
     plan: Plan
 
     @classmethod
-    def named(cls, plan: str, deal: Deal) -> AbstractionSpec:
+    def from_name(cls, plan: str, deal: Deal) -> AbstractionSpec:
         """Return the specification for a plan name, such as ``"IR-KE-KO 169-50-50-50"``, or for a .toml file."""
         name = Path(plan).stem if plan.endswith(".toml") else plan.strip()
         found = load_plan(plan, deal.board_cards)
@@ -78,7 +78,7 @@ class AbstractionSpec:
         }
 
     @classmethod
-    def of(cls, said: Mapping[str, Any]) -> AbstractionSpec:
+    def from_data(cls, said: Mapping[str, Any]) -> AbstractionSpec:
         """Rebuild a specification from the dict that `data` returned.
 
         Raises ValueError, LookupError or KiltError if the data are invalid.
@@ -102,7 +102,7 @@ class AbstractionSpec:
         with artifact.os_errors(f"{place} cannot be read"):
             text = place.read_bytes()
         try:
-            found = cls.of(json.loads(text))
+            found = cls.from_data(json.loads(text))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError, KiltError) as error:
             raise AbstractionError(f"{place} is damaged ({error}): build the abstraction in another folder") from None
         return found
@@ -184,7 +184,7 @@ class CardAbstraction:
 
         Raises ValueError, KeyError or AbstractionError if the data are invalid.
         """
-        identity = AbstractionSpec.of(said)
+        identity = AbstractionSpec.from_data(said)
         rounds = []
         for r in range(len(identity.plan.rounds)):
             holdings = identity.deal.holdings(layout(identity.plan, identity.deal, r))

@@ -18,7 +18,7 @@ from kilt.abstraction.holdings import Holdings
 from kilt.arrays import Array, FloatArray, IntArray
 from kilt.cards.deck import Deck
 
-MOSTLY = 0.75  # share of the boards that must have a property for `describe` to mention it
+TYPICAL_SHARE = 0.75  # share of the boards that must have a property for `describe` to mention it
 
 
 class BoardClasses(NamedTuple):
@@ -107,9 +107,9 @@ def describe(boards: IntArray, weights: IntArray, deck: Deck) -> str:
         ((width < 5) & (different == size), "connected", ""),
     ):
         often = float(share[is_so].sum())
-        if size > 1 and often >= MOSTLY:
+        if size > 1 and often >= TYPICAL_SHARE:
             words.append(yes if often > 0.995 else f"mostly {yes}")
-        elif size > 1 and no and often <= 1 - MOSTLY:
+        elif size > 1 and no and often <= 1 - TYPICAL_SHARE:
             words.append(no if often < 0.005 else f"mostly {no}")
     return ", ".join(words)
 

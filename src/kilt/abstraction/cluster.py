@@ -29,7 +29,7 @@ from kilt.jit import in_parts
 
 METRICS = {"l2": False, "emd": True}  # whether the cost is the sum of absolute differences
 NEIGHBOURS = 96
-AROUND = 32  # number of a centroid's neighbours whose moves are tracked
+TRACKED_NEIGHBOURS = 32  # number of a centroid's neighbours whose moves are tracked
 PARTS = 16  # number of parts in which points are assigned
 NO_BOUNDS: Singles = np.empty(0, dtype=np.float32)  # in place of bounds, if points are assigned only once
 SEEDS_FROM = 40  # number of points per cluster from which seeds are drawn
@@ -225,7 +225,7 @@ class _Problem(NamedTuple):
         clusters = prepare(centroids, self.absolute, threads=self.threads)
         steps = np.abs(centroids - old)
         steps = steps.sum(axis=1) if self.absolute else np.sqrt(np.square(steps).sum(axis=1))
-        around = clusters.near[:, :AROUND]
+        around = clusters.near[:, :TRACKED_NEIGHBOURS]
         moved = steps[around].max(axis=1, initial=0.0)
         edge = clusters.limits[:, around.shape[1] - 1] if around.size else np.full(len(centroids), np.inf, np.float32)
         edges = 2 * edge if self.absolute else 2 * np.sqrt(edge)

@@ -30,12 +30,12 @@ from kilt.abstraction.pipeline import (
     used_by_previous_round,
 )
 from kilt.abstraction.plan import CODES, BucketStep, Plan
-from kilt.abstraction.steps import LEVELS, MANY
+from kilt.abstraction.steps import LEVELS, POINTS_PER_GROUP
 from kilt.cost import Cost
 from kilt.errors import AbstractionError
 from kilt.paces import pace
 
-TRIED = 0.05  # seconds: a round that takes less is built in order to check it
+TRIAL_SECONDS = 0.05  # seconds: a round that takes less is built in order to check it
 
 
 REMEDY = "use fewer buckets, or a smaller `sample` in a plan as a .toml file"
@@ -110,7 +110,7 @@ def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1)
     seconds += sum(table.seconds or 0.0 for table in missing.values())
     mapped = max(sum(table.cache for table in used.values()) - made, 0) + tables
     new = sum(table.cache for table in missing.values())
-    if seconds < TRIED:
+    if seconds < TRIAL_SECONDS:
         with TemporaryDirectory() as folder:
             build(spec, Path(folder) / "cards")
     held = room + made + mapped
@@ -168,7 +168,7 @@ def _step_cost(spec: AbstractionSpec, plan: Plan, r: int, step: BucketStep, grou
     """
     deal, feature, own = spec.deal, FEATURES[step.feature], replace(spec, plan=plan)
     hands = len(deal.holdings(layout(plan, deal, r)))
-    drawn = min(hands, max(plan.sample, MANY * (groups - 1)))
+    drawn = min(hands, max(plan.sample, POINTS_PER_GROUP * (groups - 1)))
     # Seconds to find the cluster of one hand: when all hands are sorted, and in an iteration that fits the clusters.
     seconds, sorted_in, fitted_in, iterations, room = 0.0, 0.0, 0.0, 0, 0
     if feature.metric in METRICS:

@@ -43,9 +43,9 @@ from kilt.errors import AbstractionError, ArtifactError
 
 KIND = "joint tables"
 REMEDY = "delete it; it will be rebuilt"
-MOST = 4096  # maximum number of sequences of a player: tables of 134 MB
-QUICK = 4096  # up to this number of boards, tables are built within about a second
-LARGE = 1 << 16  # from this number of boards on, tables are kept on disk
+MAX_SEQUENCES = 4096  # maximum number of sequences of a player: tables of 134 MB
+QUICK_BOARDS = 4096  # up to this number of boards, tables are built within about a second
+CACHED_FROM_BOARDS = 1 << 16  # from this number of boards on, tables are kept on disk
 BATCH = 64  # boards per batch: 64 · 24 suits · 1,081 hands · 990 opponents are less than 2³¹ pairs
 
 
@@ -174,24 +174,24 @@ def joint_tables(
     loses = wins.T if same else _pairs(second, first, threads, lambda share: tick("pairs of hands", share))[0].T
     total = wins.sum() + loses.sum() + ties.sum()
     tables = JointTables((first.found, second.found), wins / total, np.ascontiguousarray(loses) / total, ties / total)
-    if keep and len(rounds[-1].weight) >= LARGE:
+    if keep and len(rounds[-1].weight) >= CACHED_FROM_BOARDS:
         tables.save(_place(cards.fingerprint), cards.fingerprint)
     return tables
 
 
 def require_few_buckets(name: str, numbers: Sequence[int]) -> None:
     """Raise AbstractionError if an abstraction has too many buckets in a round for joint tables."""
-    if max(numbers) > MOST:
+    if max(numbers) > MAX_SEQUENCES:
         raise AbstractionError(
             f"{name} has {max(numbers):,} buckets in a round, and tables over pairs of bucket sequences take "
-            f"{MOST:,} at most: use fewer buckets"
+            f"{MAX_SEQUENCES:,} at most: use fewer buckets"
         )
 
 
 def quickly_available(cards: PlayerAbstractions, boards: int) -> bool:
     """Return whether joint tables are on disk or quick to build, given the number of complete boards up to suits."""
-    few = all(max(own.numbers) <= MOST for own in cards.each)
-    return few and (boards <= QUICK or artifact.exists(_place(cards.fingerprint)))
+    few = all(max(own.numbers) <= MAX_SEQUENCES for own in cards.each)
+    return few and (boards <= QUICK_BOARDS or artifact.exists(_place(cards.fingerprint)))
 
 
 def kept_tables(cards: str) -> JointTables | None:
@@ -234,10 +234,10 @@ class _Player:
             kernels.mark_sequences(before, buckets, self.boards[r][low:high], self.hands, self.bits, seen)
             tick(high / len(self.boards[r]))
         parent, bucket = np.nonzero(seen)
-        if len(bucket) > MOST:
+        if len(bucket) > MAX_SEQUENCES:
             raise AbstractionError(
                 f"{self.cards.name} has {len(bucket):,} bucket sequences up to round {r + 1}, and tables over pairs of "
-                f"them take {MOST:,} at most: use fewer buckets"
+                f"them take {MAX_SEQUENCES:,} at most: use fewer buckets"
             )
         number = np.full(seen.shape, -1, dtype=np.int32)
         number[parent, bucket] = np.arange(len(bucket))

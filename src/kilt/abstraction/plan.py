@@ -242,11 +242,11 @@ def read_plan(path: Path) -> Plan:
         raise AbstractionError(f"{path}: {error}") from None
 
 
-def plan_of(said: Mapping[str, Any]) -> Plan:
+def plan_of(data: Mapping[str, Any]) -> Plan:
     """Build a plan from plain data, such as the content of a TOML or JSON file."""
-    if isinstance(said, Mapping) and "public" in said:
-        said = {"rounds": [], **said}  # a plan may have classes of boards only
-    return record_of(Plan, said)
+    if isinstance(data, Mapping) and "public" in data:
+        data = {"rounds": [], **data}  # a plan may have classes of boards only
+    return record_of(Plan, data)
 
 
 def plan_named(name: str, board_cards: Sequence[int]) -> Plan:

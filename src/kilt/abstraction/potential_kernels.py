@@ -133,7 +133,7 @@ def greedy_distance(
 
 @kernel
 def count_next_buckets(point: Labels, i: int, often: Labels, room: EmdWorkspace) -> int:
-    """Write the different next-round buckets of a point, and its share of each, to `room`; return their number.
+    """List the different next-round buckets of a point with their shares, and return their number.
 
     `often` [position in the block] is zero before and after.
     """
@@ -237,7 +237,7 @@ def neighbour_distances(
 
 @kernel
 def list_mean_buckets(means: Singles, m: int, first: int, room: EmdWorkspace) -> int:
-    """Write the next-round buckets that a cluster's mean contains, and its share of each; return their number.
+    """List the next-round buckets of a cluster's mean distribution with their shares, and return their number.
 
     Buckets are counted from the first of the block.
     """

@@ -19,7 +19,7 @@ from kilt.arrays import Array, IntArray
 from kilt.cards.equity import board_rows
 from kilt.errors import AbstractionError
 
-PIECE = 512  # number of boards that are looked up at a time
+BOARDS_PER_BATCH = 512  # number of boards that are looked up at a time
 
 
 class RoundBuckets(NamedTuple):
@@ -117,9 +117,9 @@ class RoundBuckets(NamedTuple):
         deck, hole_cards = self.holdings.deck, self.holdings.hole_cards
         top = 2 * comb(deck.size - sum(self.holdings.dealt) - hole_cards, hole_cards)
         met = np.zeros((top + 1, self.buckets), dtype=np.bool_)
-        for start in range(0, len(self.table), PIECE):
-            boards = self.holdings.boards[start : start + PIECE].astype(np.int64)
-            strength, bucket = board_rows(boards, deck, hole_cards), self.table[start : start + PIECE]
+        for start in range(0, len(self.table), BOARDS_PER_BATCH):
+            boards = self.holdings.boards[start : start + BOARDS_PER_BATCH].astype(np.int64)
+            strength, bucket = board_rows(boards, deck, hole_cards), self.table[start : start + BOARDS_PER_BATCH]
             free = strength >= 0
             met[strength[free], bucket[free]] = True
         if (met.sum(axis=1) > 1).any():

@@ -33,8 +33,8 @@ from kilt.cards.deck import subsets
 from kilt.errors import AbstractionError
 from kilt.jit import in_parts
 
-MANY = 5_000  # about the minimum number of points that are drawn for each group, if there are several groups
-FEW = 1_000  # a group with fewer drawn points uses all of its points
+POINTS_PER_GROUP = 5_000  # approximate minimum of points drawn for each group, if there are several groups
+SMALL_GROUP_POINTS = 1_000  # a group with fewer drawn points uses all of its points
 LEVELS = 1 << 16  # maximum number of different values that percentiles distinguish
 PIECE = 1 << 22  # number of values that are numbered at a time
 
@@ -146,7 +146,7 @@ class PercentileStep(NamedTuple):
     buckets: int
 
     def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """Return the buckets of a batch of hands inside their groups; there are no costs."""
+        """Return the bucket of each hand of a batch: its percentile within its group. There are no costs."""
         return self.bucket[groups, self.codes[part.rows(self.holdings)]], None
 
 
@@ -158,7 +158,7 @@ class KMeansStep(NamedTuple):
     buckets: int
 
     def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """Return the buckets of a batch of hands inside their groups, and the cost of each hand at its centroid."""
+        """Return the bucket of each hand of a batch: the nearest centroid of its group, and the distance from it."""
         points, labels = self.points(part, ALL), -1 - groups
         costs: Singles = np.empty(len(points), dtype=np.float32)
         c, bounds = self.clusters, (NO_BOUNDS, NO_BOUNDS, NO_BOUNDS)
@@ -188,7 +188,7 @@ class PotentialAwareStep(NamedTuple):
         return len(self.means)
 
     def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """Return the buckets of a batch of hands inside their groups, and their distances from the clusters."""
+        """Return the bucket of each hand of a batch: the nearest cluster of its group, and the distance from it."""
         points, labels = part.next_buckets(self.after, ALL), -1 - groups
         costs, where = np.empty(len(points), dtype=np.float32), (self.means, self.columns, self.after.ground)
         potential_kernels.assign(points, 0, len(points), self.group, *where, labels, costs)
@@ -316,7 +316,7 @@ class StepFitter(NamedTuple):
 
     def _each_group(self, points: Points, sample: int, groups: int, fitted: list[FittedStep], fit: Fit) -> Singles:
         """Fit a step to the points of each group, or to a sample of them, one group after another."""
-        share = min(1.0, max(sample, MANY * (groups - 1)) / len(self.holdings))
+        share = min(1.0, max(sample, POINTS_PER_GROUP * (groups - 1)) / len(self.holdings))
 
         def draw(part: HoldingBatch, few: Flags | None = None) -> tuple[Array, FloatArray, Labels]:
             rng = np.random.default_rng([self.plan.seed, self.r, part.start])
@@ -328,8 +328,8 @@ class StepFitter(NamedTuple):
 
         drawn = self.parts(draw, lambda share: self.tick(share / 4))
         often = np.sum([np.bincount(group, minlength=groups) for *_, group in drawn], axis=0)
-        if share < 1 and often.min() < FEW:
-            drawn += self.parts(partial(draw, few=often < FEW))
+        if share < 1 and often.min() < SMALL_GROUP_POINTS:
+            drawn += self.parts(partial(draw, few=often < SMALL_GROUP_POINTS))
         data, weights, group = (np.concatenate(pieces) for pieces in zip(*drawn, strict=True))
         # wall-clock time, which all machines share
         stop = partial(_past, inf if self.seconds is None else time() + self.seconds)

@@ -32,7 +32,7 @@ from kilt.cards.hands import hand_tables
 from kilt.errors import ArtifactError
 
 KIND = "edges of pairs of hands"
-LARGE = 100  # from this number of hands on, the table of all pairs is kept on disk
+CACHED_FROM_HANDS = 100  # from this number of hands on, the table of all pairs is kept on disk
 _BATCH = 1024  # boards per batch; a board's weight is at most 24, so a batch adds up to less than 2¹⁵
 
 
@@ -128,7 +128,7 @@ def pair_edges(deck: Deck = FULL, hole_cards: int = 2, board_size: int = BOARD_S
     The shape is (hands, hands), with 0 for hands that share a card. The table of the full deck takes half a minute to
     compute, and is kept in the cache folder.
     """
-    if comb(deck.size, hole_cards) < LARGE:
+    if comb(deck.size, hole_cards) < CACHED_FROM_HANDS:
         return _pair_edges(deck, hole_cards, board_size)
     name = artifact.fingerprint(KIND, f"{deck.ranks} {deck.suits} {hole_cards} {board_size}")
     place = machine.cache_folder() / f"edges-{name}"

@@ -30,7 +30,7 @@ from kilt.cards.hands_kernels import RANK_MASK
 from kilt.errors import CardError
 
 BOARD_SIZE = 5
-FEW = 16  # up to this number of opponent's hands, compare each with all hands; with more, rank all hands
+COMPARED_ONE_BY_ONE = 16  # up to this number of opponent's hands, compare each with all hands; else rank all
 
 
 class Equity(NamedTuple):
@@ -168,7 +168,7 @@ def hand_strength(
     reach = np.ones(len(hands.bits)) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
     won, total = np.zeros(ways.classes.max() + 1), np.zeros(ways.classes.max() + 1)
     opponents = np.flatnonzero(reach).astype(np.uint16)
-    if len(opponents) <= FEW:
+    if len(opponents) <= COMPARED_ONE_BY_ONE:
         single = np.zeros((2, len(opponents), len(reach)), dtype=np.int32)
         kernels.roll_out_few(ways.boards, ways.weights, hands, opponents, tables, *single)
         sums = reach[opponents] @ np.where(hands.bits[opponents, None] & hands.bits == 0, single, 0)

@@ -339,7 +339,7 @@ def _identity(plan: str, game: str) -> AbstractionSpec:
     """Return the specification of the abstraction to build."""
     from kilt.abstraction.buckets import AbstractionSpec
 
-    return AbstractionSpec.named(plan, _deal(game))
+    return AbstractionSpec.from_name(plan, _deal(game))
 
 
 def _round(name: str, deal: Deal) -> int:

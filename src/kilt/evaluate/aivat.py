@@ -53,20 +53,24 @@ class EnumeratedValues:
         The rules.
     function : callable
         Maps a position, the board, a player's seat and the opponent's cards to an array [hand] of values: see
-        `StateValues.classed`.
+        `StateValues.hand_values`.
     """
 
     game: Holdem
     function: StateFunction
 
-    def classed(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> HandValues:
+    def hand_values(
+        self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]
+    ) -> HandValues:
         """Return the value of a state for each private hand of a player, from the given function.
 
         Each hand is a class of its own.
         """
         return HandValues(self.function(position, board, seat, opponent))
 
-    def expected(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> FloatArray:
+    def values_after_deal(
+        self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]
+    ) -> FloatArray:
         """Return each hand's mean value after the next public cards are dealt.
 
         The mean is over all cards that neither player holds.
@@ -158,7 +162,9 @@ class BlueprintValues:
         groups_of = [self.group[0][seat][blueprint.hand_buckets(seat, 0, ())] for seat in (0, 1)]
         self._start = float((self.game.deals() * table[np.ix_(*groups_of)]).sum())
 
-    def classed(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> HandValues:
+    def hand_values(
+        self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]
+    ) -> HandValues:
         """Return the value of a state for each bucket of a player, in chips, given the opponent's cards.
 
         Values depend only on the groups of both players.
@@ -172,10 +178,12 @@ class BlueprintValues:
 
     def value(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> FloatArray:
         """Return the value of a state for each private hand of a player, in chips, given the opponent's cards."""
-        table, bucket = self.classed(position, board, seat, opponent)
+        table, bucket = self.hand_values(position, board, seat, opponent)
         return table[bucket]
 
-    def expected(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> FloatArray:
+    def values_after_deal(
+        self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]
+    ) -> FloatArray:
         """Return each hand's mean value after the next public cards are dealt.
 
         The mean is over all cards that neither player holds.

@@ -106,7 +106,9 @@ def ranges(agent: PolicyAgent, game: Holdem, position: Betting, board: tuple[int
     reach: FloatArray = np.ones((2, len(holes))) * ~np.isin(holes, board).any(axis=1)
     for before, action in game.positions.moves(position):
         if before.actor >= 0:
-            reach[before.actor] *= agent.policy(before, board[: game.rules.board_size(before.round)]).share(action)
+            reach[before.actor] *= agent.policy(before, board[: game.rules.board_size(before.round)]).probability(
+                action
+            )
     return reach
 
 
@@ -118,7 +120,7 @@ def boards_to_come(game: Holdem, position: Betting) -> int:
     return boards
 
 
-def exact(game: Holdem, position: Betting) -> bool:
+def is_exact(game: Holdem, position: Betting) -> bool:
     """Return whether `decision_values` are exact at a position, because few boards may follow it."""
     return boards_to_come(game, position) <= MOST_BOARDS
 
@@ -166,14 +168,14 @@ def decision_values(
     walk = _Walk(agent, game, me, _boards(game, position, board), hands)
     reach, met = theirs * walk.free, walk.met(theirs * walk.free)
     worth = np.stack([walk.worth(game.positions.after(position, action), reach) for action in actions])
-    if not exact(game, position):
+    if not is_exact(game, position):
         worth = _less_luck(worth, met, walk.shown_down(reach), _mean_edges(game, board, theirs))
     values, margins = _means(worth, met)
     best = np.take_along_axis(worth, np.nan_to_num(values, nan=-np.inf).argmax(axis=0)[None, None], axis=0)
     losses, loss_margins = _means(best - worth, met)
-    if exact(game, position):
+    if is_exact(game, position):
         margins, loss_margins = np.zeros_like(margins), np.zeros_like(margins)
-    shares = np.stack([policy.share(action) for action in actions])
+    shares = np.stack([policy.probability(action) for action in actions])
     return DecisionValues(actions, shares, values + position.spent[me], margins, losses, loss_margins)
 
 
@@ -214,7 +216,7 @@ def review_decision(
         with suppress(PlayError):
             found = decision_values(agent, game, position, board, (taken,), hands=(holding,))
             values = np.stack(found[2:])[:, :, holding]
-    shares = [float(policy.share(action)[holding]) for action in actions]
+    shares = [float(policy.probability(action)[holding]) for action in actions]
     options = zip(actions, shares, *values.tolist(), strict=True)
     return ReviewedDecision(position, taken, tuple(OptionValue(*option) for option in options))
 
@@ -226,7 +228,7 @@ def _boards(game: Holdem, position: Betting, board: tuple[int, ...]) -> list[tup
     """
     counts = game.rules.board_cards[position.round + 1 :]
     rest = np.setdiff1d(np.arange(game.deck.size), board)
-    if exact(game, position):
+    if is_exact(game, position):
         found = [board]
         for count in counts:
             found = [
@@ -353,10 +355,10 @@ class _Walk:
         if len(boards) > 1:
             boards = [board[:seen] for board in self.boards]
         if isinstance(self.agent, BlueprintAgent):
-            return list(zip(*self.agent.shares_on(position, boards), strict=True))
+            return list(zip(*self.agent.probabilities_on(position, boards), strict=True))
         policies = [self.agent.policy(position, board) for board in boards]
         actions = dict.fromkeys(action for policy in policies for action in policy.actions)
-        return [(action, np.stack([policy.share(action) for policy in policies])) for action in actions]
+        return [(action, np.stack([policy.probability(action) for policy in policies])) for action in actions]
 
     @cached_property
     def _holds(self) -> FloatArray:

@@ -119,8 +119,8 @@ def _answer(
     whole, folds, raises = (np.zeros(len(boards)) for _ in range(3))
     for place, (board, weight) in enumerate(zip(boards, weights, strict=True)):
         policy = agent.policy(spot.after, board)
-        whole[place], folds[place] = weight.sum(), weight @ policy.share(FOLD)
-        raises[place] = whole[place] - folds[place] - weight @ policy.share(CALL)
+        whole[place], folds[place] = weight.sum(), weight @ policy.probability(FOLD)
+        raises[place] = whole[place] - folds[place] - weight @ policy.probability(CALL)
     mean = folds.sum() / whole.sum()
     spread = np.sqrt(np.sum((folds - mean * whole) ** 2)) / whole.sum()
     pot, chips = sum(spot.before.spent), max(spot.after.spent) - spot.before.spent[spot.before.actor]
@@ -137,7 +137,7 @@ def _range(game: Holdem, agent: PolicyAgent, at: Betting, seat: int, board: tupl
     for before, action in game.positions.moves(at):
         if before.actor == seat:
             policy = agent.policy(before, board[: at.rules.board_size(before.round)])
-            np.multiply(weight, policy.share(action), out=weight)
+            np.multiply(weight, policy.probability(action), out=weight)
     return weight
 
 

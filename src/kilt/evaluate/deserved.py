@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 
 from kilt.cancellation import raise_if_cancelled
 from kilt.evaluate.aivat import BlueprintValues, EnumeratedValues, is_learnt
-from kilt.evaluate.decisions import exact, state_value
+from kilt.evaluate.decisions import is_exact, state_value
 from kilt.evaluate.estimators import estimator_named
 from kilt.evaluate.log_estimates import HandEstimates, LogEstimates, LogEvaluator
 from kilt.evaluate.portfolio import Tabulated, components_of
@@ -44,7 +44,7 @@ def states_of(agent: Tabulated, game: Holdem, *, learn: bool = True) -> StateVal
     """
     components = components_of(agent)
     agent = next((each for each in components if isinstance(each, BlueprintAgent)), components[0])
-    if exact(game, game.start()):
+    if is_exact(game, game.start()):
         return EnumeratedValues(game, lru_cache(maxsize=1 << 14)(partial(state_value, agent, game)))
     if not isinstance(agent, BlueprintAgent) or not can_learn(agent):
         return None

@@ -35,7 +35,7 @@ MOST_RAISES = 4  # of a round, unless the rules allow fewer: the best 3% of hand
 MAKES = tuple(1 - (sqrt(2) - 1) ** k for k in range(1, MOST_RAISES + 1))  # [raise] the minimum rank
 
 
-def raised(rules: GameDef, level: int, r: int) -> int:
+def stakes_after_raise(rules: GameDef, level: int, r: int) -> int:
     """Return each player's chips in the pot after one more raise of round `r` is called.
 
     In limit games the raise has the size of the round, otherwise half the pot.
@@ -126,5 +126,5 @@ def _levels(rules: GameDef, r: int, level: int) -> list[int]:
     """Return each player's chips in the pot after 0, 1, … raises of round `r` are called."""
     levels, most = [level], min(rules.stacks)
     while len(levels) <= min(rules.max_raises[r], MOST_RAISES) and levels[-1] < most:
-        levels.append(min(raised(rules, levels[-1], r), most))
+        levels.append(min(stakes_after_raise(rules, levels[-1], r), most))
     return levels

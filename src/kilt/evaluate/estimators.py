@@ -36,7 +36,7 @@ import numpy as np
 
 from kilt.arrays import FloatArray
 from kilt.errors import PlayError
-from kilt.evaluate.values import VALUES, HandValues, LoggedHands, StateValues, folded_money
+from kilt.evaluate.values import VALUES, HandValues, LoggedHands, StateValues, folded_winnings
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.holdem import CALL, FOLD, Betting
 from kilt.play.agent import PolicyAgent, PublicPolicy
@@ -165,7 +165,7 @@ def follow_line(
         if len(agents) > 1:
             _add_missing(missing, seen, before, reach, said)
         reach = [upto * _shares(policies, action) for upto, policies in zip(reach, said, strict=True)]
-        if not (seen.held(reach[0]) > 0).all():
+        if not (seen.of_held_hands(reach[0]) > 0).all():
             raise PlayError(f"{played.name} never plays {seen.position.history!r} with these cards")
     closing = steps[-1].action if steps and steps[-1].position.actor == seen.seat else ""
     return Line(steps, [Outcome(seen.position, "", reach[-1], reach[0]), *outcomes], closing, missing)
@@ -173,7 +173,7 @@ def follow_line(
 
 def _shares(policies: Sequence[PublicPolicy], action: str) -> FloatArray:
     """Return the probability of an action with each private hand under each of several policies, [1 or row, hand]."""
-    return np.stack([policy.share(action) for policy in policies])
+    return np.stack([policy.probability(action) for policy in policies])
 
 
 def _add_missing(
@@ -187,11 +187,14 @@ def _add_missing(
 
     Only actions that the evaluated strategy takes have weight.
     """
-    free = seen.free(position.round)
+    free = seen.possible_hands(position.round)
     for action in dict.fromkeys(action for policy in said[1] for action in policy.actions):
         theirs, mine = (upto * _shares(policies, action) for upto, policies in zip(reach, said, strict=True))
         ends = action in (FOLD, CALL) and seen.after(position, action).actor == TERMINAL
-        never = {True: np.vecdot(theirs, free) == 0, False: seen.held(theirs) == 0}  # by whether all cards count
+        never = {
+            True: np.vecdot(theirs, free) == 0,
+            False: seen.of_held_hands(theirs) == 0,
+        }  # by whether all cards count
         for cards, endings in missing:
             if ends and action in ENDINGS[endings]:
                 continue  # the weight of such an ending does not depend on the strategy that played here
@@ -243,7 +246,7 @@ def hand_values(
                 known[number, cards, ""] = seen.weight(evaluated, played, end.round, all_cards=cards)
             if (number, cards, value) not in known:
                 if value == MONEY and end.folded is not None:
-                    worth = folded_money(seen, end) * known[number, cards, ""]
+                    worth = folded_winnings(seen, end) * known[number, cards, ""]
                 elif cards:
                     weights = seen.weights(evaluated, played, end.round, all_cards=True)
                     worth = np.vecdot(weights, VALUES[value](seen, end, True))
@@ -293,7 +296,7 @@ def _row_correction(
     def value(position: Betting) -> HandValues:
         return seen.state_value(states, position, row)
 
-    total = -value(line.steps[0].position if line.steps else seen.position).times(weights[0])
+    total = -value(line.steps[0].position if line.steps else seen.position).weighted_sum(weights[0])
     for place, (step, weight) in enumerate(zip(line.steps, weights, strict=False)):
         before = step.position
         if before.actor == CHANCE:
@@ -302,18 +305,18 @@ def _row_correction(
             policy = step.policies[row if len(step.policies) > 1 else 0]
             by_column = np.asarray(np.bincount(policy.column, weight, policy.table.shape[1]), dtype=np.float64)
             for action in policy.actions:
-                total += value(seen.after(before, action)).mixed(policy, action, weight, by_column)
+                total += value(seen.after(before, action)).action_sum(policy, action, weight, by_column)
         elif opponent is not None:
             board = seen.boards[row][: before.rules.board_size(before.round)]
             policy = opponent.policy(before, board)
             shares = policy.table[:, policy.column[seen.their_hands[row]]]
             for action, share in zip(policy.actions, shares, strict=True):
                 if share:
-                    total += float(share) * value(seen.after(before, action)).times(weight)
+                    total += float(share) * value(seen.after(before, action)).weighted_sum(weight)
         else:
             continue
         after = line.steps[place + 1].position if place + 1 < len(line.steps) else seen.position
-        total -= value(after).times(weights[place + 1])
+        total -= value(after).weighted_sum(weights[place + 1])
     return total
 
 

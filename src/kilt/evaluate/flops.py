@@ -35,8 +35,8 @@ from kilt.tree.vector import VectorGame, Walk
 from kilt.tree.vector_arrays import ANSWER, FOLLOW, RESPOND, Table, TableLayout, VectorTree
 
 KIND = "best response in parts"
-OFTEN = 5.0  # minimum seconds between two checkpoints
-LOOK = 2.0  # seconds of the first measurement of speed, unless one flop takes longer
+CHECKPOINT_SECONDS = 5.0  # minimum seconds between two checkpoints
+MEASURING_SECONDS = 2.0  # seconds of the first measurement of speed, unless one flop takes longer
 
 # layouts of both players on the boards of a part of a tree
 Layouts = Callable[[VectorTree], tuple[TableLayout, TableLayout]]
@@ -349,7 +349,7 @@ class FlopResponses:
 
         The estimate uses the speed so far or, at the start, that of a few flops.
         """
-        if self.done and self.seconds > LOOK:
+        if self.done and self.seconds > MEASURING_SECONDS:
             return self.seconds * (1 / self.share - 1)
         # compiles kernels before the measurement
         self.walks.conclude(0, self.values.reshape(-1, *self.values.shape[-2:])[0])
@@ -359,7 +359,7 @@ class FlopResponses:
             for first in (2 * np.argsort(self.work[::2], kind="stable")).tolist():
                 list(pool.map(self.part, (first, first + 1)))
                 work += self.work[first : first + 2].sum()
-                if (seconds := perf_counter() - began) > LOOK:
+                if (seconds := perf_counter() - began) > MEASURING_SECONDS:
                     break
         # In the measurement, at most two parts ran at a time, or one if a worker had both.
         idle = 1 / self.crew.size if self.crew else min(self.walks.abreast, 2) / self.walks.abreast
@@ -386,7 +386,7 @@ class FlopResponses:
                     self._add(ahead.popleft().result())
                 now = perf_counter()
                 self.seconds = earlier + now - began
-                if now - kept > OFTEN:
+                if now - kept > CHECKPOINT_SECONDS:
                     self.save()
                     kept = perf_counter()
                 walked, rest = np.diff(self.before[[start, self.done, -1]]).tolist()

@@ -71,7 +71,7 @@ class LastRoundResponse:
             if before.actor >= 0 and before.round == rules.rounds - 1:
                 break
             if before.actor == 1 - seat:
-                reach = reach * agent.policy(before, board[: rules.board_size(before.round)]).share(action)
+                reach = reach * agent.policy(before, board[: rules.board_size(before.round)]).probability(action)
             start = self.game.positions.after(before, action)
         seen = board if start.folded is None else board[: rules.board_size(start.round)]
         free = ~np.isin(self.game.holes, seen).any(axis=1)
@@ -94,7 +94,7 @@ class LastRoundResponse:
             policy = agent.policy(position, board)
             total = np.zeros_like(reach)
             for action in policy.actions:
-                total += self._response(agent, after(position, action), board, reach * policy.share(action), seat)
+                total += self._response(agent, after(position, action), board, reach * policy.probability(action), seat)
             return total
         best = self._response(agent, after(position, CALL), board, reach, seat)
         for action in [*([FOLD] if position.facing else []), *raises_on(position, self.bets)]:

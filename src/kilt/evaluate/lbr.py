@@ -105,7 +105,7 @@ class LocalBestResponse:
         for before, action in positions_of(rules).moves(position):
             if before.actor == 1 - position.actor:
                 seen = observation.board[: rules.board_size(before.round)]
-                chances *= self.opponent.policy(before, seen).share(action)
+                chances *= self.opponent.policy(before, seen).probability(action)
         return self._normalised(chances, position)
 
     def without_luck(self, hand: Hand, seat: int) -> float:
@@ -132,7 +132,7 @@ class LocalBestResponse:
                 luck += at.stake * float(chances @ edge)
             elif before.actor == 1 - seat:
                 luck -= float(self._answer_value(before, board, chances, edge))
-                chances = self._normalised(chances * self.opponent.policy(before, board).share(action), at)
+                chances = self._normalised(chances * self.opponent.policy(before, board).probability(action), at)
                 luck += float(self._state_value(at, board, chances, edge, seat))
         return float(self._state_value(end, board, chances, edge, seat)) - luck
 
@@ -152,7 +152,7 @@ class LocalBestResponse:
             values[FOLD] = -position.spent[position.actor] * chances.sum(axis=-1)
         for action in raises_on(position, self.bets):
             raised = after(position, action)
-            folds = self.opponent.policy(raised, board).share(FOLD)
+            folds = self.opponent.policy(raised, board).probability(FOLD)
             values[action] = raised.stake * (chances @ folds) + after(raised, CALL).stake * (won @ (1 - folds))
         return values
 
@@ -177,7 +177,7 @@ class LocalBestResponse:
         policy, total = self.opponent.policy(position, board), np.zeros(chances.shape[:-1])
         for action in policy.actions:
             at = positions_of(position.rules).after(position, action)
-            total += self._state_value(at, board, chances * policy.share(action), edge, 1 - position.actor)
+            total += self._state_value(at, board, chances * policy.probability(action), edge, 1 - position.actor)
         return total
 
     def _start_values(self, rules: GameDef, seat: int) -> FloatArray:

@@ -9,9 +9,9 @@ in place of the number of plays: it picks the component i with the largest
 
 where t is the number of hands so far, s the standard deviation of the scores of the components that played, and w the
 weights of the hands for i. A hand counts for i if the component that played it takes every action that i takes, except
-in a share of at most `UNSEEN` of the hands of i; a hand that i played always counts. So for components without common
-actions, n_i is the number of hands that i played: this is UCB1. First each component plays one hand, in the given
-order. With a window, only the last hands count [Garivier11], for opponents who change.
+in a share of at most `MAX_UNPLAYED` of the hands of i; a hand that i played always counts. So for components
+without common actions, n_i is the number of hands that i played: this is UCB1. First each component plays one hand, in
+the given order. With a window, only the last hands count [Garivier11], for opponents who change.
 
 Opponents' cards are known only at showdowns: estimates are those with partial information, in which `all-cards` leaves
 a small bias and values other than money a large one; so the default value is money.
@@ -36,7 +36,7 @@ from kilt.play.agent import Observation, PlayedHand, PolicyAgent
 from kilt.play.dealer import Cards, Hand
 
 ESTIMATOR = "all-cards+early-folds"
-UNSEEN = 0.01  # share of a component's hands that another one may never play and still stand in for it
+MAX_UNPLAYED = 0.01  # share of a component's hands that another one may never play and still stand in for it
 
 Tabulated: TypeAlias = "PolicyAgent | Portfolio"  # agents that can be evaluated on hands that they played
 Scores: TypeAlias = FloatArray  # [6, component]: hands, value in chips, its square, weight, its square, missing support
@@ -122,7 +122,7 @@ def upper_bounds(totals: FloatArray, explore: float = 1.0) -> FloatArray:
         Chips per hand; infinite for a component without hands.
     """
     hands, _, _, _, _, missing = totals
-    stands_in = (hands > 0) & (missing <= UNSEEN * hands) | np.eye(len(hands), dtype=bool)
+    stands_in = (hands > 0) & (missing <= MAX_UNPLAYED * hands) | np.eye(len(hands), dtype=bool)
     count, value, _, weight, squares, _ = (totals * stands_in).sum(axis=2)
     # of the components that played: hands, values, their squares
     own = totals[:3].diagonal(axis1=1, axis2=2).sum(axis=1)

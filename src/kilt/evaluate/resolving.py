@@ -155,6 +155,6 @@ def _value(
     policy, total = players[position.actor].policy(position, board), 0.0
     for action in policy.actions:
         share = np.ones_like(reach)
-        share[position.actor] = policy.share(action)
+        share[position.actor] = policy.probability(action)
         total += _value(players, position.after(action), board, reach * share, key)
     return total

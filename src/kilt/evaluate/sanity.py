@@ -383,7 +383,7 @@ def _answers(agent: BlueprintAgent, observation: Observation) -> bool:
     """Return whether all actions of an agent are legal, and their probabilities add up to 1."""
     if observation.position.actor < 0:
         return True
-    shares = agent.shares(observation)
+    shares = agent.probabilities(observation)
     try:
         for action, share in shares:
             if share:

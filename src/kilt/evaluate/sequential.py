@@ -27,7 +27,7 @@ import numpy as np
 from kilt.errors import PlayError
 from kilt.play.match import Match
 
-FIRST = 1000  # hands before the first look
+FIRST_LOOK_HANDS = 1000  # hands before the first look
 GROWTH = 1.25  # factor of the number of hands from look to look
 SCALE = 1000.0  # r in the formula above
 SEEDS = 1 << 32  # difference between the seeds of two parts of a match
@@ -111,7 +111,7 @@ def _parts(hands: int) -> Iterator[int]:
 
     The numbers are even, and add up to `hands`.
     """
-    done = min(hands, FIRST)
+    done = min(hands, FIRST_LOOK_HANDS)
     yield done
     while done < hands:
         goal = min(hands, 2 * round(done * GROWTH / 2))

@@ -56,7 +56,7 @@ def reachable_decisions(agent: PolicyAgent, game: Holdem, board: tuple[int, ...]
             continue
         seat = position.actor
         policy = agent.policy(position, board[: game.rules.board_size(position.round)])
-        shares = policy.shares * free
+        shares = policy.probabilities * free
         yield BoardDecision(
             position, policy.actions, shares, reach[seat], compatible_weights(reach[1 - seat], holes, game.deck.size)
         )

@@ -25,7 +25,7 @@ from kilt.cards.deck import subsets
 from kilt.cards.edges import edge, edge_on, edges, pair_edges
 from kilt.cards.equity import hand_list
 from kilt.cards.hands import hand_tables
-from kilt.evaluate.divat import baseline_values, board_ranks, mean_of_deals, raised
+from kilt.evaluate.divat import baseline_values, board_ranks, mean_of_deals, stakes_after_raise
 from kilt.games.game import REVEAL, TERMINAL
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Betting, Holdem, positions_of
@@ -34,7 +34,7 @@ from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Hand
 
 KEPT_EDGES = 512  # maximum number of cached results of `edges_over`: enough for the hands of a chunk of a match
-TOGETHER = 32  # maximum number of hands evaluated together, so that their arrays stay in the processor's cache
+HANDS_PER_BATCH = 32  # maximum number of hands evaluated together, so that their arrays stay in the processor's cache
 KEPT_LUCK = 4_096  # maximum number of cached results of `baseline_luck`: Leduc hold'em has fewer
 MANY, DRAWN = 1_000, 8  # a mean over more than MANY boards to come uses DRAWN random ones
 
@@ -48,14 +48,14 @@ class HandValues(NamedTuple):
     table: FloatArray  # [class]; a single entry if all hands have the same value
     column: IntArray | None = None  # [hand] its class; None if each hand is a class, or all are one
 
-    def times(self, weights: FloatArray) -> float:
+    def weighted_sum(self, weights: FloatArray) -> float:
         """Return the sum over all hands of value times weight; `weights` has an entry for each hand."""
         if len(self.table) == 1:
             return float(self.table[0]) * float(weights.sum())
         by_class = weights if self.column is None else np.bincount(self.column, weights, len(self.table))
         return float(by_class @ self.table)
 
-    def mixed(self, policy: PublicPolicy, action: str, weights: FloatArray, by_column: FloatArray) -> float:
+    def action_sum(self, policy: PublicPolicy, action: str, weights: FloatArray, by_column: FloatArray) -> float:
         """Return the sum over all hands of value times weight times the probability that the hand takes an action.
 
         `weights` has an entry for each hand. `by_column` has the sums of the weights over the columns of the policy:
@@ -66,7 +66,7 @@ class HandValues(NamedTuple):
             return float(self.table[0]) * float(by_column @ row)
         if self.column is policy.column:
             return float((by_column * row) @ self.table)
-        return self.times(weights * row[policy.column])
+        return self.weighted_sum(weights * row[policy.column])
 
 
 class StateValues(Protocol):
@@ -75,22 +75,26 @@ class StateValues(Protocol):
     AIVAT is unbiased with any values; good ones reduce more variance.
     """
 
-    def classed(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> HandValues:
+    def hand_values(
+        self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]
+    ) -> HandValues:
         """Return the expected chips of a player with each private hand, given the board and the opponent's cards.
 
         Hands that share a card with the board or the opponent have arbitrary values.
         """
 
-    def expected(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> FloatArray:
+    def values_after_deal(
+        self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]
+    ) -> FloatArray:
         """Return the exact mean value of each hand after the next public cards are dealt.
 
-        The values are those of `classed`, or payoffs if the hand is over.
+        The values are those of `hand_values`, or payoffs if the hand is over.
         """
 
     def start(self, seat: int) -> float:
         """Return the exact mean of a player's values over all deals of private cards, before the first action.
 
-        The values are those of `classed`.
+        The values are those of `hand_values`.
         """
 
 
@@ -174,7 +178,7 @@ class LoggedHands:
             return agent.policies(position, boards)
         return [agent.policy(position, board) for board in boards]
 
-    def held(self, by_hand: FloatArray) -> FloatArray:
+    def of_held_hands(self, by_hand: FloatArray) -> FloatArray:
         """Return the entries for the hands that the player actually held, from an array over all private hands.
 
         The array is [1 or row, hand], the result [row].
@@ -190,12 +194,12 @@ class LoggedHands:
         [row, hand].
         """
         if all_cards:
-            free = self.free(r)
+            free = self.possible_hands(r)
             weighed: FloatArray = evaluated * free
             weighed /= np.vecdot(played, free)[:, None]
             return weighed
         weights = np.zeros((len(self), self.hands))
-        weights[self._rows, self.own] = self.held(evaluated) / self.held(played)
+        weights[self._rows, self.own] = self.of_held_hands(evaluated) / self.of_held_hands(played)
         return weights
 
     def weight(self, evaluated: FloatArray, played: FloatArray, r: int, *, all_cards: bool) -> FloatArray:
@@ -206,9 +210,9 @@ class LoggedHands:
         if evaluated is played:
             return np.ones(len(self))
         if all_cards:
-            free = self.free(r)
+            free = self.possible_hands(r)
             return np.asarray(np.vecdot(evaluated, free) / np.vecdot(played, free))
-        return self.held(evaluated) / self.held(played)
+        return self.of_held_hands(evaluated) / self.of_held_hands(played)
 
     def state_value(self, states: StateValues, position: Betting, row: int) -> HandValues:
         """Return the values of a state of one observed hand, for each private hand of the player.
@@ -220,9 +224,9 @@ class LoggedHands:
             assert self.opponents is not None
             if position.actor != TERMINAL:
                 board = self.boards[row][: self.game.rules.board_size(position.round)]
-                known = states.classed(position, board, self.seat, self.opponents[row])
+                known = states.hand_values(position, board, self.seat, self.opponents[row])
             elif position.folded is not None:
-                known = HandValues(np.array([folded_money(self, position)]))
+                known = HandValues(np.array([folded_winnings(self, position)]))
             else:
                 known = HandValues(position.stake * self.edge(position.round, all_cards=True)[row])
             self._values[row, position.history] = known
@@ -234,10 +238,10 @@ class LoggedHands:
         if name not in self._means:
             assert self.opponents is not None
             board = self.boards[row][: self.game.rules.board_size(position.round)]
-            self._means[name] = states.expected(position, board, self.seat, self.opponents[row])
+            self._means[name] = states.values_after_deal(position, board, self.seat, self.opponents[row])
         return self._means[name]
 
-    def free(self, r: int) -> FloatArray:
+    def possible_hands(self, r: int) -> FloatArray:
         """Return 1 for each private hand that the player can hold on the board of round `r`, and 0 for the others.
 
         A hand is impossible if it shares a card with the board or with the known cards of the opponent. The shape is
@@ -265,19 +269,19 @@ class LoggedHands:
         if r not in self._edges:
             others = zip(self.opponents, self.boards_of(r), strict=True)
             self._edges[r] = np.stack([edges_over(rules, *other) for other in others])
-        return self._edges[r] if all_cards else self.held(self._edges[r])
+        return self._edges[r] if all_cards else self.of_held_hands(self._edges[r])
 
 
 def group_by_betting(hands: Sequence[Hand], seats: Sequence[int]) -> Iterator[list[int]]:
     """Group hands with the same betting and seat, and yield the indices of each group.
 
-    A group has at most `TOGETHER` hands.
+    A group has at most `HANDS_PER_BATCH` hands.
     """
     groups: dict[tuple[str, int], list[int]] = {}
     for number, (hand, seat) in enumerate(zip(hands, seats, strict=True)):
         groups.setdefault((hand.position.history, seat), []).append(number)
     for numbers in groups.values():
-        yield from (numbers[start : start + TOGETHER] for start in range(0, len(numbers), TOGETHER))
+        yield from (numbers[start : start + HANDS_PER_BATCH] for start in range(0, len(numbers), HANDS_PER_BATCH))
 
 
 def has_many_boards(rules: GameDef) -> bool:
@@ -320,7 +324,7 @@ def _bits(rules: GameDef) -> tuple[IntArray, list[int]]:
 ValueFunction: TypeAlias = Callable[[LoggedHands, Betting, bool], FloatArray]
 
 
-def money(seen: LoggedHands, end: Betting, all_cards: bool) -> FloatArray:
+def winnings(seen: LoggedHands, end: Betting, all_cards: bool) -> FloatArray:
     """Return the chips that the evaluated player wins at an ending of observed hands.
 
     Parameters
@@ -337,11 +341,11 @@ def money(seen: LoggedHands, end: Betting, all_cards: bool) -> FloatArray:
     ndarray of float64, shape (rows, hands) with all cards, else (rows,)
     """
     if end.folded is not None:
-        return np.full((len(seen), seen.hands) if all_cards else len(seen), folded_money(seen, end))
+        return np.full((len(seen), seen.hands) if all_cards else len(seen), folded_winnings(seen, end))
     return end.stake * seen.edge(end.round, all_cards=all_cards)
 
 
-def folded_money(seen: LoggedHands, end: Betting) -> float:
+def folded_winnings(seen: LoggedHands, end: Betting) -> float:
     """Return the chips that the evaluated player wins when a player has folded, which do not depend on the cards."""
     return float(-end.stake if end.folded == seen.seat else end.stake)
 
@@ -350,9 +354,9 @@ def bet_call_divat(seen: LoggedHands, end: Betting, all_cards: bool) -> FloatArr
     """Return the chips that the evaluated player wins, minus the luck of the cards by BC-DIVAT.
 
     The luck is measured as if each later round had one bet, which is called. Before the deal, neither player has an
-    advantage: the mean of W is 0. Parameters as in `money`; the opponents' cards must be known.
+    advantage: the mean of W is 0. Parameters as in `winnings`; the opponents' cards must be known.
     """
-    value, before = money(seen, end, all_cards), np.zeros(1)
+    value, before = winnings(seen, end, all_cards), np.zeros(1)
     for r, level in enumerate(opening_levels(end.rules, end.history)):
         now = seen.edge(r, all_cards=all_cards)
         value = value - bet_call_stake(end.rules, level, r) * (now - before)
@@ -363,10 +367,10 @@ def bet_call_divat(seen: LoggedHands, end: Betting, all_cards: bool) -> FloatArr
 def divat(seen: LoggedHands, end: Betting, all_cards: bool) -> FloatArray:
     """Return the chips that the evaluated player wins, minus the luck of the cards by DIVAT.
 
-    The luck is measured as if each round followed the baseline. Parameters as in `money`; the opponents' cards must be
-    known.
+    The luck is measured as if each round followed the baseline. Parameters as in `winnings`; the opponents' cards must
+    be known.
     """
-    value = money(seen, end, all_cards)
+    value = winnings(seen, end, all_cards)
     assert seen.opponents is not None
     holes = [None] * len(seen) if all_cards else seen.holes
     for r, level in enumerate(opening_levels(end.rules, end.history)):
@@ -471,7 +475,7 @@ def bet_call_stake(rules: GameDef, level: int, r: int) -> int:
     7
     """
     for later in range(r, rules.rounds):
-        level = raised(rules, level, later) if rules.max_raises[later] else level
+        level = stakes_after_raise(rules, level, later) if rules.max_raises[later] else level
     return min(level, *rules.stacks)
 
 
@@ -491,7 +495,7 @@ def opening_levels(rules: GameDef, history: str) -> tuple[int, ...]:
 
 
 VALUES: dict[str, ValueFunction] = {
-    "money": money,
+    "money": winnings,
     "bc-divat": bet_call_divat,
     "divat": divat,
 }

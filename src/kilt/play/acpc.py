@@ -162,16 +162,16 @@ def read_betting(text: str, game: Holdem) -> Betting:
     return position
 
 
-def read_reply(line: str, asked: MatchState, game: Holdem) -> str | None:
-    """Return the text of the action in a player's answer to the state `asked`. None if the line answers another state.
+def read_reply(line: str, expected: MatchState, game: Holdem) -> str | None:
+    """Return the action in a player's answer, as text. None if the line answers another state than `expected`.
 
     The text is not parsed: see `read_action`.
     """
     *fields, action = line.split(":", 5) if line.count(":") > 4 else (*line.split(":"), "")
     state = ":".join(fields)
-    if state != str(asked):
+    if state != str(expected):
         try:
-            if read_state(state, game) != asked:
+            if read_state(state, game) != expected:
                 return None
         except PlayError:
             return None

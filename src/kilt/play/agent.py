@@ -174,7 +174,7 @@ class PublicPolicy(NamedTuple):
     table: FloatArray
     column: Array
 
-    def share(self, action: str) -> FloatArray:
+    def probability(self, action: str) -> FloatArray:
         """Return the probability of an action with each private hand, [hand]."""
         if action not in self.actions:
             return np.zeros(len(self.column))
@@ -186,7 +186,7 @@ class PublicPolicy(NamedTuple):
         return action in self.actions and bool(self.table[self.actions.index(action)].any())
 
     @property
-    def shares(self) -> FloatArray:
+    def probabilities(self) -> FloatArray:
         """The probability of each action with each private hand, [action, hand]."""
         return self.table.take(self.column, axis=1)
 
@@ -263,7 +263,11 @@ class Fixed:
         actions, bounds = position.passive_actions(), position.raise_bounds()
         kinds = (*actions, RAISE) if bounds else actions
         share = _share(self.habits, kinds)
-        kind = kinds[share.index(1)] if 1 in share else pick(kinds, share, observation.draw(2 * len(position.history)))
+        kind = (
+            kinds[share.index(1)]
+            if 1 in share
+            else draw_action(kinds, share, observation.draw(2 * len(position.history)))
+        )
         return f"{RAISE}{bounds[0]}" if kind == RAISE and bounds and position.rules.betting != "limit" else kind
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
@@ -299,7 +303,7 @@ class Random:
         position, number = observation.position, 2 * len(observation.position.history)
         actions, bounds = position.passive_actions(), position.raise_bounds()
         kinds = (*actions, RAISE) if bounds else actions
-        kind = pick(kinds, [1 / len(kinds)] * len(kinds), observation.draw(number))
+        kind = draw_action(kinds, [1 / len(kinds)] * len(kinds), observation.draw(number))
         if kind != RAISE or bounds is None or position.rules.betting == "limit":
             return kind
         least, most = bounds
@@ -331,7 +335,7 @@ class Uniform:
         actions, bounds = position.passive_actions(), position.raise_bounds()
         if bounds is None or position.rules.betting == "limit":
             every = position.actions()
-            return pick(every, [1 / len(every)] * len(every), drawn)
+            return draw_action(every, [1 / len(every)] * len(every), drawn)
         least, most = bounds
         number = int(drawn * (len(actions) + most - least + 1))
         return actions[number] if number < len(actions) else f"{RAISE}{least + number - len(actions)}"
@@ -381,10 +385,10 @@ class SeatedAgent:
         return [require_policy(player) for player in self.players][position.actor].policy(position, board)
 
 
-def pick(actions: Sequence[str], share: Sequence[float], draw: float) -> str:
+def draw_action(actions: Sequence[str], share: Sequence[float], draw: float) -> str:
     """Return one of `actions`, chosen with the probabilities `share` by a uniform random number `draw` in [0, 1).
 
-    >>> pick(("f", "c", "r"), (0.25, 0.5, 0.25), 0.6)
+    >>> draw_action(("f", "c", "r"), (0.25, 0.5, 0.25), 0.6)
     'c'
     """
     for action, part in zip(actions, share, strict=True):

@@ -30,7 +30,7 @@ from kilt.arrays import BoolArray, FloatArray, IntArray
 from kilt.errors import PlayError
 from kilt.games.game import CHANCE, REVEAL
 from kilt.games.holdem import CALL, FOLD, KEPT, RAISE, Betting, Holdem
-from kilt.play.agent import Observation, PublicPolicy, pick
+from kilt.play.agent import Observation, PublicPolicy, draw_action
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.postprocess import RULES, Rule, apply, apply_rows
 from kilt.strategy.translate import Deterministic, Mapping, pseudo_harmonic, translations
@@ -133,11 +133,11 @@ class BlueprintAgent:
         return self.blueprint.game
 
     def act(self, observation: Observation) -> str:
-        """Return a legal action, drawn with the probabilities that `shares` returns."""
-        actions, shares = zip(*self.shares(observation), strict=True)
-        return pick(actions, shares, observation.draw(action_draw(observation.position)))
+        """Return a legal action, drawn with the probabilities that `probabilities` returns."""
+        actions, shares = zip(*self.probabilities(observation), strict=True)
+        return draw_action(actions, shares, observation.draw(action_draw(observation.position)))
 
-    def shares(self, observation: Observation) -> list[tuple[str, float]]:
+    def probabilities(self, observation: Observation) -> list[tuple[str, float]]:
         """Return pairs of a legal action and its probability. An action may occur more than once."""
         menu = self._menus.get(observation.position.history) or self._menu(observation)
         if menu.node is None:
@@ -198,10 +198,12 @@ class BlueprintAgent:
         """Return the legal actions that the agent takes at a position with at least one private hand."""
         return tuple(dict.fromkeys(action for actions, _ in self._spot(position).tables for action in actions))
 
-    def shares_on(self, position: Betting, boards: Sequence[tuple[int, ...]]) -> tuple[tuple[str, ...], FloatArray]:
+    def probabilities_on(
+        self, position: Betting, boards: Sequence[tuple[int, ...]]
+    ) -> tuple[tuple[str, ...], FloatArray]:
         """Return the agent's actions on many boards, and their probabilities, [action, board, hand]."""
         policies = self.policies(position, boards)
-        return policies[0].actions, np.stack([policy.shares for policy in policies], axis=1)
+        return policies[0].actions, np.stack([policy.probabilities for policy in policies], axis=1)
 
     def _spot(self, position: Betting) -> DecisionContext:
         """Return the decisions of the player to act in this hand, up to the current one, from a cache if possible."""
@@ -237,7 +239,7 @@ class BlueprintAgent:
             at = turn.position
             column = self.blueprint.hand_buckets(at.actor, at.round, board)
             tables = [PublicPolicy(*self._table(at, branch.state), column) for branch in turn.branches]
-            weights = weights * [table.share(turn.action) for table in tables]
+            weights = weights * [table.probability(turn.action) for table in tables]
         weights = weights[[branch.earlier for branch in last.branches]] * last.shares
         total = weights.sum(axis=0)
         scaled: FloatArray = np.where(total > 0, weights, last.shares) / np.where(total > 0, total, last.shares.sum())
@@ -258,7 +260,7 @@ class BlueprintAgent:
         table = np.zeros((len(actions), len(rows)))
         for column, action in zip(rows.T, taken, strict=True):
             table[actions.index(action)] += column
-        table[actions.index(CALL), ~seen] = 1.0  # as in `shares`, information sets that were never reached call
+        table[actions.index(CALL), ~seen] = 1.0  # as in `probabilities`, information sets that were never reached call
         return actions, table
 
     def _make_rows(self, state: AbstractState, labels: list[str]) -> tuple[FloatArray, BoolArray]:

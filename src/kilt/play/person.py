@@ -219,19 +219,21 @@ def usual_raises(position: Betting) -> list[Choice]:
 class Adviser(Protocol):
     """An agent that can return the probabilities of its actions."""
 
-    def shares(self, observation: Observation) -> list[tuple[str, float]]:
+    def probabilities(self, observation: Observation) -> list[tuple[str, float]]:
         """Return pairs of a legal action in ACPC notation and its probability."""
 
 
 def advice(agent: Agent, observation: Observation) -> list[tuple[str, float]] | None:
     """Return the actions that an agent would take in the person's place, with probabilities. The likeliest is first.
 
-    Actions are in words. None if the agent has no method `shares` that returns probabilities.
+    Actions are in words. None if the agent has no method `probabilities` that returns probabilities.
     """
     if not isinstance(agent, Adviser):
         return None
     said: dict[str, float] = {}
-    for action, share in agent.shares(observation):  # several abstract actions may have the same legal counterpart
+    for action, share in agent.probabilities(
+        observation
+    ):  # several abstract actions may have the same legal counterpart
         said[action] = said.get(action, 0.0) + share
     ordered = sorted(said.items(), key=lambda item: -item[1])
     return [(in_words(observation.position, action), share) for action, share in ordered if share > 0]

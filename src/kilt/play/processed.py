@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kilt.games.holdem import Betting, Holdem
-from kilt.play.agent import Observation, PolicyAgent, PublicPolicy, pick
+from kilt.play.agent import Observation, PolicyAgent, PublicPolicy, draw_action
 from kilt.play.blueprint import action_draw
 from kilt.strategy.postprocess import Rule, apply_rows
 
@@ -52,7 +52,7 @@ class ProcessedAgent:
         position = observation.position
         policy = self.policy(position, observation.board)
         row = policy.table[:, policy.column[self.game.deck.hole_index(observation.hand)]]
-        return pick(policy.actions, row.tolist(), observation.draw(action_draw(position)))
+        return draw_action(policy.actions, row.tolist(), observation.draw(action_draw(position)))
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
         """Return post-processed action probabilities for every private hand, 0 for hands without a strategy."""

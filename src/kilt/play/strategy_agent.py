@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kilt.games.holdem import Betting, Holdem
-from kilt.play.agent import Observation, PublicPolicy, pick
+from kilt.play.agent import Observation, PublicPolicy, draw_action
 from kilt.play.blueprint import action_draw
 from kilt.strategy.table import Strategy
 
@@ -44,7 +44,7 @@ class StrategyAgent:
         """Return an action drawn with the probabilities of the player's information set."""
         position = observation.position
         row = self._row(position, self.game.deck.name(observation.hand), observation.board)
-        return pick(tuple(row), tuple(row.values()), observation.draw(action_draw(position)))
+        return draw_action(tuple(row), tuple(row.values()), observation.draw(action_draw(position)))
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
         """Return the action probabilities of the player to act, for every private hand.

@@ -18,7 +18,7 @@ import numpy as np
 
 from kilt.games.game import REVEAL
 from kilt.games.holdem import Betting, Holdem
-from kilt.play.agent import Observation, PublicPolicy, pick
+from kilt.play.agent import Observation, PublicPolicy, draw_action
 from kilt.play.blueprint import action_draw
 from kilt.tree.place import PlacedTree, TreePlace
 from kilt.tree.vector_arrays import TableRows
@@ -59,7 +59,7 @@ class TreeAgent:
         position = observation.position
         place = self._place(position, observation.board)
         row = self.tree.strategy(self.table, place)[:, self.game.deck.hole_index(observation.hand)]
-        return pick(self.tree.actions(place), row.tolist(), observation.draw(action_draw(position)))
+        return draw_action(self.tree.actions(place), row.tolist(), observation.draw(action_draw(position)))
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
         """Return the action probabilities of the player to act, for every private hand.

@@ -34,9 +34,9 @@ from kilt.solve.distributed.solver import TRIED, limits
 from kilt.solve.external import PROBED, SamplingOptions
 from kilt.tree.betting import BettingTree
 
-LOOKS = 6  # minimum number of batches of each size that are measured
-BETTER = 0.25  # the quantile of measured times that is used: other programs slow down the rest
-DISTURBED = 1.5  # a measurement that takes this many times longer was disturbed by other programs
+MIN_BATCHES = 6  # minimum number of batches of each size that are measured
+USED_QUANTILE = 0.25  # the quantile of measured times that is used: other programs slow down the rest
+DISTURBANCE_FACTOR = 1.5  # a measurement that takes this many times longer was disturbed by other programs
 
 
 class LinearCost(NamedTuple):
@@ -124,7 +124,7 @@ def measure_costs(game: SharedGame, together: int = 1, seconds: float = 3.0) -> 
     looks: dict[int, list[_BatchSample]] = {deals: [] for deals in TRIED}
     number, began = 0, perf_counter()
     with ThreadPoolExecutor(together) as pool:
-        while (spent := perf_counter() - began) < seconds or min(map(len, looks.values())) < LOOKS:
+        while (spent := perf_counter() - began) < seconds or min(map(len, looks.values())) < MIN_BATCHES:
             for deals, seen in looks.items():
                 head.game = replace(game, batch=deals)
                 for child in children:
@@ -139,7 +139,7 @@ def measure_costs(game: SharedGame, together: int = 1, seconds: float = 3.0) -> 
 
     def through(name: str) -> LinearCost:
         taken = ([getattr(look, name) for look in seen] for seen in looks.values())
-        return LinearCost.through(*(float(np.quantile(one, BETTER)) for one in taken))
+        return LinearCost.through(*(float(np.quantile(one, USED_QUANTILE)) for one in taken))
 
     many = looks[TRIED[1]]
     starts = float(np.mean([look.starts for look in many])) / TRIED[1]
@@ -188,8 +188,8 @@ def _sample(head: Head, children: list[Child], number: int, pool: ThreadPoolExec
 
 def _undisturbed(seconds: FloatArray) -> FloatArray:
     """Replace outliers among measured seconds by a typical value for their class. Shape: (batches, classes)."""
-    typical = np.quantile(seconds, BETTER, axis=0)
-    return np.where(seconds > DISTURBED * typical, typical, seconds)
+    typical = np.quantile(seconds, USED_QUANTILE, axis=0)
+    return np.where(seconds > DISTURBANCE_FACTOR * typical, typical, seconds)
 
 
 def share_before(partition: Partition, later: int) -> float:

@@ -33,7 +33,7 @@ from kilt.arrays import FloatArray
 from kilt.config import EngineConfig
 from kilt.errors import RunError
 from kilt.jit import cores as available
-from kilt.runs.blade_costs import BETTER, BladeCosts, measure_costs
+from kilt.runs.blade_costs import USED_QUANTILE, BladeCosts, measure_costs
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.distributed.partition import samples_for, shared_out
 from kilt.solve.distributed.shared import SharedGame
@@ -309,7 +309,7 @@ def check(problem: AbstractProblem, blades: Sequence[int] = (1, 2, 4, 8), second
             foretold = forecast(costs, (n,), problem.threads, **said)
             times = solver.times
             found.append(
-                ForecastCheck(foretold, float(np.quantile(paces, 1 - BETTER)), times.communication, times.idle)
+                ForecastCheck(foretold, float(np.quantile(paces, 1 - USED_QUANTILE)), times.communication, times.idle)
             )
         finally:
             solver.close()

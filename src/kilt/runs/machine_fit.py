@@ -58,7 +58,7 @@ AGENT_SIZES = (
 )
 VISITS = 100  # mean visits of each information set that a good strategy takes
 FOR_CARDS = 0.25  # maximum share of the time for building card abstractions
-SHARE = 0.8  # share of the available memory and disk that a run may use
+USABLE_SHARE = 0.8  # share of the available memory and disk that a run may use
 
 
 @dataclass(frozen=True)
@@ -138,14 +138,14 @@ def plan_largest_agent(
     folder : Path
         Folder of the future run: its disk must have room.
     memory : float, optional
-        Bytes that the run may use. Default: the share `SHARE` of the available memory.
+        Bytes that the run may use. Default: the share `USABLE_SHARE` of the available memory.
 
     Returns
     -------
     Fit
         The plan. Raises RunError if not even the smallest agent fits; the message says what it needs.
     """
-    room = SHARE * machine.available_memory() if memory is None else memory
+    room = USABLE_SHARE * machine.available_memory() if memory is None else memory
     return _fitted(game, name, AGENT_SIZES, hours, threads, folder, room)
 
 
@@ -157,7 +157,7 @@ def plan_like_shipped_agent(
     The parameters are those of `plan_largest_agent`.
     """
     config = read_config(SHIPPED_AGENT)
-    room = SHARE * machine.available_memory() if memory is None else memory
+    room = USABLE_SHARE * machine.available_memory() if memory is None else memory
     size = AgentSize(config.cards[0], config.actions[0], config.opponent_cards)
     return _fitted(game, name, [size], hours, threads, folder, room)
 
@@ -170,7 +170,7 @@ def _fitted(
 ) -> FittedPlan:
     if not 0 < hours < inf:
         raise RunError(f"the time is {hours:g} hours: give more than 0")
-    seconds, disk = 3600 * hours, SHARE * artifact.free_space(folder)
+    seconds, disk = 3600 * hours, USABLE_SHARE * artifact.free_space(folder)
     plans, costs = list[RunPlan](), list[Cost]()
     for size in sizes:
         plan = _plan(size, game, name, hours, threads)

@@ -324,5 +324,7 @@ def _cards(name: str, begun: Path | None, deal: Deal) -> Cards:
     if (Path(name) / DESCRIPTION).is_file():
         return Path(name)
     return (
-        AbstractionSpec.read(begun) if begun and (begun / DESCRIPTION).is_file() else AbstractionSpec.named(name, deal)
+        AbstractionSpec.read(begun)
+        if begun and (begun / DESCRIPTION).is_file()
+        else AbstractionSpec.from_name(name, deal)
     )

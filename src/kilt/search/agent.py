@@ -47,7 +47,7 @@ from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.holdem import CALL, Betting, Holdem
 from kilt.games.subgame import pair_weight, subgame
 from kilt.machine import DecisionTime
-from kilt.play.agent import Observation, PublicPolicy, pick
+from kilt.play.agent import Observation, PublicPolicy, draw_action
 from kilt.play.blueprint import BlueprintAgent, action_draw
 from kilt.search.allowance import Allowance
 from kilt.search.blueprint_values import blueprint_values, own_menu
@@ -197,7 +197,7 @@ class ResolvingAgent:
             policy = self._decide(position, board, Allowance()).played
         hand = self.game.deck.hole_index(observation.hand)
         shares = policy.table[:, policy.column[hand]].tolist()
-        return pick(policy.actions, shares, observation.draw(action_draw(position)))
+        return draw_action(policy.actions, shares, observation.draw(action_draw(position)))
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
         """Return the probability of each action at a public state, for every private hand.

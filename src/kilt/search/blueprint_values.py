@@ -123,7 +123,7 @@ def _by_hand(game: VectorGame, blueprint: BlueprintAgent, decisions: list[Subgam
     for r, row, labels, position in decisions:
         boards = _boards(game, r)
         part = table[tree.table_start[r] : tree.table_start[r + 1]].reshape(len(boards), int(tree.rows[r]), -1)
-        actions, shares = blueprint.shares_on(position, boards)
+        actions, shares = blueprint.probabilities_on(position, boards)
         for place, label in enumerate(labels, start=row):
             if label in actions:
                 part[:, place] = shares[actions.index(label)][:, numbers]

@@ -227,8 +227,8 @@ class BlueprintContinuations:
     def _chosen(self, at: Betting, actions: Sequence[str], shares: Singles, board: IntArray | None) -> Singles:
         """Return the action probabilities of each continuation at a decision of the player who chooses.
 
-        `shares` are those of the blueprint. The result has the shape (continuations, actions, columns). Columns are
-        hands of the deck on a board, or columns that do not depend on the board.
+        `shares` are those of the blueprint. The result has the shape (continuations, actions, columns). Columns
+        are hands of the deck on a board, or columns that do not depend on the board.
         """
         return biased(actions, shares, self.ways)
 
@@ -246,7 +246,7 @@ class BlueprintContinuations:
             chosen, parts = self._choices(player, ways), [shares] if shares.size else []
             for at in own.depending:
                 policy = boards.on(b, at)
-                found = chosen(at, policy.actions, policy.shares.astype(np.float32), boards.cards[b])
+                found = chosen(at, policy.actions, policy.probabilities.astype(np.float32), boards.cards[b])
                 parts.append(found.reshape(len(found), -1))
             shares = np.hstack(parts)
         reach = np.empty((len(shares), len(own.parent), index.shape[1]), dtype=np.float32)

@@ -36,8 +36,8 @@ class BlueprintState(NamedTuple):
 def update_range(reach: FloatArray, before: Betting, share: FloatArray) -> float:
     """Update a player's range in `reach` after an action, and return the probability of the action.
 
-    `share` [hand] has the probability of the action with each hand. An action that no hand of the range takes leaves
-    the range unchanged.
+    `share` [hand] has the probability of the action with each hand. An action that no hand of the range takes
+    leaves the range unchanged.
     """
     came, whole = reach[before.actor] * share, float(reach[before.actor].sum())
     if came.any():
@@ -53,7 +53,7 @@ def translated_share(
     It counts as the raises nearest to it in size. A check or call counts as a raise of no chips.
     """
     if policy.may_take(action) or not action.startswith(RAISE) or action == RAISE:
-        return policy.share(action)
+        return policy.probability(action)
     level = max(position.spent)
     levels = {CALL: level} | {
         one: int(one[1:]) for one in policy.actions if one.startswith(RAISE) and policy.may_take(one)
@@ -61,4 +61,4 @@ def translated_share(
     near = sorted(levels, key=levels.__getitem__)
     sizes = [(levels[one] - level) / (2 * level) for one in near]
     found = translations(sizes, (int(action[1:]) - level) / (2 * level), mapping)
-    return np.asarray(sum(share * policy.share(near[place]) for place, share in found))
+    return np.asarray(sum(share * policy.probability(near[place]) for place, share in found))

@@ -88,7 +88,7 @@ PLACE = 16  # bytes of a list entry
 
 
 class Room(NamedTuple):
-    """How many list entries the computation on one deal needs: for own decisions, values, and all decisions."""
+    """The sizes of the lists that one deal needs on the GPU: the player's decisions, the values, and all decisions."""
 
     own: float
     values: float
@@ -100,7 +100,7 @@ class Room(NamedTuple):
 
 
 def room_of(betting: BettingTree, *, most: bool) -> Room:
-    """Return how many list entries one deal needs, for both players: at most, or on average under uniform play."""
+    """Return the sizes of the lists that one deal needs for each player: the maximum, or the mean of uniform play."""
     nodes, found = betting.nodes, np.zeros(3)
     for player in (0, 1):
         room = np.zeros((len(nodes.actor), 3))

@@ -9,7 +9,7 @@ import numpy as np
 
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.holdings import Holdings
-from kilt.abstraction.rounds import PIECE, RoundBuckets
+from kilt.abstraction.rounds import BOARDS_PER_BATCH, RoundBuckets
 from kilt.arrays import Array
 from kilt.cards.deck import subsets
 from kilt.cards.edges import pair_edges
@@ -156,5 +156,5 @@ def _computed(this: RoundBuckets) -> Iterator[Array]:
     The shape is (boards, hands).
     """
     boards = this.holdings.boards.astype(np.int64)
-    for start in range(0, len(boards), PIECE):
-        yield this.rows(boards[start : start + PIECE]).clip(0).astype(np.uint32)
+    for start in range(0, len(boards), BOARDS_PER_BATCH):
+        yield this.rows(boards[start : start + BOARDS_PER_BATCH]).clip(0).astype(np.uint32)

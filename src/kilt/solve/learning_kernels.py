@@ -387,7 +387,7 @@ def conclude(own: PlayerTables, theirs: PlayerTables, noise: float, discount: Di
 def enter(
     tables: PlayerTables, rows: IntArray, columns: IntArray, learning: bool, noise: float, discount: Discount
 ) -> None:
-    """Add the sums over buckets in some rows and columns to the regrets or to the average strategy."""
+    """Add the summed values of some buckets to the regrets or to the average strategy."""
     regret, average, sums = tables.regret, tables.average, tables.sums
     weight, above, below = discount.weight, discount.above, discount.below
     for row in rows:

@@ -181,7 +181,7 @@ def policy_grid(agent: PolicyAgent, game: Holdem, position: Betting) -> Grid:
     """
     _require_two_cards(game)
     policy = agent.policy(position, ())
-    chance, reach = policy.shares.T, ranges(agent, game, position, ())
+    chance, reach = policy.probabilities.T, ranges(agent, game, position, ())
     early = FirstRoundDecision(0, position.actor, reach, chance, np.ones(len(chance), np.bool_))
     return _grid(game, position, policy.actions, early)
 

@@ -33,12 +33,12 @@ LEAST_UNITS = 10  # smallest number of deals for which a mean is drawn
 
 
 @singledispatch
-def figure_of(thing: object) -> Figure:
+def result_figure(thing: object) -> Figure:
     """Draw a run, a match, a spot, a spot's solution or one of its decisions, or a strategy."""
     raise TypeError(f"{type(thing).__name__} has no picture")
 
 
-@figure_of.register
+@result_figure.register
 def _run(run: RunFigures) -> Figure:
     """Draw exploitability against iterations and time or, for games too large for that, win rates against time."""
     steps = run.steps
@@ -47,7 +47,7 @@ def _run(run: RunFigures) -> Figure:
     return win_rate_figure(steps, run.title) if opponents(steps) else convergence_figure({run.title: steps}, run.title)
 
 
-@figure_of.register
+@result_figure.register
 def _match(match: Match) -> Figure:
     """Draw the running mean of the first player's winnings, with its 95% interval."""
     first, second = match.players
@@ -69,32 +69,32 @@ def _match(match: Match) -> Figure:
     return figure
 
 
-@figure_of.register
+@result_figure.register
 def _spot(spot: Spot) -> Figure:
     """Draw the ranges of both players."""
     return range_figure([range_grid(spot, seat) for seat in (0, 1)], spot.name)
 
 
-@figure_of.register
+@result_figure.register
 def _solution(solution: SpotSolution) -> Figure:
     """Draw the strategy at the first decision."""
     return _node(solution.at())
 
 
-@figure_of.register
+@result_figure.register
 def _node(node: SpotNode) -> Figure:
     """Draw the strategy of the player to act, for each hand."""
     after = f" after {node.line}" if node.line else ""
     return range_figure([spot_grid(node, SEATS[node.actor] + after)], f"spot {node.board}")
 
 
-@figure_of.register
+@result_figure.register
 def _strategy(strategy: Strategy) -> Figure:
     """Draw a bar for each information set."""
     return share_figure({name: strategy[name] for name in strategy.infosets}, strategy.game)
 
 
-@figure_of.register
+@result_figure.register
 def _vectors(strategy: VectorStrategy) -> Figure:
     """Draw the strategy at the first decision."""
     return decision_figure(strategy)
@@ -120,6 +120,6 @@ def decision_figure(who: Who, history: str = "") -> Figure:
     names = [rules.deck.name(hand) for hand in rules.deck.holes(rules.rules.hole_cards).tolist()]
     rows = {
         name: dict(zip(policy.actions, shares, strict=True))
-        for name, shares in zip(names, policy.shares.T.tolist(), strict=True)
+        for name, shares in zip(names, policy.probabilities.T.tolist(), strict=True)
     }
     return share_figure(rows, f"{found.name}, {rules.name}, after {history!r}" if history else rules.name)

@@ -20,12 +20,12 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-MOST = 400  # largest number of connections
+MAX_CONNECTIONS = 400  # largest number of connections
 WAITING = 15.0  # seconds that a connection may be open without a request, and that a request may take to arrive
 SENDING = 30.0  # seconds within which a client must read some data
 ANSWERED = 60.0  # seconds after which the system drops a client that acknowledges no data
 AT_ONCE = 32  # connections that are accepted in a row before the server does other work
-FEWEST = 8  # connections that are always allowed, however few files a process may open
+MIN_CONNECTIONS = 8  # connections that are always allowed, however few files a process may open
 PAUSE = 0.05  # seconds to wait if the system cannot open another connection
 LOGGED, PERIOD = 10, 60.0  # number of messages that a logger prints per period in seconds
 
@@ -97,7 +97,7 @@ class Listener(socket.socket):
 
     def __init__(self, family: int, per_address: int) -> None:
         super().__init__(family, socket.SOCK_STREAM)
-        self.per_address, self.most = per_address, min(MOST, max(FEWEST, _open_files() // 2))
+        self.per_address, self.most = per_address, min(MAX_CONNECTIONS, max(MIN_CONNECTIONS, _open_files() // 2))
         self._open: dict[tuple[str, int], Connection] = {}
         self._accepted = 0  # connections accepted since the last pause
         # a spare file, closed when there is no other way to accept a connection and refuse it
@@ -242,6 +242,6 @@ def _open_files() -> int:
     try:
         import resource
     except ImportError:  # Windows
-        return 2 * MOST
+        return 2 * MAX_CONNECTIONS
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return 2 * MOST if soft == resource.RLIM_INFINITY else soft
+    return 2 * MAX_CONNECTIONS if soft == resource.RLIM_INFINITY else soft

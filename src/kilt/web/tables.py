@@ -153,10 +153,10 @@ class WebTable:
                 self.over = True
                 self.screen.changed.notify_all()
 
-    def send(self, text: str, asked: int | None = None) -> None:
+    def send(self, text: str, turn: int | None = None) -> None:
         """Pass the person's input, or `DEAL`, to the session and wait until the session has processed it.
 
-        `asked` is the number of the question that the input answers. If a newer question has been asked since, the
+        `turn` is the number of the question that the input answers. If a newer question has been asked since, the
         input is ignored, since a button may have been pressed twice.
         """
         with self._sending:
@@ -164,7 +164,7 @@ class WebTable:
                 raise PlayError("this table is closed: open another")
             self.touched = monotonic()
             last = self.screen.asking
-            if asked is None or asked == last:
+            if turn is None or turn == last:
                 self.screen.typed.put(text)
                 self._settle(last)
 

@@ -22,7 +22,7 @@ import numpy as np
 from kilt.arrays import Array, FloatArray
 from kilt.cards.equity import hand_strength
 from kilt.errors import GameError, PlayError
-from kilt.evaluate.decisions import ReviewedDecision, decision_values, exact, ranges
+from kilt.evaluate.decisions import ReviewedDecision, decision_values, is_exact, ranges
 from kilt.evaluate.self_play import no_shared_card
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.games.gamedef import GameDef
@@ -64,8 +64,9 @@ def strategy_view(agent: PolicyAgent, game: Holdem, history: str, board: tuple[i
         ``state`` is ``decision``, ``cards`` if public cards come next, or ``over``. At a decision, ``strategy`` is the
         name of the strategy that the agent plays, and ``actions`` has the share of each action over all hands that
         reach the decision. Each of ``cells`` is a group of hands that differ only in suits. It has the probabilities
-        that the player (``reach``) and the opponent (``other``) reach the decision with its hands, the ``shares`` of
-        the actions, and ``buckets``, the number of its hands in each bucket (empty without a card abstraction).
+        that the player (``reach``) and the opponent (``other``) reach the decision with its hands, the
+        ``shares`` of the actions, and ``buckets``, the number of its hands in each bucket (empty without a card
+        abstraction).
     """
     position = game.replay(history)
     seen = game.rules.board_size(position.round)
@@ -93,7 +94,7 @@ def strategy_view(agent: PolicyAgent, game: Holdem, history: str, board: tuple[i
     policy, reach = agent.policy(position, board), ranges(agent, game, position, board)
     mine, theirs = reach[position.actor], reach[1 - position.actor]
     weight = mine * (_apart(game.rules) @ theirs)
-    shares = policy.shares
+    shares = policy.probabilities
     overall = shares @ weight / max(weight.sum(), 1e-300)
     return view | {
         "state": "decision",
@@ -109,7 +110,7 @@ def strategy_view(agent: PolicyAgent, game: Holdem, history: str, board: tuple[i
             }
             for action, share in zip(policy.actions, overall, strict=True)
         ],
-        "ev_known": exact(game, position),
+        "ev_known": is_exact(game, position),
         "cells": list(_cells(game, shares, (mine, theirs), board, bucket_row(agent, board, position.actor))),
         "legal": _legal(position, policy),
     }
@@ -137,15 +138,15 @@ def values_view(
     -------
     dict
         ``actions`` has the label of each action. Each of ``hands`` has its name, its cell of the grid, its ``weight``
-        (its probability at the decision; weights sum to 1), the ``shares`` of the actions, their ``values`` in chips
-        from the decision on, and their ``margins``: half-widths of 95% intervals, 0 for exact values.
+        (its probability at the decision; weights sum to 1), the ``shares`` of the actions, their ``values`` in
+        chips from the decision on, and their ``margins``: half-widths of 95% intervals, 0 for exact values.
     """
     position = game.replay(history)
     board = board[: game.rules.board_size(position.round)]
     names, which = _classes(game.rules)
     if cell and cell not in names:
         raise PlayError(f"there is no hand {cell[:20]!r} in {game.name}: choose one of the grid")
-    if not cell and not exact(game, position):
+    if not cell and not is_exact(game, position):
         raise PlayError("many boards may follow: the values of actions are estimated only for one cell of the grid")
     asked = np.flatnonzero(which == names.index(cell)) if cell else np.arange(len(which))
     found = decision_values(agent, game, position, board, hands=asked.tolist() if cell else None)

@@ -44,7 +44,7 @@ def _problem(name: str, trunk: int, seed: int, threads: int, device: str, folder
     deal, buckets = Deal.of(game), BUCKETS if name == GAME else FEWER
     cards = f"IR-KE-PHS {len(deal.holdings((0,)))}" + f"-{buckets}" * (game.rules.rounds - 1)
     config = {"game": name, "cards": cards, "solver": {"algorithm": f"cfr-br:{trunk}", "threads": threads}}
-    plan, spec = resolve(config_of(config)).on(device), AbstractionSpec.named(cards, deal)
+    plan, spec = resolve(config_of(config)).on(device), AbstractionSpec.from_name(cards, deal)
     plan = replace(plan, cards=(replace(spec, plan=replace(spec.plan, seed=seed)),))
     wanted = plan.cost()
     if device == CPU and not wanted.fits:  # a GPU checks its own memory

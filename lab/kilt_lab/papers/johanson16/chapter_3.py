@@ -107,7 +107,7 @@ class GrowingGames(Experiment):
         rules = load_holdem(lab.game)
         plan = "PR-PHS-PHS " + "-".join([str(size)] * rules.rules.rounds)
         vectors = lab.shared("vectors", lambda: VectorGame(rules), per="experiment")
-        spec = AbstractionSpec.named(plan, Deal.of(rules))
+        spec = AbstractionSpec.from_name(plan, Deal.of(rules))
         return Abstracted(rules, vectors, build(spec, lab.scratch() / "cards", cache=machine.cache_folder()))
 
     def draw(self, found: Found, path: Path) -> None:

@@ -152,7 +152,7 @@ class OwnedClass(Protocol):
 
     @property
     def path(self) -> tuple[int, ...]:
-        """The numbers of the classes that lead to this class and its own, one for each level of workers."""
+        """The number of this class after those of the classes that contain it: one number for each level of workers."""
 
     @property
     def regrets(self) -> RegretTable:

@@ -79,7 +79,7 @@ class Passing(NamedTuple):
 
 
 class BladesBelow:
-    """The workers below a worker. They share the classes of boards that follow the boards of the upper worker."""
+    """The workers that continue the deals of another worker in later rounds, each on some classes of boards."""
 
     def __init__(self, partition: Partition, level: int, workers: Sequence[Worker]) -> None:
         self.partition, self.level, self.workers = partition, level, workers
@@ -237,7 +237,7 @@ class LowerClass(NamedTuple):
 
 
 class LowerChild(ClassOwner):
-    """A worker below another worker. It owns some classes of boards that follow each class of the worker above.
+    """A worker that continues the deals of another worker in later rounds, on some classes of boards.
 
     `classes` lists them for each level, from the first on: their numbers inside each class of the level above. If there
     are blades `below` this one, they have the rounds after its own.

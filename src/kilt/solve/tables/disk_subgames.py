@@ -196,7 +196,7 @@ class Subgames:
         return slice(before + begin, before + end)
 
     def lead(self, number: int, trunk: Table) -> Table:
-        """Return the rows of the first rounds on a subgame's boards, which come first in the subgame's table."""
+        """Return the first-round rows with which a subgame's table begins: those on the subgame's boards."""
         tree, flop = self.game.tree, int(self.cuts[number, 0])
         if self.trunk_rounds == 1:
             return trunk
