@@ -49,7 +49,7 @@ class Diary:
         bold = self.seen and self.seen[-1].won > 0
         return "r" if bold and observation.position.raise_bounds() else "c"
 
-    def saw(self, hand):
+    def observe_hand(self, hand):
         self.seen.append(hand)
         self.notes.append(f"{len(self.seen)} hands, {hand.won:+g}")
         return self.notes[-1]

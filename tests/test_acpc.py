@@ -1023,7 +1023,7 @@ class Nameless:
 
 
 class Halfway(Mine):
-    def saw(self, hand):
+    def observe_hand(self, hand):
         pass
 
 
@@ -1048,7 +1048,7 @@ def test_classes_of_ones_own(tmp_path, monkeypatch):
         "Absent": "own.py has no class 'Absent': use one of Mine, Needy, Nameless, Halfway, Mute",
         "Needy": r"Needy of .*own.py cannot be created \(TypeError: .*something.*\): it is called without arguments",
         "Nameless": "Nameless of .* is no agent: it needs a `name`, which is text, and a method `act",
-        "Halfway": r"Halfway of .* has `saw`, but no method `begin\(game\)`: add one that returns",
+        "Halfway": r"Halfway of .* has `observe_hand`, but no method `begin\(game\)`: add one that returns",
     }.items():
         with pytest.raises(PlayError, match=words):
             player(f"{file}:{name}").at()

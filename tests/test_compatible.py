@@ -74,3 +74,26 @@ def test_the_evaluator_of_a_run_has_its_old_name():
     run = kilt.start_run("kuhn", iterations=1)
     with pytest.warns(DeprecationWarning, match=r"Run\.evaluator"):
         assert run.judge is run.evaluator
+
+
+def test_an_agent_may_observe_hands_under_the_old_name_of_the_method():
+    class Diary:
+        name = "diary"
+
+        def __init__(self):
+            self.hands = []
+
+        def begin(self, game):
+            copies.append(Diary())
+            return copies[-1]
+
+        def act(self, observation):
+            return "c"
+
+        def saw(self, hand):
+            self.hands.append(hand)
+
+    copies = []
+    with pytest.warns(DeprecationWarning, match="observe_hand"):
+        kilt.play_match(Diary(), "always-call", hands=4, game="leduc", way="played")
+    assert sum(len(copy.hands) for copy in copies) == 4

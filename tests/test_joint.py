@@ -219,7 +219,7 @@ def test_tables_on_disk(cards_of, tmp_path):
 
 
 def test_too_many_sequences(cards_of, monkeypatch):
-    monkeypatch.setattr("kilt.abstraction.joint.MOST", 3)
+    monkeypatch.setattr("kilt.abstraction.joint.MAX_SEQUENCES", 3)
     with pytest.raises(AbstractionError, match="4 buckets in a round"):
         joint_tables(cards_of(LEDUC, "PR-PHS-PHS 2-2"))
     with pytest.raises(AbstractionError, match="5 bucket sequences up to round 2"):
@@ -244,7 +244,7 @@ def test_a_run(tmp_path, monkeypatch):
     for key in ("exploitability", "abstract_exploitability", "value"):
         assert walked[key] == pytest.approx(whole[key], rel=1e-3)
     config.write_text(text)
-    monkeypatch.setattr("kilt.abstraction.joint.MOST", 3)
+    monkeypatch.setattr("kilt.abstraction.joint.MAX_SEQUENCES", 3)
     assert "use fewer buckets" in refused("solve", config, "--out", tmp_path / "large")
     assert not (tmp_path / "large").exists()
     config.write_text(f'{text}[engine]\nname = "local"\n')

@@ -73,7 +73,7 @@ SHAPES = {
 MAIN = """
 import sys, time
 import kilt.cli, kilt.evaluate.flops as flops
-flops.OFTEN, wait, part = 0.0, float(sys.argv.pop(1)), flops.FlopResponses.part
+flops.CHECKPOINT_SECONDS, wait, part = 0.0, float(sys.argv.pop(1)), flops.FlopResponses.part
 flops.FlopResponses.time_left = lambda self: 1.0
 flops.FlopResponses.part = lambda self, number: (time.sleep(wait if number else 0.0), part(self, number))[1]
 kilt.cli.main()

@@ -408,7 +408,7 @@ def test_what_was_not_solved_in_time_is_not_solved_later(folder, monkeypatch):
     at = agent.hand_state(later, board, 0, monotonic())
     expected = agent.ranges(agent.raw, agent.game.replay("cc/"), (3,))
     for history, player, action in (("cc/", 0, "c"), ("cc/c", 1, "r3"), ("cc/cr3", 0, "c")):
-        expected[player] *= agent.raw.policy(agent.game.replay(history), (3,)).share(action)
+        expected[player] *= agent.raw.policy(agent.game.replay(history), (3,)).probability(action)
     expected[:, 5] = 0.0
     assert at.reach == pytest.approx(expected)
     asked.clear()

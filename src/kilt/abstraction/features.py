@@ -83,7 +83,7 @@ class Deal:
         return 2 * comb(self.deck.size - self.sizes[-1] - self.hole_cards, self.hole_cards)
 
     def holdings(self, dealt: tuple[int, ...]) -> Holdings:
-        """Return all pairs of a hand and a board, up to suits, for boards that were dealt in these numbers of cards."""
+        """Return all pairs of a hand and a board, up to suits, given how many board cards each round deals."""
         return holdings(dealt, self.deck, self.hole_cards)
 
     def roll_outs(self, size: int) -> int:

@@ -204,7 +204,7 @@ class Plan(PlanRecord):
         return FeatureSettings(self.bins, self.opponents)
 
     def public_at(self, r: int) -> PublicPlan | None:
-        """Return the plan of the classes of boards that a round knows; None if it knows none.
+        """Return the plan of the classes of boards that apply in a round; None if there are none.
 
         These are the classes of the latest round with classes, up to this round.
         """
@@ -212,7 +212,7 @@ class Plan(PlanRecord):
         return next(known, None)
 
     def classes_at(self, r: int) -> int:
-        """Return the number of classes of boards that a round knows; 1 if it knows none."""
+        """Return the number of classes of boards that apply in a round; 1 if there are none."""
         public = self.public_at(r)
         return prod(one.classes for one in self.public if public and one.round <= public.round)
 

@@ -125,7 +125,7 @@ class LineStep(NamedTuple):
 
 
 class Line(NamedTuple):
-    """The actions of observed hands, and the endings that an estimator may evaluate for them."""
+    """The actions of hands with the same betting, and the endings at which an estimator may evaluate them."""
 
     steps: list[LineStep]
     outcomes: list[Outcome]  # everything an estimator may need; the observed end comes first

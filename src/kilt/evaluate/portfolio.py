@@ -201,7 +201,7 @@ class Portfolio:
         """Return the action of the component that plays this hand."""
         return self.components[self.chosen[-1]].act(observation)
 
-    def saw(self, hand: PlayedHand) -> str:
+    def observe_hand(self, hand: PlayedHand) -> str:
         """Score all components on a hand that is over, and choose the component that plays next.
 
         Returns the name of the component that played the hand, as a note for logs.

@@ -12,11 +12,12 @@ machine. A `RememberingAgent` is also told when a match begins, and the visible 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import comb
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -129,7 +130,7 @@ class RememberingAgent(Protocol):
     def act(self, observation: Observation) -> str:
         """Return the action that the agent takes: see `Agent.act`."""
 
-    def saw(self, hand: PlayedHand) -> str | None:
+    def observe_hand(self, hand: PlayedHand) -> str | None:
         """Learn from a finished hand of the match. May return a note, which is written to the log of the match."""
 
 
@@ -141,8 +142,22 @@ class PreparingAgent(Protocol):
         """Compile the code that play needs. It is called when a match begins; further calls do nothing."""
 
 
+T = TypeVar("T")
+
+
+def with_current_names(agent: T) -> T:
+    """Return an agent, after adding the method `observe_hand` to its class if it has the name of kilt 0.1, `saw`."""
+    kind: Any = type(agent)
+    if callable(getattr(kind, "saw", None)) and not hasattr(kind, "observe_hand"):
+        message = f"the method `saw` of {kind.__name__} is now `observe_hand`; the old name is removed in kilt 0.3"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        kind.observe_hand = kind.saw
+    return agent
+
+
 def agent_for_match(agent: Agent, game: Holdem) -> Agent:
     """Return the agent that plays a new match, ready to act: `agent` itself, or a new copy if it remembers hands."""
+    with_current_names(agent)
     if isinstance(agent, PreparingAgent):
         agent.prepare()
     if not isinstance(agent, RememberingAgent):

@@ -161,10 +161,14 @@ class Dealer:
             except GameError as error:
                 raise PlayError(f"{agents[seat].name} failed in hand {number}: {error}") from None
         hand = self.ended(number, position, cards, (agents[0].name, agents[1].name))
-        told: list[Callable[[PlayedHand], str | None] | None] = [getattr(agent, "saw", None) for agent in agents]
-        if not any(told):
+        observers: list[Callable[[PlayedHand], str | None] | None] = [
+            getattr(agent, "observe_hand", None) for agent in agents
+        ]
+        if not any(observers):
             return hand
-        first, second = ((saw(hand.seen_by(seat)) or "") if saw else "" for seat, saw in enumerate(told))
+        first, second = (
+            (observe(hand.seen_by(seat)) or "") if observe else "" for seat, observe in enumerate(observers)
+        )
         return hand._replace(notes=(first, second))
 
     def ended(self, number: int, position: Betting, cards: Cards, players: tuple[str, str]) -> Hand:

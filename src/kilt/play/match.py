@@ -40,7 +40,7 @@ from kilt.engines import Crew, Engine, Job
 from kilt.errors import PlayError, shortened
 from kilt.games.holdem import Holdem
 from kilt.machine import DecisionTime, Stopwatch
-from kilt.play.agent import BASELINES, Agent, RememberingAgent, agent_for_match
+from kilt.play.agent import BASELINES, Agent, RememberingAgent, agent_for_match, with_current_names
 from kilt.play.batch import UNITS, BatchMatch
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Dealer, Hand
@@ -112,7 +112,7 @@ class Match:
 def loaded_player(player: Agent | str, load: Load | None) -> Agent:
     """Return `player` itself if it is an agent, or the agent that `load` makes from a name."""
     if not isinstance(player, str):
-        return player
+        return with_current_names(player)
     if load is None:
         raise PlayError(f"the player {player!r} is a name, which needs `load` to make an agent of it")
     return load(player)

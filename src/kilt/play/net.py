@@ -460,7 +460,7 @@ def answer(
         state = read_state(line, game)
         if state.over:
             hands += 1
-            if isinstance(player, RememberingAgent) and (said := player.saw(state.played_hand(game))):
+            if isinstance(player, RememberingAgent) and (said := player.observe_hand(state.played_hand(game))):
                 note(state.number, said)
         elif state.my_turn:
             lines.send(f"{line}:{_legal(player, game, state, seed)}")

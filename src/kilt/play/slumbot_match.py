@@ -206,7 +206,7 @@ def continue_match(
     if isinstance(player, RememberingAgent):
         for earlier in log.hands:
             if earlier.hand:
-                player.saw(earlier.hand.seen_by(earlier.seat))
+                player.observe_hand(earlier.hand.seen_by(earlier.seat))
     while len(log.hands) < hands and not stop():
         try:
             hand = play_hand(client, player, log.game, len(log.hands), seed, log.player)
@@ -220,6 +220,6 @@ def continue_match(
             continue
         broken, note = 0, ""
         if isinstance(player, RememberingAgent) and hand.hand:
-            note = player.saw(hand.hand.seen_by(hand.seat)) or ""
+            note = player.observe_hand(hand.hand.seen_by(hand.seat)) or ""
         log.add(hand, note)
         tick(len(log.hands))

@@ -46,7 +46,16 @@ from kilt.evaluate.estimators import estimator_named
 from kilt.evaluate.portfolio import Portfolio
 from kilt.games.holdem import Holdem
 from kilt.games.playable import load_holdem
-from kilt.play.agent import BASELINES, UNLISTED, Agent, PolicyAgent, RememberingAgent, SeatedAgent, require_policy
+from kilt.play.agent import (
+    BASELINES,
+    UNLISTED,
+    Agent,
+    PolicyAgent,
+    RememberingAgent,
+    SeatedAgent,
+    require_policy,
+    with_current_names,
+)
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.processed import ProcessedAgent
 from kilt.play.strategy_agent import StrategyAgent
@@ -397,9 +406,10 @@ def _own_agent(file: Path, name: str) -> Agent:
         raise PlayError(
             f"{name} of {file} is no agent: it needs a `name`, which is text, and a method `act(observation)`"
         )
-    if callable(getattr(agent, "saw", None)) and not isinstance(agent, RememberingAgent):
+    if callable(getattr(with_current_names(agent), "observe_hand", None)) and not isinstance(agent, RememberingAgent):
         raise PlayError(
-            f"{name} of {file} has `saw`, but no method `begin(game)`: add one that returns the player of a match"
+            f"{name} of {file} has `observe_hand`, but no method `begin(game)`: add one that returns the player of a "
+            "match"
         )
     return agent
 

@@ -26,7 +26,7 @@ from kilt.evaluate.evaluator import Evaluator
 from kilt.games import load_game
 from kilt.games.game import Game
 from kilt.games.holdem import Holdem
-from kilt.play.agent import Agent
+from kilt.play.agent import Agent, with_current_names
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.tree_agent import TreeAgent
 from kilt.players.agents import (
@@ -254,7 +254,7 @@ def player(who: Who, game: str | Game | None = None, *, names: PlayerNames = ANY
     if isinstance(who, Mapping):
         return _of_rows(cast("Rows", who), game)
     if isinstance(getattr(who, "name", None), str) and callable(getattr(who, "act", None)):
-        return _of_agent(cast("Agent", who), game)
+        return _of_agent(with_current_names(cast("Agent", who)), game)
     raise PlayError(
         f"{type(who).__name__} is no player: use the name of an agent, a run, a strategy, or an object with a name "
         "and a method act(observation)"

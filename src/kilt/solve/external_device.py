@@ -307,7 +307,7 @@ class DeviceTable:
                 theirs[:, n:] = counts
 
     def load(self, table: Array, wide: Array | None) -> None:
-        """Load the arrays that `kept` returned, or a table of the CPU if `wide` is None."""
+        """Load a table from a checkpoint: one that `kept` returned, or one of the CPU solver if `wide` is None."""
         if table.shape != (self.size,):
             raise ValueError(f"table has shape {table.shape}, not {(self.size,)}")
         copy_in(table, self.table[: len(table)])

@@ -250,7 +250,7 @@ class ClassTables(DeviceTable):
             copy_pieces(mine, begin, table, place, size)
 
     def load(self, table: Array, wide: Array | None) -> None:
-        """Load the arrays that `kept` returned, or a table of the CPU if `wide` is None."""
+        """Load a table from a checkpoint: one that `kept` returned, or one of the CPU solver if `wide` is None."""
         if table.shape != (self.whole,):
             raise ValueError(f"table has shape {table.shape}, not {(self.whole,)}")
         head = np.empty(self.size, np.uint32)

@@ -347,7 +347,7 @@ def entered(board: int, hands: IntArray, lasting: bool, columns: int) -> tuple[i
 
 @kernel
 def conclude(own: PlayerTables, theirs: PlayerTables, noise: float, discount: Discount, scope: Scope) -> None:
-    """Add the sums over buckets of a pass to the player's regrets and to the opponent's average strategy.
+    """Add the sums that a pass collected for each bucket to the player's regrets and the opponent's average strategy.
 
     The sums are then reset to 0. Several hands may share a column, which is entered only once.
     """

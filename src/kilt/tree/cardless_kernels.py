@@ -91,7 +91,7 @@ def values(
     value: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Write the best-response values after one flop to `total`, for each class of equivalent betting and each hand.
+    """Compute the best-response value of each hand after one flop, once for each class of equivalent betting.
 
     Values are those of `player`, per unit of the opponent's reach. After all boards that follow a board, its leaves are
     summed once for all of its betting. `leaf` [2, hand] and `value` [node of a class, hand] are scratch.

@@ -83,7 +83,7 @@ class Partition:
 
     @property
     def inside(self) -> list[int]:
-        """For each level, the number of classes of boards that follow each class of the level above."""
+        """For each level of workers, how many classes of boards each class of the level above contains."""
         numbers = [1, self.classes, *(classes.number for classes in self.inner)]
         return [number // above for above, number in pairwise(numbers)]
 

@@ -233,7 +233,7 @@ class Subgames:
         return np.empty(0, np.int64)
 
     def rows_in(self, player: int, number: int, round_: int) -> IntArray:
-        """Return the rows of a player's decisions in one round of a subgame, counted from the first row of a board."""
+        """Return which table rows of a board belong to a player's decisions, in one round of a subgame."""
         begin, end = self.betting(number).rows[round_].tolist()
         rows: IntArray = self._own_rows[player][round_]
         first, last = np.searchsorted(rows, [begin, end])
