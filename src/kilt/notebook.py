@@ -78,4 +78,4 @@ class Drawable:
 
     def plot(self) -> Picture:
         """Return the result as a picture, which notebooks show and ``plot().save("FILE.png")`` writes to a file."""
-        return Picture(import_module("kilt.viz.shown").figure_of(self))
+        return Picture(import_module("kilt.viz.shown").result_figure(self))
