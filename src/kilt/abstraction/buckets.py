@@ -78,16 +78,16 @@ class AbstractionSpec:
         }
 
     @classmethod
-    def from_data(cls, said: Mapping[str, Any]) -> AbstractionSpec:
+    def from_data(cls, data: Mapping[str, Any]) -> AbstractionSpec:
         """Rebuild a specification from the dict that `data` returned.
 
         Raises ValueError, LookupError or KiltError if the data are invalid.
         """
-        deal = said["deal"]
+        deal = data["deal"]
         cards = Deck(deal["ranks"], deal["suits"]), deal["hole_cards"], tuple(deal["board_cards"])
-        found = cls(said["name"], Deal(*cards), plan_of(tomllib.loads(said["plan"])))
-        if said["fingerprint"] != found.fingerprint:
-            raise ValueError(f"its fingerprint is {found.fingerprint}, but the description says {said['fingerprint']}")
+        found = cls(data["name"], Deal(*cards), plan_of(tomllib.loads(data["plan"])))
+        if data["fingerprint"] != found.fingerprint:
+            raise ValueError(f"its fingerprint is {found.fingerprint}, but the description says {data['fingerprint']}")
         return found
 
     @classmethod
