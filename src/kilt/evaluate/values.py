@@ -273,10 +273,7 @@ class LoggedHands:
 
 
 def group_by_betting(hands: Sequence[Hand], seats: Sequence[int]) -> Iterator[list[int]]:
-    """Group hands with the same betting and seat, and yield the indices of each group.
-
-    A group has at most `HANDS_PER_BATCH` hands.
-    """
+    """Group hands with the same betting and seat; yield the indices of each group, at most `HANDS_PER_BATCH`."""
     groups: dict[tuple[str, int], list[int]] = {}
     for number, (hand, seat) in enumerate(zip(hands, seats, strict=True)):
         groups.setdefault((hand.position.history, seat), []).append(number)
