@@ -17,7 +17,7 @@ from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build as build_cards
 from kilt.cards.deck import FULL, Deck
-from kilt.cards.equity import Equity, duel
+from kilt.cards.equity import Equity, duel, one_hand
 from kilt.config import DEFAULT_ALGORITHM, Config, CounterConfig
 from kilt.cost import Cost
 from kilt.errors import GameError, RunError, file_errors
@@ -173,7 +173,7 @@ def equity(hand: str, opponent: str = "random", board: str = "", *, deck: Deck =
     0.27727
     """
     public = deck.cards(board)
-    return duel(deck.cards(hand, 2, dead=public), deck.range(opponent), public, deck)
+    return duel(one_hand(hand, public, deck), deck.range(opponent), public, deck)
 
 
 @file_errors()

@@ -13,6 +13,7 @@ of HS over these roll-outs gives E[HS], E[HS²] and histograms with any number o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from math import comb
 from typing import NamedTuple
@@ -283,6 +284,22 @@ def completions(
 def _extended(board: tuple[int, ...], symmetry: int, deck: Deck, size: int) -> Boards:
     """Return all boards of `size` cards that extend `board`, up to the suit permutations in `symmetry`."""
     return extend(known_board(board, deck, symmetry), size - len(board), deck)
+
+
+def one_hand(text: str, board: Sequence[int] = (), deck: Deck = FULL) -> tuple[int, ...]:
+    """Return the two cards of a hand. Raises CardError if it has a card of the board, or is a range or no hand at all.
+
+    >>> one_hand("AA")
+    Traceback (most recent call last):
+        ...
+    kilt.errors.CardError: AA is a range of 6 hands: give one hand first, such as AsKh, and then the range
+    """
+    hands = 0
+    with suppress(CardError):  # most hands are no range
+        hands = int(np.count_nonzero(deck.range(text)))
+    if hands > 1:
+        raise CardError(f"{text} is a range of {hands} hands: give one hand first, such as AsKh, and then the range")
+    return deck.cards(text, 2, dead=board)
 
 
 def duel(

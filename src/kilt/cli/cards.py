@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -57,18 +56,13 @@ def equity(
 ) -> None:
     """Compute the exact equity of a hand against another hand or a range, over all possible boards."""
     from kilt.cards.deck import FULL
-    from kilt.cards.equity import duel
+    from kilt.cards.equity import duel, one_hand
     from kilt.errors import CardError
 
     public = FULL.cards(board)
     if len(public) not in (0, 3, 4, 5):
         raise CardError(f"the board {board!r} has {len(public)} cards: a board of hold'em has 0, 3, 4 or 5")
-    hands = 0
-    with suppress(CardError):  # most hands are no range
-        hands = int((FULL.range(hand) > 0).sum())
-    if hands > 1:
-        raise CardError(f"{hand} is a range of {hands} hands: give one hand first, such as AsKh, and then the range")
-    mine = FULL.cards(hand, 2, dead=public)
+    mine = one_hand(hand, public)
     opponents = FULL.range(opponent)
     with waiting("playing out all boards …"):
         result = duel(mine, opponents, public)

@@ -200,7 +200,7 @@ def print_matches(title: str, matches: list[Match], *, beside: bool = False) -> 
     """Print a table of win rates and times. If `beside` is set, another column has the raw winnings."""
     from kilt.evaluate.stats import played_rate, win_rate
 
-    beside |= any(each.way == "aivat" for each in matches)
+    beside = any(each.way == "aivat" or (beside and each.way != "played") for each in matches)
     heads = ["player", "against", f"wins, {UNIT}", "hands", "duplicate", "way"]
     rows = []
     for each in matches:

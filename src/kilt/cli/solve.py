@@ -220,10 +220,14 @@ def _print_algorithms(*, as_json: bool) -> None:
         return
 
     def row(name: str, entry: Algorithm) -> list[str]:
-        served = *(form in entry.forms for form in FORMS), entry.threads
-        return [name, entry.what, *("yes" if whether else "" for whether in served)]
+        served = [
+            words
+            for form, words in zip(FORMS, ("small", "large", "on disk", "abstract"), strict=True)
+            if form in entry.forms
+        ]
+        return [name, ", ".join(served), "yes" if entry.threads else "", entry.what]
 
-    columns = ["name", "description", "small games", "large games", "on disk", "abstract games", "threads"]
+    columns = ["name", "games", "threads", "description"]
     print_table("Algorithms", columns, [row(name, entry) for name, entry in ALGORITHMS.items()])
 
 
