@@ -238,15 +238,13 @@ def asked_budget(
 
     The target is converted to chips of the game, the configuration or the run.
     """
-    from kilt.runs.budget import Budget, chips_of
+    from kilt.runs.budget import budget_of
     from kilt.runs.folder import RunFolder
 
-    if target is None:
-        return None if iterations is None and seconds is None else Budget(iterations, seconds)
-    if isinstance(what, Path) and target.endswith("mbb"):
+    if isinstance(what, Path) and target and target.endswith("mbb"):
         begun = what.suffix != ".toml" and not is_configured(what)
         what = RunFolder.open(what).identity.game if begun else _config_of(what).game
-    return Budget(iterations, seconds, chips_of(target, str(what)))
+    return budget_of(iterations, seconds, target, str(what))
 
 
 def _config_of(what: Path) -> Config:
