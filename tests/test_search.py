@@ -31,7 +31,7 @@ from kilt.search.agent import ResolvingAgent
 from kilt.search.allowance import Allowance, DroppedError
 from kilt.search.blueprint_values import blueprint_values
 from kilt.search.continuations import BlueprintContinuations
-from kilt.search.ranges import translated_share
+from kilt.search.ranges import blueprint_ranges, translated_share
 from kilt.solve.resolve import resolve
 from kilt.strategy.blueprint import Blueprint
 from kilt.tree.place import PlacedTree
@@ -106,7 +106,7 @@ def test_ranges_follow_from_what_was_done(folder):
         position = agent.game.replay(history)
         for player in (agent.raw, agent.blueprint):
             expected = by_bayes(agent, player, position, board)
-            assert agent.ranges(player, position, board) == pytest.approx(expected, abs=1e-12)
+            assert blueprint_ranges(player, position, board) == pytest.approx(expected, abs=1e-12)
     expected = by_bayes(agent, agent.raw, position, board)
     policy = agent.policy(position, board)
     for action in policy.actions:
@@ -165,7 +165,7 @@ def test_it_wins_and_is_exploited_for_less(folder):
 def test_hands_that_are_hardly_held_are_left_out(folder, monkeypatch):
     """What was neglected once stays so, since no value of it is known: whatever is done later."""
     reach = np.array([[1, 0, 0, 0, 0, 0.5], [1, 0, 1e-4, 1, 0, 0.5]])
-    monkeypatch.setattr(ResolvingAgent, "ranges", lambda *_: reach)
+    monkeypatch.setattr(search, "blueprint_ranges", lambda *_: reach)
     position, board = small(30, 3).replay("cr3c/"), (4,)
     for neglect, hands in ((1e-3, [0, 3, 5]), (1e-5, [0, 2, 3, 5]), (0.0, [0, 1, 2, 3, 5])):
         begun = resolving(folder, 30, replace(SETTINGS, neglect=neglect)).hand_state(position, board, 0)
@@ -406,7 +406,7 @@ def test_what_was_not_solved_in_time_is_not_solved_later(folder, monkeypatch):
     assert agent.act(Observation(later, (0,), board, 7))[0] in "cr"
     assert asked == [later.history]  # and not the round before
     at = agent.hand_state(later, board, 0, monotonic())
-    expected = agent.ranges(agent.raw, agent.game.replay("cc/"), (3,))
+    expected = blueprint_ranges(agent.raw, agent.game.replay("cc/"), (3,))
     for history, player, action in (("cc/", 0, "c"), ("cc/c", 1, "r3"), ("cc/cr3", 0, "c")):
         expected[player] *= agent.raw.policy(agent.game.replay(history), (3,)).probability(action)
     expected[:, 5] = 0.0

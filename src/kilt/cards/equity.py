@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from kilt.arrays import ByteArray, FloatArray, IntArray
 from kilt.cards import equity_kernels as kernels
+from kilt.cards import roll_out_kernels
 from kilt.cards.boards import Boards, extend, hand_permutations, known_board, symmetry_of
 from kilt.cards.deck import FULL, Deck
 from kilt.cards.equity_kernels import Columns, HandList, Ranking
@@ -171,13 +172,13 @@ def hand_strength(
     opponents = np.flatnonzero(reach).astype(np.uint16)
     if len(opponents) <= COMPARED_ONE_BY_ONE:
         single = np.zeros((2, len(opponents), len(reach)), dtype=np.int32)
-        kernels.roll_out_few(ways.boards, ways.weights, hands, opponents, tables, *single)
+        roll_out_kernels.roll_out_few(ways.boards, ways.weights, hands, opponents, tables, *single)
         sums = reach[opponents] @ np.where(hands.bits[opponents, None] & hands.bits == 0, single, 0)
         for out, by_hand in zip((won, total), sums, strict=True):
             np.add.at(out, ways.classes, by_hand)
     else:
         ranking = room_to_rank(deck, hole_cards, board_size)
-        kernels.roll_out(ways.boards, ways.weights, hands, ways.classes, tables, ranking, reach, won, total)
+        roll_out_kernels.roll_out(ways.boards, ways.weights, hands, ways.classes, tables, ranking, reach, won, total)
     # If all of the opponent's hands are blocked, rounding errors may leave a tiny weight: do not divide by it.
     met = total > 1e-9 * reach.max(initial=1e-300)
     return _ratio(won + total, 2 * total, met)[ways.classes]
@@ -205,7 +206,7 @@ def distribution(
     for start in range(0, len(ways.boards), 4096):
         some = slice(start, start + 4096)
         rows = board_rows(ways.boards[some], deck, hole_cards)
-        kernels.count_rows(rows, ways.weights[some], ways.classes, counts)
+        roll_out_kernels.count_rows(rows, ways.weights[some], ways.classes, counts)
     return counts[ways.classes]
 
 
@@ -222,7 +223,7 @@ def board_rows(boards: IntArray, deck: Deck = FULL, hole_cards: int = 2) -> npt.
     opponents = comb(deck.size - boards.shape[1] - hole_cards, hole_cards)
     rows = np.empty((len(boards), len(hands.bits)), dtype=np.int16)
     ranking = room_to_rank(deck, hole_cards, boards.shape[1])
-    kernels.board_rows(boards, hands, tables, ranking, opponents, rows)
+    roll_out_kernels.board_rows(boards, hands, tables, ranking, opponents, rows)
     return rows
 
 
@@ -351,7 +352,9 @@ def duel(
     ways = completions(board, deck, weights=weights, hand=hand)
     sums = np.zeros(3)
     hero, opponents = deck.hole_index(hand), np.flatnonzero(weights).astype(np.uint16)
-    kernels.duel(ways.boards, ways.weights, hand_list(deck), hero, opponents, weights, hand_tables(7, deck), sums)
+    roll_out_kernels.duel(
+        ways.boards, ways.weights, hand_list(deck), hero, opponents, weights, hand_tables(7, deck), sums
+    )
     return Equity(*(float(x) for x in sums / sums.sum()))
 
 

@@ -26,6 +26,7 @@ from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Hand
 from kilt.play.match import EXPECTED, Match, play_match, units_of
 from kilt.search.agent import ResolvingAgent
+from kilt.search.ranges import blueprint_ranges
 
 PART = 64  # hands between two progress reports
 
@@ -114,7 +115,7 @@ def pair_value(agent: ResolvingAgent, hand: Hand, key: tuple[int, int] = (0, 0))
     if start is None:
         return 0.0
     board = hand.cards.board[: agent.game.rules.board_size(start.round)]
-    ranges = agent.ranges(agent.blueprint, start, board)
+    ranges = blueprint_ranges(agent.blueprint, start, board)
     whole = pair_weight(ranges, agent.game.holes, agent.game.deck.size)
     won = 0.0
     for seat in (0, 1):

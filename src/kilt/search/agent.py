@@ -30,7 +30,6 @@ solved any more.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as LateError
 from dataclasses import dataclass, field
@@ -45,7 +44,7 @@ from kilt.config import UNSAFE, ResolveConfig
 from kilt.errors import KiltError, PlayError
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.holdem import CALL, Betting, Holdem
-from kilt.games.subgame import pair_weight, subgame
+from kilt.games.subgame import subgame
 from kilt.machine import DecisionTime
 from kilt.play.agent import Observation, PublicPolicy, draw_action
 from kilt.play.blueprint import BlueprintAgent, action_draw
@@ -53,7 +52,16 @@ from kilt.search.allowance import Allowance
 from kilt.search.blueprint_values import blueprint_values, own_menu
 from kilt.search.continuation_sequences import SequenceCache
 from kilt.search.continuations import BlueprintContinuations
-from kilt.search.ranges import BlueprintState, SubgameState, translated_share, update_range
+from kilt.search.ranges import (
+    BlueprintState,
+    SubgameState,
+    blueprint_ranges,
+    dealable_ranges,
+    free_hands,
+    moves_of,
+    translated_share,
+    update_range,
+)
 from kilt.search.settings import menu_of, require_settings
 from kilt.solve.resolve import LeafValues, Resolved, heeded, resolve
 from kilt.tree.place import PlacedTree
@@ -303,7 +311,7 @@ class ResolvingAgent:
         Returns None before the first re-solved round.
         """
         at: SubgameState | BlueprintState | None = None
-        moves = list(self._moves(position))
+        moves = list(moves_of(self.game, position))
         for number, (before, action, after) in enumerate(moves):
             seen = board[: self.game.rules.board_size(after.round)]
             given = time.before(moves[number + 1 :], me, half=action == REVEAL)
@@ -314,45 +322,14 @@ class ResolvingAgent:
                     else self._act(at, before, action, after, seen, me, given)
                 )
             elif after.round == self.first_round:
-                at = self._begin(self.ranges(self.raw, after, seen), None, after, seen, me, given)
+                at = self._begin(blueprint_ranges(self.raw, after, seen), None, after, seen, me, given)
         return at
-
-    def ranges(self, player: BlueprintAgent, position: Betting, board: tuple[int, ...]) -> FloatArray:
-        """Return both players' ranges at a position: the probability of each seat's actions so far with each hand.
-
-        Parameters
-        ----------
-        player : BlueprintAgent
-            The agent that plays in both seats: the agent's blueprint, with or without post-processing.
-        position : Betting
-            At most the start of the first re-solved round.
-        board : tuple of int
-            The public cards so far.
-
-        Returns
-        -------
-        ndarray, shape (2, hands of the deck)
-            0 for hands with a card of the board. An action that a player never takes with any hand leaves the range
-            unchanged.
-        """
-        reach = np.stack([self._free(board)] * 2)
-        for before, action, _ in self._moves(position):
-            if before.actor >= 0:
-                policy = player.policy(before, board[: self.game.rules.board_size(before.round)])
-                update_range(reach, before, translated_share(policy, before, action, player.mapping))
-        return reach
-
-    def _moves(self, position: Betting) -> Iterator[tuple[Betting, str, Betting]]:
-        """Yield each action of a hand, with the positions before and after it."""
-        positions = self.game.positions
-        for before, action in positions.moves(position):
-            yield before, action, positions.after(before, action)
 
     def _deal(
         self, at: SubgameState | BlueprintState, after: Betting, board: tuple[int, ...], me: int, time: Allowance
     ) -> SubgameState | BlueprintState:
         """Return the state after public cards are dealt: a subgame continues, ends, or begins in a re-solved round."""
-        reach, now = at.reach * self._free(board), None
+        reach, now = at.reach * free_hands(self.game, board), None
         if isinstance(at, SubgameState) and after.round - 1 not in self._limited:
             now = SubgameState(
                 reach, at.solved, at.tree.deal(at.place, board[self.game.rules.board_size(after.round - 1) :])
@@ -440,7 +417,7 @@ class ResolvingAgent:
         me: int,
         time: Allowance,
     ) -> Resolved:
-        settings, ranges, values = self.settings, self._possible(reach, board), None
+        settings, ranges, values = self.settings, dealable_ranges(self.game, reach, board), None
         menu = menu_of(settings, position.round, self.game)
         limit = self._limit(position, me, time.part(FOR_ENDS)) if position.round in self._limited else None
         if settings.method != UNSAFE:
@@ -480,19 +457,6 @@ class ResolvingAgent:
             time=time,
             cache=self._rests,
         )
-
-    def _possible(self, reach: FloatArray, board: tuple[int, ...]) -> FloatArray:
-        """Return ranges that allow a deal; a player whose actions so far have probability 0 gets all hands."""
-        free = self._free(board)
-        ranges = np.stack([own * free if (own * free).any() else free for own in reach])
-        if pair_weight(ranges, self.game.holes, self.game.deck.size) <= 0:
-            ranges = np.stack([free, free])
-        scaled: FloatArray = ranges / ranges.max(axis=1, keepdims=True)
-        return scaled
-
-    def _free(self, board: tuple[int, ...]) -> FloatArray:
-        """Return an array over all hands: 1 if a hand shares no card with the board, otherwise 0."""
-        return np.asarray(~np.isin(self.game.holes, board).any(axis=1), dtype=np.float64)
 
     def _values(self, at: SubgameState, me: int) -> FloatArray:
         """Return the chips that each hand of the opponent wins after the current state of a subgame."""

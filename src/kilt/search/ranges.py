@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from kilt.arrays import FloatArray
-from kilt.games.holdem import CALL, RAISE, Betting
+from kilt.games.holdem import CALL, RAISE, Betting, Holdem
+from kilt.games.subgame import pair_weight
 from kilt.play.agent import PublicPolicy
+from kilt.play.blueprint import BlueprintAgent
 from kilt.solve.resolve import Resolved
 from kilt.strategy.translate import Mapping, pseudo_harmonic, translations
 from kilt.tree.place import PlacedTree, TreePlace
@@ -62,3 +65,50 @@ def translated_share(
     sizes = [(levels[one] - level) / (2 * level) for one in near]
     found = translations(sizes, (int(action[1:]) - level) / (2 * level), mapping)
     return np.asarray(sum(share * policy.probability(near[place]) for place, share in found))
+
+
+def blueprint_ranges(player: BlueprintAgent, position: Betting, board: tuple[int, ...]) -> FloatArray:
+    """Return both players' ranges at a position: the probability of each seat's actions so far with each hand.
+
+    Parameters
+    ----------
+    player : BlueprintAgent
+        The agent that plays in both seats.
+    position : Betting
+        A position of the agent's game.
+    board : tuple of int
+        The public cards so far.
+
+    Returns
+    -------
+    ndarray, shape (2, hands of the deck)
+        0 for hands with a card of the board. An action that a player never takes with any hand leaves the range
+        unchanged.
+    """
+    reach = np.stack([free_hands(player.game, board)] * 2)
+    for before, action, _ in moves_of(player.game, position):
+        if before.actor >= 0:
+            policy = player.policy(before, board[: player.game.rules.board_size(before.round)])
+            update_range(reach, before, translated_share(policy, before, action, player.mapping))
+    return reach
+
+
+def dealable_ranges(game: Holdem, reach: FloatArray, board: tuple[int, ...]) -> FloatArray:
+    """Return ranges that allow a deal; a player whose actions so far have probability 0 gets all hands."""
+    free = free_hands(game, board)
+    ranges = np.stack([own * free if (own * free).any() else free for own in reach])
+    if pair_weight(ranges, game.holes, game.deck.size) <= 0:
+        ranges = np.stack([free, free])
+    scaled: FloatArray = ranges / ranges.max(axis=1, keepdims=True)
+    return scaled
+
+
+def free_hands(game: Holdem, board: tuple[int, ...]) -> FloatArray:
+    """Return an array over all hands: 1 if a hand shares no card with the board, otherwise 0."""
+    return np.asarray(~np.isin(game.holes, board).any(axis=1), dtype=np.float64)
+
+
+def moves_of(game: Holdem, position: Betting) -> Iterator[tuple[Betting, str, Betting]]:
+    """Yield each action of a hand, with the positions before and after it."""
+    for before, action in game.positions.moves(position):
+        yield before, action, game.positions.after(before, action)

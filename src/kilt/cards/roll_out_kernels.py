@@ -1,0 +1,139 @@
+"""Compiled loops for `equity`: sums over complete boards of what hands win against others."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from kilt.arrays import FloatArray, IntArray
+from kilt.cards.equity_kernels import HandList, Order, Ranking, board_strengths, compatible, rank_board, showdown
+from kilt.cards.hands_kernels import HandTables, Strengths, look_up
+from kilt.jit import kernel
+
+
+@kernel
+def board_rows(
+    boards: IntArray, hands: HandList, tables: HandTables, ranking: Ranking, opponents: int, rows: Strengths
+) -> None:
+    """Write the strength of every hand, as 2·wins + ties against a random opponent's hand, one row per complete board.
+
+    `opponents` is the number of hands that the other player can hold. Hands that share a card with the board get −1.
+    """
+    reach, value = np.ones(len(hands.bits)), np.empty(len(hands.bits))
+    for b in range(boards.shape[0]):
+        groups = rank_board(boards[b], hands, tables, ranking)
+        showdown(ranking, groups, reach, value)
+        rows[b, :] = -1
+        for hand in ranking.order[: ranking.ends[groups - 1]]:
+            rows[b, hand] = int(value[hand]) + opponents
+
+
+@kernel
+def count_rows(rows: Strengths, weights: IntArray, classes: IntArray, counts: IntArray) -> None:
+    """Count how often each class of hands has each value; a board counts as often as the boards it stands for.
+
+    This is ``counts[classes[hand], row[hand]] += weight`` for each row.
+    """
+    for b in range(rows.shape[0]):
+        for hand in range(rows.shape[1]):
+            if rows[b, hand] >= 0:
+                counts[classes[hand], rows[b, hand]] += weights[b]
+
+
+@kernel
+def roll_out(
+    boards: IntArray,
+    weights: IntArray,
+    hands: HandList,
+    classes: IntArray,
+    tables: HandTables,
+    ranking: Ranking,
+    reach: FloatArray,
+    won: FloatArray,
+    total: FloatArray,
+) -> None:
+    """Sum each class's showdown values, and the weight of the opponent's compatible hands, over complete boards.
+
+    Adds the values to `won` [class] and the weight of the opponent's hands that share no card with the hand to `total`
+    [class].
+    """
+    value = np.empty(len(hands.bits))
+    for b in range(boards.shape[0]):
+        groups = rank_board(boards[b], hands, tables, ranking)
+        live = ranking.order[: ranking.ends[groups - 1]]
+        showdown(ranking, groups, reach, value)
+        for hand in live:
+            won[classes[hand]] += weights[b] * value[hand]
+        compatible(live, hands.cards, reach, ranking.by_card, value)
+        for hand in live:
+            total[classes[hand]] += weights[b] * value[hand]
+
+
+@kernel
+def roll_out_few(
+    boards: IntArray,
+    weights: IntArray,
+    hands: HandList,
+    opponents: Order,
+    tables: HandTables,
+    won: npt.NDArray[np.int32],
+    met: npt.NDArray[np.int32],
+) -> None:
+    """Compare every hand with each of a few of the opponent's hands on complete boards, and count wins minus losses.
+
+    Adds wins minus losses to `won` [opponent, hand], and to `met` the boards on which both hands are possible. With few
+    opponents, this is less work than ranking all hands. Whether a hand and an opponent share a card is not checked.
+    """
+    strength = np.empty(len(hands.bits), dtype=np.int16)
+    for b in range(boards.shape[0]):
+        board_strengths(boards[b], hands, tables, strength)
+        weight = np.int32(weights[b])
+        for o in range(len(opponents)):
+            theirs = strength[opponents[o]]
+            if theirs >= 0:
+                for hand in range(len(strength)):
+                    mine = strength[hand]
+                    won[o, hand] += weight * np.int32(np.int32(mine > theirs) - np.int32((mine >= 0) & (mine < theirs)))
+                    met[o, hand] += weight * np.int32(mine >= 0)
+
+
+@kernel
+def duel(
+    boards: IntArray,
+    weights: IntArray,
+    hands: HandList,
+    hero: int,
+    opponents: Order,
+    reach: FloatArray,
+    tables: HandTables,
+    result: FloatArray,
+) -> None:
+    """Add to `result` the weight of one hand's wins, ties and losses against several hands, over complete boards.
+
+    The opponents share no card with the hero. The strength of a few opponents is looked up one by one; for many, it is
+    faster to compute the strength of all hands on the board.
+    """
+    strength = np.empty(len(hands.bits), dtype=np.int16)
+    for b in range(boards.shape[0]):
+        key, bits = np.int64(tables.start), np.int64(0)
+        for card in boards[b]:
+            key += tables.card_key[card]
+            bits += tables.card_bit[card]
+        if bits & hands.bits[hero]:
+            continue
+        if len(opponents) > 64:
+            board_strengths(boards[b], hands, tables, strength)
+        else:
+            strength[hero] = look_up(key + hands.key[hero], bits | hands.bits[hero], tables)
+            for other in opponents:
+                blocked = bits & hands.bits[other]
+                strength[other] = -1 if blocked else look_up(key + hands.key[other], bits | hands.bits[other], tables)
+        won, tied, lost = 0.0, 0.0, 0.0
+        for other in opponents:
+            if strength[other] >= 0:
+                won += reach[other] * (strength[hero] > strength[other])
+                tied += reach[other] * (strength[hero] == strength[other])
+                lost += reach[other] * (strength[hero] < strength[other])
+        result[0] += weights[b] * won
+        result[1] += weights[b] * tied
+        result[2] += weights[b] * lost
