@@ -180,14 +180,14 @@ def finish(run: Run) -> Step:
 
     steps: list[Step] = []
     if run.spent:
-        say(f"the budget of {run.budget} is spent already: give a larger one, in total, to go on")
+        say(f"the budget of {run.budget} is spent already: give a larger one, in total, to continue")
     with interrupts(at_once=run.exact) as stopped, _progress(run, steps) as tick:
         for step in run.solving(stop=lambda: bool(stopped), tick=tick, warn=say):
             steps.append(step)  # noqa: PERF402, the bar reads it meanwhile
     if stopped:
         kept = run.folder or run.keep(_new_folder(run.identity.game, run.identity.algorithm), steps)
         say(
-            f"stopped after {steps[-1].iterations:,} iterations, with {_standing(steps[-1])}; to go on: "
+            f"stopped after {steps[-1].iterations:,} iterations, with {_standing(steps[-1])}; to resume: "
             f"kilt solve {quote(str(kept.path))}"
         )
         raise typer.Exit(128 + stopped[0])

@@ -122,7 +122,7 @@ def solve(
     folder = _keep(spot, run, steps) if stopped and not run.folder else run.folder and run.folder.path
     solution = solution_of(run, steps)
     if stopped:
-        say(f"stopped; to go on: kilt spot solve {quote(str(folder))}")
+        say(f"stopped; to resume: kilt spot solve {quote(str(folder))}")
     _print_solution(spot, solution, run, cost, as_json=as_json)
     if stopped:
         raise typer.Exit(128 + stopped)
@@ -305,7 +305,7 @@ def _print_node(node: SpotNode, wanted: set[str] | None) -> None:
     from kilt.spots.solution import chips_text
 
     ev, equity = node.mean(node.ev), node.mean(node.equity)
-    print_line(f" · {_title(node)} · pot {node.pot:g}", bold=node.board)
+    print_line(f" · {_title(node)} · pot {node.pot:g}", bold=node.board or "no board")
     for player in (0, 1):
         print_line(f"player {player + 1}: equity {equity[player]:.1%}, EV {chips_text(ev[player])} chips")
     table = node.table(wanted)
