@@ -1,7 +1,7 @@
-"""SIMD operations on four numbers at once, for kernels that process several vectors in the same way.
+"""SIMD operations on eight numbers at once, for kernels that process several vectors in the same way.
 
 The compiler vectorises plain loops over one vector by itself. It does not if elements of an array are accessed at
-indices that depend on data: such kernels process four interleaved vectors with these functions.
+indices that depend on data: such kernels process eight interleaved vectors with these functions.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from numba import types
 from numba.core.datamodel.models import PrimitiveModel
 from numba.extending import intrinsic, register_model
 
-LANES = 4
+LANES = 8
 
 
 class Lanes(types.Type):  # type: ignore[misc]
-    """The numba type of a SIMD register that holds four numbers, called lanes."""
+    """The numba type of a SIMD register that holds eight numbers, called lanes."""
 
     def __init__(self, dtype: Any) -> None:
         self.dtype = dtype
@@ -32,7 +32,7 @@ class _LanesModel(PrimitiveModel):  # type: ignore[misc]
 
 
 def _place(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
-    """Return a pointer to the four array elements that begin at an index."""
+    """Return a pointer to the eight array elements that begin at an index."""
     data = context.make_array(array_type)(context, builder, array).data
     lanes = context.get_value_type(Lanes(array_type.dtype))
     return builder.bitcast(builder.gep(data, [index]), lanes.as_pointer())
@@ -40,7 +40,7 @@ def _place(context: Any, builder: Any, array_type: Any, array: Any, index: Any) 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def load(typing_context: Any, array: Any, index: Any) -> Any:
-    """Read four consecutive elements of an array, beginning at an index."""
+    """Read eight consecutive elements of an array, beginning at an index."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         found = builder.load(_place(context, builder, array, *args))
@@ -52,7 +52,7 @@ def load(typing_context: Any, array: Any, index: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def store(typing_context: Any, array: Any, index: Any, lanes: Any) -> Any:
-    """Write four numbers to consecutive elements of an array, beginning at an index."""
+    """Write eight numbers to consecutive elements of an array, beginning at an index."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         done = builder.store(args[2], _place(context, builder, array, *args[:2]))
@@ -64,13 +64,13 @@ def store(typing_context: Any, array: Any, index: Any, lanes: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def add(typing_context: Any, a: Any, b: Any) -> Any:
-    """Add two groups of four numbers element by element."""
+    """Add two groups of eight numbers element by element."""
     return a(a, b), lambda context, builder, signature, args: builder.fadd(*args)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def scaled(typing_context: Any, lanes: Any, factor: Any) -> Any:
-    """Multiply four numbers by a factor in single precision."""
+    """Multiply eight numbers by a factor in single precision."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kind, (many, number) = context.get_value_type(lanes), args
@@ -85,5 +85,5 @@ def scaled(typing_context: Any, lanes: Any, factor: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def sub(typing_context: Any, a: Any, b: Any) -> Any:
-    """Subtract one group of four numbers from another, element by element."""
+    """Subtract one group of eight numbers from another, element by element."""
     return a(a, b), lambda context, builder, signature, args: builder.fsub(*args)

@@ -37,10 +37,20 @@ from kilt.arrays import Array, FloatArray, IntArray
 from kilt.jit import kernel
 from kilt.solve.learning_kernels import PlayerTables, add_average, add_regrets, blend
 from kilt.solve.variants import Variant, discounts, variant_named
-from kilt.tree.leaf_kernels import values_of_leaves
+from kilt.tree.leaf_kernels import values_of_leaves, values_of_showdowns
 from kilt.tree.rule import Discount
 from kilt.tree.vector_arrays import FOLLOW, Policy, Scope, VectorTree, Workspace
-from kilt.tree.vector_kernels import arrive, first_row, next_visit, pass_up, pull_values, push_reach, reached
+from kilt.tree.vector_kernels import (
+    alive_above,
+    arrive,
+    batch_end,
+    first_row,
+    next_visit,
+    pass_up,
+    pull_values,
+    push_reach,
+    reached,
+)
 
 
 @kernel
@@ -69,26 +79,34 @@ def walk(
         # the trunk's average is updated only once if there are parts
         averaging = theirs.averaged and (scope.parts <= 1 or visit.depth >= scope.trunk)
         task = tasks[visit.depth]
-        for entry in range(tree.entry_start[visit.depth], tree.entry_start[visit.depth + 1]):
-            block, row, comes = tree.entry_block[entry], first_row(tree, theirs.layout, visit, entry), True
-            for second in range(2 if coin > 0 else 1):  # an opponent's coin may choose a second strategy
-                reach, table = vectors.second if second else vectors.reach, theirs.fixed if second else theirs.strategy
-                comes = reached(tree, player, scope, visit, entry, sides, vectors, reach)
-                if comes and visit.arriving:
-                    their_policy = Policy(theirs.layout, table)
-                    push_reach(nodes, block, row, player, scope, visit, their_policy, False, vectors, reach)
-            if not comes:
-                continue
-            if visit.arriving:
+        entry, end = tree.entry_start[visit.depth], tree.entry_start[visit.depth + 1]
+        while entry < end:
+            first, entry = entry, batch_end(tree, entry, end)
+            for opened in range(first, entry if visit.arriving else first):
+                block, row = tree.entry_block[opened], first_row(tree, theirs.layout, visit, opened)
+                comes = True
+                for second in range(2 if coin > 0 else 1):  # an opponent's coin may choose a second strategy
+                    reach = vectors.second if second else vectors.reach
+                    table = theirs.fixed if second else theirs.strategy
+                    comes = reached(tree, player, scope, visit, opened, sides, vectors, reach)
+                    if comes:
+                        their_policy = Policy(theirs.layout, table)
+                        push_reach(nodes, block, row, player, scope, visit, their_policy, False, vectors, reach)
+                if not comes:
+                    continue
                 if averaging:
                     add_average(nodes, block, row, player, scope, visit, theirs, discount, vectors)
                 if coin > 0:
                     blend(nodes, block, player, scope, visit, coin, vectors.reach, vectors.second, vectors.blended)
                 values_of_leaves(tree, block, player, scope, visit, work, at_leaves)
-            if visit.leaving:
-                row = first_row(tree, own.layout, visit, entry)
+            if visit.arriving and visit.leaving:
+                values_of_showdowns(tree, first, entry, player, scope, visit, work, at_leaves)
+            for opened in range(first, entry if visit.leaving else first):
+                if not alive_above(tree, visit, opened, vectors):
+                    continue
+                block, row = tree.entry_block[opened], first_row(tree, own.layout, visit, opened)
                 pull_values(nodes, tree.noise, block, row, player, task, scope, visit, policy, vectors)
-                pass_up(tree, scope, visit, entry, sides, vectors.value, result)
+                pass_up(tree, scope, visit, opened, sides, vectors.value, result)
                 if task == FOLLOW:
                     add_regrets(nodes, tree.noise, block, row, player, scope, visit, own, discount, vectors)
         visit = next_visit(tree, player, scope, work, sums, visit)

@@ -76,16 +76,17 @@ def one_hand(scope: Scope) -> bool:
 def values_of_leaves(
     tree: VectorTree, block: int, player: int, scope: Scope, visit: Visit, work: Workspace, reach: FloatArray
 ) -> None:
-    """Write the values of the player's hands at the leaves of a betting round, given the opponent's reach."""
+    """Write the values of the player's hands at the leaves of a betting round, given the opponent's reach.
+
+    Leaves of the last round are left to `values_of_showdowns`, if both players have several hands.
+    """
     if not tree.poker:
         sums = work.ranking.by_card
         bluff_values(tree.nodes, tree.dice, block, player, scope, visit.depth, sums, work.vectors, reach)
     elif one_hand(scope):
         strength = work.ranking.strength
         pairwise_values(tree.nodes, block, player, tree.deck.bits, strength, scope, visit, work.vectors, reach)
-    elif visit.leaving:
-        showdown_values(tree.nodes, block, player, visit, work, reach)
-    else:
+    elif not visit.leaving:
         live, by_card = work.order[: visit.mine], work.ranking.by_card
         fold_values(tree.nodes, block, player, live, tree.deck.cards, by_card, work.vectors, reach)
     if len(tree.pair_values) > 0:
@@ -246,12 +247,19 @@ def take_lanes(
     for end in range(lanes * live, lanes * live + lanes):
         reach[end] = 0
     if sorted_already:
-        a, b, c, d = wanted[0], wanted[min(1, found - 1)], wanted[min(2, found - 1)], wanted[found - 1]
-        for i in range(np.uint64(0), live):
-            reach[lanes * i] = node_reach[a, i]
-            reach[lanes * i + np.uint64(1)] = node_reach[b, i]
-            reach[lanes * i + np.uint64(2)] = node_reach[c, i]
-            reach[lanes * i + np.uint64(3)] = node_reach[d, i]
+        for k in range(0, LANES, 4):
+            lane, left = np.uint64(k), found - 1
+            a, b, c, d = (
+                wanted[min(k, left)],
+                wanted[min(k + 1, left)],
+                wanted[min(k + 2, left)],
+                wanted[min(k + 3, left)],
+            )
+            for i in range(np.uint64(0), live):
+                reach[lanes * i + lane] = node_reach[a, i]
+                reach[lanes * i + lane + np.uint64(1)] = node_reach[b, i]
+                reach[lanes * i + lane + np.uint64(2)] = node_reach[c, i]
+                reach[lanes * i + lane + np.uint64(3)] = node_reach[d, i]
         return
     for k in range(found):
         above, lane = wanted[k], np.uint64(k)
@@ -309,12 +317,24 @@ def write_showdown(
 
 
 @spliced
-def showdown_values(
-    nodes: Nodes, block: int, player: int, visit: Visit, work: Workspace, node_reach: FloatArray
+def values_of_showdowns(
+    tree: VectorTree, first: int, end: int, player: int, scope: Scope, visit: Visit, work: Workspace, reach: FloatArray
 ) -> None:
-    """Write the values of hands at the leaves of the last round, for `LANES` different reach vectors at a time.
+    """Write the values of hands at the leaves of the last round, in the betting rounds from `first` up to `end`."""
+    if tree.poker and not one_hand(scope):
+        opened = tree.nodes.block[tree.entry_block[first]], tree.nodes.block[tree.entry_block[end - 1] + 1]
+        showdown_values(tree.nodes, opened[0], opened[1], player, visit, work, reach)
 
-    Results on this board for the reach of earlier rounds are reused in other blocks.
+
+@spliced
+def showdown_values(
+    nodes: Nodes, node: int, end: int, player: int, visit: Visit, work: Workspace, node_reach: FloatArray
+) -> None:
+    """Write the values of hands at the leaves from `node` up to `end`, for `LANES` different reach vectors at a time.
+
+    These nodes have consecutive places in the workspace.
+
+    Results on this board for the reach of earlier rounds are reused.
     """
     sides, weighted, lanes = work.sides, work.ranking.weighted[0], np.uint64(LANES)
     order, their_order = sides.order[0], sides.order[1]
@@ -325,8 +345,7 @@ def showdown_values(
     reach, result, whole, tied = work.lanes.reach, work.lanes.result, work.lanes.whole, work.lanes.tied
     tilted = nodes.extra.shape[1] > 0
     value = work.vectors.value
-    shift = nodes.place[nodes.block[block]] - nodes.block[block]
-    node, end = nodes.block[block], nodes.block[block + 1]
+    shift, own = nodes.place[node] - node, nodes.place[node]
     while node < end:
         begin, found = node, 0  # take leaves while their reaches fit; adjacent leaves may share one
         while node < end:
@@ -343,7 +362,7 @@ def showdown_values(
         known, lasting = found <= ready[0], True
         for k in range(found):
             known = known and wanted[k] == lane_source[k]
-            lasting = lasting and wanted[k] < nodes.place[nodes.block[block]]
+            lasting = lasting and wanted[k] < own
         if not known:
             for k in range(found):
                 lane_source[k] = wanted[k]

@@ -15,7 +15,16 @@ import numpy.typing as npt
 from kilt.arrays import FloatArray, IntArray
 from kilt.cards.equity_kernels import PlayerRankings, merge_equivalent_hands, rank_board, split_by_player
 from kilt.jit import kernel, spliced, subkernel, trailing_zeros
-from kilt.tree.leaf_kernels import fill, hands_left, in_order, on_board, one_hand, strengths_of_few, values_of_leaves
+from kilt.tree.leaf_kernels import (
+    fill,
+    hands_left,
+    in_order,
+    on_board,
+    one_hand,
+    strengths_of_few,
+    values_of_leaves,
+    values_of_showdowns,
+)
 from kilt.tree.rule import match_columns
 from kilt.tree.vector_arrays import (
     ANSWER,
@@ -301,6 +310,30 @@ def stored(layout: TableLayout, visit: Visit, row: int) -> tuple[int, int]:
     return row * layout.hands, layout.hands
 
 
+@spliced
+def batch_end(tree: VectorTree, entry: int, end: int) -> int:
+    """Return the end of the betting rounds, from `entry` on, whose nodes and places in the workspace are consecutive.
+
+    Their leaves are evaluated together.
+    """
+    nodes, block = tree.nodes, tree.entry_block[entry]
+    entry += 1
+    while entry < end:
+        block += 1
+        begin = nodes.block[block]
+        if tree.entry_block[entry] != block or nodes.place[begin] != nodes.place[begin - 1] + 1:
+            break
+        entry += 1
+    return entry
+
+
+@spliced
+def alive_above(tree: VectorTree, visit: Visit, entry: int, vectors: Vectors) -> bool:
+    """Return whether the opponent reaches a betting round, once `reached` has set it."""
+    found: bool = visit.depth == 0 or vectors.alive[tree.nodes.place[tree.entry_node[entry]]]
+    return found
+
+
 # Processing of a board
 
 
@@ -335,7 +368,7 @@ def reached(
         return True
     above = tree.nodes.place[tree.entry_node[entry]]
     if not vectors.alive[above]:
-        if visit.arriving and not visit.leaving:
+        if visit.arriving:
             for place in range(root, root + end - begin):
                 vectors.alive[place] = False
         return False
@@ -543,17 +576,20 @@ def walk(
     work.board[0] = 0
     visit = arrive(tree, player, scope, 0, work, own.layout.apart)
     while visit.depth >= 0:
-        for entry in range(tree.entry_start[visit.depth], tree.entry_start[visit.depth + 1]):
-            if not reached(tree, player, scope, visit, entry, work.sides, vectors, reach):
-                continue
-            block = tree.entry_block[entry]
-            if visit.arriving:
-                row = first_row(tree, theirs.layout, visit, entry)
-                push_reach(nodes, block, row, player, scope, visit, theirs, prune, vectors, reach)
-                values_of_leaves(tree, block, player, scope, visit, work, reach)
-            if visit.leaving:
-                row = first_row(tree, own.layout, visit, entry)
-                task = tasks[visit.depth]
-                pull_values(nodes, tree.noise, block, row, player, task, scope, visit, own, vectors)
-                pass_up(tree, scope, visit, entry, work.sides, vectors.value, result)
+        entry, end = tree.entry_start[visit.depth], tree.entry_start[visit.depth + 1]
+        while entry < end:
+            first, entry = entry, batch_end(tree, entry, end)
+            for opened in range(first, entry if visit.arriving else first):
+                if reached(tree, player, scope, visit, opened, work.sides, vectors, reach):
+                    block, row = tree.entry_block[opened], first_row(tree, theirs.layout, visit, opened)
+                    push_reach(nodes, block, row, player, scope, visit, theirs, prune, vectors, reach)
+                    values_of_leaves(tree, block, player, scope, visit, work, reach)
+            if visit.arriving and visit.leaving:
+                values_of_showdowns(tree, first, entry, player, scope, visit, work, reach)
+            for opened in range(first, entry if visit.leaving else first):
+                if alive_above(tree, visit, opened, vectors):
+                    block, row = tree.entry_block[opened], first_row(tree, own.layout, visit, opened)
+                    task = tasks[visit.depth]
+                    pull_values(nodes, tree.noise, block, row, player, task, scope, visit, own, vectors)
+                    pass_up(tree, scope, visit, opened, work.sides, vectors.value, result)
         visit = next_visit(tree, player, scope, work, sums, visit)

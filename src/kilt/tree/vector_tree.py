@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kilt.arrays import FloatArray
+from kilt.arrays import FloatArray, IntArray
 from kilt.cards.boards import (
     Boards,
     canonical_boards,
@@ -36,10 +36,11 @@ from kilt.games.stud import Stud
 from kilt.games.subgame import ContinuationValues, Subgame, pair_weight
 from kilt.tree import vector_arrays as kinds
 from kilt.tree.betting import SHOWN, BettingTree, Menu, betting_tree, payoffs_of
-from kilt.tree.vector_arrays import Dice, Nodes, VectorTree
+from kilt.tree.vector_arrays import Dice, Flags, Nodes, VectorTree
 from kilt.tree.walk_kernels import ROUNDING
 
 NO_PAIR_VALUES = np.zeros((0, 0, 0), dtype=np.float32)
+NODES_PER_BATCH = 128  # nodes of the last round whose leaves are evaluated together
 LOWER_BLOCK = 12  # number of bids in each block of Bluff after the first
 
 
@@ -87,9 +88,9 @@ def vector_tree(game: Game, menu: Menu | None = None, *, by_board: bool = True) 
     begins = np.repeat(actions.block[:-1], np.diff(actions.block))
     before = np.concatenate([[0], np.cumsum(np.where(deciding, actions.children, 0))])
     block_rows = before[actions.block[1:]] - before[actions.block[:-1]]
-    place = np.arange(len(kind))
     last = actions.round == rounds - 1
-    place[last] = np.count_nonzero(~last) + (place - begins)[last]
+    place = np.arange(len(kind)) - begins
+    place += np.repeat(_shared_places(actions, last, isinstance(game, Holdem)), np.diff(actions.block))
 
     entry_node, entry_block = np.append(-1, revealing), np.append(0, actions.opens[revealing])
     entry_round = actions.round[actions.block[entry_block]]
@@ -151,6 +152,22 @@ def vector_tree(game: Game, menu: Menu | None = None, *, by_board: bool = True) 
         norm=deal.norm,
         pair_values=NO_PAIR_VALUES if (known := _continued(game)) is None else known.values,
     )
+
+
+def _shared_places(actions: ActionBlocks, last: Flags, poker: bool) -> IntArray:
+    """Return, for each block, the place of its first node in the workspace.
+
+    Blocks of the last round share places, but a few blocks in a row have separate ones, so that a pass can evaluate
+    their leaves together. Blocks of Bluff have none, because several histories share a block.
+    """
+    begin, size = actions.block[:-1].astype(np.int64), np.diff(actions.block)
+    first = int(np.count_nonzero(~last))
+    used = 0
+    for block in np.flatnonzero(last[begin]).tolist():
+        if not poker or used + size[block] > NODES_PER_BATCH:
+            used = 0
+        begin[block], used = first + used, used + int(size[block])
+    return begin
 
 
 class Dealing(NamedTuple):
