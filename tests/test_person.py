@@ -371,7 +371,7 @@ def test_advice_is_drawn(monkeypatch):
 def test_leaving(tmp_path, typed):
     log = tmp_path / "my.log"
     printed = at_table("always-call", "-g", "holdem.limit.2p", "--seed", "1", "-l", str(log), typed=typed)
-    assert "you leave; the hand that was going on does not count result no hand came to its end" in printed
+    assert "you leave; the unfinished hand does not count result no hand came to its end" in printed
     assert not log.exists()
 
 

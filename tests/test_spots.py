@@ -499,6 +499,10 @@ def test_commands(solution, tmp_path, monkeypatch):
     rows = answer("spot", "show", folder, "--line", "x x /")["cards"]
     assert sum(row["alike"] for row in rows) == 11
     assert "leave out" in refused("spot", "solve", "kept", "--pot", 3)
+    assert "spent already" in kilt("spot", "solve", "kept", "--iterations", 8).stderr
+    assert "is only a part of a game" in refused("match", "kept", "random")
+    assert "is a solved spot" in refused("export", "kept", "copy")
+    assert "omit --packed" in refused("export", "kept", "copy", "--packed")
     assert "no picture that can be drawn" in refused("spot", "show", "nothing", "--picture", "grid.txt")
     with pytest.raises(RunError, match="nothing does not exist: give the folder"):
         open_spot("nothing")

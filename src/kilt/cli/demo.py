@@ -117,14 +117,18 @@ def export(
     ] = False,
 ) -> None:
     """Copy an agent to a folder or file that can be moved to another machine and played there."""
+    from kilt import artifact
     from kilt.errors import ArtifactError
     from kilt.runs.check import require_whole_subgames
-    from kilt.strategy.blueprint import Blueprint
+    from kilt.strategy.blueprint import KIND, STRATEGY, Blueprint
     from kilt.strategy.blueprint import export as copy
 
     if packed:
         if out.exists():
             raise ArtifactError(f"{out} is there already: choose another file")
+        strategy = run / STRATEGY if artifact.exists(run / STRATEGY) else run
+        if artifact.exists(strategy) and artifact.kind_of(strategy) != KIND:
+            raise ArtifactError(f"{run} has a strategy without an abstraction, which cannot be packed: omit --packed")
         Blueprint.load(run, check=True).pack(out)
     else:
         require_whole_subgames(run)

@@ -118,6 +118,8 @@ def solve(
         run = spot.begin(budget, threads=threads, save=save, begun=begun, device=device)
     cost = cost_of_run(run)
     say(cost_words(spot, run, cost))
+    if run.spent:
+        say("the iterations or the time are spent already: give larger limits, in total, to continue")
     steps, stopped = _solve(spot, run)
     folder = _keep(spot, run, steps) if stopped and not run.folder else run.folder and run.folder.path
     solution = solution_of(run, steps)

@@ -232,7 +232,7 @@ class _TableScreen:
 
     def leave(self) -> None:
         """Print that the person has left, and that the unfinished hand does not count."""
-        self.line(("you leave; the hand that was going on does not count", "dim"))
+        self.line(("you leave; the unfinished hand does not count", "dim"))
 
     def result(self, session: Session) -> None:
         """Print the result of the session."""

@@ -49,6 +49,8 @@ def load_game(name: str | Path) -> Game:
         return Bluff(_BLUFFS[str(name)])
     if str(name) in library():
         return poker(ready_made(str(name)), str(name))
+    if str(name).startswith("spot "):
+        raise GameError(f"{name} is only a part of a game: use the run of a whole game")
     if not Path(name).exists():
         if len(Path(name).parts) > 1:
             raise GameError(f"{name} does not exist: check the path, or use the name of a ready-made game")

@@ -25,6 +25,7 @@ from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import ActionAbstraction, ActionsByChipsLeft
 from kilt.abstraction.buckets import CardAbstraction, PlayerAbstractions, load_abstractions
 from kilt.arrays import Array, BoolArray, IntArray
+from kilt.config import SPOT
 from kilt.errors import AbstractionError, ArtifactError
 from kilt.games.game import CHANCE, REVEAL
 from kilt.games.gamedef import GameDef
@@ -372,6 +373,8 @@ def export(run: Path, out: Path) -> None:
     strategy = run / STRATEGY if artifact.exists(run / STRATEGY) else run
     if out.exists():
         raise ArtifactError(f"{out} is there already: choose another name")
+    if (run / SPOT).exists():
+        raise ArtifactError(f"{run} is a solved spot, which plays no hands: copy its folder instead")
     kind, cards = artifact.kind_of(strategy) if artifact.exists(strategy) else KIND, list[Path]()
     if kind not in (table.KIND, vector.KIND, vector.IN_SUBGAMES):
         blueprint = Blueprint.load(strategy, check=True)  # copies get checksums of their own
