@@ -154,12 +154,15 @@ def plan_like_shipped_agent(
 ) -> FittedPlan:
     """Return a plan for an agent as small as the one that comes with kilt, for another game.
 
+    The opponent sees finer cards while the agent is solved, if the deck, the machine and the time allow it.
+
     The parameters are those of `plan_largest_agent`.
     """
     config = read_config(SHIPPED_AGENT)
     room = USABLE_SHARE * machine.available_memory() if memory is None else memory
-    size = AgentSize(config.cards[0], config.actions[0], config.opponent_cards)
-    return _fitted(game, name, [size], hours, threads, folder, room)
+    small = AgentSize(config.cards[0], config.actions[0])
+    sizes = small, small._replace(opponent_cards=config.opponent_cards)
+    return _fitted(game, name, sizes, hours, threads, folder, room)
 
 
 KINDS = {"strong": plan_largest_agent, "house": plan_like_shipped_agent}
