@@ -60,9 +60,11 @@ class Commands(TyperGroup):
         for command in every:
             every += getattr(command, "commands", {}).values()
             command.help = flowing(command.help or "")
-            for option in command.get_params(command.context_class(command, help_option_names=HELP)):
-                if getattr(option, "is_flag", False):
-                    option.metavar = ""
+            hide_types_of_flags(command.get_params(command.context_class(command, help_option_names=HELP)))
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options of ``kilt`` itself. Typer adds those for completion after the group is made."""
+        return hide_types_of_flags(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the command line after replacing old spellings of commands and options."""
@@ -72,6 +74,14 @@ class Commands(TyperGroup):
         """Return the names of all commands in the order of their panels in the help."""
         commands: dict[str, Any] = {**self.commands}  # Typer's objects, which know their panels
         return sorted(super().list_commands(ctx), key=lambda name: PANELS.index(commands[name].rich_help_panel))
+
+
+def hide_types_of_flags(options: list[Any]) -> list[Any]:
+    """Remove the type ``<bool>`` from the help of flags, which would look like a value that they need."""
+    for option in options:
+        if getattr(option, "is_flag", False):
+            option.metavar = ""
+    return options
 
 
 def flowing(text: str) -> str:
