@@ -25,7 +25,7 @@ from kilt.solve import abstract_problem
 from kilt.solve.registry import make_solver
 from kilt.solve.solver import with_workers
 from kilt.solve.tables.disk_strategy import DiskProblem
-from kilt.solve.tables.drawn import DrawnTables
+from kilt.solve.tables.drawn import SampledBoardTables
 from kilt.solve.tables.two_bytes import TwoByteProblem
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "algorithms.md"
@@ -143,7 +143,7 @@ def works(row: Row, algorithm: str) -> bool:
             short.enter_context(patch.object(machine, "available_memory", lambda: 0))
         solver = make_solver(problem, algorithm, seed=1)
     if "drawn" in home:
-        assert isinstance(solver.tables, DrawnTables)
+        assert isinstance(solver.tables, SampledBoardTables)
     evaluator = evaluator_for(replace(problem, engine=EngineConfig()) if isinstance(problem, type(seen())) else problem)
     try:
         solver.step(2)

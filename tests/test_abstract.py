@@ -15,7 +15,7 @@ from kilt.games.holdem import Holdem
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.cfr import Cfr
 from kilt.solve.opponents import OPPONENTS
-from kilt.solve.tables.drawn import DrawnTables
+from kilt.solve.tables.drawn import SampledBoardTables
 from kilt.solve.tables.memory import TreeTables
 from kilt.solve.variants import STEADY, VARIANTS
 from kilt.tree.vector import VectorGame
@@ -85,7 +85,7 @@ def test_cfr_br_keeps_what_it_draws_alone(tmp_path, trunk, variant):
     how = {"opponent": "response", "trunk": trunk} if trunk else {"scheme": "pcs"}
     whole = Cfr(TreeTables(BucketedGame.by(VectorGame(rules), cards), seed=3, **how), variant)
     game = VectorGame(rules, threads=trunk or 1, by_board=False)
-    drawn, later = (Cfr(DrawnTables(game, cards, trunk=trunk, seed=3), variant) for _ in range(2))
+    drawn, later = (Cfr(SampledBoardTables(game, cards, trunk=trunk, seed=3), variant) for _ in range(2))
     for solver in (whole, drawn):
         solver.step(20)
     later.restore(drawn.state())
@@ -97,7 +97,7 @@ def test_cfr_br_keeps_what_it_draws_alone(tmp_path, trunk, variant):
     assert len(drawn.tables.trunk) == sum(drawn.tables.where.rows[r] * n for r, n in enumerate((1, 9)[: trunk or 0]))
     for wrong in (0, 3):
         with pytest.raises(GameError, match="boards are drawn after 1 to 2 of them"):
-            Cfr(DrawnTables(game, cards, trunk=wrong), "cfr")
+            Cfr(SampledBoardTables(game, cards, trunk=wrong), "cfr")
 
 
 @pytest.mark.parametrize("variant", ["cfr+", "linear"])

@@ -23,7 +23,7 @@ from kilt.players.reports import reports_of
 from kilt.runs.examples import EXAMPLES
 from kilt.runs.folder import RunFolder
 from kilt.runs.plan import resolve
-from kilt.solve.external import External
+from kilt.solve.external import ExternalMCCFR
 from kilt.strategy.blueprint import Blueprint
 
 GAME = """GAMEDEF
@@ -185,12 +185,12 @@ def test_the_memory_of_a_plan_is_what_solving_takes(average):
     plan = resolve(config_of(said))
     cost = plan.cost().part("solving")
     synthetic = SyntheticGame(plan.game, plan.size.buckets, plan.menu)
-    small = External(SyntheticGame(plan.game, ((5, 5, 5, 5),) * 2, plan.menu), 0, plan.options)
+    small = ExternalMCCFR(SyntheticGame(plan.game, ((5, 5, 5, 5),) * 2, plan.menu), 0, plan.options)
     small.step(2)  # kernels are loaded or compiled, which takes memory by itself
     small.average(), small.current()
     tracemalloc.start()
     try:
-        solver = External(synthetic, 0, plan.options, threads=2)
+        solver = ExternalMCCFR(synthetic, 0, plan.options, threads=2)
         solver.step(50)
         kept = solver.average(), solver.current()
         _, peak = tracemalloc.get_traced_memory()

@@ -18,6 +18,7 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.errors import RunError
 from kilt.solve.external import SamplingOptions
+from kilt.solve.registry import ALGORITHMS
 from kilt.spots.saved import open_spot
 from kilt.spots.spot import Spot
 
@@ -97,3 +98,8 @@ def test_an_agent_may_observe_hands_under_the_old_name_of_the_method():
     with pytest.warns(DeprecationWarning, match="observe_hand"):
         kilt.play_match(Diary(), "always-call", hands=4, game="leduc", way="played")
     assert sum(len(copy.hands) for copy in copies) == 4
+
+
+def test_an_algorithm_has_the_old_name_of_what_it_supports():
+    with pytest.warns(DeprecationWarning, match="supports"):
+        assert ALGORITHMS["cfr+"].shares(2)

@@ -24,7 +24,7 @@ from kilt.players.agents import load_agent
 from kilt.players.profile import StrategyRef
 from kilt.runs.check import check
 from kilt.runs.folder import RunFolder
-from kilt.solve.external import External
+from kilt.solve.external import ExternalMCCFR
 from kilt.solve.forms import load_problem
 from kilt.solve.registry import make_solver
 from kilt.strategy.blueprint import Blueprint
@@ -125,7 +125,7 @@ def test_buckets_that_there_are_not(run):
     cards = CardAbstraction.load(run / "cards")
     said = r"round-2/buckets\.npy is damaged \(it says 200, and there are 3\): delete .*round-2"
     with pytest.raises(AbstractionError, match=said):
-        External(AbstractGame(load_game("leduc"), cards)).step(10)
+        ExternalMCCFR(AbstractGame(load_game("leduc"), cards)).step(10)
     with pytest.raises(AbstractionError, match=said):
         cards.rounds[1].rows(np.array([[0]]))
     with pytest.raises(AbstractionError, match=said):

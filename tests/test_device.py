@@ -30,7 +30,7 @@ from kilt.solve.joint import JointGame
 from kilt.solve.problem import VectorProblem
 from kilt.solve.tables import drawn_device
 from kilt.solve.tables.device import CompactTables, DeviceTables
-from kilt.solve.tables.drawn import DrawnTables
+from kilt.solve.tables.drawn import SampledBoardTables
 from kilt.solve.tables.memory import TreeTables
 from kilt.solve.tables.pairs import PairTables
 from kilt.spots import spot
@@ -307,11 +307,11 @@ def test_cfr_br_on_the_device(tmp_path, monkeypatch):
     monkeypatch.setattr(drawn_device, "PREPARING", 1)
     for trunk, written in ((1, 1 << 32), (2, 20_000)):
         monkeypatch.setattr(drawn_device, "FOUND", written)
-        ours = Cfr(drawn_device.DrawnDeviceTables(game, cards, trunk=trunk, seed=3), "linear")
-        theirs = Cfr(DrawnTables(game, cards, trunk=trunk, seed=3), "linear")
+        ours = Cfr(drawn_device.GpuSampledBoardTables(game, cards, trunk=trunk, seed=3), "linear")
+        theirs = Cfr(SampledBoardTables(game, cards, trunk=trunk, seed=3), "linear")
         for solver in (ours, theirs):
             solver.step(2)
-        again = Cfr(drawn_device.DrawnDeviceTables(game, cards, trunk=trunk, seed=0), "linear")
+        again = Cfr(drawn_device.GpuSampledBoardTables(game, cards, trunk=trunk, seed=0), "linear")
         again.restore(theirs.state())
         for solver in (ours, theirs, again):
             solver.step(1)
@@ -328,7 +328,7 @@ def test_cfr_br_on_the_device(tmp_path, monkeypatch):
     monkeypatch.setattr(abstracted, "LEVEL", 1.0)
     steps = abstracted.converge(problem, "cfr-br", LabBudget.of(seconds=1e4), Quiet(), **how)
     assert [step.iterations for step in steps] == [1, 2] and abstracted.settled(steps)
-    theirs = Cfr(DrawnTables(game, cards, trunk=2, seed=3), "linear")
+    theirs = Cfr(SampledBoardTables(game, cards, trunk=2, seed=3), "linear")
     for step in steps:
         theirs.step(step.iterations - theirs.iterations)
         found = problem.bucketed.exploitability(theirs.average())

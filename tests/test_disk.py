@@ -70,7 +70,7 @@ from kilt.strategy.blueprint import STRATEGY, export
 from kilt.strategy.postprocess import apply, rule_named
 from kilt.strategy.table import Strategy
 from kilt.strategy.vector import process_table
-from kilt.tree.place import PlacedTree
+from kilt.tree.navigation import NavigableTree
 from kilt.tree.rule import Discount
 from kilt.tree.vector import VectorGame
 from kilt.web.library import Library
@@ -259,7 +259,7 @@ def test_agents_play_it_as_if_it_were_in_memory(name, tmp_path, monkeypatch):
         assert np.array_equal(strategy[row : row + 1], table[row : row + 1])
     shares = normalised(table[flat_places(game, tree)], tree.nodes)
     twin = StrategyAgent("flat", game.game, Strategy.of(tree, shares))
-    agents = [TreeAgent("tree", PlacedTree(game), rows) for rows in (strategy, table)]
+    agents = [TreeAgent("tree", NavigableTree(game), rows) for rows in (strategy, table)]
     for position in (position for _, _, position in game.decisions() if rng.random() < 0.2):
         size = game.game.rules.board_size(position.round)
         board = tuple(rng.permutation(game.game.deck.size)[:size].tolist())
@@ -427,7 +427,7 @@ def test_runs_on_disk(tmp_path, monkeypatch):
         board = tuple(range(position.round))
         expected = plain.policy(position, board).probabilities
         for played in (first, second):
-            found = TreeAgent("played", PlacedTree(problem.game), played).policy(position, board).probabilities
+            found = TreeAgent("played", NavigableTree(problem.game), played).policy(position, board).probabilities
             np.testing.assert_allclose(found, expected, atol=1e-12)
     with pytest.raises(PlayError, match="nothing to translate or re-solve"):
         load_agent(f"{tmp_path / 'whole'}@resolve")
@@ -441,7 +441,7 @@ def test_sanity_of_a_tree():
     game = VectorGame(game_of("leduc"))
     solver, holdem = Cfr(TreeTables(game)), game.game
     solver.step(3)
-    plain = TreeAgent("plain", PlacedTree(game), solver.average())
+    plain = TreeAgent("plain", NavigableTree(game), solver.average())
     known = cache(lambda history, r, board: plain.policy(positions[history], (board,) * r))
     positions = {position.history: position for _, _, position in game.decisions()}
     for rule in ("none", "new-0.2-after-first"):

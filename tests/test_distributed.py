@@ -39,13 +39,13 @@ from kilt.solve.abstract import BucketedGame
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.distributed import blades_kernels
 from kilt.solve.distributed import solver as solver_module
-from kilt.solve.distributed.blades import Child, Head, counted_in, picked_starts
-from kilt.solve.distributed.lower import LowerChild, MiddleChild, Passing
+from kilt.solve.distributed.blades import ClassWorker, Head, counted_in, picked_starts
+from kilt.solve.distributed.lower import LowerWorker, MiddleWorker, PendingDeals
 from kilt.solve.distributed.memory import MOST
 from kilt.solve.distributed.partition import Partition, levels, trunk_of
 from kilt.solve.distributed.shared import Batch, BoardDraw, SharedGame
-from kilt.solve.distributed.solver import Distributed, start
-from kilt.solve.external import HALVED, External, SamplingOptions, WalkWorkspace, priced_rounds
+from kilt.solve.distributed.solver import DistributedMCCFR, start
+from kilt.solve.external import HALVED, ExternalMCCFR, SamplingOptions, WalkWorkspace, priced_rounds
 from kilt.solve.external_kernels import Starts
 from kilt.tree.vector import VectorGame
 from machines import descendants, end
@@ -99,7 +99,7 @@ def test_parts_of_an_abstract_game(small):
             whole[part.places(node)] += 1
             assert part.places(node).stop - part.places(node).start == part.first[node + 1] - part.first[node]
     assert np.all(whole == 1)
-    External(abstract, 1).step(10)
+    ExternalMCCFR(abstract, 1).step(10)
 
 
 # ── nothing is lost, nothing is counted twice ──
@@ -152,7 +152,7 @@ def expected_update(small, regret, drawn=0, weighted=True, **options):
     boards = [[*b, last] for b in combinations(range(len(deck) - 2), flop) for last in {*range(len(deck) - 2)} - {*b}]
     game = replace(game_of(small, len(boards), **options), boards=drawn, weighted=weighted)
     partition = game.open()
-    head, children = Head(game, partition), [Child(game, [label]) for label in range(partition.classes)]
+    head, children = Head(game, partition), [ClassWorker(game, [label]) for label in range(partition.classes)]
     gains, counts = np.zeros((2, abstract.slots))
 
     def reset(ledger):
@@ -275,7 +275,7 @@ def naive_edges(cards, game):
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_all_ins_are_worth_their_mean_in_the_part_that_has_them(suited, depth):
     """With equities, each part takes means over boards for the rounds that its walks go through, and no others."""
-    solver = Distributed(deep_game(suited, depth, 16, equities=True), LocalEngine(), 1, below=(1,) * (depth - 1))
+    solver = DistributedMCCFR(deep_game(suited, depth, 16, equities=True), LocalEngine(), 1, below=(1,) * (depth - 1))
     rooms = [solver.head._workspace, *(worker._object._workspaces.get() for (worker,) in solver.levels)]
     assert [list(room.priced) for room in rooms] == [[0], [[1, 2], [1], [1]][depth - 1], [2], []][: depth + 1]
     outcome = rooms[0].deal(np.uint64(1), 0, 16)[1][:, 0]
@@ -365,8 +365,8 @@ def deep_update(deep, depth, regret, drawn=0, **options):
     partition = game.open()
     head = Head(game, partition)
     priced = priced_rounds(game.options, range(rules.rounds))
-    middle = [MiddleChild(game, [label], 1, []) for label in range(2)]
-    lower = [LowerChild(game, [range(2)] * level) for level in range(2, depth + 1)]
+    middle = [MiddleWorker(game, [label], 1, []) for label in range(2)]
+    lower = [LowerWorker(game, [range(2)] * level) for level in range(2, depth + 1)]
     room = WalkWorkspace(partition.head, 1024, priced=priced)
     gains, counts = np.zeros((2, abstract.slots))
 
@@ -396,7 +396,7 @@ def deep_update(deep, depth, regret, drawn=0, **options):
         batch, weights = Batch(0, repeated), np.full(len(every), ways)
         before = reset(own.regrets)
         found = over(BoardDraw(batch, slice(None), weights, np.uint64(1), np.repeat(board, often), one), often)
-        if isinstance(found, Passing):
+        if isinstance(found, PendingDeals):
             first, told = np.arange(0, len(every), often), found.onward
             picked, _ = picked_starts(told.starts, first)
             told = told._replace(starts=picked, seen=told.seen[first], board=told.board[first], share=told.share[first])
@@ -508,7 +508,7 @@ def test_runs_of_several_levels_are_equal_in_expectation(deep, deep_known, depth
     """What a run of two levels learns from a deal, and one of three, is on average what external sampling would."""
     scale, batch, batches = 2.0**14, 256, 60
     regret, (gains, _) = deep_known
-    solver = Distributed(deep_game(deep, depth, batch, boards), LocalEngine(), 1, below=(1,) * (depth - 1))
+    solver = DistributedMCCFR(deep_game(deep, depth, batch, boards), LocalEngine(), 1, below=(1,) * (depth - 1))
     tables = [solver.head.regrets]
     tables += [own.regrets for level in solver.levels for worker in level for own in worker._object.own]
     here = [places(one.slots, 2)[0] for one in tables]
@@ -566,7 +566,7 @@ def test_runs_of_three_levels(deep, boards, tmp_path, monkeypatch):
     seen, found, state = BucketedGame.by(VectorGame(abstract.game, abstract.actions), abstract.cards), [], {}
     evaluator = evaluator_for(AbstractProblem(abstract, (cards,)), patience=-1)
     for blades, *below in ((1, 1, 1), (2, 2, 2), (2, 1, 2)):
-        solver = Distributed(deep_game(deep, 3, 64, boards, linear=True), LocalEngine(), blades, below=below)
+        solver = DistributedMCCFR(deep_game(deep, 3, 64, boards, linear=True), LocalEngine(), blades, below=below)
         if found:
             solver.restore(state)
             solver.restore_parts(tmp_path / "parts")
@@ -582,7 +582,7 @@ def test_runs_of_three_levels(deep, boards, tmp_path, monkeypatch):
             assert np.array_equal(evaluator.problem.load(tmp_path / "strategy")[0], found[-1])
         solver.close()
     assert np.array_equal(found[0], found[1]) and np.array_equal(found[0], found[2])
-    two = Distributed(deep_game(deep, 2, 64, boards, linear=True), LocalEngine(), 2, below=[2])
+    two = DistributedMCCFR(deep_game(deep, 2, 64, boards, linear=True), LocalEngine(), 2, below=[2])
     two.step(640)
     before, found = mbb(seen, abstract, evaluator.problem.uniform()), [*found[:1], two.average()]
     assert max(mbb(seen, abstract, strategy) for strategy in found) < before / 2
@@ -593,7 +593,7 @@ def test_runs_of_three_levels(deep, boards, tmp_path, monkeypatch):
 
 
 def solver_of(small, blades, batch=16, engine=None, **options):
-    return Distributed(game_of(small, batch, **options), engine or LocalEngine(), blades)
+    return DistributedMCCFR(game_of(small, batch, **options), engine or LocalEngine(), blades)
 
 
 @pytest.fixture(scope="module")
@@ -666,7 +666,7 @@ def test_several_boards_for_each_deal(lossless):
     game = replace(game_of(lossless, 32, linear=True), samples=2)
     found = []
     for threads in (1, 2):
-        solver = Distributed(game, LocalEngine(), 6, threads)
+        solver = DistributedMCCFR(game, LocalEngine(), 6, threads)
         solver.step(10_000)
         found.append((mbb(seen, abstract, solver.average()), solver.visits))
         solver.close()
@@ -678,7 +678,7 @@ def test_several_boards_for_each_deal(lossless):
 def test_boards_are_spread_over_classes(small, boards):
     """All of them are given away, and to each class its share, whatever the hands are."""
     game = replace(game_of(small, batch=30_000), boards=boards)
-    children = [Child(game, [label]) for label in range(2)]
+    children = [ClassWorker(game, [label]) for label in range(2)]
     hands = children[0]._hands(5)
     found = [child.spread(child.own[0], hands, 5) for child in children]
     assert np.all(found[0][1] + found[1][1] == boards)
@@ -698,7 +698,7 @@ def test_convergence_with_some_boards(lossless, boards):
     seen, found = BucketedGame.by(VectorGame(abstract.game), abstract.cards), []
     for blades in (1, 3):
         game = replace(game_of(lossless, 128, linear=True), boards=boards)
-        solver = Distributed(game, LocalEngine(), blades)
+        solver = DistributedMCCFR(game, LocalEngine(), blades)
         solver.step(1200)
         found.append(solver.average())
         if blades == 3:
@@ -789,7 +789,7 @@ def test_a_strategy_in_parts_is_measured_and_written_in_parts(small, tmp_path, m
     solver.step(2000)
     whole = solver.average()
     assert len({*whole.tolist()}) > 50
-    monkeypatch.setattr(Distributed, "_strategy", None)
+    monkeypatch.setattr(DistributedMCCFR, "_strategy", None)
     assert evaluator.measure(solver).others == evaluator.others(whole)
     problem.save(tmp_path / "strategy", solver, algorithm="external in parts")
     monkeypatch.undo()
@@ -810,9 +810,14 @@ def test_the_memory_of_a_plan_is_what_head_and_blades_hold(small, tmp_path):
     large = replace(shared_game(plan.game, plan.menu, [spec], plan.options), batch=64)
     partition = large.open()
     WalkWorkspace(partition.head)  # tables of hands are kept from now on,
-    as_blade(Child(game_of(small, 64), [0, 1]), *as_head(head_of(game_of(small, 64))), tmp_path)  # and kernels too
+    as_blade(
+        ClassWorker(game_of(small, 64), [0, 1]), *as_head(head_of(game_of(small, 64))), tmp_path
+    )  # and kernels too
     peaks, batch = [], ()
-    for make, use in ((head_of, as_head), (lambda game: Child(game, [0, 1], 2), partial(as_blade, folder=tmp_path))):
+    for make, use in (
+        (head_of, as_head),
+        (lambda game: ClassWorker(game, [0, 1], 2), partial(as_blade, folder=tmp_path)),
+    ):
         gc.collect()
         tracemalloc.start()
         try:
@@ -897,7 +902,7 @@ def test_classes_stay_where_no_machine_has_room_for_more(lossless, tmp_path, mon
 def test_other_buckets(small):
     game = replace(game_of(small, 16), fingerprint="another")
     with pytest.raises(RunError, match="belong to another game"):
-        Child(game, [0])
+        ClassWorker(game, [0])
 
 
 def test_levels():
@@ -975,7 +980,7 @@ def test_killed_blades(deep, tmp_path, monkeypatch):
     """A run on which a blade of the third level is killed, and one of the first while the loss is mended, ends well."""
     monkeypatch.setattr(folder_module, "OFTEN", 0.0)
     monkeypatch.setattr(folder_module, "SAVING", 10.0)
-    said, killed, mend = [], [], Distributed.mend
+    said, killed, mend = [], [], DistributedMCCFR.mend
 
     def kill(solver, level):
         killed.append((level, solver.iterations))
@@ -990,7 +995,7 @@ def test_killed_blades(deep, tmp_path, monkeypatch):
         if len(killed) == 1:
             kill(solver, 0)
 
-    monkeypatch.setattr(Distributed, "mend", disturbed)
+    monkeypatch.setattr(DistributedMCCFR, "mend", disturbed)
     problem = problem_of(deep, blades=1)
     problem = replace(problem, engine=replace(problem.engine, below=(1, 1)))
     found, solver = in_folder(tmp_path / "run", problem, 2000, disturb=disturb, said=said.append)

@@ -40,7 +40,7 @@ from kilt.play.dealer import Cards, Dealer
 from kilt.play.match import play_match
 from kilt.players.agents import load_agent
 from kilt.solve.cfr import Cfr
-from kilt.solve.external import External, SamplingOptions
+from kilt.solve.external import ExternalMCCFR, SamplingOptions
 from kilt.solve.tables.flat import FlatTables
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.postprocess import rule_named
@@ -403,7 +403,7 @@ def blueprint(tmp_path_factory):
     place = tmp_path_factory.mktemp("cards") / "cards"
     cards = build(AbstractionSpec.from_name("IR-PHS-PHS 3-3", deal), place)
     abstract = AbstractGame(LEDUC, cards)
-    solver = External(abstract, 1, SamplingOptions())
+    solver = ExternalMCCFR(abstract, 1, SamplingOptions())
     solver.step(20_000)
     return Blueprint.of(abstract, solver.average(), cards=str(place))
 

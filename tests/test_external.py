@@ -28,7 +28,7 @@ from kilt.solve import external_kernels as kernels
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.cfr import Cfr
-from kilt.solve.external import External, SamplingOptions, require_options
+from kilt.solve.external import ExternalMCCFR, SamplingOptions, require_options
 from kilt.solve.registry import make_solver
 from kilt.solve.tables.memory import TreeTables
 from kilt.tree.vector import VectorGame
@@ -125,7 +125,7 @@ def test_twin(games, game, options, monkeypatch):
     """The same deals, the same draws, the same tables."""
     monkeypatch.setattr(external, "STEPS", 6)  # discounts from iteration 8 on
     abstract = games[game]
-    solver = External(abstract, seed=5, options=options)
+    solver = ExternalMCCFR(abstract, seed=5, options=options)
     solver.step(70)
     solver.step(30)
     regret, total, left_out = naive.external_sampling(
@@ -157,7 +157,7 @@ def with_counts_of(solver, most):
 def test_counts_do_not_wrap_around(folder, linear):
     """A checkpoint of an older release has counts just below 2^32; 20,000 more iterations leave the average alone."""
     game = load_game("leduc")
-    solver = External(AbstractGame(game, cards_of(folder, game)), 0, SamplingOptions(linear=linear))
+    solver = ExternalMCCFR(AbstractGame(game, cards_of(folder, game)), 0, SamplingOptions(linear=linear))
     solver.step(20_000)
     solver.restore(with_counts_of(solver, 2**32 - 1000))
     before = root_share(solver)
@@ -169,7 +169,7 @@ def test_counts_are_halved_at_iterations_that_a_resumed_run_shares(folder):
     """Counts pass 2^31 and are halved at a multiple of 2^30 iterations, whether or not the run was resumed before."""
     game, start = load_game("leduc"), 4 * external.CHECKED - 10_000
     abstract = AbstractGame(game, cards_of(folder, game))
-    solver, resumed = External(abstract, 0), External(abstract, 0)
+    solver, resumed = ExternalMCCFR(abstract, 0), ExternalMCCFR(abstract, 0)
     solver.step(20_000)
     state = with_counts_of(solver, external.HALVED + 1) | {"iterations": np.asarray(start)}
     solver.restore(state)
@@ -208,7 +208,7 @@ def test_deals_of_two_calls_are_those_of_one(games):
     """More than a kernel takes at once, in uneven parts."""
     abstract = games["three rounds"]
     regret, total, _ = naive.external_sampling(abstract, 2**64 - 3, 300)
-    solver = External(abstract, seed=-3)
+    solver = ExternalMCCFR(abstract, seed=-3)
     for part in (1, 256, 0, 43):
         solver.step(part)
     found = tables(solver)
@@ -221,7 +221,7 @@ def test_expectations(games, game):
     """From fixed regrets, what walks add is on average what all deals and all actions would add."""
     abstract, deals, size = games[game], 20_000, 250
     rng = np.random.default_rng(3)
-    solver = External(abstract, seed=8)
+    solver = ExternalMCCFR(abstract, seed=8)
     fixed = rng.uniform(-1, 1, abstract.slots).astype(np.float32)
     slots, counts = places(abstract, 2)
     solver.table.view(np.float32)[slots] = fixed
@@ -348,7 +348,7 @@ def test_buckets_of_deals(folder, name):
 )
 def test_probabilities(games, options, dtype):
     abstract = games["three rounds"]
-    solver = External(abstract, 1, options, dtype=dtype)
+    solver = ExternalMCCFR(abstract, 1, options, dtype=dtype)
     solver.step(200)
     regret, total = tables(solver)
     top = np.iinfo(dtype).max
@@ -407,7 +407,7 @@ def tiny(folder):
 )
 def test_convergence(tiny, options, threads, iterations, bound):
     abstract, seen = tiny
-    solver = External(abstract, 1, options, threads, dtype=np.uint16)
+    solver = ExternalMCCFR(abstract, 1, options, threads, dtype=np.uint16)
     before = mbb(seen, abstract, solver.average())
     solver.step(iterations)
     assert solver.iterations == iterations
@@ -422,7 +422,7 @@ def test_convergence(tiny, options, threads, iterations, bound):
 def test_continuation(tiny, options):
     """A run depends on its seed and its length, not on how often it was interrupted."""
     abstract, _ = tiny
-    whole, parts, late, other = (External(abstract, seed, options) for seed in (11, 11, 12, 13))
+    whole, parts, late, other = (ExternalMCCFR(abstract, seed, options) for seed in (11, 11, 12, 13))
     whole.step(2000)
     for part in (1, 599, 3):
         parts.step(part)

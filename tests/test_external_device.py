@@ -23,8 +23,8 @@ from kilt.runs import plan
 from kilt.runs.folder import RunFolder
 from kilt.solve import external, external_device, external_device_cards, external_device_classes
 from kilt.solve.abstract import BucketedGame
-from kilt.solve.external import External, SamplingOptions
-from kilt.solve.external_device import DeviceExternal, DeviceTable
+from kilt.solve.external import ExternalMCCFR, SamplingOptions
+from kilt.solve.external_device import DeviceTable, GpuExternalMCCFR
 from kilt.tree.vector import VectorGame
 from kilt_lab.benchmarks import gpu_blueprint, gpu_learning
 from test_device import MISSING
@@ -69,7 +69,7 @@ MEMORY = 1 << 40  # bytes of what takes the place of a device
 def regrets_and_counts(solver):
     """[slot] the regrets of a solver on a device, and its counts."""
     state = solver.state()
-    there = External(solver.abstract, 0, solver.options)
+    there = ExternalMCCFR(solver.abstract, 0, solver.options)
     there.table[:] = np.asarray(state["table"])
     return tables(there)
 
@@ -90,7 +90,7 @@ def test_updates_are_those_of_the_cpu(games, game, options, monkeypatch):  # noq
     """The same deals and draws, the same regrets and counts, if one deal is walked over at a time."""
     monkeypatch.setattr(external, "STEPS", 6)  # discounts from iteration 8 on
     monkeypatch.setattr(external_device, "STEPS", 6)
-    ours, theirs = DeviceExternal(games[game], 5, options), External(games[game], 5, options)
+    ours, theirs = GpuExternalMCCFR(games[game], 5, options), ExternalMCCFR(games[game], 5, options)
     for one in (ours, theirs):
         one.step(70)
         one.step(80)
@@ -107,12 +107,12 @@ def test_regrets_of_two_bytes(games, options):  # noqa: F811
     """Rounding is right on average: over seeds of the draws, regrets come to about those of four bytes."""
     abstract, plain = games["three rounds"], replace(options, compact=False)
     sums, whole = np.zeros(abstract.slots), np.zeros(abstract.slots)
-    solver = DeviceExternal(abstract, 5, options)
+    solver = GpuExternalMCCFR(abstract, 5, options)
     table = solver.regrets
     assert table.size < DeviceTable(abstract, plain).size
     for seed in range(30):
         for total, own in ((sums, options), (whole, plain)):
-            one = DeviceExternal(abstract, seed, own)
+            one = GpuExternalMCCFR(abstract, seed, own)
             one.step(40)
             total += regrets_of(one)
     assert np.abs(whole).max() > 200
@@ -144,10 +144,13 @@ def test_compact_tables_learn_and_go_on(games, wide_warps):  # noqa: F811
     """Exploitability falls as with four bytes; a checkpoint goes on on a GPU, and the CPU refuses it."""
     abstract, options = games["three rounds"], SamplingOptions(linear=True, compact=True)
     seen = BucketedGame.by(VectorGame(abstract.game, menu=abstract.actions), abstract.cards)
-    ours, theirs = DeviceExternal(abstract, 5, options, np.uint16), External(abstract, 5, SamplingOptions(linear=True))
+    ours, theirs = (
+        GpuExternalMCCFR(abstract, 5, options, np.uint16),
+        ExternalMCCFR(abstract, 5, SamplingOptions(linear=True)),
+    )
     ours.step(3000)
     state = {name: np.asarray(array) for name, array in ours.state().items()}
-    again = DeviceExternal(abstract, 0, options, np.uint16)
+    again = GpuExternalMCCFR(abstract, 0, options, np.uint16)
     again.restore(state)
     assert np.array_equal(again.average(), ours.average())
     again.step(1000)
@@ -158,13 +161,13 @@ def test_compact_tables_learn_and_go_on(games, wide_warps):  # noqa: F811
     again.regrets.halve(1)
     assert np.isfinite(regrets_of(again)).all()
     with pytest.raises(RunError, match="`compact` tables need a GPU"):
-        External(abstract, 5, options)
+        ExternalMCCFR(abstract, 5, options)
 
 
 def test_lists_that_are_too_short(games, monkeypatch):  # noqa: F811
     """Walks go on in the large list, and nothing is lost."""
     monkeypatch.setattr(external_device, "ROOMY", 0)
-    ours, theirs = DeviceExternal(games["three rounds"], 5), External(games["three rounds"], 5)
+    ours, theirs = GpuExternalMCCFR(games["three rounds"], 5), ExternalMCCFR(games["three rounds"], 5)
     for one in (ours, theirs):
         one.step(200)
     assert 20 < ours.borrowed <= 200
@@ -178,7 +181,7 @@ def test_deals_and_buckets_are_those_of_the_cpu(folder, name):  # noqa: F811
     plan = replace(PLANS[name], bins=12, opponents=3)
     cards = build(AbstractionSpec(name, SHORT, plan), folder / name, cache=Features(SHORT, folder / "features").folder)
     game = AbstractGame(no_limit(4, 3, 2, "0 2 1 1", "12 12"), cards)
-    ours, theirs = DeviceExternal(game, 7), External(game, 7)
+    ours, theirs = GpuExternalMCCFR(game, 7), ExternalMCCFR(game, 7)
     bucket, outcome = np.zeros((500, 4, 2), np.uint32), np.zeros(500, np.int32)
     given = gpu.by_value(ours.cards.record), np.int64(30), np.int32(500), *map(ours.cupy.asarray, (bucket, outcome))
     ours.kernel("look_up_deals")((500,), (1,), given)
@@ -198,12 +201,12 @@ def wide_warps(monkeypatch):
 def test_the_first_deals_of_a_warp(games, wide_warps):  # noqa: F811
     """Before anybody has learnt: opponents do what they do where each deal is by itself, and all of it is counted."""
     abstract = games["three rounds"]
-    ours = DeviceExternal(abstract, 5)
+    ours = GpuExternalMCCFR(abstract, 5)
     ours._launch(0, 8, 8, 0.0)
     regret, count = regrets_and_counts(ours)
     expected, decisions = np.zeros(abstract.slots), 0
     for deal in range(8):
-        alone = External(abstract, 5)
+        alone = ExternalMCCFR(abstract, 5)
         decisions += alone._walk(alone._workspaces[0], deal, 1, 0.0)[0]
         expected += tables(alone)[1]
     np.testing.assert_array_equal(count, expected)
@@ -217,7 +220,10 @@ def test_warps_learn_as_the_cpu_does(games, wide_warps, options):  # noqa: F811
     abstract = games["three rounds"]
     seen = BucketedGame.by(VectorGame(abstract.game, menu=abstract.actions), abstract.cards)
     found = []
-    for solver in (DeviceExternal(abstract, 5, options, np.uint16), External(abstract, 5, options, dtype=np.uint16)):
+    for solver in (
+        GpuExternalMCCFR(abstract, 5, options, np.uint16),
+        ExternalMCCFR(abstract, 5, options, dtype=np.uint16),
+    ):
         solver.step(6000)
         found.append(seen.exploitability(seen.table_of(abstract, solver.average())))
     start = seen.exploitability(seen.table_of(abstract, np.ones_like(solver.average())))
@@ -226,7 +232,7 @@ def test_warps_learn_as_the_cpu_does(games, wide_warps, options):  # noqa: F811
 
 def test_counts_of_the_table_are_those_of_opponents(games, wide_warps):  # noqa: F811
     """Nothing that is counted is lost: the sum of all counts is the number of opponents' decisions."""
-    solver = DeviceExternal(games["all raises"], 3)
+    solver = GpuExternalMCCFR(games["all raises"], 3)
     solver.step(2000)
     assert 0 < solver.own_decisions < solver.decisions
     assert regrets_and_counts(solver)[1].sum() == solver.decisions - solver.own_decisions
@@ -234,8 +240,8 @@ def test_counts_of_the_table_are_those_of_opponents(games, wide_warps):  # noqa:
 
 def test_either_goes_on_with_what_the_other_has_left(games):  # noqa: F811
     abstract, options = games["three rounds"], SamplingOptions(linear=True)
-    whole, begun = External(abstract, 5, options), External(abstract, 5, options)
-    ours, last = DeviceExternal(abstract, 0, options), External(abstract, 0, options)
+    whole, begun = ExternalMCCFR(abstract, 5, options), ExternalMCCFR(abstract, 5, options)
+    ours, last = GpuExternalMCCFR(abstract, 0, options), ExternalMCCFR(abstract, 0, options)
     whole.step(300)
     begun.step(100)
     ours.restore(begun.state())
@@ -244,7 +250,7 @@ def test_either_goes_on_with_what_the_other_has_left(games):  # noqa: F811
     last.step(100)
     for mine, other in zip(tables(last), tables(whole), strict=True):
         np.testing.assert_allclose(mine, other, rtol=2e-5, atol=2e-3)
-    again = DeviceExternal(abstract, 0, options)
+    again = GpuExternalMCCFR(abstract, 0, options)
     again.restore({name: np.asarray(array) for name, array in ours.state().items()})
     for name, array in ours.state().items():
         np.testing.assert_array_equal(np.asarray(array), np.asarray(again.state()[name]))
@@ -253,7 +259,7 @@ def test_either_goes_on_with_what_the_other_has_left(games):  # noqa: F811
 def test_numbers_past_the_limits(games):  # noqa: F811
     """Counts of the first round go past 2^32, regrets of later ones past the range; strategies stay, and learn on."""
     abstract = games["three rounds"]
-    solver = DeviceExternal(abstract, 5, dtype=np.uint16)
+    solver = GpuExternalMCCFR(abstract, 5, dtype=np.uint16)
     solver.step(200)
     before = solver.average()
     state = {name: np.array(array) for name, array in solver.state().items()}
@@ -282,7 +288,7 @@ def test_numbers_past_the_limits(games):  # noqa: F811
     solver.step(400)
     counted = np.asarray(solver.state()["wide"]).view(np.uint64)
     assert counted.max() > 2**37
-    cpu = External(abstract, 5, dtype=np.uint16)
+    cpu = ExternalMCCFR(abstract, 5, dtype=np.uint16)
     cpu.restore({name: np.asarray(array) for name, array in solver.state().items()})
     np.testing.assert_allclose(cpu.average().astype(float), solver.average().astype(float), atol=1)
 
@@ -291,7 +297,10 @@ def test_numbers_past_the_limits(games):  # noqa: F811
 def test_strategies_in_pieces(games, dtype, monkeypatch):  # noqa: F811
     """Quantised on the device, a few decisions at a time."""
     monkeypatch.setattr(external_device, "TOGETHER", 200)
-    ours, theirs = DeviceExternal(games["all raises"], 5, dtype=dtype), External(games["all raises"], 5, dtype=dtype)
+    ours, theirs = (
+        GpuExternalMCCFR(games["all raises"], 5, dtype=dtype),
+        ExternalMCCFR(games["all raises"], 5, dtype=dtype),
+    )
     for one in (ours, theirs):
         one.step(100)
     assert np.array_equal(ours.average(), theirs.average())

@@ -14,9 +14,9 @@ from kilt.abstraction.plan import Plan, PublicPlan, plan_named
 from kilt.solve import external, external_device, external_device_classes
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.distributed.partition import Partition
-from kilt.solve.external import External, SamplingOptions
-from kilt.solve.external_device import DeviceExternal
-from kilt.solve.external_device_classes import ClassedExternal
+from kilt.solve.external import ExternalMCCFR, SamplingOptions
+from kilt.solve.external_device import GpuExternalMCCFR
+from kilt.solve.external_device_classes import GpuClassedExternalMCCFR
 from kilt.tree.vector import VectorGame
 from test_distributed import abstract_game, pure
 from test_external import no_limit, places, tables
@@ -43,7 +43,7 @@ def short_passes(monkeypatch):
 
 def with_regrets(solver, regret):
     """Have a solver begin with some regrets [slot]."""
-    state = External(solver.abstract, 0, solver.options)
+    state = ExternalMCCFR(solver.abstract, 0, solver.options)
     state.table.view(np.float32)[places(solver.abstract, state.regrets.words)[0]] = regret
     solver.restore(state.state())
     return solver
@@ -61,8 +61,8 @@ def test_each_deal_is_walked_over_once(parts, frames, options, short_passes, mon
     monkeypatch.setattr(external_device, "STEPS", 12)
     monkeypatch.setattr(external_device_classes, "STEPS", 12)
     regret = 1e4 * pure(np.random.default_rng(4), parts.abstract, calling=0.9)
-    theirs = with_regrets(External(parts.abstract, 5, options), regret)
-    ours = with_regrets(ClassedExternal(parts, 5, options, frames=frames), regret)
+    theirs = with_regrets(ExternalMCCFR(parts.abstract, 5, options), regret)
+    ours = with_regrets(GpuClassedExternalMCCFR(parts, 5, options, frames=frames), regret)
     ours.step(200)
     theirs.step(ours.iterations)
     mine, other = regrets_and_counts(ours), tables(theirs)
@@ -84,7 +84,10 @@ def test_players_with_other_buckets(parts, folder, short_passes):
     both = AbstractGame(game, AsymmetricAbstraction((first.cards, second.cards)), menu)
     apart = Partition.of(both, [cards, more])
     regret = 1e4 * pure(np.random.default_rng(4), both, calling=0.9)
-    ours, theirs = with_regrets(ClassedExternal(apart, 5), regret), with_regrets(External(both, 5), regret)
+    ours, theirs = (
+        with_regrets(GpuClassedExternalMCCFR(apart, 5), regret),
+        with_regrets(ExternalMCCFR(both, 5), regret),
+    )
     ours.step(150)
     theirs.step(ours.iterations)
     mine, other = regrets_and_counts(ours), tables(theirs)
@@ -96,8 +99,8 @@ def test_players_with_other_buckets(parts, folder, short_passes):
 def test_expected_updates(parts, short_passes):
     """What a deal adds on average is what enumeration says of external sampling."""
     regret = 1e4 * pure(np.random.default_rng(4), parts.abstract, calling=0.9)
-    whole = with_regrets(DeviceExternal(parts.abstract, 3), regret)
-    ours = with_regrets(ClassedExternal(parts, 3), regret)
+    whole = with_regrets(GpuExternalMCCFR(parts.abstract, 3), regret)
+    ours = with_regrets(GpuClassedExternalMCCFR(parts, 3), regret)
     for solver in (ours, whole):
         solver.step(3000)
     found = [np.concatenate([(r - regret) / 3000, c / 3000]) for r, c in map(regrets_and_counts, (ours, whole))]
@@ -108,7 +111,10 @@ def test_strategies_are_as_good(parts, wide_warps, short_passes):  # noqa: F811
     """Warps of 32 lanes, a class at a time: exploitability after as many deals is about that of the CPU."""
     abstract = parts.abstract
     seen = BucketedGame.by(VectorGame(abstract.game, menu=abstract.actions), abstract.cards)
-    ours, theirs = ClassedExternal(parts, 5, dtype=np.uint16), External(abstract, 5, dtype=np.uint16)
+    ours, theirs = (
+        GpuClassedExternalMCCFR(parts, 5, dtype=np.uint16),
+        ExternalMCCFR(abstract, 5, dtype=np.uint16),
+    )
     while ours.iterations < 6000:
         ours.step(1)
     theirs.step(ours.iterations)
@@ -119,10 +125,14 @@ def test_strategies_are_as_good(parts, wide_warps, short_passes):  # noqa: F811
 
 def test_checkpoints_are_those_of_the_cpu(parts, short_passes):
     """A table in parts is saved as one in one piece is, and either goes on with it."""
-    ours, whole, cpu = ClassedExternal(parts, 5), DeviceExternal(parts.abstract, 0), External(parts.abstract, 0)
+    ours, whole, cpu = (
+        GpuClassedExternalMCCFR(parts, 5),
+        GpuExternalMCCFR(parts.abstract, 0),
+        ExternalMCCFR(parts.abstract, 0),
+    )
     ours.step(100)
     state = {name: np.asarray(array) for name, array in ours.state().items()}
-    again = ClassedExternal(parts, 1, frames=2)
+    again = GpuClassedExternalMCCFR(parts, 1, frames=2)
     for solver in (whole, cpu, again):
         solver.restore(state)
         assert np.array_equal(solver.average(), ours.average())
@@ -133,7 +143,7 @@ def test_checkpoints_are_those_of_the_cpu(parts, short_passes):
 
 def test_passes_grow_until_copies_are_paid(parts, monkeypatch):
     monkeypatch.setattr(external_device_classes, "FEWEST", 10)
-    solver = ClassedExternal(parts, 5)
+    solver = GpuClassedExternalMCCFR(parts, 5)
     assert solver.pass_deals() == 10
     solver.iterations, solver._walked, solver.walking, solver._passes = 10**6, 1000, 1.0, 2
     solver.copying = 2.0
@@ -167,7 +177,7 @@ def test_a_run_by_command(tmp_path, monkeypatch, short_passes):
         monkeypatch.setattr(where, "free_memory", lambda: little)
     found = answer("plan", "small.toml", "--device", "gpu")
     assert found["device_bytes"] <= little and found["memory_bytes"] >= whole["memory_bytes"]
-    monkeypatch.setattr(external_device_classes, "DeviceExternal", None)  # what has its table in one piece
+    monkeypatch.setattr(external_device_classes, "GpuExternalMCCFR", None)  # what has its table in one piece
     there = answer("solve", "small.toml", "--out", "run", "--device", "gpu")
     assert there["iterations"] >= 800
     longer = answer("solve", "--resume", "run", "-n", there["iterations"] + 500)

@@ -21,7 +21,7 @@ from kilt.evaluate.stats import Estimate
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
 from kilt.runs.budget import Step
-from kilt.solve.external import External
+from kilt.solve.external import ExternalMCCFR
 from kilt.strategy.blueprint import Blueprint
 from kilt.viz.ranges import colours, first_decisions, grids, plot_ranges
 from kilt.viz.report import Contents, MatchResult, contents_of, html_of, write_report
@@ -54,7 +54,7 @@ def blueprint_of(folder, suits=2, held=2, board=3, name="PR-PHS-PHS 5-5"):
     plan = plan_named(name, deal.board_cards)
     cards = build(AbstractionSpec(name, deal, plan), folder / "cards", cache=None, threads=1)
     abstract = AbstractGame(game, cards, actions_of("1x, a; a"))
-    solver = External(abstract, 1)
+    solver = ExternalMCCFR(abstract, 1)
     solver.step(5000)
     return Blueprint.of(abstract, solver.average(), algorithm="external", iterations=5000, seconds=1.25)
 

@@ -30,9 +30,9 @@ extern "C" void learn(int count, const number (*cases)[6], number (*found)[3])
 {
     for (int i = 0; i < count; i++) {
         const number *c = cases[i];
-        found[i][0] = learnt(c[0], c[1], c[2], c[3], c[4], c[5]);
-        found[i][1] = learnt_plus(c[0], c[1], c[2], c[3], c[4]);
-        found[i][2] = averaged(c[0], c[1], c[3], c[4]);
+        found[i][0] = updated_regret(c[0], c[1], c[2], c[3], c[4], c[5]);
+        found[i][1] = updated_regret_plus(c[0], c[1], c[2], c[3], c[4]);
+        found[i][2] = updated_average(c[0], c[1], c[3], c[4]);
     }
 }
 """
@@ -43,9 +43,9 @@ def learn(cases, found):
     zero = found.dtype.type(0)
     for i in range(len(cases)):
         regret, gained, least, weight, above, below = cases[i]
-        found[i, 0] = rule.learnt(regret, gained, least, weight, above, below)
-        found[i, 1] = rule.learnt_plus(regret, gained, least, weight, above, zero)
-        found[i, 2] = rule.averaged(regret, gained, weight, above)
+        found[i, 0] = rule.updated_regret(regret, gained, least, weight, above, below)
+        found[i, 1] = rule.updated_regret_plus(regret, gained, least, weight, above, zero)
+        found[i, 2] = rule.updated_average(regret, gained, weight, above)
 
 
 @pytest.fixture(scope="module", params=["float32", "float64"])

@@ -6,7 +6,7 @@ import pytest
 import naive
 from kilt.errors import GameError
 from kilt.games.game import CHANCE, TERMINAL
-from kilt.solve.sampled import SCHEMES, Sampled, paths
+from kilt.solve.sampled import SCHEMES, FlatMCCFR, paths
 from kilt.solve.sampled_kernels import alias
 from kilt.solve.solver import normalised
 from kilt.tree.flat import Expansion, write_out
@@ -76,7 +76,7 @@ def test_expectations(trees, game, low, high, batches, walks, scheme):
 )
 def test_convergence(trees, game, scheme, iterations, bound):
     nodes = trees[game]
-    solver = Sampled(nodes, scheme, seed=1)
+    solver = FlatMCCFR(nodes, scheme, seed=1)
     before = naive.exploitability(nodes, solver.average())
     solver.step(iterations)
     assert naive.exploitability(nodes, solver.average()) < bound < before / 20
@@ -85,7 +85,7 @@ def test_convergence(trees, game, scheme, iterations, bound):
 
 def test_twin(trees):
     """The exploitability of the uniform strategy in Kuhn poker: open_spiel's NashConv is twice that."""
-    uniform = Sampled(trees["kuhn"]).current()
+    uniform = FlatMCCFR(trees["kuhn"]).current()
     assert naive.exploitability(trees["kuhn"], uniform) == pytest.approx(11 / 24)
 
 
@@ -94,7 +94,7 @@ def test_twin(trees):
 def test_continuation(trees, game, scheme):
     """A run depends on its seed and its length, not on how often it was interrupted."""
     nodes = trees[game]
-    whole, parts, other, late = (Sampled(nodes, scheme, seed) for seed in (11, 11, 12, 13))
+    whole, parts, other, late = (FlatMCCFR(nodes, scheme, seed) for seed in (11, 11, 12, 13))
     whole.step(1000)
     parts.step(1)
     parts.step(599)
@@ -114,7 +114,7 @@ def test_continuation(trees, game, scheme):
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_strategies(trees, scheme):
     nodes = trees["odd"]
-    solver = Sampled(nodes, scheme)
+    solver = FlatMCCFR(nodes, scheme)
     solver.step(500)
     for strategy in solver.current(), solver.average():
         np.testing.assert_allclose(np.add.reduceat(strategy, nodes.infoset_start[:-1]), 1)
@@ -122,7 +122,7 @@ def test_strategies(trees, scheme):
 
 
 def test_pure_adds_integers(trees):
-    solver = Sampled(trees["kuhn"], "pure")
+    solver = FlatMCCFR(trees["kuhn"], "pure")
     solver.step(1000)
     for name in "regret", "total":
         table = solver.state()[name]
@@ -147,4 +147,4 @@ def test_alias():
 
 def test_unknown_scheme(trees):
     with pytest.raises(GameError, match="'chance': use one of external, outcome, pure"):
-        Sampled(trees["kuhn"], "chance")
+        FlatMCCFR(trees["kuhn"], "chance")

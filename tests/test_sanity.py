@@ -24,7 +24,7 @@ from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Dealer
-from kilt.solve.external import External, SamplingOptions
+from kilt.solve.external import ExternalMCCFR, SamplingOptions
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.postprocess import apply, rule_named
 from kilt.strategy.translate import pseudo_harmonic
@@ -68,7 +68,7 @@ def solved(folder):
     game = Holdem(GameDef.parse(SHORT), "short")
     plan = plan_named("IR-PHS-PHS 10-10-10-10", game.rules.board_cards)
     abstract = abstract_game(folder, game, plan, actions_of("1x, a; a"))
-    solver = External(abstract, 1, SamplingOptions(linear=True))
+    solver = ExternalMCCFR(abstract, 1, SamplingOptions(linear=True))
     solver.step(300_000)
     return Blueprint.of(abstract, solver.average())
 
@@ -77,7 +77,7 @@ def solved(folder):
 def leduc(tmp_path_factory):
     lossless = Plan((RoundPlan(True, (BucketStep(CANONICAL),)), RoundPlan(True, (BucketStep(CANONICAL),))))
     abstract = abstract_game(tmp_path_factory.mktemp("leduc"), load_game("leduc"), lossless)
-    solver = External(abstract, 1)
+    solver = ExternalMCCFR(abstract, 1)
     solver.step(50_000)
     return Blueprint.of(abstract, solver.average())
 

@@ -34,7 +34,7 @@ from kilt.search.continuations import BlueprintContinuations
 from kilt.search.ranges import blueprint_ranges, translated_share
 from kilt.solve.resolve import resolve
 from kilt.strategy.blueprint import Blueprint
-from kilt.tree.place import PlacedTree
+from kilt.tree.navigation import NavigableTree
 from naive import biased_shares, ends, exact_responses, pair_value
 
 
@@ -239,8 +239,8 @@ def test_a_limited_round_is_solved_by_itself(folder):
         else:
             asked = agent.game.replay("cc/c")
             # Seat 1 of the subgame that seat 0 has solved, hands with a card of the board apart.
-            told_there = PlacedTree(at.solved.game)
-            place = told_there.act(at.place, "c")
+            told_there = NavigableTree(at.solved.game)
+            place = told_there.act(at.tree_position, "c")
             bet = dict(zip(told_there.actions(place), told_there.strategy(at.solved.table, place), strict=True))["r2"]
             found = agent.hand_state(later, board, 0).reach[1]
             expected = np.zeros(agent.game.deck.size)

@@ -31,7 +31,7 @@ from kilt.play.slumbot import (
     state_of,
 )
 from kilt.play.slumbot_match import SlumbotLog, continue_match
-from kilt.solve.external import External, SamplingOptions
+from kilt.solve.external import ExternalMCCFR, SamplingOptions
 from kilt.strategy.blueprint import Blueprint
 from loaders import Diary
 from slumbot_stub import Stub
@@ -255,7 +255,7 @@ def test_win_rates(tmp_path):
     game = load_game("leduc")
     cards = build(AbstractionSpec.from_name("IR-PHS-PHS 3-3", Deal.of(game)), tmp_path / "cards")
     abstract = AbstractGame(game, cards)
-    solver = External(abstract, 1, SamplingOptions())
+    solver = ExternalMCCFR(abstract, 1, SamplingOptions())
     solver.step(5000)
     agent, dealer = BlueprintAgent("ours", Blueprint.of(abstract, solver.average())), Dealer(game, 3)
     hands = []

@@ -21,14 +21,14 @@ from kilt.solve.lp import solve_lp
 from kilt.solve.tables.memory import TreeTables
 from kilt.solve.tables.two_bytes_kernels import read_entries, write_entries
 from kilt.spots.line import UNIT, word_of
-from kilt.spots.place import SpotTree
 from kilt.spots.saved import open_spot, read_spot
 from kilt.spots.solving import BOARD_SECONDS, SpotBudget, cost_of, solution_of
 from kilt.spots.spot import Spot
+from kilt.spots.spot_tree import SpotTree
 from kilt.tree import vector
-from kilt.tree.apart import rows_of_players
 from kilt.tree.flat import flat_tree
-from kilt.tree.place import PlacedTree
+from kilt.tree.navigation import NavigableTree
+from kilt.tree.strength_order import rows_of_players
 from kilt.tree.vector import VectorGame
 from oracles import Deal, OpenSpielTable
 
@@ -154,7 +154,7 @@ def test_solved_spots_are_worth_what_open_spiel_says():
     weights = np.random.default_rng(4).random(game.weights.shape)
     spot = subgame(game, game.replay("cc/"), "Ks", weights)
     solver = solved(spot, short_menu, 100)
-    tree, table, holes = PlacedTree(solver.tables.game), solver.average(), spot.holes
+    tree, table, holes = NavigableTree(solver.tables.game), solver.average(), spot.holes
     dealer = OpenSpielTable(game.rules)
     states = {}
     for first, second in itertools.permutations(range(len(holes)), 2):

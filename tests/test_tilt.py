@@ -17,11 +17,11 @@ from kilt.games import load_game
 from kilt.games.tilt import tilt_of, tilted
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.cfr import Cfr
-from kilt.solve.external import External
+from kilt.solve.external import ExternalMCCFR
 from kilt.solve.forms import load_problem
 from kilt.solve.lp import solve_lp
 from kilt.solve.opponents import SCHEMES
-from kilt.solve.sampled import Sampled
+from kilt.solve.sampled import FlatMCCFR
 from kilt.solve.tables.flat import FlatTables
 from kilt.strategy.table import tree_fingerprint
 from kilt.tree import best_response
@@ -110,7 +110,7 @@ def test_samplers_learn_from_tilted_payoffs(lossless):
     seen = tree.infosets.index("Ks||")  # the first to act has a king
     places = slice(*tree.nodes.infoset_start[seen : seen + 2])
     flat, external = [], []
-    sampled, solver = Sampled(tree.nodes, "external"), External(abstract)
+    sampled, solver = FlatMCCFR(tree.nodes, "external"), ExternalMCCFR(abstract)
     for _ in range(1000):
         sampled.regret[:], sampled.strategy[:] = 0, best_response.uniform(tree)
         solver.table[:] = 0

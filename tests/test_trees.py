@@ -247,7 +247,7 @@ def leaf_values(game, leaf, board, reach, player):
     node = int(np.flatnonzero(betting_tree(game.game).nodes.leaf == leaf)[0])
     block = int(np.searchsorted(tree.nodes.block, node, side="right")) - 1
     entry = int(np.flatnonzero(tree.entry_block == block)[0])
-    found = game.look(np.ones(game.shape), [(0, 0), (entry, board)] if board else [(0, 0)])[player]
+    found = game.block_values(np.ones(game.shape), [(0, 0), (entry, board)] if board else [(0, 0)])[player]
     place = node - tree.nodes.block[block]
     return found.reach[place], found.value[place]
 

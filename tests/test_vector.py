@@ -17,9 +17,9 @@ from kilt.solve.tables.memory import TreeTables, learning_walk
 from kilt.solve.variants import STEADY, VARIANTS, discounts
 from kilt.tree import best_response as flat
 from kilt.tree import vector_arrays as kernels
-from kilt.tree.apart import apart_layouts, arrange
 from kilt.tree.flat import FlatTree, flat_tree
 from kilt.tree.rule import Discount
+from kilt.tree.strength_order import convert_table, layouts_by_strength
 from kilt.tree.vector import Scheme, VectorGame, Walk
 from written_out import flat_places, tree_of
 
@@ -233,10 +233,10 @@ def test_hands_that_are_apart_stand_for_all(name):
     rules = Holdem(GameDef.parse(SHORT.format(**ONE_ROUND)), name) if name == "one round" else game_of(name)
     game = VectorGame(rules)
     solver, table = Cfr(TreeTables(game), "cfr"), random_table(game, np.random.default_rng(8))
-    arranged, layouts = table.copy(), apart_layouts(game)
-    arrange(game, arranged, layouts, apart=True)
+    arranged, layouts = table.copy(), layouts_by_strength(game)
+    convert_table(game, arranged, layouts, by_strength=True)
     again, entries = arranged.copy(), arranged.reshape(-1, 1)
-    arrange(game, again, layouts, apart=False)
+    convert_table(game, again, layouts, by_strength=False)
     last = game.tree.table_start[-2]
     assert np.array_equal(again[:last], table[:last])
     np.testing.assert_allclose(again[last:], (table * holdable(game))[last:], rtol=1e-15)
@@ -246,7 +246,7 @@ def test_hands_that_are_apart_stand_for_all(name):
         plain, found = learnt(solver, table, player, 0), learnt(solver, entries, player, 0, layouts=layouts)
         for one, whole in zip(plain, found, strict=True):
             other = whole.reshape(game.shape)
-            arrange(game, other, layouts, apart=False)
+            convert_table(game, other, layouts, by_strength=False)
             np.testing.assert_allclose((one * holdable(game))[last:], other[last:], atol=1e-12)
             np.testing.assert_allclose(one[:last], other[:last], atol=1e-12)
 
@@ -267,7 +267,7 @@ def test_samples_are_unbiased(name, draws):
     for player in (0, 1):
         regret, average = learnt(Cfr(TreeTables(game), "cfr"), strategy, player, 0)
         prior = game.tree.prior[player] / game.tree.prior[player].sum()
-        met = game.tree.rivals / game.tree.prior[1 - player].sum() if draws.mine and draws.theirs else 1.0
+        met = game.tree.compatible_weight / game.tree.prior[1 - player].sum() if draws.mine and draws.theirs else 1.0
         wanted = (
             regret * seen_share(game, draws.mine + draws.theirs, draws.rounds) * (prior if draws.mine else 1.0),
             average * seen_share(game, draws.theirs, draws.rounds) * met,  # whatever the player holds

@@ -28,7 +28,7 @@ from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Dealer
 from kilt.play.match import play_match
 from kilt.players.agents import load_agent
-from kilt.solve.external import External, SamplingOptions
+from kilt.solve.external import ExternalMCCFR, SamplingOptions
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.postprocess import rule_named
 from kilt_lab.benchmarks.agent_kernels import read_at_random
@@ -61,7 +61,10 @@ def run(*, long: bool = False) -> list[Figure]:
 
 def _walks(abstract: AbstractGame, few: AbstractGame, threads: int, rounds: int) -> list[Figure]:
     """Measure node visits on a large table, on that of an abstraction with `few` buckets, and random reads, in turn."""
-    solver, cached = External(abstract, 1, SamplingOptions(), threads), External(few, 1, SamplingOptions(), 1)
+    solver, cached = (
+        ExternalMCCFR(abstract, 1, SamplingOptions(), threads),
+        ExternalMCCFR(few, 1, SamplingOptions(), 1),
+    )
     for each in (solver, cached):
         each.step(10 * DEALS)  # touches memory, and compiles
     seen: dict[str, list[float]] = {name: [] for name in ("reads", "one", "decisions", "all", "cached")}
@@ -139,7 +142,7 @@ def _decisions(abstract: AbstractGame, folder: Path) -> list[Figure]:
 
 
 def _matches(abstract: AbstractGame, folder: Path, threads: int) -> list[Figure]:
-    solver = External(abstract, 1, SamplingOptions(linear=True), threads)
+    solver = ExternalMCCFR(abstract, 1, SamplingOptions(linear=True), threads)
     solver.step(2_000_000)
     Blueprint.of(abstract, solver.average()).save(folder / "small", folder / "cards")
     players = f"{folder / 'small'}@new-0.2", f"{folder / 'small'}@none"

@@ -29,7 +29,7 @@ from kilt.play.agent import BASELINES
 from kilt.play.match import play_match
 from kilt.solve.cfr import Cfr
 from kilt.solve.counter import Restriction
-from kilt.solve.external import External
+from kilt.solve.external import ExternalMCCFR
 from kilt.solve.joint import JointGame
 from kilt.solve.solver import Solver
 from kilt.solve.tables.flat import FlatTables
@@ -96,7 +96,7 @@ def _flat(tree: FlatTree, held: Restriction | None) -> Solver:
 
 
 def _external(game: SyntheticGame, held: Restriction | None) -> Solver:
-    return External(game, restriction=held)
+    return ExternalMCCFR(game, restriction=held)
 
 
 def _joint_game() -> JointGame:

@@ -28,8 +28,8 @@ from kilt.games.gamedef import ready_made
 from kilt.games.holdem import Holdem
 from kilt.runs.cluster import check
 from kilt.solve.abstract_problem import AbstractProblem
-from kilt.solve.distributed.solver import Distributed, Times, start
-from kilt.solve.external import External, SamplingOptions
+from kilt.solve.distributed.solver import DistributedMCCFR, TimeSpent, start
+from kilt.solve.external import ExternalMCCFR, SamplingOptions
 from kilt_lab.benchmarks.measure import Figure
 
 GAME = "holdem.nolimit.2p.50bb"
@@ -56,12 +56,12 @@ def run(*, long: bool = False) -> list[Figure]:
 
 def _side_by_side(problem: AbstractProblem, cores: int, rounds: int) -> list[Figure]:
     """Measure nodes per second of workers and threads, in turn."""
-    blades, threads = start(problem, 0), External(problem.abstract, 0, problem.options, cores)
+    blades, threads = start(problem, 0), ExternalMCCFR(problem.abstract, 0, problem.options, cores)
     seen: dict[str, list[float]] = {"blades": [], "threads": []}
     try:
         for number in range(rounds + 1):
             if number == 1:
-                blades.times = Times()  # discards the time of compiling and of touching memory
+                blades.times = TimeSpent()  # discards the time of compiling and of touching memory
             for name, solver in (("blades", blades), ("threads", threads)):
                 seen[name].append(_rate(solver, SECONDS))
         what, times = blades.described(), blades.times
@@ -80,7 +80,7 @@ def _side_by_side(problem: AbstractProblem, cores: int, rounds: int) -> list[Fig
     ]
 
 
-def _rate(solver: Distributed | External, seconds: float) -> float:
+def _rate(solver: DistributedMCCFR | ExternalMCCFR, seconds: float) -> float:
     """Return nodes per second, over some seconds."""
     visits, began = solver.visits, perf_counter()
     while perf_counter() - began < seconds:
@@ -104,7 +104,10 @@ def _head_to_head(problem: AbstractProblem, cores: int) -> list[Figure]:
     """Return winnings of workers against threads after equal numbers of nodes, over several seeds."""
     won = []
     for seed in range(SEEDS):
-        blades, threads = start(problem, seed), External(problem.abstract, seed, problem.options, cores, problem.dtype)
+        blades, threads = (
+            start(problem, seed),
+            ExternalMCCFR(problem.abstract, seed, problem.options, cores, problem.dtype),
+        )
         try:
             for solver in (blades, threads):
                 while solver.visits < VISITS:

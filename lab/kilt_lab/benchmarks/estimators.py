@@ -32,7 +32,7 @@ from kilt.play.acpc import log_line
 from kilt.play.columns import readable_hands
 from kilt.play.match import MatchSetup, play_match
 from kilt.players.agents import load_agent
-from kilt.solve.external import External, SamplingOptions
+from kilt.solve.external import ExternalMCCFR, SamplingOptions
 from kilt.strategy.blueprint import Blueprint
 from kilt_lab.benchmarks.measure import Figure
 
@@ -83,7 +83,7 @@ def _log(folder: Path, name: str, hands: int) -> tuple[str, str]:
     deal = Deal.of(game)
     cards = build(AbstractionSpec.from_name(CARDS, deal), place / "cards", cache=machine.cache_folder(), threads=2)
     abstract = AbstractGame(game, cards, actions_of(ACTIONS) if name == NOLIMIT else None)
-    solver = External(abstract, 1, SamplingOptions(), os.cpu_count() or 1)
+    solver = ExternalMCCFR(abstract, 1, SamplingOptions(), os.cpu_count() or 1)
     solver.step(ITERATIONS)
     Blueprint.of(abstract, solver.average()).save(place / "strategy", place / "cards")
     lines: list[str] = []

@@ -31,9 +31,9 @@ from kilt.games.holdem import Holdem
 from kilt.gpu import free_memory, kernels
 from kilt.jit import cores
 from kilt.solve.distributed.partition import Partition
-from kilt.solve.external import External, SamplingOptions
-from kilt.solve.external_device import DeviceExternal, pace_of
-from kilt.solve.external_device_classes import ClassedExternal
+from kilt.solve.external import ExternalMCCFR, SamplingOptions
+from kilt.solve.external_device import GpuExternalMCCFR, pace_of
+from kilt.solve.external_device_classes import GpuClassedExternalMCCFR
 from kilt_lab.benchmarks.measure import Figure
 
 GAME = "holdem.nolimit.2p"
@@ -136,10 +136,10 @@ def by_classes(options: SamplingOptions) -> list[Figure]:
     """Measure passes over classes of boards with a third of them at a time on the device, and with all of them."""
     menu, buckets = SIZES["8"]
     abstract = AbstractGame(rules(), cards_by_strength(max(1, buckets // CLASSES), CLASSES), actions_of(menu))
-    whole = pace_of(DeviceExternal(abstract, 0, options), SECONDS).visits
+    whole = pace_of(GpuExternalMCCFR(abstract, 0, options), SECONDS).visits
     nothing = np.zeros((0, Deal.of(rules()).sizes[1]), dtype=np.int8)
     parts = Partition(abstract, 1, CLASSES, np.zeros(0, dtype=np.int64), nothing)
-    solver = ClassedExternal(parts, 0, options, frames=CLASSES // 3)
+    solver = GpuClassedExternalMCCFR(parts, 0, options, frames=CLASSES // 3)
     pace = pace_of(solver, 4 * SECONDS).visits
     return [
         Figure(
@@ -161,7 +161,7 @@ def by_classes(options: SamplingOptions) -> list[Figure]:
 def blueprint(*, long: bool) -> list[Figure]:
     """Measure walks at each size for which the device has memory; on two cores, at the smallest size."""
     options, found = SamplingOptions(linear=True), list[Figure]()
-    there = pace_of(External(game_of("1"), 0, options, min(2, cores())), SECONDS)
+    there = pace_of(ExternalMCCFR(game_of("1"), 0, options, min(2, cores())), SECONDS)
     found.append(Figure("blueprint_cpu_visits", "two cores, 1 GB: nodes per second", there.visits / 1e6, "million"))
     for size in SIZES if long else SHOWN:
         needed = 1e9 * float(size) + MAPS
@@ -170,7 +170,7 @@ def blueprint(*, long: bool) -> list[Figure]:
                 Figure(f"blueprint_{size}_gigabytes_missing", f"{size} GB: not enough memory", needed / 1e9, "GB")
             )
             continue
-        solver = DeviceExternal(game_of(size), 0, options)
+        solver = GpuExternalMCCFR(game_of(size), 0, options)
         pace, limit = pace_of(solver, SECONDS), random_updates(solver)
         found += [
             Figure(f"blueprint_{size}_visits", f"{size} GB: nodes per second", pace.visits / 1e6, "million"),
@@ -188,7 +188,7 @@ def blueprint(*, long: bool) -> list[Figure]:
     return found
 
 
-def random_updates(solver: DeviceExternal) -> float:
+def random_updates(solver: GpuExternalMCCFR) -> float:
     """Return how often per second the device can read eight bytes of a solver's table and add to two adjacent words."""
     table, walks = solver.regrets.table, 1 << 24
     kernel, best = kernels(SOURCE, "float32")("update_at_random"), 0.0

@@ -21,8 +21,8 @@ from kilt.abstraction.plan import LOSSLESS, plan_named
 from kilt.games.gamedef import GameDef
 from kilt.games.holdem import Holdem
 from kilt.solve.abstract import BucketedGame
-from kilt.solve.external import External, SamplingOptions
-from kilt.solve.external_device import CLASS, DeviceExternal
+from kilt.solve.external import ExternalMCCFR, SamplingOptions
+from kilt.solve.external_device import CLASS, GpuExternalMCCFR
 from kilt.tree.vector import VectorGame
 from kilt_lab.benchmarks.measure import Figure
 
@@ -54,7 +54,7 @@ def learning(*, long: bool) -> list[Figure]:
         abstract = AbstractGame(game, cards, actions_of(MENU))
         seen = BucketedGame.by(VectorGame(game, menu=abstract.actions), cards)
 
-        def after(solver: External, deals: int) -> tuple[float, float]:
+        def after(solver: ExternalMCCFR, deals: int) -> tuple[float, float]:
             """Return exploitability in mbb/g after `deals` deals, and their seconds."""
             began = perf_counter()
             solver.step(deals - solver.iterations)
@@ -62,10 +62,10 @@ def learning(*, long: bool) -> list[Figure]:
             found = seen.exploitability(seen.table_of(abstract, strategy))
             return 1000 * found / game.rules.big_blind, perf_counter() - began
 
-        here, _ = after(External(abstract, 0, options, dtype=np.uint16), DEALS)
+        here, _ = after(ExternalMCCFR(abstract, 0, options, dtype=np.uint16), DEALS)
         found = [Figure("learning_cpu_exploitability", f"three rounds, CPU, {DEALS:,} deals", here, "mbb/g")]
         for crowd in CROWDS:
-            solver = DeviceExternal(abstract, 0, options, np.uint16, crowd=crowd)
+            solver = GpuExternalMCCFR(abstract, 0, options, np.uint16, crowd=crowd)
             there, _ = after(solver, DEALS)
             found += [
                 Figure(

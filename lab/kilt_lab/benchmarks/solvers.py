@@ -14,7 +14,7 @@ from kilt.errors import MissingPeerError
 from kilt.games import load_game
 from kilt.games.holdem import Holdem
 from kilt.solve.cfr import Cfr
-from kilt.solve.sampled import Sampled
+from kilt.solve.sampled import FlatMCCFR
 from kilt.solve.tables.memory import TreeTables
 from kilt.tree.best_response import exploitability, uniform
 from kilt.tree.flat import flat_tree
@@ -55,7 +55,7 @@ def _contest(name: str) -> list[Figure]:
     contest = CONTESTS[name]
     game, peer = load_game(contest.ours), pyspiel.load_game(contest.theirs)
     tree = flat_tree(game)
-    sampled, peer_sampled = Sampled(tree.nodes, "external", 1), pyspiel.ExternalSamplingMCCFRSolver(peer)
+    sampled, peer_sampled = FlatMCCFR(tree.nodes, "external", 1), pyspiel.ExternalMCCFRSolver(peer)
     vector, peer_vector = Cfr(TreeTables(VectorGame(game))), pyspiel.CFRPlusSolver(peer)
     profile, peer_profile = uniform(tree), pyspiel.UniformRandomPolicy(peer)
     counts = {"external": contest.external, "cfrplus": contest.cfrplus, "exploitability": (10, 1)}

@@ -25,7 +25,7 @@ from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Hand
 from kilt.play.match import play_match
 from kilt.search.agent import ResolvingAgent
-from kilt.solve.external import External, SamplingOptions
+from kilt.solve.external import ExternalMCCFR, SamplingOptions
 from kilt.spots.spot import Spot
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.postprocess import rule_named
@@ -120,7 +120,9 @@ def _decisions() -> list[Figure]:
         spec = AbstractionSpec.from_name(CARDS, Deal.of(game))
         cards = build(spec, Path(folder) / "cards", cache=machine.cache_folder())
         abstract = AbstractGame(game, cards, actions_of(ACTIONS))
-        solver = External(abstract, 1, SamplingOptions(linear=True))  # with one thread, so that hands are reproducible
+        solver = ExternalMCCFR(
+            abstract, 1, SamplingOptions(linear=True)
+        )  # with one thread, so that hands are reproducible
         solver.step(LEARNT)
         blueprint = BlueprintAgent("learnt", Blueprint.of(abstract, solver.average()), rule_named("new-0.2"))
         played: list[Hand] = []

@@ -30,8 +30,8 @@ from kilt.runs.build import build
 from kilt.runs.folder import RunFolder
 from kilt.runs.plan import resolve
 from kilt.solve.abstract_problem import AbstractProblem
-from kilt.solve.distributed.solver import Distributed
-from kilt.solve.external import External, SamplingOptions
+from kilt.solve.distributed.solver import DistributedMCCFR
+from kilt.solve.external import ExternalMCCFR, SamplingOptions
 from kilt.strategy.blueprint import STRATEGY, card_folders
 from kilt_lab.cells import ITERATIONS
 from kilt_lab.experiment import Lab, Stopped
@@ -136,16 +136,18 @@ def with_spare_seeds(make: Callable[[int], Made], seed: int, watcher: ProgressMo
     return make(seed + SPARES[-1])
 
 
-def visit(solver: External | Distributed, nodes: int) -> None:
+def visit(solver: ExternalMCCFR | DistributedMCCFR, nodes: int) -> None:
     """Run a solver until it has visited at least `nodes` nodes, including trunk and leaves."""
     solver.step(1)
-    while (seen := solver.visits + (solver.head.visits if isinstance(solver, Distributed) else 0)) < nodes:
+    while (seen := solver.visits + (solver.head.visits if isinstance(solver, DistributedMCCFR) else 0)) < nodes:
         solver.step(max(1, int((nodes - seen) * solver.iterations / seen)))
 
 
-def checkpoints(solver: External | Distributed, points: Iterable[int]) -> Iterator[tuple[int, AbstractStrategy]]:
+def checkpoints(
+    solver: ExternalMCCFR | DistributedMCCFR, points: Iterable[int]
+) -> Iterator[tuple[int, AbstractStrategy]]:
     """Yield the strategy of a solver after each of the given numbers of nodes."""
-    abstract = solver.abstract if isinstance(solver, External) else solver.partition.abstract
+    abstract = solver.abstract if isinstance(solver, ExternalMCCFR) else solver.partition.abstract
     for nodes in points:
         visit(solver, nodes)
         yield nodes, AbstractStrategy(abstract, solver.average())
@@ -156,7 +158,7 @@ def sampled_agent(
     actions: str,
     plan: str,
     folder: Path,
-    effort: int | Callable[[External], None],
+    effort: int | Callable[[ExternalMCCFR], None],
     seed: int,
     public: PublicPlan | None = None,
     draws: int | None = None,
@@ -167,7 +169,7 @@ def sampled_agent(
     deals them unless `draws` is given.
     """
     abstract = game_in_buckets(game, actions, plan, folder, seed, public)
-    solver = External(abstract, seed if draws is None else draws, SamplingOptions(linear=True))
+    solver = ExternalMCCFR(abstract, seed if draws is None else draws, SamplingOptions(linear=True))
     if isinstance(effort, int):
         visit(solver, effort)
     else:

@@ -17,7 +17,7 @@ from kilt.games.gamedef import GameDef, library
 from kilt.games.holdem import Holdem
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.distributed.shared import SharedGame
-from kilt.solve.distributed.solver import Distributed
+from kilt.solve.distributed.solver import DistributedMCCFR
 from kilt.solve.external import SamplingOptions
 from kilt.tree.vector import VectorGame
 from kilt_lab.pieces.agents import visit
@@ -76,7 +76,7 @@ class RankedLeduc:
         fingerprint, options = self.abstract.fingerprint, SamplingOptions()
         batch = BATCH if self.boards == 1 else SHORT
         shared = SharedGame(self.abstract.game, (self.folder,), None, fingerprint, options, seed, batch, *way)
-        solver = Distributed(shared, LocalEngine(), blades=1, below=(1,) * (way.depth - 1))
+        solver = DistributedMCCFR(shared, LocalEngine(), blades=1, below=(1,) * (way.depth - 1))
         try:
             if self.boards == 1:
                 visit(solver, nodes)

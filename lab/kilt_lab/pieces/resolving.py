@@ -23,7 +23,7 @@ from kilt.solve.cfr import Cfr
 from kilt.solve.resolve import LeafValues, resolve
 from kilt.solve.tables.memory import TreeTables
 from kilt.strategy.translate import pseudo_harmonic, translations
-from kilt.tree.place import PlacedTree, TreePlace
+from kilt.tree.navigation import NavigableTree, TreePosition
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import RESPOND, Table
 
@@ -75,24 +75,24 @@ class PublicState(NamedTuple):
 class Solved(NamedTuple):
     """A public tree, and a table of strategies for it."""
 
-    tree: PlacedTree
+    tree: NavigableTree
     table: Table
 
-    def state(self, place: TreePlace) -> PublicState:
+    def state(self, place: TreePosition) -> PublicState:
         """Return ranges and best-response values at a decision of a whole game."""
-        looks = self.tree.game.look(self.table, place.path, (RESPOND, RESPOND))
+        looks = self.tree.game.block_values(self.table, place.path, (RESPOND, RESPOND))
         ranges = [self.tree.reach(looks[1 - player], place) for player in (0, 1)]
         values = [np.nan_to_num(self.tree.hand_values(looks[player], place)) for player in (0, 1)]
         return PublicState(np.stack(ranges), np.stack(values))
 
-    def read(self, place: TreePlace) -> dict[str, FloatArray]:
+    def read(self, place: TreePosition) -> dict[str, FloatArray]:
         """Return the probability of each action at a decision, [hand of the deck]; 0 for hands outside the tree."""
         game, actions = self.tree.holdem, self.tree.actions(place)
         shares = np.zeros((len(actions), len(game.deck.holes(game.rules.hole_cards))))
         shares[:, game.numbers] = self.tree.strategy(self.table, place)
         return dict(zip(actions, shares, strict=True))
 
-    def write(self, place: TreePlace, shares: dict[str, FloatArray]) -> None:
+    def write(self, place: TreePosition, shares: dict[str, FloatArray]) -> None:
         """Set the probabilities of actions [hand of the deck] at a decision; other actions get 0."""
         row = self.tree.row(place)
         for number, action in enumerate(self.tree.actions(place)):
@@ -100,7 +100,7 @@ class Solved(NamedTuple):
                 shares[action][self.tree.holdem.numbers[place.hands]] if action in shares else 0.0
             )
 
-    def take_over(self, place: TreePlace, other: Solved, there: TreePlace, player: int) -> None:
+    def take_over(self, place: TreePosition, other: Solved, there: TreePosition, player: int) -> None:
         """Copy a player's strategy below a node from another tree with the same actions."""
         if there.position.actor == TERMINAL:  # end of the hand, or of a subgame with a depth limit
             return
@@ -150,19 +150,19 @@ class PureContinuations(BlueprintContinuations):
         return np.asarray(picks[:, None] == np.arange(len(actions))[:, None], dtype=shares.dtype)
 
 
-def events(tree: PlacedTree, place: TreePlace) -> Sequence[str | tuple[int, ...]]:
+def events(tree: NavigableTree, place: TreePosition) -> Sequence[str | tuple[int, ...]]:
     """Return the next events: actions, or cards up to isomorphism of suits."""
     if place.position.actor == CHANCE:
         return [tree.holdem.deck.cards(cards) for cards in tree.next(place)]
     return tree.actions(place) if place.position.actor >= 0 else ()
 
 
-def after(tree: PlacedTree, place: TreePlace, event: str | tuple[int, ...]) -> TreePlace:
+def after(tree: NavigableTree, place: TreePosition, event: str | tuple[int, ...]) -> TreePosition:
     """Return the node after an event."""
     return tree.act(place, event) if isinstance(event, str) else tree.deal(place, event)
 
 
-def subgames(tree: PlacedTree, first: int) -> Iterator[TreePlace]:
+def subgames(tree: NavigableTree, first: int) -> Iterator[TreePosition]:
     """Return the nodes at which the round `first` begins with a decision, for all betting and all boards before."""
     below = [tree.start]
     while below:
@@ -217,7 +217,7 @@ def resolve_all(
 
 def take_resolved(
     found: Solved,
-    place: TreePlace,
+    place: TreePosition,
     state: PublicState,
     player: int,
     method: str,
@@ -247,7 +247,7 @@ def take_resolved(
         dtype=np.float64,
         continued=continued,
     )
-    there = PlacedTree(part.game)
+    there = NavigableTree(part.game)
     found.take_over(place, Solved(there, part.table), there.start, player)
     if method == UNSAFE or (continued is not None and not isinstance(continued, PureContinuations)):
         return nan
@@ -277,7 +277,7 @@ def meet_bets(blueprint: Solved, game: VectorGame, method: str, iterations: int 
     Whole
         With a table for `game`. Neither player makes bets that the blueprint lacks.
     """
-    found, excess = Solved(PlacedTree(game), game.table()), 0.0
+    found, excess = Solved(NavigableTree(game), game.table()), 0.0
     below = [(found.tree.start, blueprint.tree.start)]
     while below:
         place, there = below.pop()
@@ -297,11 +297,11 @@ def meet_bets(blueprint: Solved, game: VectorGame, method: str, iterations: int 
     return Whole(game.symmetrise(found.table), excess)
 
 
-def translated(blueprint: Solved, there: TreePlace, behind: TreePlace) -> dict[str, FloatArray]:
+def translated(blueprint: Solved, there: TreePosition, behind: TreePosition) -> dict[str, FloatArray]:
     """Return the strategy after a bet that the blueprint lacks, from the strategies after the two nearest bets."""
     tree, level = blueprint.tree, max(there.position.spent)
 
-    def pots(place: TreePlace) -> float:
+    def pots(place: TreePosition) -> float:
         return (max(place.position.spent) - level) / (2 * level)
 
     near = sorted((tree.act(there, one) for one in tree.actions(there) if one.startswith(RAISE)), key=pots)
@@ -331,7 +331,7 @@ class ResolvingCase:
         game = self.tree(self.bets)
         solver = Cfr(TreeTables(game))
         solver.step(self.iterations)
-        return Solved(PlacedTree(game), solver.average())
+        return Solved(NavigableTree(game), solver.average())
 
     @property
     def ways(self) -> tuple[str, ...]:

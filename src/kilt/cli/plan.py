@@ -217,7 +217,7 @@ def _in_memory(game: str, device: str | None) -> Spec | None:
 def _print_cost(what: str, spec: Spec, *, as_json: bool) -> None:
     """Print the cost of solving an unabstracted game or a spot."""
     with waiting("counting …"):
-        cost, called = spec.cost(), spec.called
+        cost, called = spec.cost(), spec.description
     if as_json:
         print_json({"what": what, "solves": called, "fits": cost.fits} | cost.data())
     else:

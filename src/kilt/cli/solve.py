@@ -141,7 +141,7 @@ def built(spec: Spec, folder: Path | None, budget: Budget | None, *, resumes: bo
     """Create or resume a run, and print the progress of building it and its estimated cost."""
     from kilt.runs.build import build
     from kilt.runs.plan import RunPlan
-    from kilt.solve.distributed.solver import Distributed
+    from kilt.solve.distributed.solver import DistributedMCCFR
     from kilt.solve.tables.disk_strategy import DiskProblem
 
     def ready(spec: Spec, cost: Cost) -> None:
@@ -158,7 +158,7 @@ def built(spec: Spec, folder: Path | None, budget: Budget | None, *, resumes: bo
             raise
         say(f"stopped; what is built of the cards is kept: kilt solve {quote(str(folder))} goes on")
         raise typer.Exit(130) from None
-    if isinstance(run.solver, Distributed):
+    if isinstance(run.solver, DistributedMCCFR):
         say(run.solver.described())
     if isinstance(run.problem, DiskProblem):
         cut = run.problem.subgames
@@ -297,13 +297,13 @@ def _standing(step: Step) -> str:
 def _progress(run: Run, steps: list[Step]) -> Iterator[Callable[[int, float], None]]:
     """Show progress bars for a run and for its solver's parts, and provide the function that moves them."""
     from kilt.runs.budget import time_left
-    from kilt.solve.external import External
+    from kilt.solve.external import ExternalMCCFR
     from kilt.solve.seats import SeatSolver
     from kilt.solve.solver import with_workers
 
     seen: deque[tuple[int, float, int]] = deque(maxlen=25)  # latest iterations, seconds and visits
     seats = run.solver.seats if isinstance(run.solver, SeatSolver) else (run.solver,)
-    sampled, workers = [seat for seat in seats if isinstance(seat, External)], with_workers(run.solver)
+    sampled, workers = [seat for seat in seats if isinstance(seat, ExternalMCCFR)], with_workers(run.solver)
     infosets = sum(sum(seat.abstract.size.infosets) for seat in sampled)
     with ProgressBars() as bar:
         task = bar.add_task(f"{run.identity.game}, {run.identity.algorithm}", total=None, said="starting …")

@@ -32,7 +32,7 @@ from kilt.solve.problem import CPU, FlatProblem, Problem, VectorProblem
 from kilt.solve.solver import Solver, StrategyInParts
 from kilt.solve.tables.disk_strategy import DiskProblem, DiskStrategy
 from kilt.tree import best_response
-from kilt.tree.judged import excess
+from kilt.tree.evaluable import exploitability_of_responses
 from kilt.tree.vector import Walk, Walks
 from kilt.tree.walk_kernels import TIE
 
@@ -105,7 +105,7 @@ class Evaluator(ABC, Generic[P]):
 
         The result is at least 0.
         """
-        return excess(self.response_values(strategy))
+        return exploitability_of_responses(self.response_values(strategy))
 
     def evaluate(self, strategy: Array) -> tuple[float, float]:
         """Return the value of a strategy to player 0 and its exploitability, both in chips per game."""
@@ -292,7 +292,7 @@ class AbstractEvaluator(Evaluator[AbstractProblem]):
                 return problem.joint.exploitability(strategy)
         if self.exact and walks_of(problem.bucketed) * problem.walk.seconds <= self.patience:
             table = problem.bucketed.table_of(problem.abstract, strategy)
-            return excess(abstract_responses(problem.bucketed, table)[1])
+            return exploitability_of_responses(abstract_responses(problem.bucketed, table)[1])
         return nan
 
     def measure(self, solver: Solver) -> Figures:

@@ -3,12 +3,12 @@
 >>> from kilt.games.gamedef import ready_made
 >>> from kilt.play.tree_agent import TreeAgent
 >>> from kilt.strategy.postprocess import rule_named
->>> from kilt.tree.place import PlacedTree
+>>> from kilt.tree.navigation import NavigableTree
 >>> from kilt.tree.vector import VectorGame
 >>> leduc = VectorGame(Holdem(ready_made("leduc"), "leduc"))
 >>> table = leduc.table()
 >>> table[:2] = [[0.2], [0.8]]
->>> plain = TreeAgent("plain", PlacedTree(leduc), table)
+>>> plain = TreeAgent("plain", NavigableTree(leduc), table)
 >>> agent = ProcessedAgent("pure", plain, leduc.game, rule_named("purification"))
 >>> agent.policy(leduc.game.start(), ()).table[:, 0].tolist()
 [0.0, 1.0]

@@ -3,7 +3,7 @@
 >>> from kilt.games.gamedef import ready_made
 >>> from kilt.tree.vector import VectorGame
 >>> leduc = VectorGame(Holdem(ready_made("leduc"), "leduc"))
->>> agent = TreeAgent("even", PlacedTree(leduc), leduc.table())
+>>> agent = TreeAgent("even", NavigableTree(leduc), leduc.table())
 >>> agent.policy(agent.game.replay("cc/"), agent.game.deck.cards("Kh")).share("c").tolist()
 [0.5, 0.5, 0.0, 0.5, 0.5, 0.5]
 """
@@ -20,7 +20,7 @@ from kilt.games.game import REVEAL
 from kilt.games.holdem import Betting, Holdem
 from kilt.play.agent import Observation, PublicPolicy, draw_action
 from kilt.play.blueprint import action_draw
-from kilt.tree.place import PlacedTree, TreePlace
+from kilt.tree.navigation import NavigableTree, TreePosition
 from kilt.tree.vector_arrays import TableRows
 
 KEPT = 1024  # largest number of cached positions at the beginning of rounds
@@ -34,7 +34,7 @@ class TreeAgent:
     ----------
     name : str
         Name in tables and logs.
-    tree : PlacedTree
+    tree : NavigableTree
         The game of the agent, with all its bets.
     table : TableRows
         Weights of actions: a row for each action of a decision on a board, with a column for each hand. They need not
@@ -44,10 +44,10 @@ class TreeAgent:
     """
 
     name: str
-    tree: PlacedTree
+    tree: NavigableTree
     table: TableRows
     figures: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    _begun: dict[tuple[str, tuple[int, ...]], TreePlace] = field(default_factory=dict, repr=False, compare=False)
+    _begun: dict[tuple[str, tuple[int, ...]], TreePosition] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def game(self) -> Holdem:
@@ -70,7 +70,7 @@ class TreeAgent:
         shares = self.tree.strategy(self.table, place) * self.tree.live(place)
         return PublicPolicy(self.tree.actions(place), shares, np.arange(shares.shape[1]))
 
-    def _place(self, position: Betting, board: tuple[int, ...]) -> TreePlace:
+    def _place(self, position: Betting, board: tuple[int, ...]) -> TreePosition:
         """Return the node of the tree and the board at a betting position."""
         place, rules = self.tree.start, self.game.rules
         for before, action in self.game.positions.moves(position):

@@ -70,7 +70,7 @@ from kilt.strategy.naming import AS_PLAYED, solved_name, strategy_name
 from kilt.strategy.postprocess import rule_named
 from kilt.strategy.table import Strategy
 from kilt.strategy.translate import mapping_named
-from kilt.tree.place import PlacedTree
+from kilt.tree.navigation import NavigableTree
 
 PORTFOLIO, SEATS, SOLVED = "portfolio:", "seats:", "solved:"
 GRAMMAR = "FILE.py:CLASS", f"{SOLVED}GAME", f"{PORTFOLIO}A,B", f"{SEATS}A,B"  # other forms of names, for error messages
@@ -200,7 +200,7 @@ def _solved_agent(name: str, stored: Path, rest: Sequence[str]) -> StrategyAgent
     if not isinstance(problem.game.game, Holdem):
         raise PlayError(f"{name} is for {problem.name}, which is not poker: agents play games with cards and bets")
     table, figures = problem.load(stored)
-    return TreeAgent(name, PlacedTree(problem.game), table, figures)
+    return TreeAgent(name, NavigableTree(problem.game), table, figures)
 
 
 def _solved_here(spec: str) -> StrategyAgent:

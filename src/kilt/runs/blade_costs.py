@@ -26,7 +26,7 @@ from kilt.cards.deck import subsets
 from kilt.cost import Cost
 from kilt.errors import RunError
 from kilt.games.holdem import Holdem
-from kilt.solve.distributed.blades import Child, Head
+from kilt.solve.distributed.blades import ClassWorker, Head
 from kilt.solve.distributed.memory import MOST
 from kilt.solve.distributed.partition import Partition, trunk_of
 from kilt.solve.distributed.shared import SharedGame
@@ -120,7 +120,7 @@ def measure_costs(game: SharedGame, together: int = 1, seconds: float = 3.0) -> 
     walked = min(classes, max(together, PROBED // max(slots, 1)))  # the other classes are assumed to cost the same
     what = f"measuring {walked} classes of boards together"
     Cost(8 * slots * walked, what=what, remedy="use fewer buckets or bets").require()
-    head, children = Head(game, partition), [Child(game, range(k, walked, together)) for k in range(together)]
+    head, children = Head(game, partition), [ClassWorker(game, range(k, walked, together)) for k in range(together)]
     looks: dict[int, list[_BatchSample]] = {deals: [] for deals in TRIED}
     number, began = 0, perf_counter()
     with ThreadPoolExecutor(together) as pool:
@@ -169,7 +169,9 @@ class _BatchSample(NamedTuple):
     starts: float  # number of traversals that left the first rounds
 
 
-def _sample(head: Head, children: list[Child], number: int, pool: ThreadPoolExecutor, share: float) -> _BatchSample:
+def _sample(
+    head: Head, children: list[ClassWorker], number: int, pool: ThreadPoolExecutor, share: float
+) -> _BatchSample:
     times = [perf_counter()]
     sent = head.descend(number)
     times.append(perf_counter())

@@ -6,8 +6,8 @@ The model, in words:
   start one after another on the next free core. The time of a class is drawn at random from the measured batches, with
   the same draws for all classes: deals that are long for one class are long for the others.
 - The head traverses the first rounds of the next batch while the workers work on the current one, as in
-  `Distributed.step`. A worker begins with a batch when the batch has arrived and the previous one is done; the head
-  continues when it has all answers.
+  `DistributedMCCFR.step`. A worker begins with a batch when the batch has arrived and the previous one is done; the
+  head continues when it has all answers.
 - Each message takes the latency, to all workers at once. With a bandwidth, the head's line carries the messages of all
   workers one after another.
 - If workers share the cores of one machine, all of them get an equal share while they work, and the time that the head
@@ -37,7 +37,7 @@ from kilt.runs.blade_costs import USED_QUANTILE, BladeCosts, measure_costs
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.distributed.partition import samples_for, shared_out
 from kilt.solve.distributed.shared import SharedGame
-from kilt.solve.distributed.solver import TRIED, Chosen, Distributed, Times, batch_size, start
+from kilt.solve.distributed.solver import TRIED, BatchChoice, DistributedMCCFR, TimeSpent, batch_size, start
 
 SLICES = 12  # measurements of a real run
 BATCHES = 200  # simulated batches
@@ -72,10 +72,10 @@ class ClusterForecast(NamedTuple):
 
     blades: tuple[int, ...]  # number of workers on the first level, then below each
     samples: int  # boards per class and deal
-    chosen: Chosen  # size of batches
+    chosen: BatchChoice  # size of batches
     iteration_seconds: float  # seconds for a deal
-    communication_share: float  # of the time: see `Times`
-    idle_share: float  # of the time: see `Times`
+    communication_share: float  # of the time: see `TimeSpent`
+    idle_share: float  # of the time: see `TimeSpent`
     visits_per_second: float  # nodes per second of all workers
 
 
@@ -222,14 +222,14 @@ class _Cluster:
         done: FloatArray = loads.max(axis=2)
         return done
 
-    def chosen(self, batch: int) -> Chosen:
-        """Return the batch size that `Distributed` would choose on this cluster."""
+    def chosen(self, batch: int) -> BatchChoice:
+        """Return the batch size that `DistributedMCCFR` would choose on this cluster."""
         work = self.costs.work.mean(axis=0)[None]
         few, many = (2 * self.latency + float(self.seconds(work, deals)[0].max()) for deals in TRIED)
         deal = max(many - few, 1e-12) / (TRIED[1] - TRIED[0])
         beyond = max(few - TRIED[0] * deal, 0.0)
         latency = 2 * self.latency
-        return Chosen(batch or batch_size(latency, beyond, deal, self.costs.most, self.costs.fresh), latency, deal)
+        return BatchChoice(batch or batch_size(latency, beyond, deal, self.costs.most, self.costs.fresh), latency, deal)
 
 
 def finish_times(work: FloatArray, cores: int) -> FloatArray:
@@ -248,15 +248,15 @@ def finish_times(work: FloatArray, cores: int) -> FloatArray:
     return done
 
 
-def _simulated(cluster: _Cluster, slowest: FloatArray, busy: FloatArray, deals: int, bandwidth: float) -> Times:
-    """Simulate the batches of a run one after another, as in `Distributed.step`.
+def _simulated(cluster: _Cluster, slowest: FloatArray, busy: FloatArray, deals: int, bandwidth: float) -> TimeSpent:
+    """Simulate the batches of a run one after another, as in `DistributedMCCFR.step`.
 
     Times count from the first answers on.
     """
     costs, latency, blades = cluster.costs, cluster.latency, slowest.shape[1]
     out, back = (blades * deals * size / bandwidth for size in (costs.request_bytes, costs.answer_bytes))
     down, up = costs.down.at(deals), costs.up.at(deals)
-    now, line, free, times = 0.0, 0.0, np.zeros(blades), Times()
+    now, line, free, times = 0.0, 0.0, np.zeros(blades), TimeSpent()
     done: list[FloatArray] = []  # for each batch, when each worker is done
     since = 0.0
     for number in range(len(slowest) + 1):
@@ -303,7 +303,7 @@ def check(problem: AbstractProblem, blades: Sequence[int] = (1, 2, 4, 8), second
         solver = start(asked, 0)
         try:
             _pace(solver, seconds / 3)  # as long as measurements take to start
-            solver.times = Times()
+            solver.times = TimeSpent()
             paces = [_pace(solver, seconds / SLICES) for _ in range(SLICES)]
             said = {"batch": solver.game.batch, "samples": solver.game.samples, "machine_cores": cores}
             foretold = forecast(costs, (n,), problem.threads, **said)
@@ -316,7 +316,7 @@ def check(problem: AbstractProblem, blades: Sequence[int] = (1, 2, 4, 8), second
     return found
 
 
-def _pace(solver: Distributed, seconds: float) -> float:
+def _pace(solver: DistributedMCCFR, seconds: float) -> float:
     """Run a solver for some seconds, and return the nodes per second."""
     began, before = perf_counter(), solver.visits
     while (spent := perf_counter() - began) < seconds:

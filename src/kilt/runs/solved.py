@@ -12,7 +12,7 @@ from kilt.play.tree_agent import TreeAgent
 from kilt.solve.problem import FlatProblem, Problem, VectorProblem
 from kilt.strategy.table import Strategy
 from kilt.strategy.vector import VectorStrategy
-from kilt.tree.place import PlacedTree
+from kilt.tree.navigation import NavigableTree
 
 
 def strategy_in(problem: Problem, table: Array) -> Strategy | VectorStrategy:
@@ -29,7 +29,7 @@ def agent_in(problem: Problem, table: Array, game: str | Game | None = None) -> 
     if isinstance(problem, VectorProblem):
         if not isinstance(problem.game.game, Holdem):
             raise PlayError(f"{problem.name} is not poker: agents play games with cards and bets")
-        return TreeAgent("solution", PlacedTree(problem.game), table)
+        return TreeAgent("solution", NavigableTree(problem.game), table)
     if not isinstance(problem, FlatProblem):
         raise PlayError(f"the run on {problem.name} plays from its folder: give it a folder, and finish it")
     rules = game if isinstance(game, Holdem) else load_holdem(str(game or problem.name))

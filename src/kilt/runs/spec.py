@@ -64,7 +64,7 @@ class Spec(ABC):
 
     @property
     @abstractmethod
-    def called(self) -> str:
+    def description(self) -> str:
         """Return the names of the algorithm and the game, for messages."""
 
     @property
@@ -195,7 +195,7 @@ class WholeSpec(Spec):
         return replace(spec, against=folder.against(), form=form)
 
     @property
-    def called(self) -> str:
+    def description(self) -> str:
         """Return the names of the algorithm and the game, for messages."""
         return f"{self.name} on {self.game if isinstance(self.game, str) else self.game.name}"
 

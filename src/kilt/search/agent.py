@@ -63,8 +63,8 @@ from kilt.search.ranges import (
     update_range,
 )
 from kilt.search.settings import menu_of, require_settings
-from kilt.solve.resolve import LeafValues, Resolved, heeded, resolve
-from kilt.tree.place import PlacedTree
+from kilt.solve.resolve import LeafValues, Resolved, relevant_hands, resolve
+from kilt.tree.navigation import NavigableTree
 
 SECONDS = 2.0  # per decision, if neither seconds nor iterations are given
 SPARE = 0.1  # share of the seconds that is reserved: half for the solver to return, half for the blueprint's answer
@@ -332,7 +332,7 @@ class ResolvingAgent:
         reach, now = at.reach * free_hands(self.game, board), None
         if isinstance(at, SubgameState) and after.round - 1 not in self._limited:
             now = SubgameState(
-                reach, at.solved, at.tree.deal(at.place, board[self.game.rules.board_size(after.round - 1) :])
+                reach, at.solved, at.tree.deal(at.tree_position, board[self.game.rules.board_size(after.round - 1) :])
             )
         if after.round in self._rounds and after.actor >= 0:
             return self._begin(reach, now, after, board, me, time)
@@ -363,16 +363,16 @@ class ResolvingAgent:
             late = after.actor == me and after.round in self._rounds
             return self._begin(reach, None, after, board, me, time) if late else BlueprintState(reach)
         rare = player != me and share < RARE
-        if after.actor >= 0 and (rare or action not in at.tree.actions(at.place)):
+        if after.actor >= 0 and (rare or action not in at.tree.actions(at.tree_position)):
             return self._begin(reach, at, after, board, me, time)
-        return SubgameState(reach, at.solved, at.tree.act(at.place, action))
+        return SubgameState(reach, at.solved, at.tree.act(at.tree_position, action))
 
     def _told(self, at: SubgameState) -> PublicPolicy:
         """Return the strategy of the player to act in a subgame, for every hand."""
-        actions = at.tree.actions(at.place)
+        actions = at.tree.actions(at.tree_position)
         table = np.zeros((len(actions), len(self.game.holes)))
         table[actions.index(CALL)] = 1.0  # for hands that neither player holds
-        table[:, at.tree.holdem.numbers] = at.tree.strategy(at.solved.table, at.place)
+        table[:, at.tree.holdem.numbers] = at.tree.strategy(at.solved.table, at.tree_position)
         return PublicPolicy(actions, table, np.arange(table.shape[1]))
 
     # Subgames --------------------------------------------------------------------------------------------------------
@@ -403,7 +403,7 @@ class ResolvingAgent:
             while len(self._solved) > 2 and sum(map(_bytes, self._solved.values())) > KEPT_BYTES:
                 self._solved.popitem(last=False)
         self._solved.move_to_end(key)
-        tree = PlacedTree(found.game)
+        tree = NavigableTree(found.game)
         held = np.zeros(reach.shape[1])  # hands that were ignored stay ignored: later subgames have no values for them
         held[tree.holdem.numbers] = 1.0
         return SubgameState(reach * held, found, tree.start)
@@ -461,8 +461,8 @@ class ResolvingAgent:
     def _values(self, at: SubgameState, me: int) -> FloatArray:
         """Return the chips that each hand of the opponent wins after the current state of a subgame."""
         values = np.zeros(len(self.game.holes))
-        look = at.solved.game.look(at.solved.table, at.place.path)[1 - me]
-        values[at.tree.holdem.numbers] = np.nan_to_num(at.tree.hand_values(look, at.place))
+        look = at.solved.game.block_values(at.solved.table, at.tree_position.path)[1 - me]
+        values[at.tree.holdem.numbers] = np.nan_to_num(at.tree.hand_values(look, at.tree_position))
         return values
 
     def _blueprint_values(
@@ -470,7 +470,7 @@ class ResolvingAgent:
     ) -> FloatArray:
         """Return the chips that each hand of the opponent wins after a position if both follow the blueprint."""
         ranges = ranges.copy()
-        ranges[1 - me] = heeded(self.game, board, me, ranges, self.settings.neglect)
+        ranges[1 - me] = relevant_hands(self.game, board, me, ranges, self.settings.neglect)
         rest = subgame(self.game, position, board, ranges)
         return blueprint_values(self.raw, position, rest, 1 - me, self.settings.threads, limit)
 

@@ -14,7 +14,7 @@ from kilt.play.agent import PublicPolicy
 from kilt.play.blueprint import BlueprintAgent
 from kilt.solve.resolve import Resolved
 from kilt.strategy.translate import Mapping, pseudo_harmonic, translations
-from kilt.tree.place import PlacedTree, TreePlace
+from kilt.tree.navigation import NavigableTree, TreePosition
 
 
 class SubgameState(NamedTuple):
@@ -22,12 +22,12 @@ class SubgameState(NamedTuple):
 
     reach: FloatArray  # [player, hand of the deck] probability of all actions that each player took with a hand
     solved: Resolved  # the current subgame
-    place: TreePlace  # the node in its tree
+    tree_position: TreePosition  # the node in its tree
 
     @property
-    def tree(self) -> PlacedTree:
+    def tree(self) -> NavigableTree:
         """The tree of the solved subgame."""
-        return PlacedTree(self.solved.game)
+        return NavigableTree(self.solved.game)
 
 
 class BlueprintState(NamedTuple):

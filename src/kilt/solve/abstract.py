@@ -20,14 +20,14 @@ from kilt.arrays import Array, IntArray, data_type
 from kilt.errors import AbstractionError
 from kilt.games.holdem import Holdem
 from kilt.tree.betting import call_place, on_menu
-from kilt.tree.judged import Judged
+from kilt.tree.evaluable import EvaluableGame
 from kilt.tree.vector import VectorGame, Walk
 from kilt.tree.vector_arrays import Table, TableLayout, VectorTree
 
 TOGETHER = 4096  # boards whose buckets are looked up in one batch
 
 
-class DecisionPlace(NamedTuple):
+class DecisionLocation(NamedTuple):
     """Where a decision of the betting is found in a strategy of the abstract game and in a table over buckets."""
 
     player: int
@@ -50,7 +50,7 @@ def rounded_shares(weights: Table, dtype: npt.DTypeLike) -> Array:
 
 
 @dataclass(frozen=True)
-class BucketedGame(Judged):
+class BucketedGame(EvaluableGame):
     """A game on its public tree in which each player sees buckets of hands, by the player's card abstraction."""
 
     game: VectorGame
@@ -104,14 +104,14 @@ class BucketedGame(Judged):
             shares[place.slots] = rounded_shares(table[place.rows, : place.buckets], shares.dtype).ravel()
         return shares
 
-    def places(self, abstract: AbstractGame) -> Iterator[DecisionPlace]:
+    def places(self, abstract: AbstractGame) -> Iterator[DecisionLocation]:
         """Yield, for each decision of the betting, where it is found in tables and in abstract strategies."""
         betting, first = abstract.betting, abstract.first
         nodes = {betting.history(node): node for node in np.flatnonzero(betting.nodes.actor >= 0).tolist()}
         for r, row, position in self.game.decisions():
             node = nodes[position.history]
             start = int(self.layouts[0].start[r]) + row
-            yield DecisionPlace(
+            yield DecisionLocation(
                 player=position.actor,
                 round=r,
                 buckets=abstract.buckets[position.actor][r],

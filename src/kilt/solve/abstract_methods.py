@@ -23,7 +23,7 @@ from kilt.records import Record
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.counter import Against
 from kilt.solve.distributed.partition import require_boards, trunk_of
-from kilt.solve.external import Pace, probe, require_options, require_sampled_there, require_wide
+from kilt.solve.external import Pace, probe, require_gpu_sampling, require_no_compact, require_options
 from kilt.solve.joint import MEMORY
 from kilt.solve.methods import Make, Method
 from kilt.solve.problem import CPU
@@ -95,7 +95,7 @@ class AbstractMethod(Method, ABC):
     def require_device(self, spec: AbstractSpec) -> None:
         """Raise RunError if the method does not support the device of the configuration."""
         if spec.device == CPU:
-            require_wide(spec.options)
+            require_no_compact(spec.options)
             return
         raise RunError(
             f"{spec.config.solver.algorithm} on an abstract game runs only on the CPU: omit "
@@ -223,9 +223,9 @@ class SamplingMethod(AbstractMethod):
         asked, tables = spec.config.engine, self._tables(spec)
         found = spec.takes(tables, 3 * tables, mapped, "`average = false`")
         if spec.device != CPU:
-            from kilt.solve.external_device_classes import DeviceNeeds, apart_of
+            from kilt.solve.external_device_classes import DeviceNeeds, trunk_and_classes
 
-            apart = apart_of(spec.specs) if spec.opponent is None else None
+            apart = trunk_and_classes(spec.specs) if spec.opponent is None else None
             sizes = [game.size for game in spec.learned]
             needs = [DeviceNeeds.of(spec.game, spec.menu, size, apart, spec.options, mapped) for size in sizes]
             here = tables if any(one.frames for one in needs) else min(tables, 2 * PINNED)
@@ -260,7 +260,7 @@ class SamplingMethod(AbstractMethod):
             return
         if spec.config.engine.name:
             raise RunError("blades share deals on CPUs: omit the engine, or solve on the CPU")
-        require_sampled_there(spec.game, spec.menu, spec.options)
+        require_gpu_sampling(spec.game, spec.menu, spec.options)
 
     def require_workers(self, spec: AbstractSpec, engine: Engine) -> None:
         """Raise EngineError if the engine has no room for all workers."""
@@ -272,9 +272,9 @@ class SamplingMethod(AbstractMethod):
         """Measure the solver's speed for some seconds, on a game of the same size with arbitrary buckets."""
         game = spec.learned[0]
         if spec.device != CPU:
-            from kilt.solve.external_device import probe_there
+            from kilt.solve.external_device import probe_on_gpu
 
-            found = probe_there(spec.game, spec.menu, game.buckets, spec.options)
+            found = probe_on_gpu(spec.game, spec.menu, game.buckets, spec.options)
         else:
             found = probe(game, spec.options, spec.config.solver.threads)
         return found._replace(iterations=found.iterations / len(spec.learned))  # an iteration has a deal in each game

@@ -74,7 +74,7 @@ def walk(
     policy, coin = Policy(own.layout, own.strategy), theirs.coin
     at_leaves = vectors.blended if coin > 0 else vectors.reach
     work.board[0] = 0
-    visit = arrive(tree, player, scope, 0, work, own.layout.apart)
+    visit = arrive(tree, player, scope, 0, work, own.layout.by_strength)
     while visit.depth >= 0:
         # the trunk's average is updated only once if there are parts
         averaging = theirs.averaged and (scope.parts <= 1 or visit.depth >= scope.trunk)

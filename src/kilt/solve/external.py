@@ -97,13 +97,13 @@ def require_options(options: SamplingOptions, game: Holdem) -> None:
         )
 
 
-def require_wide(options: SamplingOptions) -> None:
+def require_no_compact(options: SamplingOptions) -> None:
     """Raise RunError if the options ask for compact tables, which need a GPU."""
     if options.compact:
         raise RunError("`compact` tables need a GPU: omit `compact`, or solve on a GPU")
 
 
-def require_sampled_there(game: Holdem, menu: ActionAbstraction | None, options: SamplingOptions) -> None:
+def require_gpu_sampling(game: Holdem, menu: ActionAbstraction | None, options: SamplingOptions) -> None:
     """Raise RunError if external sampling on a GPU does not support a game with these options."""
     require_options(options, game)
     most = int(betting_tree(game, menu).nodes.children.max())
@@ -123,7 +123,7 @@ class RegretTable:
     """The regrets and action counts of external sampling, for an abstract game or a part of it."""
 
     def __init__(self, slots: SlotLayout, options: SamplingOptions = DEFAULT, rules: Rules | None = None) -> None:
-        require_wide(options)
+        require_no_compact(options)
         self.slots, self.options = slots, options
         self.words = words_of(options)  # per slot
         self.rules = rules or rules_of(slots, self.words)
@@ -175,7 +175,7 @@ class RegretTable:
         in_parts(work, len(acts), threads)
 
 
-class External(TableState):
+class ExternalMCCFR(TableState):
     """A solver that runs external-sampling CFR on an abstract game. Strategies are arrays of integer probabilities.
 
     See `RegretTable.quantised`. One player may be restricted: see `counter`.
@@ -203,7 +203,7 @@ class External(TableState):
         self._held = kernels.NOBODY
         if restriction:
             fixed = np.ascontiguousarray(restriction.fixed, dtype=np.float32)
-            self._held = kernels.Held(restriction.player, float(restriction.coin), fixed)
+            self._held = kernels.FixedStrategy(restriction.player, float(restriction.coin), fixed)
         priced = priced_rounds(options, range(abstract.game.rules.rounds))
         self._workspaces = [WalkWorkspace(abstract, priced=priced) for _ in range(threads)]
         self._pool = ThreadPoolExecutor(threads)
@@ -350,7 +350,7 @@ def probe(game: SlotLayout, options: SamplingOptions = DEFAULT, threads: int = 1
     share = min(1.0, PROBED / max(1, sum(game.size.slots)))
     fewer = [tuple(max(1, int(share * number)) for number in numbers) for numbers in game.buckets]
     made_up = SyntheticGame(game.game, (fewer[0], fewer[1]), game.actions)
-    solver, spent = External(made_up, 0, options, threads), 0.0
+    solver, spent = ExternalMCCFR(made_up, 0, options, threads), 0.0
     while spent < seconds / 2:  # warm-up: the first access to memory is slow
         began = perf_counter()
         solver.step(4 * DEALS * threads)

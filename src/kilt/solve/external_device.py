@@ -44,11 +44,11 @@ from kilt.solve.external import (
     FACTOR,
     FULL,
     STEPS,
-    External,
+    ExternalMCCFR,
     Pace,
     SamplingOptions,
-    require_sampled_there,
-    require_wide,
+    require_gpu_sampling,
+    require_no_compact,
     rules_of,
     weight_beyond,
     words_of,
@@ -138,7 +138,7 @@ def device_bytes(game: Holdem, menu: ActionAbstraction | None, slots: int, optio
     return int(slot_bytes(options) * slots + maps + lists + min(2 * slots, TOGETHER) + RESERVE)
 
 
-def probe_there(
+def probe_on_gpu(
     game: Holdem, menu: ActionAbstraction | None, buckets: Buckets, options: SamplingOptions, seconds: float = 2.0
 ) -> Pace:
     """Measure the speed of external sampling on the GPU for some seconds, on a made-up game.
@@ -151,10 +151,10 @@ def probe_there(
     fewer = [tuple(max(1, int(share * number)) for number in numbers) for numbers in buckets]
     made_up = [_made_up(deal, numbers) for numbers in dict.fromkeys(fewer)]
     cards = made_up[0] if len(made_up) == 1 else AsymmetricAbstraction((made_up[0], made_up[1]))
-    return pace_of(DeviceExternal(AbstractGame(game, cards, menu), 0, options), seconds)
+    return pace_of(GpuExternalMCCFR(AbstractGame(game, cards, menu), 0, options), seconds)
 
 
-def pace_of(solver: External, seconds: float) -> Pace:
+def pace_of(solver: ExternalMCCFR, seconds: float) -> Pace:
     """Measure the speed of a solver: it runs for `seconds`, of which the second half is timed."""
     before, first, spent = (0, 0, 0), True, 0.0
     while first or spent < seconds / 2:
@@ -312,7 +312,7 @@ class DeviceTable:
             raise ValueError(f"table has shape {table.shape}, not {(self.size,)}")
         copy_in(table, self.table[: len(table)])
         if wide is None:
-            require_wide(self.options)
+            require_no_compact(self.options)
             wide = np.zeros(self.wide_size, np.float64)
             for mine, theirs, n in self._wide_rows(wide, np.asarray(table)):
                 mine[:, :n] = np.ascontiguousarray(theirs[:, :n]).view(np.float32)
@@ -334,8 +334,8 @@ class DeviceTable:
             )
 
 
-class DeviceExternal(External):
-    """A solver that runs external-sampling CFR on a GPU. Runs can move between this class and `External`.
+class GpuExternalMCCFR(ExternalMCCFR):
+    """A solver that runs external-sampling CFR on a GPU. Runs can move between this class and `ExternalMCCFR`.
 
     Parameters
     ----------
@@ -364,7 +364,7 @@ class DeviceExternal(External):
     ) -> None:
         self.dtype = data_type(dtype)
         self.abstract, self.options, self.threads = abstract, options, 1
-        require_sampled_there(abstract.game, abstract.actions, options)
+        require_gpu_sampling(abstract.game, abstract.actions, options)
         self.iterations = self.decisions = self.visits = 0
         self.borrowed = self.own_decisions = 0  # counters since its creation
         self.seed = np.array(seed % 2**64, dtype=np.uint64)
@@ -462,7 +462,7 @@ class DeviceExternal(External):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Load the arrays of a checkpoint from this class or from `External`."""
+        """Load the arrays of a checkpoint from this class or from `ExternalMCCFR`."""
         self.regrets.load(np.asarray(state["table"]), np.asarray(state["wide"]) if "wide" in state else None)
         self.seed[...] = state["seed"]
         self.cards.record["seed"] = self.seed

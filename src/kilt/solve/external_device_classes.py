@@ -35,7 +35,7 @@ from kilt.games.holdem import Holdem
 from kilt.gpu import address, copy_in, copy_out, free_memory, pinned_array
 from kilt.solve.distributed.partition import Partition, shared_classes, trunk_of
 from kilt.solve.external import CHECKED, DEFAULT, STEPS, SamplingOptions, words_of
-from kilt.solve.external_device import DeviceExternal, DeviceTable, device_bytes
+from kilt.solve.external_device import DeviceTable, GpuExternalMCCFR, device_bytes
 from kilt.solve.solver import scheduled
 
 TIMES = 4  # ratio of the time for walks to the time for copies in a pass
@@ -60,7 +60,7 @@ class DeviceNeeds(NamedTuple):
     ) -> DeviceNeeds:
         """Compute the GPU memory that a game needs, with `maps` bytes for the buckets of all hands.
 
-        `apart` is the result of `apart_of`.
+        `apart` is the result of `trunk_and_classes`.
         """
         whole = device_bytes(game, menu, sum(size.slots), options, maps)
         try:
@@ -76,7 +76,7 @@ class DeviceNeeds(NamedTuple):
         return cls(device_bytes(game, menu, head + frames * each, options, maps), frames)
 
 
-def apart_of(cards: Sequence[AbstractionSpec]) -> tuple[int, int] | None:
+def trunk_and_classes(cards: Sequence[AbstractionSpec]) -> tuple[int, int] | None:
     """Return how many rounds precede the classes of boards, and how many classes there are, or None without classes."""
     try:
         shared = shared_classes(cards)
@@ -85,17 +85,17 @@ def apart_of(cards: Sequence[AbstractionSpec]) -> tuple[int, int] | None:
         return None
 
 
-def solver_there(
+def gpu_solver(
     abstract: AbstractGame, places: Sequence[Path], seed: int, options: SamplingOptions, dtype: npt.DTypeLike
-) -> DeviceExternal:
+) -> GpuExternalMCCFR:
     """Return the GPU solver for a game: with all tables in GPU memory, or with some classes of boards at a time."""
     cards = abstract.cards.each
     maps = sum(this.table.nbytes for this in {id(this.table): this for each in cards for this in each.rounds}.values())
-    apart = apart_of([each.identity for each in cards])
+    apart = trunk_and_classes([each.identity for each in cards])
     needs = DeviceNeeds.of(abstract.game, abstract.actions, abstract.size, apart, options, maps)
     if not needs.frames:
-        return DeviceExternal(abstract, seed, options, dtype)
-    return ClassedExternal(Partition.of(abstract, places), seed, options, dtype, needs.frames)
+        return GpuExternalMCCFR(abstract, seed, options, dtype)
+    return GpuClassedExternalMCCFR(Partition.of(abstract, places), seed, options, dtype, needs.frames)
 
 
 class ClassTables(DeviceTable):
@@ -263,7 +263,7 @@ class ClassTables(DeviceTable):
             copy_in(self.pages[label], self.table_in(frame).table[: self.each.size], pinned=True)
 
 
-class ClassedExternal(DeviceExternal):
+class GpuClassedExternalMCCFR(GpuExternalMCCFR):
     """A solver that runs external-sampling CFR on a GPU, with some classes of boards in GPU memory at a time.
 
     Parameters
@@ -271,7 +271,7 @@ class ClassedExternal(DeviceExternal):
     partition : Partition
         The abstract game, divided into parts.
     seed, options, dtype
-        As for `DeviceExternal`.
+        As for `GpuExternalMCCFR`.
     frames : int
         Number of classes in GPU memory at a time.
     """

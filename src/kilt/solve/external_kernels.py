@@ -60,7 +60,7 @@ class Rules(NamedTuple):
     payoff: Singles
 
 
-class Held(NamedTuple):
+class FixedStrategy(NamedTuple):
     """A fixed strategy that one player must follow while both players learn.
 
     See `counter.Restriction`.
@@ -71,7 +71,7 @@ class Held(NamedTuple):
     fixed: Singles  # [slot] probabilities; without a coin, times the probability of following them
 
 
-NOBODY = Held(-1, 0.0, np.zeros(0, dtype=np.float32))
+NOBODY = FixedStrategy(-1, 0.0, np.zeros(0, dtype=np.float32))
 
 
 class Starts(NamedTuple):
@@ -119,7 +119,7 @@ def walk_deals(
     count: Words,
     prune: float,
     weight: float,
-    held: Held,
+    held: FixedStrategy,
     queue: Records,
     value: Singles,
 ) -> tuple[int, int]:
@@ -185,7 +185,7 @@ def _descend(
     keys: tuple[np.uint64, np.uint64],
     prune: float,
     poor: np.float32,
-    held: Held,
+    held: FixedStrategy,
 ) -> tuple[np.uint64, int]:
     """Simulate deals down the tree from the queued nodes. Return the end of the queue and the number of decisions."""
     one, zero, nothing, lowest = np.uint64(1), np.uint64(0), np.float32(0.0), -np.float32(np.inf)
@@ -273,7 +273,7 @@ def _ascend(
     regret: Singles,
     share: np.float32,
     prune: float,
-    held: Held,
+    held: FixedStrategy,
     shift: np.uint64,
 ) -> None:
     """Compute values from the end of the queue back to its start, and add regrets times the deal's weight."""
@@ -325,7 +325,7 @@ def descend_deals(
     count: Words,
     prune: float,
     weight: float,
-    held: Held,
+    held: FixedStrategy,
     queue: Records,
     begin: IntArray,
     exits: Exits,
@@ -370,7 +370,7 @@ def ascend_deals(
     share: Singles,
     regret: Singles,
     prune: float,
-    held: Held,
+    held: FixedStrategy,
     starts: Starts,
     worth: Singles,
 ) -> None:

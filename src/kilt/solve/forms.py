@@ -30,7 +30,7 @@ from kilt.games.holdem import Holdem, Poker
 from kilt.games.size import GameSize, size_of
 from kilt.games.stud import Stud
 from kilt.games.tilt import TiltedGame, tilted
-from kilt.solve.methods import JUDGING, DiskMethod, WholeMethod, judged_only, walk_cost
+from kilt.solve.methods import JUDGING, DiskMethod, WholeMethod, evaluation_only, walk_cost
 from kilt.solve.problem import (
     ABSTRACT,
     CPU,
@@ -136,13 +136,13 @@ def fitted(
     called = algorithm if isinstance(algorithm, str) else entry and entry.what
     if entry and not entry.whole:
         raise RunError(f"{called} solves abstract games alone: give a configuration with `cards`")
-    if entry and threads > 1 and not entry.shares(threads):
-        able = [name for name, other in ALGORITHMS.items() if other.shares(threads)]
+    if entry and threads > 1 and not entry.supports(threads):
+        able = [name for name, other in ALGORITHMS.items() if other.supports(threads)]
         raise RunError(f"{called} runs in 1 thread, not in {threads}: use 1, or one of {', '.join(able)}")
     if require_device(device) != CPU:
         form = VECTOR
-    if entry and not entry.shares(device=device):
-        able = [name for name, other in ALGORITHMS.items() if other.shares(device=device)]
+    if entry and not entry.supports(device=device):
+        able = [name for name, other in ALGORITHMS.items() if other.supports(device=device)]
         raise RunError(f"{called} runs only on the CPU: use one of {', '.join(able)}, or omit `device`")
     if isinstance(game, str) and game.startswith(OPENSPIEL):
         from kilt.tree.openspiel import openspiel_game
@@ -151,12 +151,12 @@ def fitted(
     given = None if isinstance(game, str) else game
     name = game if isinstance(game, str) else game.name
     source = _Source(name, threads, given, device, tuple(tilt), unlimited)
-    on_disk: dict[str, WholeMethod] = {DISK: DiskMethod(judged_only)}
+    on_disk: dict[str, WholeMethod] = {DISK: DiskMethod(evaluation_only)}
     methods = entry.whole if entry else on_disk if form == DISK else JUDGING
     missing = []
     for candidate, method in methods.items():
         if form in (None, candidate):
-            lack = method.lacks(source)
+            lack = method.missing_requirement(source)
             if lack is None:
                 return FittedGame(source, candidate, method, called)
             missing.append(lack)
@@ -202,7 +202,7 @@ def disk_problem(game: str | Game, threads: int = 1) -> DiskProblem:
     Raises RunError if the game cannot be split.
     """
     source = _Source(game if isinstance(game, str) else game.name, threads, None if isinstance(game, str) else game)
-    if lack := source.lacks_subgames():
+    if lack := source.missing_for_subgames():
         remedy = _remedy(source, None, DISK) if source.too_many_bets else "use another game, such as holdem.limit.2p"
         raise RunError(f"a plan for subgames on disk needs {lack}: {remedy}")
     return source.on_disk
@@ -241,7 +241,7 @@ class _Source:
         assert self.game
         return VectorGame(self.game, threads=self.threads)
 
-    def lacks_flat(self) -> str | None:
+    def missing_for_flat(self) -> str | None:
         most, states = flat.MOST_NODES, self.size.states.total if self.size else 0
         if states > most:  # checked before millions of nodes are built
             return f"a flat tree of up to {most:,} nodes, and {self.name} has {Decimal(states):.2e} states"
@@ -249,15 +249,15 @@ class _Source:
             return f"1 thread for a flat tree, not {self.threads}"
         return None
 
-    def lacks_subgames(self) -> str | None:
+    def missing_for_subgames(self) -> str | None:
         """Return why the game cannot be split into subgames, apart from memory, or None if it can."""
-        lack = self.lacks_vector(0)
+        lack = self.missing_for_vector(0)
         if lack is None and len(self.vectors.tree.rows) < 2:
             return f"a game of two rounds or more, and {self.name} has one"
         return lack
 
-    def lacks_disk(self) -> str | None:
-        lack = self.lacks_subgames()
+    def missing_for_disk(self) -> str | None:
+        lack = self.missing_for_subgames()
         if lack:
             return lack
         return None if self.unlimited else Cost(self.on_disk.subgames.memory).lack(f"subgames of {self.name}")
@@ -273,7 +273,7 @@ class _Source:
         counted = self.size if isinstance(self.game, Holdem) else None
         return counted is not None and counted.actions.total >= betting.MOST_NODES
 
-    def lacks_vector(self, tables: int) -> str | None:
+    def missing_for_vector(self, tables: int) -> str | None:
         if isinstance(self.game, Stud):
             return f"private hands that are whole at the start, and {self.name} is stud, which deals more later on"
         if self.size is None:
@@ -350,6 +350,8 @@ def _fitting(source: _Source, form: str | None) -> list[str]:
     return [
         name
         for name, entry in ALGORITHMS.items()
-        if entry.shares(source.threads)
-        and any(form in (None, own) and method.lacks(source) is None for own, method in entry.whole.items())
+        if entry.supports(source.threads)
+        and any(
+            form in (None, own) and method.missing_requirement(source) is None for own, method in entry.whole.items()
+        )
     ]

@@ -43,7 +43,7 @@ from kilt.games.game import CHANCE
 from kilt.solve import joint_kernels as kernels
 from kilt.strategy.model import DecisionLayout
 from kilt.tree.betting import SHOWN
-from kilt.tree.judged import Judged
+from kilt.tree.evaluable import EvaluableGame
 from kilt.tree.rule import Discount
 from kilt.tree.vector_arrays import FOLLOW
 
@@ -62,7 +62,7 @@ class _Range(NamedTuple):
     parent: Any  # [opponent's sequence of the next round] its prefix in this one; None in the last round
 
 
-class JointGame(Judged):
+class JointGame(EvaluableGame):
     """An abstract game as a betting tree and tables of probabilities and payoffs for pairs of bucket sequences.
 
     Parameters

@@ -30,7 +30,7 @@ extern "C" __global__ void add_average(
         if (actor[node] != range.player) continue;
         for (int a = 0; a < children[node]; a++) {
             const double more = likely[s] * AT(reach, child[node] + a);
-            total[SLOT(node) + a] = averaged(total[SLOT(node) + a], more, learning.average_weight, learning.average);
+            total[SLOT(node) + a] = updated_average(total[SLOT(node) + a], more, learning.average_weight, learning.average);
         }
     }
 }
@@ -81,10 +81,10 @@ extern "C" __global__ void learn(
         double whole = 0;
         for (int a = 0; a < count; a++) {
             const double gained = AT(value, child[node] + a) - here, weight = learning.weight, least = learning.noise;
-            const double now = learnt(regret[slot + a], gained, least, weight, learning.above, learning.below);
+            const double now = updated_regret(regret[slot + a], gained, least, weight, learning.above, learning.below);
             regret[slot + a] = now;
             const double share = weight * learning.predictive;
-            const double likely = max(share > 0 ? learnt(now, gained, least, share, 1.0, 1.0) : now, 0.0);
+            const double likely = max(share > 0 ? updated_regret(now, gained, least, share, 1.0, 1.0) : now, 0.0);
             strategy[slot + a] = likely;
             whole += likely;
         }

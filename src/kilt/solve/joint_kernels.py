@@ -12,7 +12,7 @@ import numpy.typing as npt
 from kilt.arrays import FloatArray, IntArray
 from kilt.jit import kernel
 from kilt.tree.betting import BettingNodes
-from kilt.tree.rule import Discount, averaged, learnt
+from kilt.tree.rule import Discount, updated_average, updated_regret
 
 
 @kernel
@@ -68,9 +68,9 @@ def add_average(
             there = reach[child + a - begin]
             for s in range(len(there)):
                 slot = first[node] + bucket[s] * count + a
-                total[slot] = averaged(total[slot], likely[s] * there[s], discount.average_weight, 1.0)
+                total[slot] = updated_average(total[slot], likely[s] * there[s], discount.average_weight, 1.0)
         for slot in range(first[node], first[node + 1]):
-            total[slot] = averaged(total[slot], 0.0, 0.0, discount.average)
+            total[slot] = updated_average(total[slot], 0.0, 0.0, discount.average)
 
 
 @kernel
@@ -179,10 +179,10 @@ def learn(
             whole = 0.0
             for a in range(count):
                 slot, gained = first[node] + base + a, gain[base + a] - beyond
-                regret[slot] = learnt(regret[slot], gained, 0.0, weight, discount.above, discount.below)
+                regret[slot] = updated_regret(regret[slot], gained, 0.0, weight, discount.above, discount.below)
                 likely = regret[slot]
                 if discount.predictive > 0:
-                    likely = learnt(likely, gained, 0.0, weight * discount.predictive, 1.0, 1.0)
+                    likely = updated_regret(likely, gained, 0.0, weight * discount.predictive, 1.0, 1.0)
                 likely = max(likely, 0.0)
                 strategy[slot] = likely
                 whole += likely

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from kilt.arrays import FloatArray, IntArray
 from kilt.jit import inlined, kernel, spliced, subkernel
-from kilt.tree.leaf_kernels import on_board
-from kilt.tree.rule import TINY, Discount, averaged, learnt, learnt_plus
+from kilt.tree.leaf_kernels import hands_on_board
+from kilt.tree.rule import TINY, Discount, updated_average, updated_regret, updated_regret_plus
 from kilt.tree.vector_arrays import DECISION, Hand, Nodes, Scope, Table, TableLayout, Vectors, Visit
 from kilt.tree.vector_kernels import follow, stored
 
@@ -59,7 +59,7 @@ def update_average(
     """Discount the sum of strategies for an action, and add the reach probability after the action."""
     share, left = reach.dtype.type(weight), reach.dtype.type(kept)
     for hand in range(start, end):
-        average[row, hand] = averaged(average[row, hand], reach[child, hand], share, left)
+        average[row, hand] = updated_average(average[row, hand], reach[child, hand], share, left)
 
 
 @subkernel
@@ -81,11 +81,11 @@ def update_regrets(
     if below == zero:
         for hand in range(start, end):
             gained = value[child, hand] - value[here, hand]
-            regret[row, hand] = learnt_plus(regret[row, hand], gained, least, weight, above, zero)
+            regret[row, hand] = updated_regret_plus(regret[row, hand], gained, least, weight, above, zero)
         return
     for hand in range(start, end):
         gained = value[child, hand] - value[here, hand]
-        regret[row, hand] = learnt(regret[row, hand], gained, least, weight, above, below)
+        regret[row, hand] = updated_regret(regret[row, hand], gained, least, weight, above, below)
 
 
 @subkernel
@@ -106,7 +106,7 @@ def predict_regrets(
     share, least, one = number(weight), number(noise), number(1)
     for hand in range(start, end):
         gained = value[child, hand] - value[here, hand]
-        prediction[row, hand] = learnt(regret[row, hand], gained, least, share, one, one)
+        prediction[row, hand] = updated_regret(regret[row, hand], gained, least, share, one, one)
 
 
 @subkernel
@@ -162,7 +162,7 @@ def add_average(
     reach, average, sums, bucket = vectors.reach, theirs.average, theirs.sums, theirs.layout.bucket
     given = theirs.layout.given
     weight, kept = discount.average_weight, discount.average
-    begin, end = on_board(visit, scope.theirs, visit.theirs)
+    begin, end = hands_on_board(visit, scope.theirs, visit.theirs)
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     for node in range(nodes.block[block], nodes.block[block + 1]):
         if nodes.kind[node] == DECISION and nodes.actor[node] != player:
@@ -207,7 +207,7 @@ def add_regrets(
     """
     value, regret, sums, bucket = vectors.value, own.regret, own.sums, own.layout.bucket
     given = own.layout.given
-    begin, end = on_board(visit, scope.mine, visit.mine)
+    begin, end = hands_on_board(visit, scope.mine, visit.mine)
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     for node in range(nodes.block[block], nodes.block[block + 1]):
         if nodes.kind[node] == DECISION and nodes.actor[node] == player:
@@ -281,8 +281,8 @@ def learn_root(root: RootChoice, result: FloatArray, discount: Discount, prior: 
         if not root.joint:
             begun = prior[root.player, hand] / weight[hand]
             game, alternative = (1 - begun) * gained, (root.least[hand] - begun) * gained
-        regret[0, hand] = learnt(regret[0, hand], game, 0.0, share, above, below)
-        regret[1, hand] = learnt(regret[1, hand], alternative, 0.0, share, above, below)
+        regret[0, hand] = updated_regret(regret[0, hand], game, 0.0, share, above, below)
+        regret[1, hand] = updated_regret(regret[1, hand], alternative, 0.0, share, above, below)
     begin_game(root, prior)
 
 
@@ -363,9 +363,9 @@ def conclude(own: PlayerTables, theirs: PlayerTables, noise: float, discount: Di
             for part in range(sums.shape[0]):
                 gained += sums[part, row, column]
                 sums[part, row, column] = 0.0
-            regret[row, column] = learnt(regret[row, column], gained, noise, weight, above, below)
+            regret[row, column] = updated_regret(regret[row, column], gained, noise, weight, above, below)
             if discount.predictive > 0:
-                own.strategy[row, column] = learnt(
+                own.strategy[row, column] = updated_regret(
                     regret[row, column], gained, noise, weight * discount.predictive, 1.0, 1.0
                 )
     average, sums, layout, r = theirs.average, theirs.sums, theirs.layout, 0
@@ -380,7 +380,7 @@ def conclude(own: PlayerTables, theirs: PlayerTables, noise: float, discount: Di
                     gained += sums[part, row, column]
                     sums[part, row, column] = 0.0
                 weight, kept = discount.average_weight, discount.average
-                average[row, column] = averaged(average[row, column], gained, weight, kept)
+                average[row, column] = updated_average(average[row, column], gained, weight, kept)
 
 
 @kernel
@@ -395,6 +395,8 @@ def enter(
             gained = sums[0, row, column]
             sums[0, row, column] = 0.0
             if learning:
-                regret[row, column] = learnt(regret[row, column], gained, noise, weight, above, below)
+                regret[row, column] = updated_regret(regret[row, column], gained, noise, weight, above, below)
             else:
-                average[row, column] = averaged(average[row, column], gained, discount.average_weight, discount.average)
+                average[row, column] = updated_average(
+                    average[row, column], gained, discount.average_weight, discount.average
+                )

@@ -205,7 +205,7 @@ def _maximise(
     return found
 
 
-class Exact(TableState):
+class SequenceFormLP(TableState):
     """A solver that solves a linear programme, with the interface of iterative solvers. It finishes in one step."""
 
     KEPT = ("strategy",)

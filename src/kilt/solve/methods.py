@@ -28,19 +28,19 @@ Make: TypeAlias = Callable[[Any, int], Solver]  # makes a solver from a problem 
 class Source(Protocol):
     """A game for which no representation, such as a flat tree or a public tree, has been chosen yet."""
 
-    def lacks_flat(self) -> str | None:
+    def missing_for_flat(self) -> str | None:
         """Return why the game cannot be solved as a flat tree, or None if it can."""
 
-    def lacks_vector(self, tables: int) -> str | None:
+    def missing_for_vector(self, tables: int) -> str | None:
         """Return why the game cannot be solved on its public tree with tables by board and hand, or None if it can."""
 
-    def lacks_disk(self) -> str | None:
+    def missing_for_disk(self) -> str | None:
         """Return why the game cannot be split into subgames on disk, or None if it can."""
 
     def problem(self, form: str, tables: int, *, compact: bool = False) -> Problem:
         """Return the game in a given representation.
 
-        The matching check, such as `lacks_flat`, must have returned None.
+        The matching check, such as `missing_for_flat`, must have returned None.
         """
 
     def flat_cost(self, tables: int) -> Cost:
@@ -63,7 +63,7 @@ class Method:
         """Return a new solver."""
         return self.make(problem, seed)
 
-    def shares(self, threads: int, device: str) -> bool:
+    def supports(self, threads: int, device: str) -> bool:
         """Return whether the algorithm solves unabstracted games with this number of threads on this device."""
         return False
 
@@ -72,17 +72,17 @@ class Method:
 class WholeMethod(Method, ABC):
     """An algorithm for unabstracted games in one representation, such as flat trees."""
 
-    def shares(self, threads: int, device: str) -> bool:
+    def supports(self, threads: int, device: str) -> bool:
         """Return whether the algorithm can run as asked. By default, it supports only one thread on the CPU."""
         return threads == 1 and device == CPU
 
     @abstractmethod
-    def lacks(self, source: Source) -> str | None:
+    def missing_requirement(self, source: Source) -> str | None:
         """Return why the algorithm cannot solve a game on this machine, or None if it can."""
 
     @abstractmethod
     def problem(self, source: Source) -> Problem:
-        """Return the game in the representation that the algorithm works on. `lacks` must have returned None."""
+        """Return the game in the representation that the algorithm works on. `missing_requirement` must return None."""
 
     @abstractmethod
     def cost(self, source: Source) -> Cost:
@@ -95,9 +95,9 @@ class FlatMethod(WholeMethod):
 
     tables: int = 2
 
-    def lacks(self, source: Source) -> str | None:
+    def missing_requirement(self, source: Source) -> str | None:
         """Return why the game cannot be solved as a flat tree, or None if it can."""
-        return source.lacks_flat()
+        return source.missing_for_flat()
 
     def problem(self, source: Source) -> Problem:
         """Return the flat tree of the game as a problem to solve."""
@@ -129,13 +129,13 @@ class VectorMethod(WholeMethod):
     gpu: bool = False
     compact: bool = False
 
-    def shares(self, threads: int, device: str) -> bool:
+    def supports(self, threads: int, device: str) -> bool:
         """Return whether the algorithm supports this number of threads on this device."""
         return (threads == 1 or self.threads) and (device == CPU or self.gpu)
 
-    def lacks(self, source: Source) -> str | None:
+    def missing_requirement(self, source: Source) -> str | None:
         """Return why the game cannot be solved on its public tree with tables by board and hand, or None if it can."""
-        return source.lacks_vector(self.tables)
+        return source.missing_for_vector(self.tables)
 
     def problem(self, source: Source) -> Problem:
         """Return the public tree of the game as a problem to solve."""
@@ -152,13 +152,13 @@ class DiskMethod(WholeMethod):
 
     tables: int = 1
 
-    def shares(self, threads: int, device: str) -> bool:
+    def supports(self, threads: int, device: str) -> bool:
         """Return whether the device is the CPU. Any number of threads is supported."""
         return device == CPU
 
-    def lacks(self, source: Source) -> str | None:
+    def missing_requirement(self, source: Source) -> str | None:
         """Return why the game cannot be split into subgames on disk, or None if it can."""
-        return source.lacks_disk()
+        return source.missing_for_disk()
 
     def problem(self, source: Source) -> Problem:
         """Return the game, split into subgames, as a problem to solve."""
@@ -180,15 +180,15 @@ def walk_cost(game: VectorGame, tables: int, dtype: npt.DTypeLike, each: float =
     return Cost(tables + workspaces, iteration=each * rows * hands / game.threads)
 
 
-def judged_only(problem: Any, seed: int) -> Solver:
+def evaluation_only(problem: Any, seed: int) -> Solver:
     """Raise RunError, because a game that was loaded for evaluation has no solver."""
     raise RunError(f"{problem.name} was loaded for evaluation: choose an algorithm to solve it")
 
 
 # Methods for evaluation, by form: one table, any number of threads, any device.
 JUDGING: dict[str, WholeMethod] = {
-    FLAT: FlatMethod(judged_only, 1),
-    VECTOR: VectorMethod(judged_only, 1, threads=True, gpu=True),
+    FLAT: FlatMethod(evaluation_only, 1),
+    VECTOR: VectorMethod(evaluation_only, 1, threads=True, gpu=True),
 }
 WHOLE: dict[str, Callable[[Make], WholeMethod]] = {FLAT: FlatMethod, VECTOR: VectorMethod, DISK: DiskMethod}
 

@@ -84,7 +84,7 @@ class Opponent(NamedTuple):
         return cls(name, *_hybrid(game, trunk), groups, 1 if alike else 2)
 
     @property
-    def apart(self) -> bool:
+    def is_separate(self) -> bool:
         """Whether the opponent is someone else than the other player of self-play."""
         return self.name != ABSTRACT
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -25,17 +26,17 @@ from kilt.solve.abstract_methods import (
 )
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.cfr import Cfr
-from kilt.solve.external import External
+from kilt.solve.external import ExternalMCCFR
 from kilt.solve.methods import WHOLE, DiskMethod, FlatMethod, Make, VectorMethod, WholeMethod, whole_method
 from kilt.solve.opponents import RESPONSE, SCHEMES, Opponent
 from kilt.solve.problem import ABSTRACT, CPU, DISK, FLAT, FORMS, VECTOR, FlatProblem, Problem, VectorProblem
-from kilt.solve.sampled import Sampled
+from kilt.solve.sampled import FlatMCCFR
 from kilt.solve.seats import SeatSolver
 from kilt.solve.solver import Solver
 from kilt.solve.tables.disk import DiskTables
 from kilt.solve.tables.disk_buckets import BucketedSubgames, SubgameShares
 from kilt.solve.tables.disk_strategy import DiskProblem
-from kilt.solve.tables.drawn import DrawnTables
+from kilt.solve.tables.drawn import SampledBoardTables
 from kilt.solve.tables.flat import FlatTables
 from kilt.solve.tables.memory import TreeTables
 from kilt.solve.tables.pairs import PairTables
@@ -68,11 +69,16 @@ class Algorithm(NamedTuple):
     @property
     def threads(self) -> bool:
         """Whether several threads can share each iteration on an unabstracted game."""
-        return self.shares(2)
+        return self.supports(2)
+
+    def supports(self, threads: int = 1, device: str = CPU) -> bool:
+        """Return whether the algorithm solves unabstracted games with this number of threads on this device."""
+        return any(method.supports(threads, device) for method in self.whole.values())
 
     def shares(self, threads: int = 1, device: str = CPU) -> bool:
-        """Return whether the algorithm solves unabstracted games with this number of threads on this device."""
-        return any(method.shares(threads, device) for method in self.whole.values())
+        """The name of `supports` in kilt 0.1, which will be removed in kilt 0.3."""
+        warnings.warn("Algorithm.shares is now supports; the old name is removed in kilt 0.3", DeprecationWarning, 2)
+        return self.supports(threads, device)
 
     @property
     def whole(self) -> dict[str, WholeMethod]:
@@ -162,7 +168,7 @@ def _chance_sampled(scheme: str, variant: str = "cfr") -> dict[str, Make]:
 
     def abstract(problem: AbstractProblem, seed: int) -> Solver:
         if scheme == "pcs" and problem.walk.samples_drawn:
-            tables = DrawnTables(problem.without_boards, problem.abstract.cards, seed=seed)
+            tables = SampledBoardTables(problem.without_boards, problem.abstract.cards, seed=seed)
             return Cfr(tables, variant, problem.shares_by(tables.bucketed))
         return _bucketed(problem, variant, scheme=scheme, seed=seed)
 
@@ -184,7 +190,7 @@ def _sampled(scheme: str) -> dict[str, Make]:
     """Return a method for Monte Carlo CFR on flat trees."""
 
     def flat(problem: FlatProblem, seed: int) -> Solver:
-        return Sampled(problem.tree.nodes, scheme, seed)
+        return FlatMCCFR(problem.tree.nodes, scheme, seed)
 
     return {FLAT: FlatMethod(flat)}
 
@@ -192,10 +198,10 @@ def _sampled(scheme: str) -> dict[str, Make]:
 def _external(problem: AbstractProblem, seed: int) -> Solver:
     def alone(game: AbstractProblem) -> Solver:
         if problem.device != CPU:
-            from kilt.solve.external_device_classes import solver_there  # imports the GPU library
+            from kilt.solve.external_device_classes import gpu_solver  # imports the GPU library
 
-            return solver_there(game.abstract, game.cards, seed, problem.options, problem.dtype)
-        return External(game.abstract, seed, problem.options, problem.threads, problem.dtype)
+            return gpu_solver(game.abstract, game.cards, seed, problem.options, problem.dtype)
+        return ExternalMCCFR(game.abstract, seed, problem.options, problem.threads, problem.dtype)
 
     if problem.engine.name:
         from kilt.solve.distributed.solver import start
@@ -253,12 +259,12 @@ def _cfr_br(trunk: int, variant: str = "cfr") -> dict[str, Make]:
 
     def abstract(problem: AbstractProblem, seed: int) -> Solver:
         if problem.device != CPU:
-            from kilt.solve.tables.drawn_device import DrawnDeviceTables  # imports the GPU library
+            from kilt.solve.tables.drawn_device import GpuSampledBoardTables  # imports the GPU library
 
-            drawn = DrawnDeviceTables(problem.without_boards, problem.abstract.cards, trunk=trunk, seed=seed)
+            drawn = GpuSampledBoardTables(problem.without_boards, problem.abstract.cards, trunk=trunk, seed=seed)
             return Cfr(drawn, variant, problem.shares_by(drawn.bucketed))
         if problem.walk.draws(trunk):
-            tables = DrawnTables(problem.without_boards, problem.abstract.cards, trunk=trunk, seed=seed)
+            tables = SampledBoardTables(problem.without_boards, problem.abstract.cards, trunk=trunk, seed=seed)
             return Cfr(tables, variant, problem.shares_by(tables.bucketed))
         return _bucketed(problem, variant if trunk else "cfr+", opponent="response", trunk=trunk, seed=seed)
 
@@ -295,7 +301,7 @@ def _counter(kind: str, base: str = DEFAULT_BASE) -> dict[str, Make]:
             if base != EXTERNAL:
                 return _bucketed(problem, base, seed=seed, restriction=problem.bucketed_restriction(held))
             how = problem.options, problem.threads, problem.dtype
-            return External(problem.abstract, seed, *how, problem.restriction(held))
+            return ExternalMCCFR(problem.abstract, seed, *how, problem.restriction(held))
 
         return both(problem, seat)
 
@@ -309,9 +315,9 @@ def _counter(kind: str, base: str = DEFAULT_BASE) -> dict[str, Make]:
 
 
 def _exact(problem: FlatProblem, seed: int) -> Solver:
-    from kilt.solve.lp import Exact  # takes half a second to import, for SciPy
+    from kilt.solve.lp import SequenceFormLP  # takes half a second to import, for SciPy
 
-    return Exact(problem.tree.nodes)
+    return SequenceFormLP(problem.tree.nodes)
 
 
 ALGORITHMS: dict[str, Algorithm] = {

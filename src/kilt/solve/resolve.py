@@ -229,7 +229,7 @@ def ends_of_round(game: Subgame, menu: Menu | None) -> tuple[Betting, ...]:
     return tuple(leaf for leaf in betting_tree(game, menu).leaves if leaf.folded is None)
 
 
-def heeded(
+def relevant_hands(
     game: Holdem, board: str | Sequence[int], player: int, ranges: FloatArray, neglect: float
 ) -> npt.NDArray[np.bool_]:
     """Return which of the opponent's hands have enough weight to be considered, for each hand of the deck.
@@ -283,7 +283,7 @@ def _with_choice(
         if not 0 <= share <= 1:
             raise GameError(f"`{name}` in the opponent's range is {share:g}: use 0 to 1")
     every = ranges.copy()
-    every[opponent] = heeded(game, board, player, ranges, neglect)
+    every[opponent] = relevant_hands(game, board, player, ranges, neglect)
     found = subgame(game, position, board, every)
     met = compatible_weights(found.ranges[player], game.holes, game.deck.size)
     possible = (met > 0) & (found.ranges[opponent] > 0)

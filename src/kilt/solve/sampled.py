@@ -27,7 +27,7 @@ averaging (Lanctot 2013). All this requires that players act in turn, with perfe
 >>> from kilt.tree.best_response import exploitability
 >>> from kilt.tree.flat import flat_tree
 >>> kuhn = flat_tree(load_game("kuhn"))
->>> solver = Sampled(kuhn.nodes, "external", seed=1)
+>>> solver = FlatMCCFR(kuhn.nodes, "external", seed=1)
 >>> solver.step(100_000)
 >>> exploitability(kuhn, solver.average()) < 0.005
 True
@@ -55,7 +55,7 @@ SCHEMES: dict[str, Callable[..., None]] = {
 }
 
 
-class Sampled(TableState):
+class FlatMCCFR(TableState):
     """A solver that runs Monte Carlo CFR on a flat tree.
 
     Results depend only on the seed and the number of iterations.

@@ -44,7 +44,7 @@ class AbstractSpec:
         return self.config.solver.device
 
     @property
-    def called(self) -> str:
+    def description(self) -> str:
         """The algorithm and the game in words, for messages."""
         return f"{self.config.solver.algorithm} on {self.game.name}"
 
@@ -126,7 +126,9 @@ class AbstractSpec:
                 "time are on the GPU, or the CPU"
             )
         parts = (("tables", Cost(tables)),)
-        return Cost(memory, mapped, device, kept, iteration=iteration, what=self.called, remedy=remedy, parts=parts)
+        return Cost(
+            memory, mapped, device, kept, iteration=iteration, what=self.description, remedy=remedy, parts=parts
+        )
 
     def parts(self, blades: tuple[int, ...]) -> PartsMemory:
         """Return the memory of the head process and of the workers in a distributed run.

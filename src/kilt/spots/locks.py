@@ -26,7 +26,7 @@ from kilt.cards.deck import Deck
 from kilt.errors import CardError, RunError, quoted
 from kilt.games.subgame import Subgame
 from kilt.spots.line import action_of, line_words
-from kilt.spots.place import ANY, SpotTree
+from kilt.spots.spot_tree import ANY, SpotTree
 from kilt.tree.betting import on_menu
 from kilt.tree.vector import VectorGame
 
@@ -92,7 +92,7 @@ class Lock:
         """
         tree = SpotTree(game)
         try:
-            places = tree.places(self.line)
+            places = tree.positions(self.line)
             position = places[0].position
             if position.actor < 0:
                 raise RunError("no player has a decision there")

@@ -23,8 +23,8 @@ from kilt.games.subgame import Subgame, compatible_weights
 from kilt.notebook import Drawable, TextTable, html_table
 from kilt.runs.budget import Step
 from kilt.spots.line import UNIT, described, line_words, word_of
-from kilt.spots.place import SpotTree
-from kilt.tree.place import TreePlace
+from kilt.spots.spot_tree import SpotTree
+from kilt.tree.navigation import TreePosition
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import Table
 
@@ -365,14 +365,14 @@ class SpotSolution(Drawable):
             raise RunError(f"nothing is dealt after {quoted(line)} that leads to a decision: end with a call or checks")
         rows = []
         for cards, alike in self._tree.next(place).items():
-            after = self._node(self._tree.dealt(place, cards), " ".join([*line_words(line), "/", cards]))
+            after = self._node(self._tree.after_deal(place, cards), " ".join([*line_words(line), "/", cards]))
             rows.append(NextCards(cards, alike, alike * after.deals, after))
         total = sum(row.chance for row in rows)
         return [row._replace(chance=row.chance / total) for row in rows]
 
-    def _node(self, place: TreePlace, line: str) -> SpotNode:
+    def _node(self, place: TreePosition, line: str) -> SpotNode:
         tree, game, position = self._tree, self.subgame, place.position
-        looks, labels, hands = self.game.look(self.table, place.path), tree.actions(place), tree.live(place)
+        looks, labels, hands = self.game.block_values(self.table, place.path), tree.actions(place), tree.live(place)
 
         def chips(player: int, action: int | None = None) -> FloatArray:
             return ((tree.hand_values(looks[player], place, action) + position.spent[player]) / UNIT)[hands]

@@ -114,19 +114,19 @@ def cost_of_run(run: Run) -> Cost:
     return replace(cost, device=problem.walker.wanted())
 
 
-def measured(iteration: int) -> int:
+def next_measurement(iteration: int) -> int:
     """Return the first iteration, from `iteration` on, at which exploitability is measured.
 
     Intervals grow: at first, every eighth iteration is measured, from 160 on every sixteenth, and so on.
 
-    >>> [measured(iteration) for iteration in (0, 1, 17, 97, 161, 321)]
+    >>> [next_measurement(iteration) for iteration in (0, 1, 17, 97, 161, 321)]
     [16, 16, 24, 104, 176, 352]
     """
     step = 8 << max((iteration // 80).bit_length() - 1, 0)
     return -(-max(iteration, 16) // step) * step
 
 
-class SpotJudge(VectorEvaluator):
+class SpotEvaluator(VectorEvaluator):
     """Measures only the average strategy of a spot.
 
     More measurements would take longer than solving a small spot.

@@ -52,10 +52,10 @@ from kilt.spots.solving import (
     SMALL,
     TABLES,
     SpotBudget,
-    SpotJudge,
+    SpotEvaluator,
     cost_of,
     in_chips,
-    measured,
+    next_measurement,
     per_cent,
     solution_of,
 )
@@ -424,7 +424,7 @@ class SpotSpec(Spec):
     begun: bool = False
 
     @property
-    def called(self) -> str:
+    def description(self) -> str:
         """A description of the algorithm, the spot and the size of its tree."""
         (first, second), tree = self.spot.hands, self.tree.tree
         return (
@@ -438,8 +438,8 @@ class SpotSpec(Spec):
         return SpotBudget().in_units(self.spot.pot)
 
     def schedule(self, iteration: int) -> int:
-        """Return the next iteration at which exploitability is measured: see `measured`."""
-        return measured(iteration)
+        """Return the next iteration at which exploitability is measured: see `next_measurement`."""
+        return next_measurement(iteration)
 
     @cached_property
     def tree(self) -> VectorGame:
@@ -489,10 +489,10 @@ class SpotSpec(Spec):
         identity = RunIdentity(self.spot.name, self.algorithm, 0, problem.form, known, **where)
         return identity._replace(precision=precision_of(problem))
 
-    def evaluator(self, problem: Problem) -> SpotJudge:
+    def evaluator(self, problem: Problem) -> SpotEvaluator:
         """Return an object that measures how exploitable the average strategy is."""
         assert isinstance(problem, VectorProblem)
-        return SpotJudge(problem)
+        return SpotEvaluator(problem)
 
     @property
     def files(self) -> dict[str, str]:

@@ -22,8 +22,8 @@ import numpy as np
 from kilt.arrays import FloatArray
 from kilt.errors import GameError
 from kilt.tree import walk_kernels as kernels
+from kilt.tree.evaluable import exploitability_of_responses
 from kilt.tree.flat import FlatTree
-from kilt.tree.judged import excess
 
 
 class Response(NamedTuple):
@@ -64,7 +64,7 @@ def response_values(tree: FlatTree, strategy: FloatArray) -> tuple[float, float]
 def exploitability(tree: FlatTree, strategy: FloatArray) -> float:
     """Return how much a best response gains over the strategy, as a mean over both seats, in chips per game."""
     followed = [float(_values(tree, strategy, player, best=False)[0][0]) for player in (0, 1) if tree.uneven]
-    return excess(response_values(tree, strategy), followed)
+    return exploitability_of_responses(response_values(tree, strategy), followed)
 
 
 def _values(tree: FlatTree, strategy: FloatArray, player: int, *, best: bool) -> tuple[FloatArray, kernels.Choice]:

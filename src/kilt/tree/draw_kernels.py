@@ -56,7 +56,7 @@ def draw_scope(
         drawn += 1
     scope.reach[0] = 0.0
     if their:
-        scope.reach[0] = tree.rivals if my else added_up(tree.prior, 1 - player, tree.hands[1 - player])
+        scope.reach[0] = tree.compatible_weight if my else added_up(tree.prior, 1 - player, tree.hands[1 - player])
 
     board = scope.board[0] = 0
     for r in range(1, len(tree.rows)):

@@ -42,18 +42,18 @@ def fill(value: FloatArray, here: int, start: Hand, end: Hand) -> None:
 
 
 @spliced
-def in_order(visit: Visit) -> bool:
+def ordered_by_strength(visit: Visit) -> bool:
     """Return whether vectors on the current board hold only distinct hands, in order of strength."""
-    return visit.apart and visit.arriving and visit.leaving
+    return visit.by_strength and visit.arriving and visit.leaving
 
 
 @spliced
-def on_board(visit: Visit, hands: IntArray, live: int) -> tuple[Hand, Hand]:
+def hands_on_board(visit: Visit, hands: IntArray, live: int) -> tuple[Hand, Hand]:
     """Return the first and the end index of the hands that one player can hold on the current board.
 
     If hands are in order of strength, there are `live` of them.
     """
-    if in_order(visit):
+    if ordered_by_strength(visit):
         return np.uint64(0), np.uint64(live)
     return np.uint64(hands[visit.depth, 0]), np.uint64(hands[visit.depth, 1])
 
@@ -65,7 +65,7 @@ def after_rake(won: float, rake: float) -> float:
 
 
 @spliced
-def one_hand(scope: Scope) -> bool:
+def has_single_hand(scope: Scope) -> bool:
     """Return whether one of the players has only a single hand, because it was sampled."""
     mine, theirs = scope.mine, scope.theirs
     found: bool = mine[0, 1] - mine[0, 0] == 1 or theirs[0, 1] - theirs[0, 0] == 1
@@ -83,7 +83,7 @@ def values_of_leaves(
     if not tree.poker:
         sums = work.ranking.by_card
         bluff_values(tree.nodes, tree.dice, block, player, scope, visit.depth, sums, work.vectors, reach)
-    elif one_hand(scope):
+    elif has_single_hand(scope):
         strength = work.ranking.strength
         pairwise_values(tree.nodes, block, player, tree.deck.bits, strength, scope, visit, work.vectors, reach)
     elif not visit.leaving:
@@ -321,7 +321,7 @@ def values_of_showdowns(
     tree: VectorTree, first: int, end: int, player: int, scope: Scope, visit: Visit, work: Workspace, reach: FloatArray
 ) -> None:
     """Write the values of hands at the leaves of the last round, in the betting rounds from `first` up to `end`."""
-    if tree.poker and not one_hand(scope):
+    if tree.poker and not has_single_hand(scope):
         opened = tree.nodes.block[tree.entry_block[first]], tree.nodes.block[tree.entry_block[end - 1] + 1]
         showdown_values(tree.nodes, opened[0], opened[1], player, visit, work, reach)
 
@@ -339,7 +339,7 @@ def showdown_values(
     sides, weighted, lanes = work.sides, work.ranking.weighted[0], np.uint64(LANES)
     order, their_order = sides.order[0], sides.order[1]
     live, their_live = np.uint64(visit.mine), np.uint64(visit.theirs)
-    groups, sorted_already = visit.groups, in_order(visit)
+    groups, sorted_already = visit.groups, ordered_by_strength(visit)
     kinds, source, alive = nodes.kind, work.vectors.source, work.vectors.alive
     lane_source, wanted, ready = work.lanes.source, work.lanes.wanted, work.lanes.ready
     reach, result, whole, tied = work.lanes.reach, work.lanes.result, work.lanes.whole, work.lanes.tied

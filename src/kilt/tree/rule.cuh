@@ -11,18 +11,18 @@ struct Learning {  // discounts of an iteration: see `rule.Discount`
 };
 
 // Update a sum of regrets by `gained`, which counts as 0 up to `least`.
-template <class N> __device__ inline N learnt(N regret, N gained, N least, N weight, N above, N below)
+template <class N> __device__ inline N updated_regret(N regret, N gained, N least, N weight, N above, N below)
 {
     const N more = gained > least || gained < -least ? weight * gained : 0, total = regret + more;
     return total * (total > 0 ? above : below);
 }
 
-// `learnt` for `below` = 0: never returns -0.0.
-template <class N> __device__ inline N learnt_plus(N regret, N gained, N least, N weight, N above)
+// `updated_regret` for `below` = 0: never returns -0.0.
+template <class N> __device__ inline N updated_regret_plus(N regret, N gained, N least, N weight, N above)
 {
     const N more = gained > least || gained < -least ? weight * gained : 0, total = regret + more;
     return (total > 0 ? total : 0) * above;
 }
 
 // Update a sum of strategies by one more strategy.
-template <class N> __device__ inline N averaged(N total, N more, N weight, N kept) { return (total + weight * more) * kept; }
+template <class N> __device__ inline N updated_average(N total, N more, N weight, N kept) { return (total + weight * more) * kept; }

@@ -33,7 +33,7 @@ class Discount(NamedTuple):
 
 
 @inlined
-def learnt(regret: Any, gained: Any, least: Any, weight: Any, above: Any, below: Any) -> Any:
+def updated_regret(regret: Any, gained: Any, least: Any, weight: Any, above: Any, below: Any) -> Any:
     """Return a regret sum after adding `gained`. Values of `gained` up to the rounding error `least` count as 0.
 
     With `above` and `below` of 1, and a `weight` times the predicted share, the result is the sum that a predictive
@@ -44,14 +44,14 @@ def learnt(regret: Any, gained: Any, least: Any, weight: Any, above: Any, below:
 
 
 @inlined
-def learnt_plus(regret: Any, gained: Any, least: Any, weight: Any, above: Any, zero: Any) -> Any:
+def updated_regret_plus(regret: Any, gained: Any, least: Any, weight: Any, above: Any, zero: Any) -> Any:
     """Return a regret sum after adding `gained`, with negative sums set to 0 as in CFR+."""
     total = regret + weight * gained if abs(gained) > least else regret
     return max(total, zero) * above
 
 
 @inlined
-def averaged(total: Any, more: Any, weight: Any, kept: Any) -> Any:
+def updated_average(total: Any, more: Any, weight: Any, kept: Any) -> Any:
     """Return a sum of strategies after adding the strategy of one more iteration."""
     return (total + weight * more) * kept
 

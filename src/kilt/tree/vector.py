@@ -40,7 +40,7 @@ from kilt.lanes import LANES
 from kilt.tree import vector_kernels as kernels
 from kilt.tree.betting import Menu, on_menu
 from kilt.tree.draw_kernels import draw_scope
-from kilt.tree.judged import Judged
+from kilt.tree.evaluable import EvaluableGame
 from kilt.tree.parts import entries_through, entries_tree
 from kilt.tree.vector_arrays import (
     ANSWER,
@@ -93,7 +93,7 @@ class Walk(NamedTuple):
     their_layout: TableLayout | None = None
 
 
-class VectorGame(Judged):
+class VectorGame(EvaluableGame):
     """A game whose evaluation treats all private hands at once, as vectors over hands.
 
     Parameters
@@ -320,7 +320,7 @@ class VectorGame(Judged):
 
     def rounds_drawn(self, scheme: Scheme) -> int:
         """Return how many rounds after the first have sampled boards. Raises GameError if hands cannot be sampled."""
-        if scheme.mine and scheme.theirs and isnan(self.tree.rivals):
+        if scheme.mine and scheme.theirs and isnan(self.tree.compatible_weight):
             raise GameError(f"{self.game.name} has ranges, so both hands cannot be sampled: sample boards, or one hand")
         return len(self.tree.rows) - 1 if scheme.rounds is None else scheme.rounds
 
@@ -473,9 +473,9 @@ class VectorGame(Judged):
         """Whether the players' winnings do not sum to 0, because of rake or tilted payoffs."""
         return bool(self.tree.nodes.rake.any() or self.tree.nodes.extra.size)
 
-    def look(
+    def block_values(
         self, strategy: Table, path: Sequence[tuple[int, int]], tasks: tuple[int, int] = (FOLLOW, FOLLOW)
-    ) -> tuple[Look, Look]:
+    ) -> tuple[BlockValues, BlockValues]:
         """Return the opponent's reach and the values of each player in one betting round on given boards.
 
         Parameters
@@ -509,11 +509,11 @@ class VectorGame(Judged):
                 kernels.walk(part, player, task, own, own, scope, work, np.zeros((1, 1)), result)
                 vectors = work.vectors
                 reach = vectors.reach[vectors.source[places]] * vectors.alive[places, None]
-                looks.append(Look(reach, vectors.value[places]))
+                looks.append(BlockValues(reach, vectors.value[places]))
         return looks[0], looks[1]
 
 
-class Look(NamedTuple):
+class BlockValues(NamedTuple):
     """One player's results in a betting round on one board: the opponent's reach and the player's values.
 
     The arrays have the shape (nodes of the betting round, hands).

@@ -31,9 +31,10 @@ class TableLayout(NamedTuple):
     start: IntArray  # [round + 1] first row
     bucket: npt.NDArray[np.int32]  # [board, hand] the column; empty in the identity layout
     given: Flags  # [row] whether the strategy of the decision with this first row is fixed; empty if none is
-    # Whether columns on boards of the last round are the actor's distinct hands, weakest first: see `apart`. Such a
-    # table has no empty columns: it is an array of one column, in which the number of a row is that of its first entry.
-    apart: bool = False
+    # Whether columns on boards of the last round are the actor's distinct hands, weakest first: see `strength_order`.
+    # Such a table has no empty columns: it is an array of one column, in which the number of a row is that of its
+    # first entry.
+    by_strength: bool = False
     hands: int = 0  # columns of earlier rounds in such a table
     # [board, 3] in such a table: first row in the identity layout, the player's first entry, the player's columns
     boards: IntArray = np.zeros((0, 3), dtype=np.int64)
@@ -114,7 +115,7 @@ class VectorTree(NamedTuple):
     hands: npt.NDArray[np.int32]  # [player] number of hands
     prior: FloatArray  # [player, hand] reach with which a hand begins the game
     held: Flags  # [player, hand] whether the player may hold it
-    rivals: float  # total prior reach of the hands that one hand may meet
+    compatible_weight: float  # total prior reach of the hands that one hand may meet
     norm: float  # factor of sums of prior × value
     noise: float  # smaller differences of values are rounding errors
     # [leaf of kind CONTINUED by its row, hand of player 0, hand of player 1] values
@@ -150,7 +151,7 @@ class Visit(NamedTuple):
     # Numbers of compatible hands of the player and of the opponent; in the last round, those of `PlayerRankings`.
     mine: int
     theirs: int
-    apart: bool  # whether vectors in the last round have only distinct, possible hands, weakest first
+    by_strength: bool  # whether vectors in the last round have only distinct, possible hands, weakest first
     held: np.int64  # the cards of the board, as a set of bits
     weight: float  # the probability of the board, given both hands; sampled boards count by `Scope.chance`
 

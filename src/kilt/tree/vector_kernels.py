@@ -18,9 +18,9 @@ from kilt.jit import kernel, spliced, subkernel, trailing_zeros
 from kilt.tree.leaf_kernels import (
     fill,
     hands_left,
-    in_order,
-    on_board,
-    one_hand,
+    hands_on_board,
+    has_single_hand,
+    ordered_by_strength,
     strengths_of_few,
     values_of_leaves,
     values_of_showdowns,
@@ -45,7 +45,7 @@ from kilt.tree.vector_arrays import (
 
 
 @subkernel
-def expand(
+def expand_buckets(
     table: Table,
     bucket: npt.NDArray[np.int32],
     board: int,
@@ -136,7 +136,7 @@ def any_reach(reach: FloatArray, child: int, start: Hand, end: Hand) -> bool:
 
 
 @subkernel
-def certain(table: Table, first: int, step: int, actions: int, start: Hand, end: Hand) -> int:
+def certain_action(table: Table, first: int, step: int, actions: int, start: Hand, end: Hand) -> int:
     """Return the action that a strategy always takes, whatever the hand, or −1 if there is none."""
     found = -1
     for a in range(actions):
@@ -206,11 +206,11 @@ def average_over_suits(
 
 
 @subkernel
-def arrive(tree: VectorTree, player: int, scope: Scope, depth: int, work: Workspace, apart: bool) -> Visit:
+def arrive(tree: VectorTree, player: int, scope: Scope, depth: int, work: Workspace, by_strength: bool) -> Visit:
     """Start the visit of a board: rank the hands on it, or list the hands that share no card with it.
 
-    With `apart`, only distinct hands are ranked, up to suits that the board treats the same, and each player gets only
-    the hands that the player may hold. The opponent always gets only those.
+    With `by_strength`, only distinct hands are ranked, up to suits that the board treats the same, and each player gets
+    only the hands that the player may hold. The opponent always gets only those.
     """
     board, last = work.board[depth], depth == len(tree.rows) - 1
     groups, mine, theirs, held = 0, 0, 0, np.int64(0)
@@ -219,16 +219,16 @@ def arrive(tree: VectorTree, player: int, scope: Scope, depth: int, work: Worksp
         for k in range(len(cards)):
             cards[k] = tree.board[board, k]
             held |= tree.strengths.card_bit[cards[k]]
-        if one_hand(scope):
+        if has_single_hand(scope):
             if last:
                 strengths_of_few(cards, held, tree.deck, tree.strengths, scope, depth, work.ranking.strength)
         elif last:
             groups = rank_board(cards, tree.deck, tree.strengths, work.ranking)
             work.lanes.ready[0] = 0
-            if apart:
+            if by_strength:
                 merge_equivalent_hands(work.ranking, groups, tree.symmetry[board], tree.moved, tree.renamed)
             own, other = tree.held[player], tree.held[1 - player]
-            mine, theirs = split_by_player(work.ranking, groups, own, other, not apart, work.sides)
+            mine, theirs = split_by_player(work.ranking, groups, own, other, not by_strength, work.sides)
         else:
             mine = theirs = hands_left(tree.deck.bits, held, work.order)
     weight = 1.0
@@ -236,7 +236,7 @@ def arrive(tree: VectorTree, player: int, scope: Scope, depth: int, work: Worksp
         drawn = scope.board[depth] >= 0
         weight = work.weight[depth - 1] * (scope.chance[depth] if drawn else tree.chance[depth] * tree.weight[board])
     work.weight[depth] = weight
-    return Visit(depth, board, True, last, groups, mine, theirs, apart, held, weight)
+    return Visit(depth, board, True, last, groups, mine, theirs, by_strength, held, weight)
 
 
 @subkernel
@@ -250,7 +250,7 @@ def next_visit(tree: VectorTree, player: int, scope: Scope, work: Workspace, sum
     nodes, value, alive, trunk = tree.nodes, work.vectors.value, work.vectors.alive, scope.trunk - 1
     depth = visit.depth - 1 if visit.leaving else visit.depth
     if depth < 0:
-        return Visit(depth, visit.board, False, False, 0, 0, 0, visit.apart, visit.held, 0.0)
+        return Visit(depth, visit.board, False, False, 0, 0, 0, visit.by_strength, visit.held, 0.0)
     board = work.board[depth]
     end, drawn = tree.first_board[board + 1], scope.board[depth + 1] >= 0
     entries = range(tree.entry_start[depth + 1], tree.entry_start[depth + 2])
@@ -267,7 +267,7 @@ def next_visit(tree: VectorTree, player: int, scope: Scope, work: Workspace, sum
     if work.following[depth] < end:
         work.board[depth + 1] = work.following[depth]
         work.following[depth] = end if drawn else work.following[depth] + (scope.parts if depth == trunk else 1)
-        return arrive(tree, player, scope, depth + 1, work, visit.apart)
+        return arrive(tree, player, scope, depth + 1, work, visit.by_strength)
 
     if depth == trunk and scope.parts != 1:
         k = (board - tree.board_start[depth]) * len(entries)
@@ -288,7 +288,7 @@ def next_visit(tree: VectorTree, player: int, scope: Scope, work: Workspace, sum
                 average_over_suits(
                     tree.moved, tree.symmetry[board], tree.hands[player], work.vectors.scale, value, below
                 )
-    return Visit(depth, board, False, True, 0, 0, 0, visit.apart, visit.held, work.weight[max(depth, 0)])
+    return Visit(depth, board, False, True, 0, 0, 0, visit.by_strength, visit.held, work.weight[max(depth, 0)])
 
 
 @spliced
@@ -302,9 +302,9 @@ def first_row(tree: VectorTree, layout: TableLayout, visit: Visit, entry: int) -
 @spliced
 def stored(layout: TableLayout, visit: Visit, row: int) -> tuple[int, int]:
     """Return where a table stores a row on the board of a visit, and the distance to the next row of its decision."""
-    if not layout.apart:
+    if not layout.by_strength:
         return row, 1
-    if in_order(visit):
+    if ordered_by_strength(visit):
         begin, first, width = layout.boards[visit.board]
         return first + layout.order[row - begin] * width, width
     return row * layout.hands, layout.hands
@@ -358,7 +358,7 @@ def reached(
     root = tree.nodes.place[begin]
     if depth == 0:
         vectors.source[root], vectors.alive[root] = root, True
-        if in_order(visit):
+        if ordered_by_strength(visit):
             for i in range(visit.theirs):
                 reach[root, i] = tree.prior[1 - player, order[i]]
         elif visit.arriving:
@@ -375,7 +375,7 @@ def reached(
     if visit.arriving:
         source = vectors.source[above]
         vectors.source[root], vectors.alive[root] = source, True
-        if in_order(visit):
+        if ordered_by_strength(visit):
             vectors.source[root] = root
             for i in range(visit.theirs):
                 reach[root, i] = reach[source, order[i]]
@@ -408,8 +408,8 @@ def push_reach(
     source, alive, scale = vectors.source, vectors.alive, vectors.scale
     table, bucket, expanded = policy.table, policy.layout.bucket, vectors.expanded
     bucketed = len(bucket) > 0
-    begin, end = on_board(visit, scope.theirs, visit.theirs)
-    mine, mine_end = on_board(visit, scope.mine, visit.mine)
+    begin, end = hands_on_board(visit, scope.theirs, visit.theirs)
+    mine, mine_end = hands_on_board(visit, scope.mine, visit.mine)
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     for node in range(nodes.block[block], nodes.block[block + 1]):
         here = node + shift
@@ -423,13 +423,13 @@ def push_reach(
                 source[child + a], alive[child + a] = above, alive[here]
             continue
         first, step = stored(policy.layout, visit, row + nodes.row[node])
-        sure = certain(table, first, step, actions, begin, end) if prune and not bucketed else -1
+        sure = certain_action(table, first, step, actions, begin, end) if prune and not bucketed else -1
         if sure >= 0:  # the reach does not change
             for a in range(actions):
                 source[child + a], alive[child + a] = above, a == sure
             continue
         if bucketed:
-            expand(table, bucket, visit.board, first, actions, begin, end, expanded)
+            expand_buckets(table, bucket, visit.board, first, actions, begin, end, expanded)
             match_columns(expanded, 0, 1, actions, begin, end, scale)
         else:
             match_columns(table, first, step, actions, begin, end, scale)
@@ -459,7 +459,7 @@ def follow(
     """Write the values of a decision for a player who follows the strategy in a table."""
     value, scale, expanded = vectors.value, vectors.scale, vectors.expanded
     if len(bucket) > 0:
-        expand(table, bucket, board, first, actions, begin, end, expanded)
+        expand_buckets(table, bucket, board, first, actions, begin, end, expanded)
         match_columns(expanded, 0, 1, actions, begin, end, scale)
         mix_actions(value, child, actions, expanded, 0, 1, scale, begin, end, here)
     else:
@@ -485,7 +485,7 @@ def pull_values(
     At a decision with a fixed strategy, the player follows it whatever the task.
     """
     value, table, bucket, given = vectors.value, policy.table, policy.layout.bucket, policy.layout.given
-    begin, end = on_board(visit, scope.mine, visit.mine)
+    begin, end = hands_on_board(visit, scope.mine, visit.mine)
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     for node in range(nodes.block[block + 1] - 1, nodes.block[block] - 1, -1):
         if nodes.kind[node] != DECISION:
@@ -524,7 +524,7 @@ def pass_up(
     """
     depth, order = visit.depth, sides.order[0]
     root = tree.nodes.place[tree.nodes.block[tree.entry_block[entry]]]
-    if in_order(visit) and depth == 0:
+    if ordered_by_strength(visit) and depth == 0:
         for hand in range(len(result)):
             result[hand] = 0
         for i in range(visit.mine):
@@ -539,7 +539,7 @@ def pass_up(
         return
     begin, end = np.uint64(scope.mine[depth - 1, 0]), np.uint64(scope.mine[depth - 1, 1])
     above = tree.nodes.place[tree.entry_node[entry]]
-    if in_order(visit):
+    if ordered_by_strength(visit):
         factor = value.dtype.type(tree.chance[depth] * tree.weight[visit.board])
         for i in range(visit.mine):
             value[above, order[i]] += factor * (sides.times[0, 0, i] * value[root, i])
@@ -574,7 +574,7 @@ def walk(
         prune = prune and task != ANSWER  # a response is written at all decisions, including unreached ones
     nodes, vectors, reach = tree.nodes, work.vectors, work.vectors.reach
     work.board[0] = 0
-    visit = arrive(tree, player, scope, 0, work, own.layout.apart)
+    visit = arrive(tree, player, scope, 0, work, own.layout.by_strength)
     while visit.depth >= 0:
         entry, end = tree.entry_start[visit.depth], tree.entry_start[visit.depth + 1]
         while entry < end:

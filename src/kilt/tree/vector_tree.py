@@ -148,7 +148,7 @@ def vector_tree(game: Game, menu: Menu | None = None, *, by_board: bool = True) 
         odds=deal.odds,
         prior=deal.prior,
         held=deal.prior > 0,
-        rivals=deal.rivals,
+        compatible_weight=deal.compatible_weight,
         norm=deal.norm,
         pair_values=NO_PAIR_VALUES if (known := _continued(game)) is None else known.values,
     )
@@ -178,7 +178,7 @@ class Dealing(NamedTuple):
     moved: npt.NDArray[np.int32]
     prior: FloatArray
     norm: float
-    rivals: float
+    compatible_weight: float
     chance: FloatArray
     odds: FloatArray
 

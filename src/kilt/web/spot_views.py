@@ -9,9 +9,9 @@ import numpy as np
 from kilt.arrays import FloatArray
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.spots.line import UNIT, action_of, described, line_words
-from kilt.spots.place import SpotTree
 from kilt.spots.solution import SpotNode, SpotSolution
 from kilt.spots.spot import SEATS
+from kilt.spots.spot_tree import SpotTree
 from kilt.web.views import known_chips
 
 KINDS = {"f": "fold", "x": "call", "c": "call"}  # kinds of words of a line; all others are raises

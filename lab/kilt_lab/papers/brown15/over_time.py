@@ -17,8 +17,8 @@ from kilt.evaluate.head_to_head import AbstractStrategy, post_processed
 from kilt.games.holdem import Holdem
 from kilt.games.playable import load_holdem
 from kilt.solve.distributed.shared import SharedGame
-from kilt.solve.distributed.solver import Distributed
-from kilt.solve.external import External, SamplingOptions
+from kilt.solve.distributed.solver import DistributedMCCFR
+from kilt.solve.external import ExternalMCCFR, SamplingOptions
 from kilt.strategy.postprocess import rule_named
 from kilt.viz.lines import plot_lines
 from kilt_lab.cells import Cell, Setting, changes, rows
@@ -152,7 +152,7 @@ class OverTime(Experiment):
         game, folder = self.rules(lab), lab.scratch() / "large"
         large = game_in_buckets(game, ACTIONS, LARGE, folder, seed, CLASSES)
         shared = SharedGame(game, (folder,), large.actions, large.fingerprint, LINEAR, seed, BATCH, boards=BLADES)
-        solver = Distributed(shared, LocalEngine(), BLADES)
+        solver = DistributedMCCFR(shared, LocalEngine(), BLADES)
         points, wanted = self.points(lab, large=True)
         try:
             return _kept(checkpoints(solver, points), wanted, lab)
@@ -170,7 +170,7 @@ class OverTime(Experiment):
         """Solve an abstraction in shared memory."""
         abstract = game_in_buckets(self.rules(lab), ACTIONS, plan, lab.scratch() / "cards", seed)
         those = [*points]
-        return _kept(checkpoints(External(abstract, seed, LINEAR), those), wanted or {*those}, lab)
+        return _kept(checkpoints(ExternalMCCFR(abstract, seed, LINEAR), those), wanted or {*those}, lab)
 
     def rules(self, lab: Lab) -> Holdem:
         """Return the game."""

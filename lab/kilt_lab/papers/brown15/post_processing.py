@@ -25,7 +25,7 @@ from kilt.games.holdem import Holdem
 from kilt.games.playable import load_holdem
 from kilt.players.agents import load_agent
 from kilt.solve.cfr import Cfr
-from kilt.solve.external import External
+from kilt.solve.external import ExternalMCCFR
 from kilt.solve.tables.memory import TreeTables
 from kilt.strategy.postprocess import Rule, apply, rule_named
 from kilt.tree.betting import on_menu
@@ -221,7 +221,7 @@ class FineBets(Experiment):
         """Return an agent of a run."""
         game = lab.shared("game", lambda: load_holdem(lab.game), per="experiment")
 
-        def effort(solver: External) -> None:
+        def effort(solver: ExternalMCCFR) -> None:
             solve_for(solver, lab.budget, lab, f"solving {name}")
 
         visits = lab.budget.whole if lab.budget.clock == NODES else effort

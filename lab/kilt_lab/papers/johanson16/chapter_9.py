@@ -23,7 +23,7 @@ from kilt.runs.build import build
 from kilt.runs.spec import WholeSpec
 from kilt.solve.problem import CPU, VectorProblem
 from kilt.strategy.blueprint import STRATEGY
-from kilt.tree.place import PlacedTree
+from kilt.tree.navigation import NavigableTree
 from kilt.viz.ranges import Grid, plot_ranges, policy_grid
 from kilt_lab.cells import Cell, CellBudget, Changes, Measured, RowSpec, Setting, changes, rows
 from kilt_lab.claims import Claim, as_printed, contrast, lower
@@ -162,7 +162,7 @@ class FirstActions(Experiment):
             last = step
         lab.check()
         table = run.problem.walker.on_host(run.table)
-        agent = TreeAgent(lab.game, PlacedTree(run.problem.game), table)
+        agent = TreeAgent(lab.game, NavigableTree(run.problem.game), table)
         mbb = run.problem.mbb(last.exploitability)
         return agent, agent.game, f", {last.iterations:,} iterations of CFR+, {mbb:.3g} mbb/g"
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kilt.evaluate.evaluator import evaluator_for
 from kilt.evaluate.head_to_head import AbstractStrategy
 from kilt.games.playable import load_holdem
-from kilt.solve.external import External, SamplingOptions
+from kilt.solve.external import ExternalMCCFR, SamplingOptions
 from kilt.solve.forms import load_problem
 from kilt.solve.problem import FLAT
 from kilt.solve.registry import make_solver
@@ -43,7 +43,7 @@ class SamplingCase(NamedTuple):
             solver = make_solver(problem, "external", seed)
             solver.step(iterations)
             return 1000 / game.abstract.game.rules.big_blind * evaluator_for(problem).exploitability(solver.average())
-        sampled = External(game.abstract, seed, SamplingOptions(linear=self.linear), dtype="uint16")
+        sampled = ExternalMCCFR(game.abstract, seed, SamplingOptions(linear=self.linear), dtype="uint16")
         sampled.step(iterations)
         return game.exploitability(sampled.average())
 
@@ -60,7 +60,7 @@ CASES = {
 def won_by_linear(nodes: int, seed: int, folder: Path) -> float:
     """Return winnings of linear against equal weights in mbb/h, after both solvers have visited `nodes` nodes."""
     abstract = game_in_buckets(load_holdem(GAME), ACTIONS, CARDS, folder / f"cards-{seed}", seed)
-    solvers = [External(abstract, seed, SamplingOptions(linear=linear)) for linear in (True, False)]
+    solvers = [ExternalMCCFR(abstract, seed, SamplingOptions(linear=linear)) for linear in (True, False)]
     for solver in solvers:
         visit(solver, nodes)
     one, other = (AbstractStrategy(abstract, solver.average()) for solver in solvers)

@@ -50,7 +50,7 @@ KIND, SHARES = "regrets and counts of a class of boards", "strategy of a class o
 R = TypeVar("R")
 
 
-class UnderWay(NamedTuple):
+class PendingBatch(NamedTuple):
     """What the head process keeps of a batch of deals until the workers have answered."""
 
     batch: Batch
@@ -78,7 +78,7 @@ class Head:
         """Return an upper bound on the number of nodes in the first rounds that one deal reaches, for both players."""
         return places_in(partition, 0, partition.trunk)
 
-    def descend(self, number: int) -> UnderWay:
+    def descend(self, number: int) -> PendingBatch:
         """Simulate a batch of deals through the first rounds, and record the nodes where the workers must continue.
 
         Returns the message to the workers, and the state to keep until their answer.
@@ -114,9 +114,9 @@ class Head:
         )
         self.visits += end
         starts = Starts(exits.begin, node[:found].copy(), player[:found].copy())
-        return UnderWay(Batch(number, starts), begin, exits.place[:found].copy(), queue[:end].copy())
+        return PendingBatch(Batch(number, starts), begin, exits.place[:found].copy(), queue[:end].copy())
 
-    def ascend(self, sent: UnderWay, sums: IntArray) -> None:
+    def ascend(self, sent: PendingBatch, sums: IntArray) -> None:
         """Compute the values in the first rounds for a batch, from the sums of values that the workers have returned.
 
         `sums` has |F(n,h)| · v for each start.
@@ -239,19 +239,19 @@ class ClassOwner:
         """
         for own in self.owned:
             inputs, shares = {"game": self.game.fingerprint}, own.regrets.quantised(dtype, self.threads)
-            artifact.write(place_of(folder, *own.path), SHARES, {"shares": shares}, inputs=inputs)
+            artifact.write(class_folder(folder, *own.path), SHARES, {"shares": shares}, inputs=inputs)
 
     def save(self, folder: Path) -> None:
         """Write the tables of each class of boards to a separate folder, from which any worker can read them later."""
         for own in self.owned:
             inputs = {"game": self.game.fingerprint}
-            artifact.write(place_of(folder, *own.path), KIND, {"table": own.regrets.table}, inputs=inputs)
+            artifact.write(class_folder(folder, *own.path), KIND, {"table": own.regrets.table}, inputs=inputs)
 
     def restore(self, folder: Path) -> None:
         """Read the tables of all classes of boards from folders that `save` of any worker has written."""
         remedy = f"restore it from an undamaged copy, or delete {folder.parent} and its checkpoint to start again"
         for own in self.owned:
-            place = place_of(folder, *own.path)
+            place = class_folder(folder, *own.path)
             found = artifact.read(place, KIND, check=True, remedy=remedy)
             with artifact.damage_errors(place, remedy):
                 own.regrets.table[:] = found.arrays["table"]
@@ -299,7 +299,7 @@ def picked_starts(starts: Starts, deals: IntArray) -> tuple[Starts, IntArray]:
     return picked, index
 
 
-class Child(ClassOwner):
+class ClassWorker(ClassOwner):
     """A worker (a blade in the paper) that owns some classes of boards and runs CFR on them after the first rounds.
 
     Threads share the classes. If there are fewer classes than threads, several threads work on different boards of the
@@ -463,7 +463,7 @@ class Child(ClassOwner):
         return list(self._pool.map(some, self.own))
 
 
-def place_of(folder: Path, *path: int) -> Path:
+def class_folder(folder: Path, *path: int) -> Path:
     """Return the folder for the tables of a class of boards.
 
     `path` identifies the class: see `Partition.paths`.

@@ -29,8 +29,8 @@ from kilt.solve import external_kernels as walks
 from kilt.solve.distributed import blades_kernels as kernels
 from kilt.solve.distributed.blades import (
     BoardClass,
-    Child,
     ClassOwner,
+    ClassWorker,
     OwnedClass,
     R,
     cut_off,
@@ -45,7 +45,7 @@ from kilt.solve.external_kernels import PLACE, Exits, Records, Singles, Starts, 
 APART = 1 << 32  # first number of the keys for next boards
 
 
-class Onward(NamedTuple):
+class LowerRequest(NamedTuple):
     """A message to a lower worker: the nodes where the upper rounds end, for some deals with boards of one class."""
 
     path: tuple[int, ...]  # path of the class
@@ -65,7 +65,7 @@ class LowerResult(NamedTuple):
     visits: int
 
 
-class Passing(NamedTuple):
+class PendingDeals(NamedTuple):
     """What a worker keeps of some deals while the workers below continue them."""
 
     regrets: RegretTable
@@ -73,12 +73,12 @@ class Passing(NamedTuple):
     begin: IntArray  # [deal + 1] first entry of each deal in `queue`
     place: IntArray  # [start below] the entry that waits for its value
     queue: Records
-    onward: Onward
+    onward: LowerRequest
     decisions: int
     visits: int
 
 
-class BladesBelow:
+class LowerWorkers:
     """The workers that continue the deals of another worker in later rounds, each on some classes of boards."""
 
     def __init__(self, partition: Partition, level: int, workers: Sequence[Worker]) -> None:
@@ -93,7 +93,7 @@ class BladesBelow:
         drawn: BoardDraw,
         seen: tuple[Words, Singles],
         weight: float = 0.0,
-    ) -> Passing:
+    ) -> PendingDeals:
         """Simulate some deals through a worker's rounds, and record the nodes where the workers below must continue.
 
         The cards, shares and tallies of the deals are in `workspace`. `seen` is that of `settle`.
@@ -120,7 +120,7 @@ class BladesBelow:
             exits,
         )
         known = 2 * workspace.held + workspace.sizes[self.partition.end(self.level - 1)]
-        onward = Onward(
+        onward = LowerRequest(
             own.path,
             drawn.key,
             Starts(exits.begin, node[:left].copy(), player[:left].copy()),
@@ -130,9 +130,11 @@ class BladesBelow:
             drawn.likely,
         )
         kept = begin, exits.place[:left].copy(), queue[:end].copy()
-        return Passing(own.regrets, drawn, *kept, onward, decisions, end)
+        return PendingDeals(own.regrets, drawn, *kept, onward, decisions, end)
 
-    def go_on(self, game: SharedGame, number: int, passing: Sequence[Passing]) -> tuple[list[IntArray], int, int]:
+    def continue_deals(
+        self, game: SharedGame, number: int, passing: Sequence[PendingDeals]
+    ) -> tuple[list[IntArray], int, int]:
         """Let the workers below continue the deals of a batch, and compute this worker's values from their answers.
 
         Returns the results of `ascend` for each of `passing`, and the numbers of decisions and nodes visited in both
@@ -147,7 +149,7 @@ class BladesBelow:
         decisions = sum(one.decisions for one in passing) + sum(answer.decisions for answer in found)
         return sums, decisions, sum(one.visits for one in passing) + sum(answer.visits for answer in found)
 
-    def ascend(self, game: SharedGame, one: Passing, value: Singles) -> IntArray:
+    def ascend(self, game: SharedGame, one: PendingDeals, value: Singles) -> IntArray:
         """Compute the values in a worker's rounds, and return the sum of weighted values for each starting node.
 
         `value` has the values that the lower workers have returned.
@@ -170,7 +172,7 @@ class BladesBelow:
     def over(self, work: Callable[[StrategyPart], R], own: OwnedClass, upper: Array, threads: int) -> list[R]:
         """Let the workers below call `work` on their parts of the average strategy, and return all results.
 
-        See `LowerChild.over`.
+        See `LowerWorker.over`.
         """
         partition, path = self.partition, own.path
         slots, mine = partition.played(*path), own.regrets.quantised(upper.dtype, threads)
@@ -180,12 +182,12 @@ class BladesBelow:
         return [found for answer in answers for found in answer.get()]
 
 
-class MiddleChild(Child):
+class MiddleWorker(ClassWorker):
     """A first-level worker with other workers below it, which share the classes of the boards that follow its own."""
 
     def __init__(self, game: SharedGame, labels: Sequence[int], threads: int, below: Sequence[Worker]) -> None:
         super().__init__(game, labels, threads)
-        self.below = BladesBelow(self.partition, 1, below)
+        self.below = LowerWorkers(self.partition, 1, below)
 
     def work(self, batch: Batch) -> BatchResult:
         """Run this worker's rounds for a batch, let the workers below continue, and combine the values."""
@@ -194,7 +196,7 @@ class MiddleChild(Child):
         items = [(own, sample) for sample in range(1 if game.boards else game.samples) for own in self.own]
         walked = self._pool.map(lambda item: self._down(item[0], item[1], hands, batch, weight), items)
         passing = [one for some in walked for one in some]
-        found, decisions, visits = self.below.go_on(game, batch.number, passing)
+        found, decisions, visits = self.below.continue_deals(game, batch.number, passing)
         sums = np.zeros(len(batch.starts.node), dtype=np.int64)
         for one, mine in zip(passing, found, strict=True):
             sums[one.drawn.which] += mine
@@ -203,7 +205,7 @@ class MiddleChild(Child):
         work[[own.label for own in self.own]] = seconds / len(self.own)
         return BatchResult(sums, seconds, decisions, visits, work)
 
-    def _down(self, own: BoardClass, sample: int, hands: IntArray, batch: Batch, weight: float) -> list[Passing]:
+    def _down(self, own: BoardClass, sample: int, hands: IntArray, batch: Batch, weight: float) -> list[PendingDeals]:
         """Simulate a batch of deals with boards of one class through this worker's rounds."""
         workspace = self._workspaces.get()
         try:
@@ -212,7 +214,7 @@ class MiddleChild(Child):
         finally:
             self._workspaces.put(workspace)
 
-    def descend(self, own: BoardClass, workspace: WalkWorkspace, drawn: BoardDraw, weight: float = 0.0) -> Passing:
+    def descend(self, own: BoardClass, workspace: WalkWorkspace, drawn: BoardDraw, weight: float = 0.0) -> PendingDeals:
         """Simulate the deals whose cards are in `workspace` through this worker's rounds."""
         seen = self.settled(own, workspace, drawn.ways)
         return self.below.descend(self.game, own, workspace, drawn, seen, weight)
@@ -236,7 +238,7 @@ class LowerClass(NamedTuple):
     regrets: RegretTable
 
 
-class LowerChild(ClassOwner):
+class LowerWorker(ClassOwner):
     """A worker that continues the deals of another worker in later rounds, on some classes of boards.
 
     `classes` lists them for each level, from the first on: their numbers inside each class of the level above. If there
@@ -247,7 +249,7 @@ class LowerChild(ClassOwner):
         self, game: SharedGame, classes: Sequence[Sequence[int]], threads: int = 1, below: Sequence[Worker] = ()
     ) -> None:
         self.partition, self.level, self.own = game.open(), len(classes), list[LowerClass]()
-        self.below = BladesBelow(self.partition, self.level, below) if self.level < self.partition.depth else None
+        self.below = LowerWorkers(self.partition, self.level, below) if self.level < self.partition.depth else None
         for path in product(*classes):
             rules, part = self.own[0].regrets.rules if self.own else None, self.partition.part(*path)
             regrets = RegretTable(part, game.options, rules)
@@ -265,7 +267,7 @@ class LowerChild(ClassOwner):
         rounds = range(self.partition.end(self.level - 1), self.partition.end(self.level))
         self.clear(batch, samples, boards, self.partition.head, rounds)
 
-    def work(self, number: int, messages: list[Onward]) -> LowerResult:
+    def work(self, number: int, messages: list[LowerRequest]) -> LowerResult:
         """Continue deals where the worker above stopped, on boards of all classes of this worker."""
         game, weight = self.game, self.game.weight(number)
         # Arrays from messages are read-only, and kernels would be compiled once more for read-only arrays.
@@ -284,7 +286,7 @@ class LowerChild(ClassOwner):
                 first, *inner = own.path
                 own.regrets.discount(game.key(number, first, *(APART + one for one in inner)), self.threads)
 
-        def walk(own: LowerClass) -> list[tuple[int, BoardDraw, Passing | tuple[IntArray, int, int]]]:
+        def walk(own: LowerClass) -> list[tuple[int, BoardDraw, PendingDeals | tuple[IntArray, int, int]]]:
             workspace, found = self._workspaces.get(), []
             try:
                 for place, one in enumerate(messages):
@@ -297,21 +299,23 @@ class LowerChild(ClassOwner):
             return found
 
         sums, decisions, visits = [np.zeros(len(one.starts.node), dtype=np.int64) for one in messages], 0, 0
-        passing = list[tuple[int, Passing]]()
+        passing = list[tuple[int, PendingDeals]]()
         for place, drawn, found in (one for some in self._pool.map(walk, self.own) for one in some):
-            if isinstance(found, Passing):
+            if isinstance(found, PendingDeals):
                 passing.append((place, found))
             else:
                 mine, met, seen = found
                 sums[place][drawn.which] += mine
                 decisions, visits = decisions + met, visits + seen
         if self.below:
-            above, decisions, visits = self.below.go_on(game, number, [one for _, one in passing])
+            above, decisions, visits = self.below.continue_deals(game, number, [one for _, one in passing])
             for (place, one), mine in zip(passing, above, strict=True):
                 sums[place][one.drawn.which] += mine
         return LowerResult(sums, decisions, visits)
 
-    def _draw(self, own: LowerClass, workspace: WalkWorkspace, one: Onward, number: int) -> tuple[Onward, BoardDraw]:
+    def _draw(
+        self, own: LowerClass, workspace: WalkWorkspace, one: LowerRequest, number: int
+    ) -> tuple[LowerRequest, BoardDraw]:
         """Sample the next cards for some deals so that the boards belong to a class.
 
         Return the deals that have such a board.
@@ -349,8 +353,8 @@ class LowerChild(ClassOwner):
         return some, BoardDraw(Batch(number, picked), index, ways[walked], walking, board[walked], likely[walked])
 
     def walk_over(
-        self, own: LowerClass, workspace: WalkWorkspace, one: Onward, drawn: BoardDraw, weight: float = 0.0
-    ) -> Passing | tuple[IntArray, int, int]:
+        self, own: LowerClass, workspace: WalkWorkspace, one: LowerRequest, drawn: BoardDraw, weight: float = 0.0
+    ) -> PendingDeals | tuple[IntArray, int, int]:
         """Run CFR on deals whose cards are in `workspace`, weighted by how many boards each deal allows.
 
         Returns the result of `ClassOwner.walked`; or the state after the first pass if there are blades below.
@@ -372,8 +376,8 @@ class LowerChild(ClassOwner):
     def over(self, work: Callable[[StrategyPart], R], path: tuple[int, ...], upper: Array) -> list[R]:
         """Call `work` on the average strategy for the boards of each class of this worker, and return the results.
 
-        See `Child.over`. `upper` [slot] is the strategy of that other class, which `path` leads to, and of all levels
-        above.
+        See `ClassWorker.over`. `upper` [slot] is the strategy of that other class, which `path` leads to, and of all
+        levels above.
         """
         partition, inside = self.partition.real, [own for own in self.own if own.path[:-1] == path]
         if self.below:

@@ -24,8 +24,8 @@ from kilt import artifact
 from kilt.abstraction.abstract_game import join_parts
 from kilt.arrays import Array, FloatArray, IntArray, data_type
 from kilt.engines import Answer, Engine, EngineError, Job, Worker, WorkerLost, engine_named
-from kilt.solve.distributed.blades import SHARES, Child, Head, UnderWay, place_of, places_in
-from kilt.solve.distributed.lower import LowerChild, MiddleChild
+from kilt.solve.distributed.blades import SHARES, ClassWorker, Head, PendingBatch, class_folder, places_in
+from kilt.solve.distributed.lower import LowerWorker, MiddleWorker
 from kilt.solve.distributed.memory import PartsMemory, most_deals, part_cost
 from kilt.solve.distributed.partition import Partition, makespan, samples_for, shared_classes, shared_out, trunk_of
 from kilt.solve.distributed.shared import Batch, BatchResult, SharedGame, StrategyPart
@@ -48,7 +48,7 @@ SURE = 10.0  # seconds of a blade's work that are measured before a new assignme
 R = TypeVar("R")
 
 
-class Chosen(NamedTuple):
+class BatchChoice(NamedTuple):
     """The batch size of a distributed run, with the measurements behind the choice."""
 
     batch: int
@@ -68,7 +68,7 @@ class Chosen(NamedTuple):
 
 
 @dataclass
-class Times:
+class TimeSpent:
     """How the time of a distributed run was spent, in seconds summed over batches."""
 
     wall: float = 0.0  # elapsed time
@@ -139,7 +139,7 @@ def look_for_blades(engine: Engine, held: PartsMemory, threads: int) -> None:
     )
 
 
-def start(problem: AbstractProblem, seed: int) -> Distributed:
+def start(problem: AbstractProblem, seed: int) -> DistributedMCCFR:
     """Create the distributed solver of an abstract game, on the engine that the problem names."""
     asked, abstract = problem.engine, problem.abstract
     cards = tuple(folder.resolve() for folder in problem.cards)
@@ -156,13 +156,13 @@ def start(problem: AbstractProblem, seed: int) -> Distributed:
     engine = problem.place or engine_named(asked.name, asked.address, problem.threads)
     try:
         partition = Partition.of(abstract, cards, depth)
-        return Distributed(game, engine, asked.blades, problem.threads, problem.dtype, partition, asked.below)
+        return DistributedMCCFR(game, engine, asked.blades, problem.threads, problem.dtype, partition, asked.below)
     except BaseException:
         engine.close()
         raise
 
 
-class Distributed:
+class DistributedMCCFR:
     """A solver that runs external-sampling CFR on a head process and workers [Brown15 §3].
 
     An iteration is a deal; deals are processed in batches.
@@ -182,7 +182,7 @@ class Distributed:
         self.below = tuple(below)  # number of blades below each blade, for each further level
         self.partition = partition or game.open()
         self.dtype = data_type(dtype)  # integer type of probabilities
-        self.chosen: Chosen | None = None
+        self.chosen: BatchChoice | None = None
         self.work: FloatArray = np.ones(self.partition.classes)  # [class] visited nodes so far, weighted by time
         self.labels = shared_out(self.work, blades)  # [blade] its classes
         # [level] blades below the same blade are adjacent
@@ -231,13 +231,13 @@ class Distributed:
     def _job(self, level: int, classes: tuple[list[int], ...]) -> Job:
         """Return the job of a worker with some classes of boards, on a level counted from 0.
 
-        See `LowerChild`.
+        See `LowerWorker`.
         """
-        part, first = self.partition.part(*(0 for _ in classes)), (Child, MiddleChild)[bool(self.below)]
+        part, first = self.partition.part(*(0 for _ in classes)), (ClassWorker, MiddleWorker)[bool(self.below)]
         tables = 4 * words_of(self.game.options) * part.slots * prod(map(len, classes))
         held = self._memory.blades[level]
         held = part_cost(tables, held.memory - dict(held.parts)["tables"].memory)
-        make, own = (LowerChild, classes) if level else (first, classes[0])
+        make, own = (LowerWorker, classes) if level else (first, classes[0])
         return Job(make, (self.game, own, self.threads), held.resident, self.threads)
 
     @property
@@ -257,7 +257,7 @@ class Distributed:
     def _begin(self, game: SharedGame) -> None:
         self._all("begin", game.batch, game.samples, game.boards)
 
-    def _choose(self) -> Chosen:
+    def _choose(self) -> BatchChoice:
         """Choose the batch size from measurements of message latency and work.
 
         See `batch_size`.
@@ -282,7 +282,7 @@ class Distributed:
         latency, _ = seconds("echo", batch)
         deal = max(work[1] - work[0], 1e-9) / (many - few)
         beyond = max(work[0] - few * deal, latency)  # fixed cost of a batch
-        return Chosen(batch_size(latency, beyond, deal, *limits(self.partition)), latency, deal)
+        return BatchChoice(batch_size(latency, beyond, deal, *limits(self.partition)), latency, deal)
 
     # ── iterations ──
 
@@ -291,8 +291,8 @@ class Distributed:
         self.iterations = self.decisions = self.visits = 0
         self._saved = None
         self.head = Head(self.game, self.partition)
-        self.times, self.busy = Times(), np.zeros(len(self.workers))
-        self._sent: UnderWay | None = None
+        self.times, self.busy = TimeSpent(), np.zeros(len(self.workers))
+        self._sent: PendingBatch | None = None
         self._answers: list[Answer] = []
         self._sums: IntArray | None = None
         self._since, self._paused = perf_counter(), True
@@ -385,7 +385,7 @@ class Distributed:
         self._all("write", folder, self.dtype)
         parts = [(self.partition.head, self.head.regrets.quantised(self.dtype))]
         for path in self.partition.paths:
-            found = artifact.read(place_of(folder, *path), SHARES, private=True)
+            found = artifact.read(class_folder(folder, *path), SHARES, private=True)
             parts.append((self.partition.part(*path), found.arrays["shares"]))
         join_parts(parts, self.partition.abstract, shares)
         shutil.rmtree(folder)
@@ -419,7 +419,7 @@ class Distributed:
         if "sums" in found:
             starts = Starts(*(found[f"starts_{name}"] for name in Starts._fields))
             sent = Batch(self.iterations // self.game.batch, starts)
-            self._sent = UnderWay(sent, found["begin"], found["place"], found["queue"])
+            self._sent = PendingBatch(sent, found["begin"], found["place"], found["queue"])
             self._sums = found["sums"]
         for name in COUNTS:
             setattr(self, name, int(found.get(name, 0)))

@@ -39,7 +39,7 @@ def require_walkable(game: VectorGame, scheme: Scheme) -> None:
         )
 
 
-class Learnt(NamedTuple):
+class LearningTables(NamedTuple):
     """The GPU tables in which one player learns: the regrets, and the numbers that give the next strategy."""
 
     strategy: Any  # the next strategy is proportional to it: the regrets, or the predicted ones
@@ -96,7 +96,7 @@ class DeviceTables(Tables):
 
     def prepare(self, variant: Variant) -> None:
         """Allocate the tables that a variant of CFR needs, filled with zeros."""
-        table, apart, predictive = self.game.table, self.opponent.apart, variant.predictive > 0
+        table, apart, predictive = self.game.table, self.opponent.is_separate, variant.predictive > 0
         self.regret, self.total = table(), table()
         self.next = table() if predictive else self.regret
         self.other = table() if apart else self.regret
@@ -109,9 +109,9 @@ class DeviceTables(Tables):
             *["other_next"] * (apart and predictive),
         )
 
-    def _learnt(self, number: int) -> Learnt:
+    def _learnt(self, number: int) -> LearningTables:
         """Return the tables with a given number: a player's, or those of an opponent who sees all cards."""
-        return Learnt(self.next, self.regret) if number < 2 else Learnt(self.other_next, self.other)
+        return LearningTables(self.next, self.regret) if number < 2 else LearningTables(self.other_next, self.other)
 
     def run(self, rows: FloatArray, predictive: float) -> None:
         """Run one iteration for each row of discounts, and wait for the GPU to finish, so that timings are right."""

@@ -24,7 +24,7 @@ from kilt.abstraction.buckets import PlayerAbstractions
 from kilt.arrays import Array, FloatArray, IntArray
 from kilt.cost import Cost
 from kilt.errors import RunError
-from kilt.solve.abstract import BucketedGame, DecisionPlace, bucket_layouts, rounded_shares
+from kilt.solve.abstract import BucketedGame, DecisionLocation, bucket_layouts, rounded_shares
 from kilt.solve.abstract_problem import dtype_of
 from kilt.solve.tables.disk_kernels import PartRows
 from kilt.solve.tables.disk_strategy import DiskStrategy
@@ -280,13 +280,13 @@ class SubgameShares:
     abstract: AbstractGame
 
     @cached_property
-    def _places(self) -> list[DecisionPlace]:
+    def _places(self) -> list[DecisionLocation]:
         cut = self.cut
         first, second = (layout._replace(start=cut.row_start) for layout in cut.layouts(0, cut.part(0)))
         mine, theirs = cut.numbers_of
         return [*BucketedGame(cut.game, (first, second), (mine, theirs)).places(self.abstract)]
 
-    def _within(self, number: int) -> Iterator[tuple[DecisionPlace, IntArray, int]]:
+    def _within(self, number: int) -> Iterator[tuple[DecisionLocation, IntArray, int]]:
         """Yield the decisions of the first round and of a subgame, each with its buckets and its row in the round."""
         for place in self._places:
             begin, end = self.cut.betting(number).rows[place.round].tolist()

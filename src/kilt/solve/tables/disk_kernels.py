@@ -48,20 +48,20 @@ def count_hands(alike: Alike, symmetry: IntArray, bits: IntArray, held: IntArray
 
 
 @kernel
-def list_hands(part: PartRows, board: int, apart: Order) -> int:
-    """Write the distinct hands on a board to `apart`, weakest first if hands have strengths. Return how many."""
+def list_hands(part: PartRows, board: int, distinct: Order) -> int:
+    """Write the distinct hands on a board to `distinct`, weakest first if hands have strengths. Return how many."""
     first, count = part.alike[part.symmetry[board]], 0
     if part.ranked:
         groups = rank_board(part.cards[board], part.deck, part.tables, part.ranking)
         for i in range(part.ranking.ends[groups - 1]):
             hand = part.ranking.order[i]
             if first[hand] == hand:
-                apart[count] = hand
+                distinct[count] = hand
                 count += 1
         return count
     for hand in range(len(part.bits)):
         if first[hand] == hand and part.bits[hand] & part.held[board] == 0:
-            apart[count] = hand
+            distinct[count] = hand
             count += 1
     return count
 

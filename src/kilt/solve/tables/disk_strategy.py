@@ -21,7 +21,7 @@ from kilt.solve.tables.disk_subgames import LoadedSubgame, SubgameMemory, Subgam
 from kilt.strategy.postprocess import RULES, Rule
 from kilt.strategy.table import REMEDY, require_same
 from kilt.strategy.vector import IN_SUBGAMES, process_table, rules_of
-from kilt.tree.judged import excess
+from kilt.tree.evaluable import exploitability_of_responses
 from kilt.tree.vector import Walk
 from kilt.tree.vector_arrays import FOLLOW, RESPOND, Table, TableLayout
 
@@ -109,7 +109,7 @@ class DiskStrategy:
     def exploitability(self) -> float:
         """Return how much a best response gains over the strategy, as a mean over both seats, in chips per game."""
         first, second, *responses = self._worth
-        return excess(responses, (first, second) if self.subgames.game.uneven else ())
+        return exploitability_of_responses(responses, (first, second) if self.subgames.game.uneven else ())
 
     def value_bounds(self) -> tuple[float, float]:
         """Return bounds on the game value for player 0, in chips per game: the lower one and the upper one.

@@ -86,7 +86,7 @@ class Trunk(NamedTuple):
         return TableLayout(np.array(self.rows, np.int32), np.array([*starts, last]), *none)
 
 
-class DrawnTables(TableState, PartTables):
+class SampledBoardTables(TableState, PartTables):
     """CFR tables for players with card abstractions. Buckets are looked up only for the boards that are sampled.
 
     Against a best response, boards are sampled at the end of its trunk. In self-play, boards of all rounds are sampled:

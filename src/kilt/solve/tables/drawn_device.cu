@@ -30,7 +30,7 @@ extern "C" __global__ void learn_average(
     if (threadIdx.x % 32) return;
     const size_t at = (size_t)decision[d] * columns + column[bucket];
     for (int a = 0; a < ACTIONS; a++)
-        total[at].of[a] = averaged(total[at].of[a], arriving * chances[at].of[a], learning.average_weight, learning.average);
+        total[at].of[a] = updated_average(total[at].of[a], arriving * chances[at].of[a], learning.average_weight, learning.average);
 }
 
 // Add the regrets of the player's actions, computed from `value` [place + action, board, hand], to the table, and apply regret
@@ -53,7 +53,7 @@ extern "C" __global__ void learn_regrets(
     }
     if (threadIdx.x % 32) return;
     for (int a = 0; a < count[d]; a++) {
-        const double sum = learnt(
+        const double sum = updated_regret(
             regret[at].of[a], worth[a] - mean, learning.noise, learning.weight, learning.above, learning.below);
         regret[at].of[a] = sum;
         whole += sum > 0 ? sum : 0;

@@ -22,7 +22,7 @@ from kilt.arrays import Array, FloatArray, IntArray
 from kilt.cost import Cost
 from kilt.errors import GameError
 from kilt.gpu import by_value, kernels
-from kilt.solve.tables.drawn import Draw, DrawnTables, Trunk
+from kilt.solve.tables.drawn import Draw, SampledBoardTables, Trunk
 from kilt.solve.variants import Variant
 from kilt.tree.gpu.device_arrays import NODE, DeviceRound, Pull, learning_of
 from kilt.tree.gpu.flops import DeviceFlops, FlopOnDevice
@@ -323,7 +323,7 @@ def _weights(part: VectorTree) -> list[Array]:
     return found
 
 
-class DrawnDeviceTables(DrawnTables):
+class GpuSampledBoardTables(SampledBoardTables):
     """CFR tables for sampled boards in GPU memory. Runs can resume from their checkpoints on a CPU or a GPU."""
 
     def prepare(self, variant: Variant) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kilt.arrays import FloatArray
 from kilt.jit import kernel
 from kilt.tree.flat import FlatNodes
-from kilt.tree.rule import averaged, learnt
+from kilt.tree.rule import updated_average, updated_regret
 from kilt.tree.walk_kernels import ROUNDING, Choice, own_reach, pull_values, push_reach
 
 
@@ -51,10 +51,10 @@ def update(
             for slot in range(start, end):
                 gained = slot_value[slot] - value
                 least = ROUNDING * (abs(slot_value[slot]) + abs(value))
-                regret[slot] = learnt(regret[slot], gained, least, 1.0, multiplier[0], multiplier[1])
+                regret[slot] = updated_regret(regret[slot], gained, least, 1.0, multiplier[0], multiplier[1])
                 if predictive > 0:
-                    expected[slot] = learnt(0.0, gained, least, predictive, 1.0, 1.0)
-                average[slot] = averaged(average[slot], reach[slot], 1.0, multiplier[2])
+                    expected[slot] = updated_regret(0.0, gained, least, predictive, 1.0, 1.0)
+                average[slot] = updated_average(average[slot], reach[slot], 1.0, multiplier[2])
 
 
 @kernel

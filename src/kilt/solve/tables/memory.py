@@ -24,10 +24,10 @@ from kilt.solve.opponents import ABSTRACT, Opponent, decisions_of
 from kilt.solve.problem import SINGLE
 from kilt.solve.solver import TableState
 from kilt.solve.variants import Variant
-from kilt.tree.apart import ArrangedTables
 from kilt.tree.draw_kernels import draw_scope
-from kilt.tree.judged import excess
+from kilt.tree.evaluable import exploitability_of_responses
 from kilt.tree.rule import Discount
+from kilt.tree.strength_order import DistinctHandTables
 from kilt.tree.vector import FULL_WIDTH, CompiledWalk, Scheme, VectorGame, Walk
 from kilt.tree.vector_arrays import FOLLOW, RESPOND, Scope, Table, TableLayout, VectorTree, Workspace
 
@@ -199,7 +199,7 @@ class TreeTables(TableState, Tables):
 
     def prepare(self, variant: Variant) -> None:
         """Allocate the tables that a variant of CFR needs, filled with zeros."""
-        predictive, apart = variant.predictive > 0, self.opponent.apart
+        predictive, apart = variant.predictive > 0, self.opponent.is_separate
         if self._restriction and (apart or predictive):
             raise GameError("a restricted opponent needs self-play and a variant without prediction: use cfr or cfr+")
         self._regret = self.game.table(self.dtype)
@@ -208,13 +208,13 @@ class TreeTables(TableState, Tables):
         self._total = self.game.table(self.dtype) if self.averaging else self._next
         by_strength = (
             isinstance(self.game, VectorGame)
-            and ArrangedTables.possible(self.game)
+            and DistinctHandTables.possible(self.game)
             and self.scheme == FULL_WIDTH
             and not apart
             and self._restriction is None
         )
         whole = self._next, self._regret, self._total
-        self._arranged = ArrangedTables(self._vectors, whole if by_strength else ())
+        self._arranged = DistinctHandTables(self._vectors, whole if by_strength else ())
         layouts = self._arranged.layouts if by_strength else self.game.layouts
         walked = (
             (self._next.reshape(-1, 1), self._regret.reshape(-1, 1), self._total.reshape(-1, 1))
@@ -266,7 +266,7 @@ class TreeTables(TableState, Tables):
     def run(self, rows: FloatArray, predictive: float) -> None:
         """Run one iteration for each row of discounts, entirely in compiled code if a single thread can do it."""
         game = self._vectors
-        alone = game.threads == 1 or len(game.tree.rows) == 1 or (self.scheme.boards and not self.opponent.apart)
+        alone = game.threads == 1 or len(game.tree.rows) == 1 or (self.scheme.boards and not self.opponent.is_separate)
         if alone and self.other.dtype == self._regret.dtype:
             self._iterate(rows, predictive)
         else:
@@ -274,14 +274,14 @@ class TreeTables(TableState, Tables):
 
     def side_by_side(self, work: Callable[[Sequence[Turn]], None]) -> None:
         """Let both seats learn in parallel, if each has an opponent of its own instead of the other player."""
-        if self.opponent.apart:
+        if self.opponent.is_separate:
             self._vectors.both_seats(lambda seat: work(self.groups[seat]), self.scheme)
         else:
             super().side_by_side(work)
 
     def learn(self, turn: Turn, discount: Discount) -> None:
         """Update one player's regrets and the opponent's average strategy, on all threads."""
-        self._arranged.apart()
+        self._arranged.to_distinct_hands()
         game, own, theirs = self._vectors, self._tables[turn.own], self._tables[turn.theirs]
         learning = learning_walk(self._tree, turn.player, self._tasks[turn.task], own, theirs, discount)
         dtype = np.float32 if np.float32 in (own.regret.dtype, theirs.regret.dtype) else np.float64
@@ -297,7 +297,7 @@ class TreeTables(TableState, Tables):
 
     def _iterate(self, rows: FloatArray, predictive: float) -> None:
         """Run iterations on one thread, in compiled code."""
-        self._arranged.apart()
+        self._arranged.to_distinct_hands()
         game, scheme, stride = self._vectors, self.scheme, self.opponent.stride
         with game.workspace(self._regret.dtype) as work:
             iterate(
@@ -331,13 +331,13 @@ class TreeTables(TableState, Tables):
 
     def exploitability(self) -> float:
         """Return the exploitability of the average strategy, in chips per game, without reordering the tables."""
-        if not self._arranged.has_apart(self._total):
+        if not self._arranged.has_only_distinct(self._total):
             return self.game.exploitability(self.average())
         game, table = self._vectors, self._tables[0].average
         layouts = [seat.layout for seat in self._tables[:2]]
         tasks = (RESPOND, FOLLOW) if game.uneven else (RESPOND,)
         walks = ([Walk(seat, (task,), table, table, *layouts[:: 1 - 2 * seat]) for seat in (0, 1)] for task in tasks)
-        return excess(*([game.walk(walk) for walk in each] for each in walks))
+        return exploitability_of_responses(*([game.walk(walk) for walk in each] for each in walks))
 
     def average(self) -> Table:
         """Return the average strategy, which converges, as a strategy table of the game. It is not normalised."""

@@ -43,7 +43,7 @@ from kilt.solve.tables.two_bytes_kernels import EVERY, read_entries, write_entri
 from kilt.solve.variants import Variant
 from kilt.strategy.model import DecisionLayout
 from kilt.strategy.vector import VectorStrategy
-from kilt.tree.judged import Judged
+from kilt.tree.evaluable import EvaluableGame
 from kilt.tree.parts import flop_tree, layout_of_flop, rows_of_flop
 from kilt.tree.rule import Discount
 from kilt.tree.vector import CompiledWalk, VectorGame, Walk
@@ -84,7 +84,7 @@ def _mapped(rows: int, hands: int) -> npt.NDArray[np.uint16]:
     return np.frombuffer(mmap(-1, 2 * rows * hands), np.uint16).reshape(rows, hands)
 
 
-class TwoByteGame(Judged):
+class TwoByteGame(EvaluableGame):
     """A game on its public tree, with tables of two bytes per number in all rounds but the first.
 
     Parameters

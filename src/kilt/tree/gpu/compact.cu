@@ -278,7 +278,7 @@ template <int COUNT> __device__ inline Vector learn(const Walk& walk, int row, i
 #pragma unroll
         for (int a = 0; a < COUNT; a++) {
             const number gained = values[a].of[k] - worth.of[k];
-            regret[a].of[k] = learnt_plus(scale * (number)found[a].of[k], gained, walk.noise, (number)1, (number)1);
+            regret[a].of[k] = updated_regret_plus(scale * (number)found[a].of[k], gained, walk.noise, (number)1, (number)1);
         }
     keep<COUNT>(walk, walk.table, walk.powers, row, decision, 0, regret);
     return worth;

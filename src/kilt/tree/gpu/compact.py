@@ -20,10 +20,10 @@ from kilt.cost import Cost
 from kilt.errors import GameError
 from kilt.games.holdem import Holdem
 from kilt.gpu import NUMBERS, by_value, kernels
+from kilt.tree.evaluable import EvaluableGame
 from kilt.tree.gpu.device import DeviceTree
 from kilt.tree.gpu.device_arrays import IDLE, NODE, Pull
 from kilt.tree.gpu.flops_kernels import AT, COLUMNS, FIRST, HAND, LAST, LOWER, UPPER, rank_places
-from kilt.tree.judged import Judged
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import DECISION, FOLD, RESPOND, Table
 
@@ -41,7 +41,7 @@ class CompactTable(NamedTuple):
     powers: Any  # [board, decision] of the last round: exponent; entries are multiples of 2^(exponent − 127)
 
 
-class CompactGame(Judged, DeviceTree):
+class CompactGame(EvaluableGame, DeviceTree):
     """The public tree of a poker game on a GPU, with tables of two bytes per number in the last round.
 
     Parameters

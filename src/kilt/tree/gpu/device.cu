@@ -86,7 +86,7 @@ extern "C" __global__ void push_reach(
                 const size_t at = (size_t)a * hands + k * apart;
                 const number after = arriving[k] * (positive(row[at]) * scale[k] + even[k]);
                 to[k * apart] = after;
-                if (adds) sums[at] = averaged(sums[at], after, weight, kept);
+                if (adds) sums[at] = updated_average(sums[at], after, weight, kept);
             }
         }
     }
@@ -218,9 +218,9 @@ extern "C" __global__ void pull_values(
                 for (int a = 0; a < node.count; a++) {
                     const size_t at = row + (size_t)a * hands;
                     const number gained = value[(node.child + a) * step + here] - worth;
-                    const number sum = learnt(regret[at], gained, noise, weight, above, below);
+                    const number sum = updated_regret(regret[at], gained, noise, weight, above, below);
                     regret[at] = sum;
-                    if (learning.predictive > 0) strategy[at] = learnt(sum, gained, noise, share, (number)1, (number)1);
+                    if (learning.predictive > 0) strategy[at] = updated_regret(sum, gained, noise, share, (number)1, (number)1);
                 }
         }
         value[n * step + here] = worth;

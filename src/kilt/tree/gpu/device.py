@@ -22,6 +22,7 @@ from kilt.errors import GameError
 from kilt.games.holdem import Holdem
 from kilt.games.subgame import Subgame
 from kilt.gpu import by_value, kernels, require_gpu
+from kilt.tree.evaluable import EvaluableGame
 from kilt.tree.gpu.device_arrays import (
     IDLE,
     NODE,
@@ -33,7 +34,6 @@ from kilt.tree.gpu.device_arrays import (
     RoundWalk,
 )
 from kilt.tree.gpu.device_ranks import Ranks, holders_of, ranks_of
-from kilt.tree.judged import Judged
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import DECISION, FOLD, Scope, Table, VectorTree
 
@@ -319,7 +319,7 @@ class DeviceTree:
         return RoundWalk(put(nodes.view(np.uint8)), opened, reached, summed, slot.astype(np.int64))
 
 
-class DeviceGame(Judged, DeviceTree):
+class DeviceGame(EvaluableGame, DeviceTree):
     """The public tree of a poker game on a GPU, with all of its boards.
 
     Parameters

@@ -1,8 +1,8 @@
 """Put the columns of a solver's tables in order of hand strength on the boards of the last round.
 
 Hands that differ only by suits that are equivalent on the board have the same strategy. On a flop, 733 of 1,326 hands
-are distinct on average, without those that hold a card of the flop. In a layout with `TableLayout.apart`, a row of the
-last round has a column only for each of these hands that its player may hold, weakest first, as ranked by
+are distinct on average, without those that hold a card of the flop. In a layout with `TableLayout.by_strength`, a row
+of the last round has a column only for each of these hands that its player may hold, weakest first, as ranked by
 `cards.equity_kernels`: an iteration then reads half as many numbers, in the order in which it sums showdowns. Rows
 follow each other without gaps, so that the rest of the table's memory is never used. Tables that are visible to callers
 are ordered by hand.
@@ -15,14 +15,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from kilt.arrays import IntArray
-from kilt.tree.apart_kernels import arrange_boards
+from kilt.tree.strength_order_kernels import convert_boards
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import DECISION, Table, TableLayout
 
 BOARDS_PER_BATCH = 10_000  # boards whose hands are counted together
 
 
-def apart_layouts(game: VectorGame) -> tuple[TableLayout, TableLayout]:
+def layouts_by_strength(game: VectorGame) -> tuple[TableLayout, TableLayout]:
     """Return the layouts of each player's tables in which rows of the last round have only distinct, possible hands.
 
     Both players' rows are in one table. On a board, player 0's rows come first.
@@ -41,7 +41,7 @@ def apart_layouts(game: VectorGame) -> tuple[TableLayout, TableLayout]:
         places[first:, 0] = tree.table_start[-2] + np.arange(len(boards)) * tree.rows[-1]
         places[first:, 1] = begin + used[0] * player
         places[first:, 2] = columns[player]
-        layouts.append(layout._replace(apart=True, hands=hands, boards=places, order=order))
+        layouts.append(layout._replace(by_strength=True, hands=hands, boards=places, order=order))
     return layouts[0], layouts[1]
 
 
@@ -60,7 +60,9 @@ def _columns(game: VectorGame, boards: IntArray) -> IntArray:
     return found
 
 
-def arrange(game: VectorGame, table: Table, layouts: tuple[TableLayout, TableLayout], *, apart: bool) -> None:
+def convert_table(
+    game: VectorGame, table: Table, layouts: tuple[TableLayout, TableLayout], *, by_strength: bool
+) -> None:
     """Convert a table in place: to only distinct hands on the boards of the last round, weakest first, or to all hands.
 
     Parameters
@@ -70,8 +72,8 @@ def arrange(game: VectorGame, table: Table, layouts: tuple[TableLayout, TableLay
     table : ndarray, shape `game.shape`
         A table in the other form. It must not distinguish suits that are equivalent on a board.
     layouts : tuple of TableLayout
-        As returned by `apart_layouts`.
-    apart : bool
+        As returned by `layouts_by_strength`.
+    by_strength : bool
         If True, rows keep only the distinct hands: of equivalent hands, the one with the lowest number. The end of the
         array is then unused. If False, columns become all hands by number; hands that hold a card of the board, or
         that the row's player may not hold, get 0.
@@ -80,7 +82,7 @@ def arrange(game: VectorGame, table: Table, layouts: tuple[TableLayout, TableLay
     rows = np.empty((int(tree.rows[-1]), hands))
     with game.workspace() as work:
         places, entries = (layouts[0].boards, layouts[1].boards), table.reshape(-1, 1)
-        arrange_boards(tree, work, rows_of_players(game), places, apart, order, rows, table, entries)
+        convert_boards(tree, work, rows_of_players(game), places, by_strength, order, rows, table, entries)
 
 
 def rows_of_players(game: VectorGame) -> tuple[IntArray, IntArray]:
@@ -95,7 +97,7 @@ def rows_of_players(game: VectorGame) -> tuple[IntArray, IntArray]:
     return np.array(rows[0], np.int64), np.array(rows[1], np.int64)
 
 
-class ArrangedTables:
+class DistinctHandTables:
     """The tables of a solver, with only distinct hands during iterations and by hand number for readers.
 
     Parameters
@@ -108,7 +110,7 @@ class ArrangedTables:
 
     def __init__(self, game: VectorGame, tables: Sequence[Table]) -> None:
         self.game = game
-        self.layouts = apart_layouts(game) if tables else game.layouts
+        self.layouts = layouts_by_strength(game) if tables else game.layouts
         every = {id(table): table for table in tables}
         # Zeros need no conversion, but fixed strategies do.
         self._by_hand, self._apart = (every, dict[int, Table]()) if game.given else (dict[int, Table](), every)
@@ -119,14 +121,14 @@ class ArrangedTables:
         tree = game.tree
         return tree.poker and bool(tree.rows[-1] > 0) and not len(tree.pair_values)
 
-    def has_apart(self, table: Table) -> bool:
+    def has_only_distinct(self, table: Table) -> bool:
         """Return whether a table currently has only distinct hands."""
         return id(table) in self._apart
 
     def by_hand(self, table: Table) -> Table:
-        """Return a table with its columns ordered by hand number. It stays in this order until `apart` is called."""
+        """Return a table with its columns ordered by hand number. It stays so until `to_distinct_hands` is called."""
         if id(table) in self._apart:
-            arrange(self.game, table, self.layouts, apart=False)
+            convert_table(self.game, table, self.layouts, by_strength=False)
             self._by_hand[id(table)] = self._apart.pop(id(table))
         return table
 
@@ -136,8 +138,8 @@ class ArrangedTables:
             for number in [number for number in known if number != id(table)]:
                 del known[number]
 
-    def apart(self) -> None:
+    def to_distinct_hands(self) -> None:
         """Convert all tables to only distinct hands."""
         for table in list(self._by_hand.values()):
-            arrange(self.game, table, self.layouts, apart=True)
+            convert_table(self.game, table, self.layouts, by_strength=True)
             self._apart[id(table)] = self._by_hand.pop(id(table))

@@ -1,4 +1,4 @@
-"""Kernels that convert tables to only distinct hands, by strength, and back: see `kilt.tree.apart`."""
+"""Kernels that convert tables to only distinct hands, by strength, and back: see `kilt.tree.strength_order`."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from kilt.tree.vector_arrays import Table, VectorTree, Workspace
 
 
 @kernel
-def arrange_boards(
+def convert_boards(
     tree: VectorTree,
     work: Workspace,
     owned: tuple[IntArray, IntArray],
     places: tuple[IntArray, IntArray],
-    apart: bool,
+    by_strength: bool,
     scratch: IntArray,
     rows: FloatArray,
     table: Table,
     entries: Table,
 ) -> None:
-    """Convert the boards of the last round in place. See `apart.arrange`.
+    """Convert the boards of the last round in place. See `strength_order.convert_table`.
 
     `owned` has the rows of each player on one board, and `places` the `TableLayout.boards` of each player. `entries`
     is the table as one column. `scratch` and `rows` are scratch memory: two numbers for each hand, and the rows of a
@@ -31,7 +31,7 @@ def arrange_boards(
     order, column = scratch[0], scratch[1]
     boards = tree.board_start[last + 1] - tree.board_start[last]
     for number in range(boards):
-        board = tree.board_start[last] + (number if apart else boards - 1 - number)
+        board = tree.board_start[last] + (number if by_strength else boards - 1 - number)
         symmetry = int(tree.symmetry[board])
         for k in range(len(cards)):
             cards[k] = tree.board[board, k]
@@ -53,7 +53,7 @@ def arrange_boards(
                     left &= left - 1
             at = places[player][board, 1]
             for own in owned[player]:
-                if apart:
+                if by_strength:
                     for i in range(kept):
                         rows[own, i] = table[begin + own, order[i]]
                 else:
@@ -63,7 +63,7 @@ def arrange_boards(
         for player in range(2):
             at, width = places[player][board, 1], places[player][board, 2]
             for own in owned[player]:
-                if apart:
+                if by_strength:
                     for i in range(width):
                         entries[at + i, 0] = rows[own, i]
                     at += width

@@ -9,7 +9,7 @@ from typing import Any
 from kilt.tree.vector_arrays import FOLLOW, RESPOND
 
 
-def excess(responses: Iterable[float], followed: Iterable[float] = ()) -> float:
+def exploitability_of_responses(responses: Iterable[float], followed: Iterable[float] = ()) -> float:
     """Return the exploitability of a strategy, given its best-response values and its expected winnings.
 
     Parameters
@@ -22,7 +22,7 @@ def excess(responses: Iterable[float], followed: Iterable[float] = ()) -> float:
     return max((sum(responses) - sum(followed)) / 2, 0.0)  # rounding may leave −1e-17
 
 
-class Judged(ABC):
+class EvaluableGame(ABC):
     """Base class of games that can evaluate strategies. All values are in chips per game."""
 
     @property
@@ -54,4 +54,6 @@ class Judged(ABC):
 
         The result is at least 0. Multiply by 1000 and divide by the big blind for thousandths of a big blind per game.
         """
-        return excess(self.response_values(strategy), self.expected_values(strategy) if self.uneven else ())
+        return exploitability_of_responses(
+            self.response_values(strategy), self.expected_values(strategy) if self.uneven else ()
+        )

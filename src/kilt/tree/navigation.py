@@ -17,12 +17,12 @@ from kilt.games.game import REVEAL
 from kilt.games.holdem import Betting, Holdem
 from kilt.games.subgame import compatible_weights
 from kilt.tree.betting import on_menu
-from kilt.tree.vector import Look, VectorGame
+from kilt.tree.vector import BlockValues, VectorGame
 from kilt.tree.vector_arrays import TableRows
 
 
 @dataclass(frozen=True, eq=False)
-class TreePlace:
+class TreePosition:
     """A position in the public tree, with the actual board, of which the tree stores a version with renamed suits."""
 
     position: Betting
@@ -33,7 +33,7 @@ class TreePlace:
     hands: IntArray  # [hand on the tree's board] the actual hand
 
 
-class PlacedTree(NamedTuple):
+class NavigableTree(NamedTuple):
     """The public tree of a game of the hold'em family, with methods to navigate it."""
 
     game: VectorGame
@@ -45,22 +45,22 @@ class PlacedTree(NamedTuple):
         return self.game.game
 
     @property
-    def start(self) -> TreePlace:
+    def start(self) -> TreePosition:
         """The position at the beginning of the game."""
         game = self.holdem
         cards, hands = np.arange(game.deck.size), np.arange(len(game.numbers))
-        return TreePlace(game.start(), 0, ((0, 0),), game.known_board, cards, hands)
+        return TreePosition(game.start(), 0, ((0, 0),), game.known_board, cards, hands)
 
-    def actions(self, place: TreePlace) -> tuple[str, ...]:
+    def actions(self, place: TreePosition) -> tuple[str, ...]:
         """Return the actions that the tree contains at a decision."""
         return on_menu(place.position, self.game.menu)
 
-    def act(self, place: TreePlace, action: str) -> TreePlace:
+    def act(self, place: TreePosition, action: str) -> TreePosition:
         """Return the position after an action."""
         node = int(self.game.tree.nodes.first_child[place.node]) + self.actions(place).index(action)
         return replace(place, position=place.position.after(action), node=node)
 
-    def next(self, place: TreePlace) -> dict[str, int]:
+    def next(self, place: TreePosition) -> dict[str, int]:
         """Return the cards that may be dealt next, up to equivalent suits, and the number of boards each stands for."""
         tree, board = self.game.tree, place.path[-1][1]
         known, size = tree.board_size[len(place.path) - 1 : len(place.path) + 1]
@@ -69,7 +69,7 @@ class PlacedTree(NamedTuple):
             for following in range(tree.first_board[board], tree.first_board[board + 1])
         }
 
-    def deal(self, place: TreePlace, cards: tuple[int, ...]) -> TreePlace:
+    def deal(self, place: TreePosition, cards: tuple[int, ...]) -> TreePosition:
         """Return the position after the cards of the next round have been dealt."""
         tree, deck = self.game.tree, self.holdem.deck
         depth, board = len(place.path), place.path[-1][1]
@@ -84,7 +84,7 @@ class PlacedTree(NamedTuple):
         found = np.argwhere(wanted == boards.T)
         assert len(found), f"no board stands for {deck.name(cards)}"
         following, p = first + int(found[0, 0]), int(kept[found[0, 1]])
-        return TreePlace(
+        return TreePosition(
             place.position.after(REVEAL),
             int(tree.nodes.block[tree.entry_block[entry]]),
             (*place.path, (entry, following)),
@@ -93,18 +93,18 @@ class PlacedTree(NamedTuple):
             place.hands[tree.moved[p]],
         )
 
-    def row(self, place: TreePlace) -> int:
+    def row(self, place: TreePosition) -> int:
         """Return the first row of a decision in the strategy tables of the tree."""
         tree, depth = self.game.tree, len(place.path) - 1
         entry, board = place.path[-1]
         first = tree.table_start[depth] + (board - tree.board_start[depth]) * tree.rows[depth]
         return int(first + tree.entry_row[entry] + tree.nodes.row[place.node])
 
-    def live(self, place: TreePlace) -> BoolArray:
+    def live(self, place: TreePosition) -> BoolArray:
         """Return, for each hand of the game, whether it shares no card with the board of a position."""
         return np.asarray(~np.isin(self.holdem.holes, place.board).any(axis=1))
 
-    def strategy(self, table: TableRows, place: TreePlace) -> FloatArray:
+    def strategy(self, table: TableRows, place: TreePosition) -> FloatArray:
         """Return the probability of each action for each hand at a decision.
 
         It is uniform if the table has no strategy there.
@@ -114,11 +114,11 @@ class PlacedTree(NamedTuple):
         total = weights.sum(axis=0)
         return _by_hand(place, np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / count))
 
-    def reach(self, look: Look, place: TreePlace) -> FloatArray:
+    def reach(self, look: BlockValues, place: TreePosition) -> FloatArray:
         """Return the probability with which the opponent reaches a position, for each of the opponent's hands."""
         return _by_hand(place, look.reach[self._in_block(place.node, place)]) * self.live(place)
 
-    def hand_values(self, look: Look, place: TreePlace, action: int | None = None) -> FloatArray:
+    def hand_values(self, look: BlockValues, place: TreePosition, action: int | None = None) -> FloatArray:
         """Return the winnings of a player with each hand at a position, or after an action there, in chips.
 
         Winnings are for the whole game. Each is a mean over the opponent's hands, weighted by their reach; nan for
@@ -130,13 +130,13 @@ class PlacedTree(NamedTuple):
         np.divide(_by_hand(place, look.value[self._in_block(node, place)]), met, out=found, where=met > 0)
         return found
 
-    def _in_block(self, node: int, place: TreePlace) -> int:
+    def _in_block(self, node: int, place: TreePosition) -> int:
         """Return the number of a node, counted from the first node of the current betting round."""
         tree = self.game.tree
         return node - int(tree.nodes.block[tree.entry_block[place.path[-1][0]]])
 
 
-def _by_hand(place: TreePlace, values: FloatArray) -> FloatArray:
+def _by_hand(place: TreePosition, values: FloatArray) -> FloatArray:
     """Convert values over hands with the tree's suits to values over hands with the actual suits."""
     found = np.empty_like(values)
     found[..., place.hands] = values

@@ -6,12 +6,12 @@ from kilt.errors import RunError, quoted
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
 from kilt.games.subgame import Subgame
 from kilt.spots.line import action_of, line_words
-from kilt.tree.place import PlacedTree, TreePlace
+from kilt.tree.navigation import NavigableTree, TreePosition
 
 ANY = "*"  # stands for all cards in a line
 
 
-class SpotTree(PlacedTree):
+class SpotTree(NavigableTree):
     """The public tree of a spot, in which lines of actions and cards such as ``b50% c / 7d`` lead to positions."""
 
     @property
@@ -20,17 +20,17 @@ class SpotTree(PlacedTree):
         assert isinstance(self.game.game, Subgame)
         return self.game.game
 
-    def go(self, line: str) -> TreePlace:
+    def go(self, line: str) -> TreePosition:
         """Return the position to which a line of actions and cards leads, such as ``b50% c / 7d``.
 
         Raises RunError if the line is not in the tree, or if it leads to several boards.
         """
-        found = self.places(line)
+        found = self.positions(line)
         if ANY in line_words(line):
             raise RunError(f"the line {quoted(line)} leads to {len(found)} boards: name the cards after the /")
         return found[0]
 
-    def places(self, line: str) -> list[TreePlace]:
+    def positions(self, line: str) -> list[TreePosition]:
         """Return all positions to which a line of actions and cards leads.
 
         There are several if the line has `ANY` instead of cards: one for each board that may follow, up to suits.
@@ -47,10 +47,10 @@ class SpotTree(PlacedTree):
                 raise RunError(f"the line {quoted(line)} has a / where {why}")
             cards = rest.pop(0)
             dealt = [(place, one) for place in found for one in (self.next(place) if cards == ANY else [cards])]
-            found = [self.dealt(place, one) for place, one in dealt]
+            found = [self.after_deal(place, one) for place, one in dealt]
         return found
 
-    def _act(self, place: TreePlace, word: str, line: str) -> TreePlace:
+    def _act(self, place: TreePosition, word: str, line: str) -> TreePosition:
         """Return the position after an action."""
         position = place.position
         if position.actor < 0:
@@ -61,7 +61,7 @@ class SpotTree(PlacedTree):
             raise RunError(f"the line {quoted(line)}: {error}") from None
         return self.act(place, label)
 
-    def dealt(self, place: TreePlace, text: str) -> TreePlace:
+    def after_deal(self, place: TreePosition, text: str) -> TreePosition:
         """Return the position after dealing cards, given by name. Raises GameError if they cannot be dealt."""
         deck, rules, r = self.subgame.deck, self.subgame.rules, place.position.round + 1
         return self.deal(place, deck.cards(text, rules.board_cards[r], dead=place.board))
