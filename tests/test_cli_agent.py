@@ -114,7 +114,7 @@ def test_the_ready_made_agent_fits_into_16_gb(tmp_path):
     [
         ({}, "game must be given"),
         ({"game": 1, "cards": "lossless"}, "`game` in the run is 1"),
-        ({"game": "leduc", "cards": "lossless", "stakes": 1}, "says stakes"),
+        ({"game": "leduc", "cards": "lossless", "stakes": 1}, "has no key stakes"),
         ({"game": "leduc", "cards": "lossless", "solver": {"seed": True}}, "`seed` in .solver. is True"),
         ({"game": "leduc", "cards": "lossless", "solver": {"minutes": -1}}, "`minutes` in .solver. is -1"),
         ({"game": "leduc", "cards": "lossless", "solver": 3}, "lines such as"),
