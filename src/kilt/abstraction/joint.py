@@ -11,7 +11,7 @@ a bucket of the last round: 625 with five buckets per round, as in [Johanson16 Â
 >>> from kilt.abstraction.features import Deal
 >>> from kilt.games import load_game
 >>> deal = Deal.of(load_game("leduc"))
->>> joint = joint_tables(build(AbstractionSpec.named("lossless", deal), Path(mkdtemp()) / "cards"), keep=False)
+>>> joint = joint_tables(build(AbstractionSpec.from_name("lossless", deal), Path(mkdtemp()) / "cards"), keep=False)
 >>> [len(one.bucket) for one in joint.sequences[0]], joint.wins.shape
 ([3, 15], (15, 15))
 >>> round(float((joint.wins + joint.ties + joint.loses).sum()), 12), round(float(joint.ties.sum()), 12)

@@ -6,7 +6,7 @@
 >>> kuhn = Holdem(ready_made("kuhn"), "kuhn")
 >>> tree = flat_tree(kuhn)
 >>> agent = StrategyAgent("even", kuhn, Strategy.of(tree, uniform(tree)))
->>> agent.policy(kuhn.replay("r"), ()).shares.tolist()
+>>> agent.policy(kuhn.replay("r"), ()).probabilities.tolist()
 [[0.5, 0.5, 0.5], [0.5, 0.5, 0.5]]
 """
 

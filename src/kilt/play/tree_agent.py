@@ -4,7 +4,7 @@
 >>> from kilt.tree.vector import VectorGame
 >>> leduc = VectorGame(Holdem(ready_made("leduc"), "leduc"))
 >>> agent = TreeAgent("even", NavigableTree(leduc), leduc.table())
->>> agent.policy(agent.game.replay("cc/"), agent.game.deck.cards("Kh")).share("c").tolist()
+>>> agent.policy(agent.game.replay("cc/"), agent.game.deck.cards("Kh")).probability("c").tolist()
 [0.5, 0.5, 0.0, 0.5, 0.5, 0.5]
 """
 
