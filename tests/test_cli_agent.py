@@ -396,7 +396,7 @@ def test_agents_can_be_moved(solved, tmp_path):
     assert answer("match", tmp_path / "elsewhere", solved, "--hands", 100)["mbb_per_hand"] == 0
     assert (tmp_path / "elsewhere" / "startme.sh").stat().st_mode & 0o777 == 0o755  # what the validator asks for
     assert "an agent for small, solved with external" in (tmp_path / "elsewhere" / "README").read_text()
-    assert "exists" in refused("export", solved, tmp_path / "elsewhere")
+    assert "is there already" in refused("export", solved, tmp_path / "elsewhere")
 
 
 def test_sanity_of_a_run(solved):
