@@ -59,6 +59,7 @@ ONE_PLACE = {  # where a package may be imported
     "cupy": ["gpu.py"],
     "eval7": ["benchmarks"],
     "filelock": ["machine.py"],
+    "highspy": ["solve"],
     "llvmlite": ["jit.py", "lanes.py"],
     "matplotlib": ["viz"],
     "numba": ["jit.py", "lanes.py"],
@@ -69,7 +70,7 @@ ONE_PLACE = {  # where a package may be imported
     "ray": ["engines"],
     "rich": ["cli"],
     "ot": ["abstraction"],
-    "scipy": ["abstraction", "benchmarks", "evaluate", "solve"],
+    "scipy": [],  # an oracle of tests
     "sklearn": ["benchmarks"],
     "tomli_w": ["records.py"],
     "zstandard": ["solve"],
@@ -130,6 +131,22 @@ def test_heavy_packages_are_imported_in_one_place(path):
     for name in imports(path):
         first = name.split(".")[0]
         assert part(path) in ONE_PLACE.get(first, [part(path)]), f"{name} has its own place"
+
+
+def is_kernel(node):
+    named = {ast.unparse(each).split("(")[0] for each in getattr(node, "decorator_list", ())}
+    return not named.isdisjoint({"kernel", "kernel_of_slices", "subkernel", "spliced", "inlined"})
+
+
+def test_kernels_call_no_linear_algebra():
+    """For which numba needs SciPy, on which kilt does not depend."""
+    kernels = [node for path in LIBRARY for node in ast.walk(ast.parse(path.read_text())) if is_kernel(node)]
+    assert len(kernels) > 200
+    for one in kernels:
+        for node in ast.walk(one):
+            assert not isinstance(node, ast.MatMult), one.name
+            if isinstance(node, ast.Attribute):
+                assert node.attr not in {"linalg", "dot", "vdot", "kron"}, (one.name, node.attr)
 
 
 def test_the_library_does_not_need_the_laboratory():

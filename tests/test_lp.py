@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pyspiel
 import pytest
+from scipy.sparse import csc_array
 
 from kilt.errors import GameError
 from kilt.games.game import TERMINAL
-from kilt.solve.lp import solve_lp
+from kilt.solve.lp import SparseMatrix, solve_lp
 from kilt.strategy.openspiel import to_openspiel
 from kilt.tree.best_response import expected_value, exploitability
 from kilt.tree.flat import Expansion, write_out
@@ -119,3 +120,13 @@ def test_what_a_flat_tree_cannot_hold_is_refused_before():
     """Its payoffs are one player's, so a game that is not zero-sum has to be refused when it is written out."""
     with pytest.raises(GameError, match="GENERAL_SUM"):
         openspiel_tree("matrix_pd")
+
+
+def test_matrices_by_columns_are_those_of_scipy():
+    rng = np.random.default_rng(3)
+    rows, columns, values = rng.integers(0, 7, 60), rng.integers(0, 9, 60), rng.normal(size=60)
+    start, index, entries = SparseMatrix((7, 9), rows, columns, values).by_columns()
+    wanted = csc_array((values, (rows, columns)), shape=(7, 9))
+    wanted.sort_indices()
+    assert np.array_equal(start, wanted.indptr) and np.array_equal(index, wanted.indices)
+    np.testing.assert_allclose(entries, wanted.data, rtol=0, atol=1e-15)

@@ -16,14 +16,12 @@ finding randomized strategies in game trees, STOC 1994; [Johanson16 §9.2] descr
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linprog
-from scipy.sparse import csr_array, hstack
 
-from kilt.arrays import ByteArray, FloatArray
+from kilt.arrays import ByteArray, FloatArray, IntArray
 from kilt.errors import GameError
 from kilt.games.game import TERMINAL
 from kilt.solve.counter import Restriction
@@ -34,6 +32,11 @@ from kilt.tree.walk_kernels import own_reach
 Sequences = npt.NDArray[np.int64]  # slot of the last action of each sequence; −1: the empty sequence
 
 TOLERANCE = 1e-10  # the smallest that HiGHS accepts
+OPTIONS = {
+    "output_flag": False,
+    "primal_feasibility_tolerance": TOLERANCE,
+    "dual_feasibility_tolerance": TOLERANCE,
+}
 NEVER = 1e-12  # smaller probabilities of sequences are rounding errors
 
 
@@ -54,11 +57,11 @@ def solve_lp(nodes: FlatNodes) -> Equilibrium:
     -1.0
     """
     form = _sequence_form(nodes, 0)
-    found = _maximise(form, None, 1.0)
+    best = _maximise(form, None, 1.0)
     plan = np.empty(len(form.owner))
-    plan[form.owner == 0] = found.x[1 : form.mine.shape[1]]
-    plan[form.owner == 1] = -found.ineqlin.marginals[1:]
-    return Equilibrium(-float(found.fun), normalised(np.where(plan > NEVER, plan, 0.0), nodes))
+    plan[form.owner == 0] = best.plan[1:]
+    plan[form.owner == 1] = best.multipliers[1:]
+    return Equilibrium(best.value, normalised(np.where(plan > NEVER, plan, 0.0), nodes))
 
 
 def solve_restricted(nodes: FlatNodes, restriction: Restriction) -> Equilibrium:
@@ -87,12 +90,12 @@ def solve_restricted(nodes: FlatNodes, restriction: Restriction) -> Equilibrium:
     if not coin:
         slots = np.flatnonzero(form.owner == restriction.player)
         before = np.repeat(nodes.infoset_after, np.diff(nodes.infoset_start))[slots]
-        each = np.arange(len(slots))
-        entries = np.concatenate([np.ones(len(slots)), -fixed[slots]])
-        places = np.tile(each, 2), np.concatenate([form.number[slots], form.number[before]])
-        bounds = csr_array((entries, places), shape=(len(slots), form.theirs.shape[1]))
-    found = _maximise(form, coin * form.against(nodes, fixed) if coin else None, 1 - coin, bounds)
-    return Equilibrium(-float(found.fun), form.profile(nodes, found.x, fixed))
+        rows = np.tile(np.arange(len(slots)), 2)
+        columns = np.concatenate([form.number[slots], form.number[before]])
+        values = np.concatenate([np.ones(len(slots)), -fixed[slots]])
+        bounds = SparseMatrix((len(slots), form.theirs.shape[1]), rows, columns, values)
+    best = _maximise(form, coin * form.against(nodes, fixed) if coin else None, 1 - coin, bounds)
+    return Equilibrium(best.value, form.profile(nodes, best.plan, fixed))
 
 
 def safe_response(nodes: FlatNodes, player: int, strategy: FloatArray, safety: float) -> Equilibrium:
@@ -115,9 +118,27 @@ def safe_response(nodes: FlatNodes, player: int, strategy: FloatArray, safety: f
         The value of the response, and the profile of the response and the opponent's strategy.
     """
     form = _sequence_form(nodes, player)
-    value = -float(_maximise(form, None, 1.0).fun)
-    found = _maximise(form, form.against(nodes, strategy), 0.0, least=value - safety)
-    return Equilibrium(-float(found.fun), form.profile(nodes, found.x, strategy))
+    value = _maximise(form, None, 1.0).value
+    best = _maximise(form, form.against(nodes, strategy), 0.0, least=value - safety)
+    return Equilibrium(best.value, form.profile(nodes, best.plan, strategy))
+
+
+class SparseMatrix(NamedTuple):
+    """A matrix given by its entries, in any order. Entries of the same row and column are added."""
+
+    shape: tuple[int, int]
+    rows: IntArray
+    columns: IntArray
+    values: FloatArray
+
+    def by_columns(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], FloatArray]:
+        """Return the matrix column by column: the first entry of each, and the row and value of each entry."""
+        height, width = self.shape
+        cells, entry = np.unique(self.columns * height + self.rows, return_inverse=True)
+        values = np.zeros(len(cells))
+        np.add.at(values, entry, self.values)
+        start = np.searchsorted(cells, np.arange(width + 1) * height)
+        return start.astype(np.int32), (cells % height).astype(np.int32), values
 
 
 class SequenceForm(NamedTuple):
@@ -126,9 +147,9 @@ class SequenceForm(NamedTuple):
     player: int
     owner: ByteArray  # [slot] player to act
     number: Sequences  # [slot + 1] number among the player's sequences; the empty one is 0, at index −1
-    mine: csr_array  # E: the equations of the player's plans
-    theirs: csr_array  # F: those of the opponent's plans
-    payoff: csr_array  # A: [own sequence, theirs] to the player
+    mine: SparseMatrix  # E: the equations of the player's plans
+    theirs: SparseMatrix  # F: those of the opponent's plans
+    payoff: SparseMatrix  # A: [own sequence, theirs] to the player
 
     def against(self, nodes: FlatNodes, strategy: FloatArray) -> FloatArray:
         """Return the value of each of the player's sequences against the opponent's part of a strategy.
@@ -138,15 +159,23 @@ class SequenceForm(NamedTuple):
         reach = np.empty(len(self.owner))
         own_reach(nodes, np.ascontiguousarray(strategy), 1 - self.player, reach)
         plan = np.append(1.0, reach[self.owner != self.player])
-        worth: FloatArray = self.payoff @ plan
+        payoff, worth = self.payoff, np.zeros(self.payoff.shape[0])
+        np.add.at(worth, payoff.rows, payoff.values * plan[payoff.columns])
         return worth
 
-    def profile(self, nodes: FlatNodes, solution: FloatArray, strategy: FloatArray) -> FloatArray:
-        """Return the player's solution as a strategy, combined with the opponent's part of `strategy`."""
-        plan = np.array(strategy, dtype=np.float64)
-        own = solution[1 : self.mine.shape[1]]
-        plan[self.owner == self.player] = np.where(own > NEVER, own, 0.0)
-        return normalised(plan, nodes)
+    def profile(self, nodes: FlatNodes, plan: FloatArray, strategy: FloatArray) -> FloatArray:
+        """Return the player's plan as a strategy, combined with the opponent's part of `strategy`."""
+        profile = np.array(strategy, dtype=np.float64)
+        profile[self.owner == self.player] = np.where(plan > NEVER, plan, 0.0)[1:]
+        return normalised(profile, nodes)
+
+
+class Optimum(NamedTuple):
+    """A solution of the linear programme of a player's best plan."""
+
+    value: float
+    plan: FloatArray  # x
+    multipliers: FloatArray  # of the inequalities: the opponent's plan y
 
 
 def _sequence_form(nodes: FlatNodes, player: int) -> SequenceForm:
@@ -161,9 +190,9 @@ def _sequence_form(nodes: FlatNodes, player: int) -> SequenceForm:
     number = np.append(np.where(owner == 0, np.cumsum(owner == 0), np.cumsum(owner == 1)), 0)
     mine, theirs = (_equations(who, nodes, number) for who in (player, 1 - player))
     ends = nodes.actor == TERMINAL
-    pairs = number[last[player, ends]], number[last[1 - player, ends]]
+    rows, columns = number[last[player, ends]], number[last[1 - player, ends]]
     won = (reach * nodes.payoff)[ends] * (1 if player == 0 else -1)
-    payoff = csr_array((won, pairs), shape=(mine.shape[1], theirs.shape[1]))
+    payoff = SparseMatrix((mine.shape[1], theirs.shape[1]), rows, columns, won)
     return SequenceForm(player, owner, number, mine, theirs, payoff)
 
 
@@ -171,38 +200,57 @@ def _maximise(
     form: SequenceForm,
     worth: FloatArray | None,
     share: float,
-    bounds: csr_array | None = None,
+    bounds: SparseMatrix | None = None,
     least: float | None = None,
-) -> Any:
-    """Solve the linear programme of a player's best plan, and return the result of the LP solver.
+) -> Optimum:
+    """Solve the linear programme of a player's best plan by HiGHS.
 
     It maximises worthᵀ x + share · fᵀ q over plans x and concessions q, with Fᵀ q + Gᵀ g ≤ Aᵀ x and fᵀ q ≥ `least`. The
     unknowns are x, then q, then g. HiGHS looks for a minimum; f is 1 at the empty sequence, 0 elsewhere.
     """
-    (rows, plans), concessions = form.mine.shape, form.theirs.shape[0]
+    import highspy  # takes a fifth of a second
+
+    (equations, plans), (concessions, inequalities) = form.mine.shape, form.theirs.shape
     more = 0 if bounds is None else bounds.shape[0]
-    cost = np.zeros(plans + concessions + more)
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = plans + concessions + more, inequalities + equations
+    cost = np.zeros(lp.num_col_)
     cost[:plans] = 0.0 if worth is None else -worth
     cost[plans] = -share
-    parts = [-form.payoff.T, form.theirs.T]
-    lower: list[float | None] = [0.0] * plans + [None] * concessions + [0.0] * more
-    if bounds is not None:
-        parts.append(bounds.T)
+    lower = np.repeat([0.0, -np.inf, 0.0], [plans, concessions, more])
     if least is not None:
         lower[plans] = least
-    found = linprog(
-        cost,
-        A_ub=hstack(parts),
-        b_ub=np.zeros(form.payoff.shape[1]),
-        A_eq=hstack([form.mine, csr_array((rows, concessions + more))]),
-        b_eq=np.eye(1, rows)[0],
-        bounds=[(bound, None) for bound in lower],
-        method="highs",
-        options={"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE},
-    )
-    if found.status != 0:
-        raise GameError(f"HiGHS could not solve the linear programme of {len(cost):,} unknowns: {found.message}")
-    return found
+    unit = np.eye(1, equations)[0]
+    lp.col_cost_, lp.col_lower_, lp.col_upper_ = cost, lower, np.full(len(cost), np.inf)
+    lp.row_lower_ = np.append(np.full(inequalities, -np.inf), unit)
+    lp.row_upper_ = np.append(np.zeros(inequalities), unit)
+
+    payoff, mine, theirs = form.payoff, form.mine, form.theirs
+    blocks = [  # rows, columns and values
+        (payoff.columns, payoff.rows, -payoff.values),
+        (theirs.columns, plans + theirs.rows, theirs.values),
+        (inequalities + mine.rows, mine.columns, mine.values),
+    ]
+    if bounds is not None:
+        blocks.append((bounds.columns, plans + concessions + bounds.rows, bounds.values))
+    whole = SparseMatrix((lp.num_row_, lp.num_col_), *(np.concatenate(each) for each in zip(*blocks, strict=True)))
+    matrix = lp.a_matrix_
+    matrix.format_ = highspy.MatrixFormat.kColwise
+    matrix.num_row_, matrix.num_col_ = whole.shape
+    matrix.start_, matrix.index_, matrix.value_ = whole.by_columns()
+
+    solver = highspy.Highs()
+    for name, value in OPTIONS.items():
+        solver.setOptionValue(name, value)
+    solver.passModel(lp)
+    solver.run()
+    status = solver.getModelStatus()
+    if status != highspy.HighsModelStatus.kOptimal:
+        reason = solver.modelStatusToString(status)
+        raise GameError(f"HiGHS could not solve the linear programme of {len(cost):,} unknowns: {reason}")
+    solution = solver.getSolution()
+    plan, multipliers = np.array(solution.col_value[:plans]), -np.array(solution.row_dual[:inequalities])
+    return Optimum(-float(solver.getInfo().objective_function_value), plan, multipliers)
 
 
 class SequenceFormLP(TableState):
@@ -259,7 +307,7 @@ def _check_recall(nodes: FlatNodes, last: Sequences) -> None:
         )
 
 
-def _equations(player: int, nodes: FlatNodes, number: Sequences) -> csr_array:
+def _equations(player: int, nodes: FlatNodes, number: Sequences) -> SparseMatrix:
     """Return the equations that a player's plan must satisfy.
 
     They are 1 for the empty sequence, and out − in = 0 for each information set.
@@ -271,4 +319,4 @@ def _equations(player: int, nodes: FlatNodes, number: Sequences) -> csr_array:
     values = np.concatenate([[1.0], np.ones(len(slots)), -np.ones(len(sets))])
     rows = np.concatenate([[0], np.repeat(row, sizes[sets]), row])
     columns = np.concatenate([[0], number[slots], number[nodes.infoset_after[sets]]])
-    return csr_array((values, (rows, columns)), shape=(1 + len(sets), 1 + len(slots)))
+    return SparseMatrix((1 + len(sets), 1 + len(slots)), rows, columns, values)

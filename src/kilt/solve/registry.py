@@ -27,6 +27,7 @@ from kilt.solve.abstract_methods import (
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.cfr import Cfr
 from kilt.solve.external import ExternalMCCFR
+from kilt.solve.lp import SequenceFormLP
 from kilt.solve.methods import WHOLE, DiskMethod, FlatMethod, Make, VectorMethod, WholeMethod, whole_method
 from kilt.solve.opponents import RESPONSE, SCHEMES, Opponent
 from kilt.solve.problem import ABSTRACT, CPU, DISK, FLAT, FORMS, VECTOR, FlatProblem, Problem, VectorProblem
@@ -315,8 +316,6 @@ def _counter(kind: str, base: str = DEFAULT_BASE) -> dict[str, Make]:
 
 
 def _exact(problem: FlatProblem, seed: int) -> Solver:
-    from kilt.solve.lp import SequenceFormLP  # takes half a second to import, for SciPy
-
     return SequenceFormLP(problem.tree.nodes)
 
 
