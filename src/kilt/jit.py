@@ -139,6 +139,20 @@ class _KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
                 function.linkage = binding.Linkage.internal
         super()._optimize_final_module()
 
+    def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, bytes]]:
+        """Return what the cache stores: the machine code, and the names that it defines.
+
+        Numba stores the LLVM code too, in place of the names, for other kernels that call this one. Those compile their
+        own copy, and a process would take as long to read it as to read the machine code.
+        """
+        self._ensure_finalized()
+        linked = self._get_module_for_linking()
+        names = [
+            one.name for part in (linked.functions, linked.global_variables) for one in part if not one.is_declaration
+        ]
+        stub = binding.parse_assembly("\n".join(f'@"{name}" = global i8 0' for name in names))
+        return self.name, "object", (self._get_compiled_object(), stub.as_bitcode())
+
 
 class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
     """The code of a kernel that other kernels call; it is optimised and compiled only as part of its callers.
