@@ -342,7 +342,7 @@ def test_compact_tables(solution, tmp_path):
     assert done.values == pytest.approx(plain.solve(0.2).values, abs=0.004 * spot.pot)
     tree = spot.tree()
     assert cost_of(tree, compact=True).memory < cost_of(tree, compact=True, kept=True).memory
-    assert cost_of(tree, compact=True).memory < cost_of(tree).memory
+    assert cost_of(tree, compact=True).memory < cost_of(tree, kept=True).memory
     spot.solve(iterations=5, folder=tmp_path / "kept")
     more = spot.begin(SpotBudget(iterations=9), begun=RunFolder.open(tmp_path / "kept"))
     more.finish()

@@ -23,6 +23,7 @@ from kilt.solve.tables.memory import TreeTables
 from kilt.solve.tables.two_bytes import TwoByteProblem, TwoByteTables
 from kilt.spots.line import UNIT
 from kilt.spots.solution import SpotSolution
+from kilt.tree.strength_order import stored_share
 from kilt.tree.vector import VectorGame
 
 ALGORITHM = "dcfr+"
@@ -89,7 +90,8 @@ def cost_of(game: VectorGame, *, compact: bool = False, kept: bool = False, devi
     """
     tree, (rows, hands) = game.tree, game.shape
     whole = rows * hands * np.dtype(TABLES).itemsize
-    tables = 2 * whole
+    # Tables that are written to a folder have all hands; so does the solution, but regrets are freed before.
+    tables = 2 * whole if kept else max(round(2 * stored_share(game) * whole), whole)
     if compact:
         parts = int(np.diff(tree.board_start)[1])
         tables = whole * (2 if kept else 1) + 2 * game.threads * whole // parts

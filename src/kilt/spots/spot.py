@@ -105,7 +105,7 @@ class Spot(Record, Drawable):
         Fixed strategies of some decisions, such as ``"b3 = f: 22-66; c: rest"``: see `kilt.spots.locks`.
     compact : bool
         Whether tables have two bytes per entry instead of four, in rounds after the first: see
-        `kilt.solve.tables.two_bytes`. Solving then takes half the memory, and more time.
+        `kilt.solve.tables.two_bytes`. Solving then takes less memory, and more time.
     """
 
     ERROR_CLASS: ClassVar[type[KiltError]] = RunError

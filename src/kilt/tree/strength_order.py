@@ -19,6 +19,7 @@ from kilt.tree.strength_order_kernels import convert_boards
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import DECISION, Table, TableLayout
 
+SOME_BOARDS = 1_000  # enough for an estimate
 BOARDS_PER_BATCH = 10_000  # boards whose hands are counted together
 
 
@@ -58,6 +59,17 @@ def _columns(game: VectorGame, boards: IntArray) -> IntArray:
         ):
             found[:, some] = held.astype(np.float32) @ (cards[some, None] & bits == 0).T.astype(np.float32)
     return found
+
+
+def stored_share(game: VectorGame) -> float:
+    """Return the share of a table's entries that are stored if it has only distinct hands, from some of the boards."""
+    tree, first = game.tree, int(game.tree.board_start[-2])
+    boards = np.unique(np.linspace(first, int(tree.board_start[-1]) - 1, SOME_BOARDS).astype(np.int64))
+    stored = sum(
+        len(rows) * columns.mean() for rows, columns in zip(rows_of_players(game), _columns(game, boards), strict=True)
+    )
+    early = int(tree.table_start[-2]) / game.shape[0]
+    return early + (1 - early) * float(stored) / (int(tree.rows[-1]) * game.shape[1])
 
 
 def convert_table(
