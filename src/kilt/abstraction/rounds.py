@@ -92,7 +92,7 @@ class RoundBuckets(NamedTuple):
 
     @property
     def entries(self) -> int:
-        """The number of different entries that the table may have: buckets, or codes if boards have classes."""
+        """The number of different numbers in the table: buckets or, if boards have classes, codes for similar hands."""
         return self.coded.bucket.shape[1] if self.coded else self.buckets
 
     def require_below(self, number: int, most: int | np.integer[Any]) -> None:

@@ -88,7 +88,7 @@ def deal(paths: Paths, link: np.uint64, count: np.uint64, draw: float) -> np.uin
 
 @kernel
 def alias(first: npt.NDArray[np.int64], odds: FloatArray, outcome: Links) -> None:
-    """Convert the outcomes of chance events to equally likely rows with two outcomes each (Walker 1977, Vose 1991).
+    """Build alias tables for chance events: equally likely rows with two outcomes each (Walker 1977, Vose 1991).
 
     Event i has the rows first[i] to first[i + 1]. On entry, `odds` holds the probability of each row's outcome, which
     is in both columns of `outcome`. Writes `odds`, and the second column of rows whose outcome is too improbable to

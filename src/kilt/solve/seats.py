@@ -40,11 +40,11 @@ class SeatSolver:
         self.iterations += iterations
 
     def average(self) -> Array:
-        """Return the average strategy, which converges, with each player's part from the game for that player."""
+        """Return the average strategy, which converges; each player's part comes from that player's game."""
         return self.combine((self.seats[0].average(), self.seats[1].average()))
 
     def current(self) -> Array:
-        """Return the strategy of the last iteration, with each player's part from the game for that player."""
+        """Return the strategy of the last iteration, in which each player's part comes from that player's game."""
         return self.combine((self.seats[0].current(), self.seats[1].current()))
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:

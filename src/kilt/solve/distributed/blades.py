@@ -139,7 +139,7 @@ def cut_off(rules: walks.Rules, slots: SlotLayout, later: int) -> None:
 
 
 def places_in(partition: Partition, first: int, later: int) -> int:
-    """Return an upper bound on the number of nodes that one deal reaches in some rounds, for both players.
+    """Return how many nodes of some rounds one deal can visit at most, for both players.
 
     The rounds are those from `first` to before `later`.
     """

@@ -54,7 +54,7 @@ class Draw(NamedTuple):
 
 
 class Trunk(NamedTuple):
-    """The row layout of the best-responding opponent's table: the first rounds on all boards, then the responses."""
+    """The row layout of the opponent's table in CFR-BR: its first rounds on all boards, then its best responses."""
 
     rounds: int
     rows: tuple[int, ...]  # [round] rows of a board
