@@ -31,37 +31,28 @@ def demo(
     """Build a small agent for no-limit hold'em, play it against simple opponents, and write a report.
 
     It prints each step as a command that you can run yourself. After an interruption, the same command continues.
-    --time limits solving. Default: 2 minutes.
+    --time limits solving. Default: 4 minutes.
     """
-    from dataclasses import replace
     from os import cpu_count
 
     from kilt import artifact
-    from kilt.abstraction.plan import plan_named
     from kilt.evaluate.stats import win_rate
     from kilt.play.agent import BASELINES
     from kilt.players.agents import blueprint_agent, strategy_of
     from kilt.players.reports import reports_of
-    from kilt.runs.examples import DEMO, DEMO_CARDS, DEMO_CLASSES
+    from kilt.runs.examples import DEMO
     from kilt.runs.folder import RunFolder
     from kilt.solve.problem import require_device
     from kilt.strategy.blueprint import STRATEGY, Blueprint
     from kilt.viz.report import MatchResult, contents_of, write_report
 
     require_device(device)
-    seconds = 120.0 if seconds is None else seconds
+    seconds = 240.0 if seconds is None else seconds
     config, run = out.with_name(f"{out.name}.toml"), quote(str(out))
     if not config.exists():
         with artifact.os_errors(f"{config} cannot be written"):
             config.parent.mkdir(parents=True, exist_ok=True)
-            plan = replace(plan_named(DEMO_CARDS, (0, 3, 1, 1)), public=(DEMO_CLASSES,))
-            artifact.write_text(out.parent / f"{out.name}-cards.toml", plan.toml())
-            said = {
-                "cards": f"{out.name}-cards.toml",
-                "minutes": seconds / 60,
-                "threads": cpu_count() or 1,
-            }
-            artifact.write_text(config, DEMO.format(**said))
+            artifact.write_text(config, DEMO.format(minutes=seconds / 60, threads=cpu_count() or 1))
     begun = RunFolder.has_run(out)
     if not (begun and RunFolder.open(out).ended and artifact.exists(out / STRATEGY)):
         again = is_configured(out)

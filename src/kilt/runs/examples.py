@@ -12,7 +12,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from kilt.abstraction.plan import PublicPlan
 from kilt.config import Config, config_of
 from kilt.errors import RunError
 from kilt.records import commented
@@ -57,8 +56,9 @@ translation = "pseudo-harmonic"         # the paper's mapping of bets that the a
 DEMO = """\
 # The agent of `kilt demo`: heads-up no-limit hold'em with 50 big blinds.
 game = "holdem.nolimit.2p.50bb"
-cards = "{cards}"
-actions = "50%, 1x, a; 50%, 1x, a; 1x, a; a / 50%, 1x, a; 1x, a; a"
+cards = "IR-KE-PHS 169-100-50-50"
+opponent_cards = "IR-KE-PHS 169-500-500-1000" # the agent learns against an opponent who sees more than it does
+actions = "1x, a / 50%, 1x, a; 50%, 1x, a; 1x, a"
 
 [solver]
 minutes = {minutes}
@@ -66,21 +66,14 @@ threads = {threads}
 linear = true
 
 [agent]
-post = "none"
+post = "threshold-0.1"
 """
-DEMO_CARDS = "IR-KE-KO 169-20-20-20"
-# Flops are sorted into 10 classes, and hands into 20 buckets inside each class in every later round, as Tartanian7 did
-# on a larger scale [Brown15 §2].
-DEMO_CLASSES = PublicPlan(2, 10, base="IR-KE-KO 169-500-500-500", codes=500)
 SHIPPED_AGENT = Path(__file__).parents[1] / "strategy" / "shipped" / "house.toml"  # of the agent that comes with kilt
 
 
-def demo_config(cards: str = DEMO_CARDS, minutes: float = 2.0, threads: int = 1) -> Config:
-    """Return the configuration of the run that `kilt demo` solves.
-
-    `cards` is the name of its card abstraction, or a file with the abstraction's plan.
-    """
-    return config_of(tomllib.loads(DEMO.format(cards=cards, minutes=minutes, threads=threads)))
+def demo_config(minutes: float = 4.0, threads: int = 1) -> Config:
+    """Return the configuration of the run that `kilt demo` solves."""
+    return config_of(tomllib.loads(DEMO.format(minutes=minutes, threads=threads)))
 
 
 EXAMPLES = {"": commented(Config, _FIRST), "tartanian7": _TARTANIAN7}

@@ -17,7 +17,7 @@ from kilt.evaluate.head_to_head import AbstractStrategy, blueprint_strategy
 from kilt.evaluate.lbr import BETS, lower_bound
 from kilt.games.playable import load_holdem
 from kilt.players.agents import blueprint_agent, loaded
-from kilt.runs.examples import DEMO_CLASSES, SHIPPED_AGENT, demo_config
+from kilt.runs.examples import SHIPPED_AGENT, demo_config
 from kilt_lab.cells import Cell, CellBudget, Measured, RowSpec, Setting, changes
 from kilt_lab.claims import Claim, Row, Slack, contrast
 from kilt_lab.experiment import Experiment, Lab
@@ -78,16 +78,19 @@ def _config(agent: str, lab: Lab, seed: int) -> Config:
     game = lab.game if lab.game != EACH else config.game
     deal, folder = Deal.of(load_holdem(game)), lab.folder
     hands = f" {len(deal.holdings((0,)))}-"  # 169 in hold'em
-    plan = replace(plan_named(config.cards[0].replace(" 169-", hands), deal.board_cards), seed=seed)
-    if agent == "demo":
-        classes = replace(DEMO_CLASSES, base=DEMO_CLASSES.base.replace(" 169-", hands), seed=seed)
-        plan = replace(plan, public=(classes,))
-    file = folder / f"{agent}-run-{seed}.toml"
     with artifact.os_errors(f"{folder} cannot be written"):
-        artifact.write_text(file, plan.toml())
+
+        def cards(name: str, what: str) -> str:
+            plan = replace(plan_named(name.replace(" 169-", hands), deal.board_cards), seed=seed)
+            artifact.write_text(folder / f"{agent}-{what}-{seed}.toml", plan.toml())
+            return str((folder / f"{agent}-{what}-{seed}.toml").resolve())
+
+        own_cards = cards(config.cards[0], "run")
+        # a smaller deck has fewer values of hands than the opponent has buckets
+        opponent = cards(config.opponent_cards, "opponent") if deal == Deal() else ""
     own = solver_config(lab, seed, LONGER[agent])
     solver = replace(config.solver, minutes=own.minutes, iterations=own.iterations, threads=own.threads, seed=own.seed)
-    return replace(config, game=game, cards=(str(file.resolve()),), solver=solver)
+    return replace(config, game=game, cards=(own_cards,), opponent_cards=opponent, solver=solver)
 
 
 class JudgedRun(NamedTuple):
