@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import numpy as np
 import pytest
 
@@ -438,3 +439,14 @@ def test_weights_of_what_is_learnt():
     once, thrice = (learnt(solver, strategy, 0, 5, weight) for weight in (1.0, 3.0))
     assert once.any()
     np.testing.assert_allclose(thrice, 3 * once)
+
+
+def test_many_games_share_their_threads():
+    """An agent that keeps hundreds of re-solved subgames once ran out of threads."""
+    rules = load_game("leduc")
+    games = [VectorGame(rules, threads=2)]
+    games[0].exploitability(games[0].table())
+    before = threading.active_count()
+    games += [VectorGame(rules, threads=2) for _ in range(9)]
+    values = {game.exploitability(game.table()) for game in games}
+    assert len(values) == 1 and threading.active_count() == before

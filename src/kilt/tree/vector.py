@@ -15,10 +15,11 @@ must therefore not distinguish equivalent suits: tables of solvers never do, and
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from math import isnan
 from queue import SimpleQueue
 from threading import Lock
@@ -93,6 +94,16 @@ class Walk(NamedTuple):
     their_layout: TableLayout | None = None
 
 
+@cache
+def shared_threads(number: int) -> ThreadPoolExecutor:
+    """Return the pool with a number of threads that all games share, so that many games need no more threads than one."""
+    return ThreadPoolExecutor(number)
+
+
+if hasattr(os, "register_at_fork"):  # threads do not survive a fork, which Windows does not have
+    os.register_at_fork(after_in_child=shared_threads.cache_clear)
+
+
 class VectorGame(EvaluableGame):
     """A game whose evaluation treats all private hands at once, as vectors over hands.
 
@@ -120,7 +131,7 @@ class VectorGame(EvaluableGame):
         self.layouts = identity, identity  # layouts of each player's tables
         self.given: dict[int, FloatArray] = {}  # fixed strategies [action, hand], by their first row
         self.threads = threads
-        self._pool = ThreadPoolExecutor(threads)
+        self._pool = shared_threads(threads)
         self._lock = Lock()
         self._workspaces: dict[str, SimpleQueue[Workspace]] = {}
 
