@@ -96,7 +96,7 @@ class Walk(NamedTuple):
 
 @cache
 def shared_threads(number: int) -> ThreadPoolExecutor:
-    """Return the pool with a number of threads that all games share, so that many games need no more threads than one."""
+    """Return the thread pool of a size that all games share: many games need no more threads than one."""
     return ThreadPoolExecutor(number)
 
 
