@@ -66,7 +66,7 @@ class Setup(NamedTuple):
 
 
 def setup(*, workers: int | None = None, tick: Callable[[str, float], object] = lambda what, share: None) -> Setup:
-    """Compile the kernels of frequent commands, in several processes.
+    """Compile the numerical code that frequent commands need, in several processes.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ TYPICAL_SHARE = 0.75  # share of the boards that must have a property for `descr
 
 
 class BoardClasses(NamedTuple):
-    """The classes of the boards of one round, with the number of its class for each canonical board."""
+    """Groups of similar boards in one round. Each canonical board has the number of its group, called a class."""
 
     holdings: Holdings  # the boards that have classes
     labels: Labels  # [board]

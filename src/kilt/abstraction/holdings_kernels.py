@@ -20,7 +20,7 @@ class HoldingIndex(NamedTuple):
 
 
 class HoldingTables(NamedTuple):
-    """The numbered pairs of a board and a hand of a round, up to suits, as arrays for compiled code."""
+    """Arrays with which compiled code numbers all pairs of a hand and a board, up to a change of suits."""
 
     boards: BoardIndex
     moved: npt.NDArray[np.int32]  # [permutation, hand]
@@ -76,7 +76,7 @@ def count_holdings(t: HoldingTables, first: IntArray) -> None:
 
 @kernel
 def row_of(t: HoldingTables, cards: IntArray, numbers: IntArray) -> int:
-    """Write the number of each hand on a dealt board, up to suits, and return the canonical board.
+    """Find the canonical form of a board, store the index of each hand on it in `numbers`, and return its index.
 
     Hands that share a card with the board get −1.
     """

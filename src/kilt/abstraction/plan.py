@@ -318,7 +318,7 @@ def _require_few(buckets: int) -> None:
 
 
 def percentile_steps(buckets: int) -> tuple[BucketStep, ...]:
-    """Return the steps that cut hands into `buckets` nested percentiles, for a round before the last."""
+    """Return the two steps that sort hands into `buckets` groups of equal size: by E[HS²], then by E[HS]."""
     return _steps(NESTED, (buckets,), last=False)
 
 

@@ -85,7 +85,7 @@ class BoardSample(NamedTuple):
 
 
 class BoardComparison(NamedTuple):
-    """The input of a comparison of boards, and the folder for distances that take long to compute."""
+    """The data from which distances between boards are computed, and a folder that stores the distances."""
 
     states: BoardSample
     public: PublicPlan

@@ -149,7 +149,7 @@ def symmetry_of(deck: Deck, *sets: Sequence[int]) -> int:
 
 @lru_cache
 def card_permutations(deck: Deck) -> ByteArray:
-    """Return the card that each card becomes under each renaming of suits, shape (permutations, cards).
+    """Return a table of cards after each permutation of the suits, shape (permutations, cards).
 
     Row 0 is the identity.
     """

@@ -82,7 +82,7 @@ class Deck:
 
     @cached_property
     def full(self) -> ByteArray:
-        """The number that each card of this deck has in a full deck of 52 cards, shape (cards,)."""
+        """The index of each card of this deck in a full deck of 52 cards, shape (cards,)."""
         return np.array([FULL._numbers[name] for name in self.names], dtype=np.int8)
 
     def name(self, cards: Iterable[int]) -> str:

@@ -60,7 +60,7 @@ def look_up(key: Word, bits: Word, tables: HandTables) -> int:
 
 @kernel
 def strengths(cards: ByteArray, tables: HandTables, out: Strengths) -> None:
-    """Write the strength of each hand, a row of `cards`, to `out`."""
+    """Compute the strength of each hand, and store it in `out`. Each row of `cards` is a hand."""
     for i in range(cards.shape[0]):
         key = np.int64(tables.start)
         bits = np.int64(0)

@@ -131,7 +131,7 @@ def _blades(asked: str | None) -> dict[str, Any]:
 
 
 def is_configured(folder: Path) -> bool:
-    """Return whether a folder contains a run on an abstract game, with its configuration."""
+    """Return whether a folder contains the configuration of a run that solves an abstract game."""
     from kilt.runs.folder import CONFIG
 
     return (folder / CONFIG).is_file()

@@ -42,7 +42,7 @@ RARE = 1e-6  # share of all hands: an agent that takes a line less often gets no
 
 @dataclass(frozen=True)
 class Defence:
-    """An agent's response to a bet of one size after a common line of play."""
+    """How often an agent folds, calls and raises when it faces a certain bet after certain earlier actions."""
 
     line: str  # earlier actions
     kind: str  # kind of line: one of `KINDS`

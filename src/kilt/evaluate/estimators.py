@@ -210,7 +210,7 @@ def hand_values(
     states: StateValues | None = None,
     opponent: PolicyAgent | None = None,
 ) -> FloatArray:
-    """Return the value in chips and the weight of each observed hand under each estimator.
+    """Return two numbers for each estimator and observed hand: the hand's value in chips, and its weight.
 
     Parameters
     ----------

@@ -103,7 +103,7 @@ class FlopWalks:
         return (known or mine).result()
 
     def prepare(self, flop: int) -> Any:
-        """Compute the boards that follow a flop, and where the strategy table has their rows."""
+        """Compute the boards that can follow a flop, and the rows of the strategy table for each of these boards."""
         tree = flop_tree(self.game.tree, flop)
         return tree, self.layouts(tree)
 

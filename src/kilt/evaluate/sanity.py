@@ -102,7 +102,7 @@ def report(
 
 
 def bluffs(rows: Sequence[Defence]) -> Iterator[Finding]:
-    """Check how much an opponent wins by betting any two cards in the last round, after earlier rounds were checked.
+    """Find bets in the last round that profit with any cards, after earlier rounds without bets.
 
     There is a figure for each line of play: the maximum over bet sizes.
     """

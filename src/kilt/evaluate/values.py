@@ -233,7 +233,7 @@ class LoggedHands:
         return known
 
     def expected_value(self, states: StateValues, position: Betting, row: int) -> FloatArray:
-        """Return the mean value of each private hand after the next public cards, at a state of one observed hand."""
+        """Return what each private hand is worth after the next public cards, as a mean over those cards."""
         name = row, position.history + REVEAL
         if name not in self._means:
             assert self.opponents is not None
@@ -254,7 +254,7 @@ class LoggedHands:
         return self._free[r]
 
     def edge(self, r: int, *, all_cards: bool) -> FloatArray:
-        """Return the probability of winning a showdown minus that of losing it, given the boards of round `r`.
+        """Return the probability of winning a showdown minus that of losing it, as seen in round `r`.
 
         This is the edge of `kilt.cards.edges` over the opponents' hands. With `all_cards`, the result is [row, hand]
         for every private hand, otherwise [row] for the hand that was held.

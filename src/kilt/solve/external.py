@@ -285,7 +285,7 @@ def weight_beyond(iterations: int, first: int) -> float:
 
 
 class WalkWorkspace:
-    """Scratch memory of one thread: the cards, buckets and showdown results of deals, and the nodes of a pass."""
+    """Working memory of one thread: the cards, buckets and showdown results of deals, and the tree nodes to visit."""
 
     def __init__(self, abstract: SlotLayout, most: int = DEALS, *, priced: range = range(0)) -> None:
         rules = abstract.game.rules

@@ -242,7 +242,7 @@ class DeviceTable:
 
     @property
     def record(self) -> Array:
-        """The rows of all decisions, as an argument for GPU code."""
+        """Describe for GPU code where the table stores the regrets and counts of each decision."""
         return np.array(tuple(address(array) for array in (*self._rows, self.table, self.numbers)), dtype=ROWS)
 
     def quantised(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:

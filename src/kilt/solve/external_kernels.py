@@ -330,7 +330,7 @@ def descend_deals(
     begin: IntArray,
     exits: Exits,
 ) -> tuple[int, int, int]:
-    """Simulate some deals through a part of the tree, and record where they leave this part.
+    """Play some deals through a part of the tree, and record the node at which each deal leaves it.
 
     This is the first half of `walk_deals`. Nodes beyond the part are marked `BEYOND`. Writes the visited nodes of all
     deals to `queue`, one deal after another, the beginning of each deal's entries to `begin` [deal + 1], and the nodes

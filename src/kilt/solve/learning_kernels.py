@@ -101,7 +101,7 @@ def predict_regrets(
     row: int,
     prediction: Table,
 ) -> None:
-    """Write the regrets that are expected after the next iteration, if the last regrets occur once more."""
+    """Write the sums of regrets that would result if the next iteration had the same regrets as the last one."""
     number = value.dtype.type
     share, least, one = number(weight), number(noise), number(1)
     for hand in range(start, end):

@@ -100,7 +100,7 @@ class FlatMethod(WholeMethod):
         return source.missing_for_flat()
 
     def problem(self, source: Source) -> Problem:
-        """Return the flat tree of the game as a problem to solve."""
+        """Return the game, expanded to a tree with a node for each history, as a problem to solve."""
         return source.problem(FLAT, self.tables)
 
     def cost(self, source: Source) -> Cost:

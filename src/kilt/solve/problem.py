@@ -112,7 +112,7 @@ class Problem(ABC):
         return self.against
 
     def restriction(self, player: int) -> Restriction:
-        """Return how one player is restricted to the opponent model."""
+        """Return the strategy of the opponent model that one player must follow, fully or in part."""
         opponent = self.opponent
         return opponent.restriction(player, opponent.fixed())
 

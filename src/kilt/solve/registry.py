@@ -77,7 +77,7 @@ class Algorithm(NamedTuple):
         return any(method.supports(threads, device) for method in self.whole.values())
 
     def shares(self, threads: int = 1, device: str = CPU) -> bool:
-        """The name of `supports` in kilt 0.1, which will be removed in kilt 0.3."""
+        """Deprecated: call `supports` instead. This name will be removed in kilt 0.3."""
         warnings.warn("Algorithm.shares is now supports; the old name is removed in kilt 0.3", DeprecationWarning, 2)
         return self.supports(threads, device)
 

@@ -65,7 +65,7 @@ class WithWorkers(Protocol):
 
 @runtime_checkable
 class InParts(WithWorkers, Protocol):
-    """The interface of a solver most of whose tables are in the memory of workers."""
+    """The interface of a solver whose workers hold most of its tables in their memory."""
 
     def save_parts(self, folder: Path) -> None:
         """Write the workers' tables to a folder, at the same iteration as `state`."""

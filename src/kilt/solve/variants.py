@@ -53,7 +53,7 @@ LEFT = 2.0**-30
 
 
 def scheduled(first: float, last: float) -> Exponent:
-    """Return a function of the iteration that changes an exponent linearly over `HORIZON` iterations.
+    """Return a function that gives a discount's exponent for each iteration: from `first` to `last`, in equal steps.
 
     >>> scheduled(30, 25)(np.array([0, 100, 1000, 2000])).tolist()
     [30.0, 29.5, 25.0, 25.0]

@@ -43,7 +43,7 @@ def fill(value: FloatArray, here: int, start: Hand, end: Hand) -> None:
 
 @spliced
 def ordered_by_strength(visit: Visit) -> bool:
-    """Return whether vectors on the current board hold only distinct hands, in order of strength."""
+    """Return whether vectors of hands are sorted by strength, without hands that the board makes impossible."""
     return visit.by_strength and visit.arriving and visit.leaving
 
 

@@ -565,7 +565,7 @@ def walk(
     sums: FloatArray,
     result: FloatArray,
 ) -> None:
-    """Write the value of each hand of `player`, weighted by the opponent's reach probability, to `result`.
+    """Store the value of each hand of `player` in `result`, weighted by the opponent's reach probability.
 
     In each round, the player follows the strategy `own` or responds, as set by `tasks`; the opponent follows `theirs`.
     """

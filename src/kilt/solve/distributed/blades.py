@@ -75,7 +75,7 @@ class Head:
 
     @staticmethod
     def places(partition: Partition) -> int:
-        """Return an upper bound on the number of nodes in the first rounds that one deal reaches, for both players."""
+        """Return the most nodes of the first rounds that a deal can visit, summed over the passes of both players."""
         return places_in(partition, 0, partition.trunk)
 
     def descend(self, number: int) -> PendingBatch:

@@ -70,7 +70,7 @@ class SharedGame:
         return self.boards or self.samples * ways
 
     def discounts(self, number: int) -> bool:
-        """Return whether regrets and counts must be discounted before a batch, for linear weighting."""
+        """Return whether linear weighting discounts all regrets and counts before a batch of deals."""
         first = number * self.batch
         return self.options.linear and number > 0 and scheduled(first - self.batch + 1, STEPS) <= first
 

@@ -41,7 +41,7 @@ from kilt.tree.vector_arrays import ANSWER, FOLLOW, Table, TableLayout, VectorTr
 
 
 class Draw(NamedTuple):
-    """A sample of boards, with the public tree that follows them."""
+    """Boards that were drawn at random, and the public tree of the play on them."""
 
     boards: tuple[int, ...]  # the sampled boards, numbered over all rounds
     tree: VectorTree  # the sampled boards and all later ones
@@ -143,11 +143,11 @@ class SampledBoardTables(TableState, PartTables):
 
     @property
     def trunk(self) -> Table:
-        """The regrets of the best-responding opponent in the first rounds, with one column per hand."""
+        """The opponent's regrets in the rounds before it starts to play a best response, with one column per hand."""
         return self._other[: self.where.start[-1]]
 
     def drawn_boards(self, number: int) -> tuple[int, ...]:
-        """Sample the boards for one player's update. Return their numbers, counted over all rounds.
+        """Draw random boards for one update of a player's regrets, and return the indices of these boards.
 
         Parameters
         ----------
