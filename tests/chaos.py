@@ -283,7 +283,7 @@ class Chaos:
                 self.outcomes[outcome] += 1
                 if outcome == "done":
                     break
-                arguments = work.resume if RunFolder.begun(place / work.made) else work.arguments
+                arguments = work.resume if RunFolder.has_run(place / work.made) else work.arguments
             else:
                 ending = ended(begin(arguments))
                 if outcome_of(ending) != "done":

@@ -512,7 +512,7 @@ def test_commands(solution, tmp_path, monkeypatch):
 def test_memory_that_does_not_suffice_is_said_before_work(monkeypatch):
     monkeypatch.setattr("kilt.machine.available_memory", lambda: 1000)
     with pytest.raises(KiltError, match="GB of memory"):
-        Spot(**(GOOD | {"board": "QsJh2h"})).solve()
+        Spot(**(GOOD | {"board": "QsJh2h", "ranges": ("22+, A2+, K9+", "22+, A2+, K9+")})).solve(iterations=1)
 
 
 @pytest.mark.parametrize(
