@@ -295,8 +295,10 @@ LONG = {
     "schmid-figure-2",
     "schmid-figure-5",
     "schmid-stud",
+    "table-5.4-small",
     "table-7.4",
     "tartanian7-algorithm-4",
+    "tartanian7-figure-1",
     "tartanian7-pure",
     "tartanian7-table-2",
 }

@@ -203,7 +203,7 @@ def assert_equal(found, subject, workers):
     assert found[1] == pytest.approx(value, rel=1e-12, abs=1e-12)
 
 
-@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.long), 3])
 def test_best_responses_to_agents(engine, workers):
     subject = StrategyRef("leduc", agent="call-or-raise")
     assert_equal(values(subject, engine, workers), subject, workers)
@@ -217,6 +217,7 @@ def test_best_responses_to_runs(engine, short, tmp_path, monkeypatch):  # noqa: 
     assert_equal(values(subject, engine, 2), subject, 2)
 
 
+@pytest.mark.parametrize("engine", ["local", pytest.param("ray", marks=pytest.mark.long)], indirect=True)
 def test_best_responses_to_blueprints(engine, solved, tmp_path):  # noqa: F811
     subject = StrategyRef.of_run(solved)
     assert_equal(values(subject, engine, 2), subject, 2)
