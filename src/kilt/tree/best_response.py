@@ -27,7 +27,7 @@ from kilt.tree.flat import FlatTree
 
 
 class Response(NamedTuple):
-    """A best response of one player: its value, and the action that it takes at each information set."""
+    """A best response of one player to the opponent's strategy, together with its value."""
 
     value: float  # value of the response, in chips per game
     strategy: FloatArray  # [slot] the given profile, with the player's part replaced by the response
@@ -45,7 +45,7 @@ def expected_value(tree: FlatTree, strategy: FloatArray) -> float:
 
 
 def best_response(tree: FlatTree, strategy: FloatArray, player: int) -> Response:
-    """Return the best response of `player` to the opponent's part of `strategy`."""
+    """Return a best response of one player to the opponent's strategy, together with its value."""
     value, choice = _values(tree, strategy, player, best=True)
     response = strategy.copy()
     for where in np.flatnonzero(choice >= 0):
@@ -56,13 +56,16 @@ def best_response(tree: FlatTree, strategy: FloatArray, player: int) -> Response
 
 
 def response_values(tree: FlatTree, strategy: FloatArray) -> tuple[float, float]:
-    """Return the value of a best response in each seat, in chips per game."""
+    """Return what a best response to a strategy wins in each seat, in chips per game."""
     first, second = (_values(tree, strategy, player, best=True)[0][0] for player in (0, 1))
     return float(first), float(second)
 
 
 def exploitability(tree: FlatTree, strategy: FloatArray) -> float:
-    """Return how much a best response gains over the strategy, as a mean over both seats, in chips per game."""
+    """Return the exploitability of a strategy, in chips per game.
+
+    It is what a best response wins more than the strategy itself, as a mean over both seats.
+    """
     followed = [float(_values(tree, strategy, player, best=False)[0][0]) for player in (0, 1) if tree.uneven]
     return exploitability_of_responses(response_values(tree, strategy), followed)
 

@@ -1,4 +1,4 @@
-"""Build the tree of public actions in poker: one node for each position of the betting, independent of the cards.
+"""Build the tree of all betting sequences of a poker game, which does not depend on the cards.
 
 In no-limit games, a *menu* selects the legal raises that the tree contains; without a menu it contains all of them. If
 the menu can be expressed as arrays (`SizedMenu`), compiled code builds the tree, at millions of nodes per second.
@@ -50,11 +50,13 @@ class SizedMenu(Protocol):
         """Return the bet levels to which the player to act may raise."""
 
     def sizes(self, rounds: int) -> BetSizes:
-        """Return the bet sizes of the menu for a game with a given number of rounds, as arrays for compiled code."""
+        """Return the bet sizes of the menu as arrays for compiled code, for a game with `rounds` rounds."""
 
 
 class BettingNodes(NamedTuple):
-    """The nodes of a betting tree as arrays, grouped into blocks of betting within one round.
+    """The nodes of a betting tree, stored as arrays with one entry for each node.
+
+    Nodes of the betting within one round form a block.
 
     Parents come before children, and siblings are adjacent. The only child of a chance node is the root of another
     block.
@@ -95,7 +97,7 @@ class BettingTree:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """The action that leads to each node, in ACPC notation.
+        """The label of the action that leads to each node, such as ``r300``.
 
         Use it for small trees only: each label is a separate string.
         """
@@ -107,7 +109,7 @@ class BettingTree:
         return tuple(self.game.replay(self.history(node)) for node in np.flatnonzero(self.nodes.leaf >= 0).tolist())
 
     def same_bets(self, other: BettingTree) -> bool:
-        """Return whether another tree has the same nodes and actions."""
+        """Return whether another betting tree has the same nodes and the same actions."""
         mine, theirs = (self.nodes.parent, self.level), (other.nodes.parent, other.level)
         return all(map(np.array_equal, mine, theirs))
 
@@ -128,7 +130,9 @@ class BettingTree:
 
 
 def payoffs_of(game: Holdem, stake: npt.NDArray[np.int32], folded: npt.NDArray[np.int8]) -> FloatArray:
-    """Return the players' payoffs at each end of a hand, including tilted payoffs if the game has them.
+    """Return what each player wins at each leaf of a betting tree, for every result of the showdown.
+
+    If the game has tilted payoffs, these are returned.
 
     Parameters
     ----------
@@ -157,7 +161,9 @@ def payoffs_of(game: Holdem, stake: npt.NDArray[np.int32], folded: npt.NDArray[n
 
 
 def level_of(label: str) -> int:
-    """Return an action as a number: the level of a raise (1 if raises have a fixed size), FOLDS or CALLS.
+    """Convert the label of an action to a number: −1 for a fold, 0 for a call, otherwise the size of the raise.
+
+    The size of a raise is its level in chips, or 1 if raises have a fixed size.
 
     >>> [level_of(label) for label in ("f", "c", "r", "r300")]
     [-1, 0, 1, 300]
@@ -168,16 +174,21 @@ def level_of(label: str) -> int:
 
 
 def label_of(level: int, *, limit: bool) -> str:
-    """Return the label of an action that is given as a number. With `limit`, the label of a raise has no number."""
+    """Convert the number of an action to its label, such as ``f``, ``c`` or ``r300``.
+
+    With `limit`, the label of a raise has no number.
+    """
     if level == FOLDS:
         return FOLD
     return CALL if level == CALLS else RAISE if limit else f"{RAISE}{level}"
 
 
 def call_place(nodes: BettingNodes, level: npt.NDArray[np.int32], node: Any) -> Any:
-    """Return the index of the call among the actions of a decision: 1 if the first action is a fold, otherwise 0.
+    """Return the position of the call in the list of actions at a decision.
 
-    `level` is that of `BettingTree`; `node` is one decision or an array of decisions. At 1, the player faces a bet.
+    It is 1 if the first action is a fold, because the player faces a bet; otherwise it is 0.
+
+    `level` is that of `BettingTree`; `node` is one decision or an array of decisions.
 
     >>> from kilt.games import load_game
     >>> kuhn = betting_tree(load_game("kuhn"))
@@ -188,7 +199,10 @@ def call_place(nodes: BettingNodes, level: npt.NDArray[np.int32], node: Any) -> 
 
 
 def call_places(nodes: BettingNodes, level: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """Return, for each node, the index of the call among its actions, and 0 for nodes at which no player acts."""
+    """Return the position of the call in the list of actions, for each node of a betting tree.
+
+    It is 0 for nodes at which no player acts.
+    """
     acts = np.flatnonzero(nodes.actor >= 0)
     places = np.zeros(len(nodes.actor), dtype=np.int64)
     places[acts] = call_place(nodes, level, acts)
@@ -205,7 +219,10 @@ def acted_before(nodes: BettingNodes) -> BoolArray:
 
 
 def after_chance(nodes: BettingNodes) -> npt.NDArray[np.int64]:
-    """Return, for each chance node, the first later node that is not one; for any other node, the node itself."""
+    """Map each chance node of a betting tree to the first node after it that is not a chance node.
+
+    All other nodes are mapped to themselves.
+    """
     place = np.arange(len(nodes.actor))
     for r in range(int(nodes.round.max()), -1, -1):
         chance = np.flatnonzero((nodes.actor == CHANCE) & (nodes.round == r))
@@ -214,7 +231,7 @@ def after_chance(nodes: BettingNodes) -> npt.NDArray[np.int64]:
 
 
 def require_tree(nodes: BettingNodes, rounds: int) -> None:
-    """Raise ValueError unless arrays from a file are a betting tree of a game with `rounds` rounds.
+    """Raise ValueError if arrays that were read from a file do not form a valid betting tree.
 
     After this check, code that follows parents or children terminates and stays inside the arrays.
     """
@@ -427,7 +444,10 @@ def _of_positions(game: Holdem, tree: PublicTree) -> BettingTree:
 
 
 def on_menu(position: Position, menu: Menu | None) -> tuple[str, ...]:
-    """Return the legal actions at a position, with raises restricted to those on the menu, if there is one."""
+    """Return the legal actions at a position, without raises that the menu does not contain.
+
+    Without a menu, all legal actions are returned.
+    """
     if menu is None or not isinstance(position, Betting) or position.rules.betting == "limit" or position.actor < 0:
         return position.actions()
     return (*position.passive_actions(), *(f"r{to}" for to in sorted(menu(position))))

@@ -33,7 +33,7 @@ class BettingRules(NamedTuple):
 
 
 class BetSizes(NamedTuple):
-    """The raises of a menu at each decision, as multiples of the pot.
+    """The bet sizes that a menu offers at each decision, as multiples of the pot.
 
     0 is the smallest legal raise, infinity is all-in. If `first` is empty, all legal raises are included.
     """
@@ -47,7 +47,9 @@ class BetSizes(NamedTuple):
 
 @subkernel
 def turn_to(rules: BettingRules, r: int, position: Any, player: int) -> None:
-    """Give the turn to a player, or to the opponent if that player cannot act, or end the betting round.
+    """Set the player to act next, or end the betting round if no player can act.
+
+    It is `player`, or the opponent if `player` has no chips left.
 
     See `Betting._turn_to`.
     """
@@ -63,7 +65,7 @@ def turn_to(rules: BettingRules, r: int, position: Any, player: int) -> None:
 
 @subkernel
 def open_round(rules: BettingRules, r: int, spent_0: int, spent_1: int, position: Any) -> None:
-    """Write the betting position at the beginning of a round."""
+    """Write the betting position at the beginning of a round to the array `position`."""
     position[SPENT], position[SPENT + 1] = spent_0, spent_1
     position[LAST_RAISE], position[RAISES], position[TO_ACT] = max(rules.blinds[0], rules.blinds[1]), 0, 2
     position[FOLDED] = -1
@@ -72,7 +74,11 @@ def open_round(rules: BettingRules, r: int, spent_0: int, spent_1: int, position
 
 @subkernel
 def raises_at(rules: BettingRules, sizes: BetSizes, r: int, position: Any, levels: Any) -> tuple[int, int]:
-    """Write the raises of a menu to `levels`. Return the number of raises and the smallest legal raise."""
+    """Write the raises that a menu allows at a betting position to `levels`, and return their number.
+
+    The second result is the smallest legal raise. If the menu has no sizes, all legal raises are counted, but `levels`
+    is not written.
+    """
     me = position[ACTOR]
     level, stack, raises = max(position[SPENT], position[SPENT + 1]), rules.stacks[me], position[RAISES]
     acted = raises + (raises + (me != rules.first_player[r])) % 2
@@ -109,7 +115,10 @@ def raises_at(rules: BettingRules, sizes: BetSizes, r: int, position: Any, level
 
 @subkernel
 def act(rules: BettingRules, r: int, before: Any, level: int, after: Any) -> None:
-    """Write the betting position after an action, which is FOLDS, CALLS or the level of a raise."""
+    """Write the betting position that follows an action to the array `after`.
+
+    `level` is FOLDS, CALLS or the level of a raise.
+    """
     me = before[ACTOR]
     for column in range(WIDTH):
         after[column] = before[column]
@@ -130,7 +139,7 @@ def act(rules: BettingRules, r: int, before: Any, level: int, after: Any) -> Non
 
 @subkernel
 def copied(old: Any, new: Any) -> None:
-    """Copy the rows of a table to the beginning of a larger table."""
+    """Copy all rows of an array to the beginning of a larger array."""
     for row in range(old.shape[0]):
         for column in range(old.shape[1]):
             new[row, column] = old[row, column]
@@ -147,7 +156,9 @@ def write_tree(
     folded: npt.NDArray[np.int8],
     counts: npt.NDArray[np.int64],
 ) -> tuple[int, int, int]:
-    """Write the nodes of a betting tree to arrays, or only count them if `level` is empty.
+    """Write the nodes of a betting tree to arrays, or count the nodes without storing them.
+
+    If `level` is empty, nodes are only counted.
 
     Writes `tree`, which is a `betting.BettingNodes`, `level` [node], `stake` and `folded` [leaf] as in
     `betting.BettingTree`, and `counts` [0 or 1, player, round]: the numbers of decisions and of their actions. Returns

@@ -1,4 +1,4 @@
-"""Compute best responses to an opponent who ignores the cards. Equivalent betting is evaluated once per board.
+"""Compute best responses to an opponent whose actions do not depend on the cards.
 
 Such an opponent plays the same with all hands, so a number replaces the vector of reach: values per unit of reach do
 not depend on earlier actions. Blocks of betting with equal stakes, probabilities and continuations have equal values,
@@ -19,7 +19,7 @@ from kilt.tree.vector_arrays import DECISION, REVEAL, Table, VectorTree
 
 
 class CardlessWalk(NamedTuple):
-    """A best-response computation for one player against an opponent whose actions do not depend on cards."""
+    """The computation of one player's best response to an opponent whose actions do not depend on the cards."""
 
     player: int
     classes: Classes
@@ -28,7 +28,7 @@ class CardlessWalk(NamedTuple):
 
     @classmethod
     def of(cls, game: VectorGame, player: int, table: Table) -> CardlessWalk:
-        """Prepare the best response of a player to a strategy that ignores the cards.
+        """Prepare the computation of a player's best response to a strategy that ignores the cards.
 
         Parameters
         ----------
@@ -75,7 +75,9 @@ class CardlessWalk(NamedTuple):
         return cls(player, classes, of_entry[first], reach[opens])
 
     def flop_values(self, game: VectorGame, part: VectorTree) -> FloatArray:
-        """Return the best-response value of each hand over the boards of some flops, for each betting sequence.
+        """Return the best-response value of each hand, summed over the boards that follow some flops.
+
+        There is one row for each betting sequence of the first round.
 
         The shape is (chance nodes of the first round, hands). Equal to `VectorGame.flop_values` up to rounding. `part`
         is a result of `flop_tree`.

@@ -17,7 +17,7 @@ from kilt.tree.vector_kernels import average_over_suits, copy_value, raise_value
 
 
 class Classes(NamedTuple):
-    """The betting after the first round, with each group of equivalent betting rounds stored once.
+    """The betting after the first round, in which equivalent betting rounds are stored only once.
 
     The last round comes first.
     """
@@ -37,7 +37,7 @@ class Classes(NamedTuple):
 
 @subkernel
 def scaled(vector: FloatArray, which: int, factor: float, start: Hand, end: Hand, value: FloatArray, here: int) -> None:
-    """Write a multiple of a vector over hands to a row of another array."""
+    """Multiply one row of an array by a factor, and write the result to a row of another array."""
     for hand in range(start, end):
         value[here, hand] = factor * vector[which, hand]
 
@@ -46,7 +46,7 @@ def scaled(vector: FloatArray, which: int, factor: float, start: Hand, end: Hand
 def add_scaled(
     value: FloatArray, child: int, factor: float, start: Hand, end: Hand, target: FloatArray, here: int
 ) -> None:
-    """Add a multiple of a vector over hands to a row of another array."""
+    """Multiply one row of an array by a factor, and add the result to a row of another array."""
     for hand in range(start, end):
         target[here, hand] += factor * value[child, hand]
 
@@ -55,7 +55,10 @@ def add_scaled(
 def pull_class(
     classes: Classes, which: int, leaf: FloatArray, total: FloatArray, start: Hand, end: Hand, value: FloatArray
 ) -> None:
-    """Write the best-response value of each node of a betting round, from the last node back to the first."""
+    """Compute the best-response value of each hand at every node of a betting round.
+
+    Nodes are processed from the last to the first, because parents come before children.
+    """
     begin = classes.begin[which]
     for node in range(classes.begin[which + 1] - 1, begin - 1, -1):
         here, kind = node - begin, classes.kind[node]
@@ -91,7 +94,9 @@ def values(
     value: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Compute the best-response value of each hand after one flop, once for each class of equivalent betting.
+    """Compute the best-response value of each hand, summed over all boards that follow one flop.
+
+    Equivalent betting rounds form a class, and each class is evaluated once.
 
     Values are those of `player`, per unit of the opponent's reach. After all boards that follow a board, its leaves are
     summed once for all of its betting. `leaf` [2, hand] and `value` [node of a class, hand] are scratch.

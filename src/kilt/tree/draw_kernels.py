@@ -23,7 +23,9 @@ def added_up(prior: FloatArray, player: int, hands: int) -> float:
 def draw_scope(
     tree: VectorTree, player: int, my: bool, their: bool, rounds: int, seed: np.uint64, walk: np.uint64, scope: Scope
 ) -> None:
-    """Sample one board for each of the first `rounds` rounds after the opening round, and write them to `scope`.
+    """Sample the boards and, if wanted, the hands of one iteration, and write them to `scope`.
+
+    One board is sampled for each of the first `rounds` rounds after the opening round.
 
     If `my` or `their` is set, one hand of the player or of the opponent is sampled. Samples depend only on the seed and
     the number of the pass.

@@ -10,7 +10,7 @@ from kilt.tree.vector_arrays import FOLLOW, RESPOND
 
 
 def exploitability_of_responses(responses: Iterable[float], followed: Iterable[float] = ()) -> float:
-    """Return the exploitability of a strategy, given its best-response values and its expected winnings.
+    """Return the exploitability of a strategy, given what best responses to it win.
 
     Parameters
     ----------
@@ -27,12 +27,12 @@ class EvaluableGame(ABC):
 
     @property
     def uneven(self) -> bool:
-        """Whether the players' winnings do not sum to 0, because of rake or tilted payoffs."""
+        """Whether the game is not zero-sum, for example because of rake."""
         return False
 
     @abstractmethod
     def worth(self, player: int, task: int, strategy: Any) -> float:
-        """Return what a player wins who follows a strategy, or who plays a best response to it, in chips per game.
+        """Return what a player wins with a strategy, or with a best response to it, in chips per game.
 
         The opponent follows the strategy. `task` is FOLLOW or RESPOND.
         """
@@ -50,7 +50,9 @@ class EvaluableGame(ABC):
         return self.worth(0, RESPOND, strategy), self.worth(1, RESPOND, strategy)
 
     def exploitability(self, strategy: Any) -> float:
-        """Return how much a best response gains over a strategy, as a mean over both seats, in chips per game.
+        """Return the exploitability of a strategy, in chips per game.
+
+        It is what a best response wins more than the strategy itself, as a mean over both seats.
 
         The result is at least 0. Multiply by 1000 and divide by the big blind for thousandths of a big blind per game.
         """

@@ -64,7 +64,7 @@ class FlatTree:
 
     @cached_property
     def uneven(self) -> bool:
-        """Whether the players' winnings do not sum to 0, because the payoffs are tilted."""
+        """Whether the game is not zero-sum, because its payoffs were tilted: see `games.tilt`."""
         return bool(self.nodes.surplus.size)
 
 
@@ -78,13 +78,13 @@ class MergedTree(NamedTuple):
     slot: npt.NDArray[np.int64]  # [slot of the whole game] slot of the merged information set
 
     def lifted(self, strategy: FloatArray) -> FloatArray:
-        """Convert a strategy of the merged game to a strategy of the original game."""
+        """Convert a strategy for the merged information sets to a strategy of the original game."""
         played: FloatArray = strategy[self.slot]
         return played
 
 
 class Expansion(NamedTuple):
-    """What follows a state: the player to act, and the possible next states, each with its chance probability."""
+    """The player to act at a state of a game, and the possible next states with their probabilities."""
 
     actor: int
     branches: Sequence[tuple[float, object]] = ()
@@ -123,7 +123,9 @@ class _Deal(NamedTuple):
 
 
 def flat_tree(game: Game, most_nodes: int = MOST_NODES) -> FlatTree:
-    """Build the flat tree of a game. The first two chance nodes deal a hand to player 0, then to player 1.
+    """Build the game tree of a small game, with a separate node for every deal, chance event and action.
+
+    The first two chance nodes deal a hand to player 0, then to player 1.
 
     With perfect recall, an information set is given by the hand, the visible part of the board, and the history.
     """
@@ -235,7 +237,7 @@ def write_out(name: str, root: State, expand: Callable[[State], Expansion], most
 
 
 def merge(tree: FlatTree, names: Sequence[str]) -> MergedTree:
-    """Merge information sets that have the same name.
+    """Merge those information sets of a game tree that are given the same name.
 
     Parameters
     ----------

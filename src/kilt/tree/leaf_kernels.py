@@ -43,13 +43,16 @@ def fill(value: FloatArray, here: int, start: Hand, end: Hand) -> None:
 
 @spliced
 def ordered_by_strength(visit: Visit) -> bool:
-    """Return whether vectors of hands are sorted by strength, without hands that the board makes impossible."""
+    """Return whether vectors over hands are now sorted by hand strength.
+
+    Sorted vectors contain only distinct hands that are possible on the board.
+    """
     return visit.by_strength and visit.arriving and visit.leaving
 
 
 @spliced
 def hands_on_board(visit: Visit, hands: IntArray, live: int) -> tuple[Hand, Hand]:
-    """Return the first and the end index of the hands that one player can hold on the current board.
+    """Return the first and the end index of the hands that a player can hold on the current board.
 
     If hands are in order of strength, there are `live` of them.
     """
@@ -60,13 +63,13 @@ def hands_on_board(visit: Visit, hands: IntArray, live: int) -> tuple[Hand, Hand
 
 @subkernel
 def after_rake(won: float, rake: float) -> float:
-    """Return the winnings at a leaf after rake, which only the winner pays."""
+    """Return the winnings at a leaf after rake, which losers do not pay."""
     return won - rake if won > 0 else won
 
 
 @spliced
 def has_single_hand(scope: Scope) -> bool:
-    """Return whether one of the players has only a single hand, because it was sampled."""
+    """Return whether a player has only one hand, because the hand was sampled."""
     mine, theirs = scope.mine, scope.theirs
     found: bool = mine[0, 1] - mine[0, 0] == 1 or theirs[0, 1] - theirs[0, 0] == 1
     return found
@@ -76,7 +79,7 @@ def has_single_hand(scope: Scope) -> bool:
 def values_of_leaves(
     tree: VectorTree, block: int, player: int, scope: Scope, visit: Visit, work: Workspace, reach: FloatArray
 ) -> None:
-    """Write the values of the player's hands at the leaves of a betting round, given the opponent's reach.
+    """Compute the value of each of a player's hands at the leaves of a betting round.
 
     Leaves of the last round are left to `values_of_showdowns`, if both players have several hands.
     """
@@ -105,7 +108,10 @@ def bluff_values(
     vectors: Vectors,
     reach: FloatArray,
 ) -> None:
-    """Write the value of each hand after a called bid in Bluff, given by the matching dice [Johanson16 §3.3]."""
+    """Compute the value of each hand at the end of Bluff, after a bid was called [Johanson16 §3.3].
+
+    Payoffs depend only on the number of each player's dice that match the bid.
+    """
     source, alive, value = vectors.source, vectors.alive, vectors.value
     matching, called = dice.matching, dice.called
     mine, mine_end = np.uint64(scope.mine[depth, 0]), np.uint64(scope.mine[depth, 1])
@@ -138,7 +144,7 @@ def pairwise_values(
     vectors: Vectors,
     reach: FloatArray,
 ) -> None:
-    """Write the values of hands at leaves if one player has a single hand, by comparing all pairs of hands."""
+    """Compute the value of each hand at leaves by comparing pairs of hands, if one player has a single hand."""
     source, alive, value = vectors.source, vectors.alive, vectors.value
     mine, mine_end = scope.mine[visit.depth, 0], scope.mine[visit.depth, 1]
     theirs, theirs_end = scope.theirs[visit.depth, 0], scope.theirs[visit.depth, 1]
@@ -172,7 +178,7 @@ def fold_values(
     vectors: Vectors,
     reach: FloatArray,
 ) -> None:
-    """Write the values of hands at the leaves of a round before the last, which can only be folds."""
+    """Compute the value of each hand after a fold in a betting round before the last."""
     value = vectors.value
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     for node in range(nodes.block[block], nodes.block[block + 1]):
@@ -193,7 +199,9 @@ def continued_values(
     vectors: Vectors,
     reach: FloatArray,
 ) -> None:
-    """Write the values of hands at leaves that stand for the rest of the game, from known values of each pair of hands.
+    """Compute the value of each hand at a depth limit, from given values of every pair of hands.
+
+    A leaf at the depth limit stands for the rest of the game.
 
     Impossible pairs have the value 0. The matrices are read row by row for both players, four rows at a time, so that
     sums do not wait for each other.
@@ -242,7 +250,10 @@ def take_lanes(
     sorted_already: bool,
     reach: FloatArray,
 ) -> None:
-    """Interleave the reach vectors of several leaves, weakest hand first, so that the leaves are processed together."""
+    """Interleave the reach probabilities of several leaves, so that these leaves are evaluated together.
+
+    Hands are sorted, weakest first.
+    """
     lanes = np.uint64(LANES)
     for end in range(lanes * live, lanes * live + lanes):
         reach[end] = 0
@@ -278,7 +289,7 @@ def write_fold(
     value: FloatArray,
     here: int,
 ) -> None:
-    """Write the winnings of each hand after a fold in the last round."""
+    """Compute the winnings of each hand after a fold in the last round."""
     lanes, share = np.uint64(LANES), value.dtype.type(won)
     if sorted_already:
         for i in range(np.uint64(0), live):
@@ -301,7 +312,7 @@ def write_showdown(
     value: FloatArray,
     here: int,
 ) -> None:
-    """Write the winnings of each hand at a showdown.
+    """Compute the winnings of each hand at a showdown.
 
     In `result`, hands that are beaten count twice and ties once; so does the rake that winners pay.
     """
@@ -320,7 +331,10 @@ def write_showdown(
 def values_of_showdowns(
     tree: VectorTree, first: int, end: int, player: int, scope: Scope, visit: Visit, work: Workspace, reach: FloatArray
 ) -> None:
-    """Write the values of hands at the leaves of the last round, in the betting rounds from `first` up to `end`."""
+    """Compute the value of each hand at the leaves of some betting rounds at the end of the game.
+
+    These are the betting rounds from number `first` up to `end`.
+    """
     if tree.poker and not has_single_hand(scope):
         opened = tree.nodes.block[tree.entry_block[first]], tree.nodes.block[tree.entry_block[end - 1] + 1]
         showdown_values(tree.nodes, opened[0], opened[1], player, visit, work, reach)
@@ -330,7 +344,9 @@ def values_of_showdowns(
 def showdown_values(
     nodes: Nodes, node: int, end: int, player: int, visit: Visit, work: Workspace, node_reach: FloatArray
 ) -> None:
-    """Write the values of hands at the leaves from `node` up to `end`, for `LANES` different reach vectors at a time.
+    """Compute the value of each hand at some leaves of the last round, several leaves at a time.
+
+    The leaves are among the nodes from `node` up to `end`. `LANES` different reach vectors are evaluated together.
 
     These nodes have consecutive places in the workspace.
 
@@ -401,7 +417,7 @@ def strengths_of_few(
     depth: int,
     strength: npt.NDArray[np.int16],
 ) -> None:
-    """Write the strength of hands on a complete board when one player has a single hand."""
+    """Write the strengths of hands on a complete board, if at least one player has a single hand."""
     mine, theirs = scope.mine[depth, 0], scope.theirs[depth, 0]
     if scope.mine[depth, 1] - mine > 1 or scope.theirs[depth, 1] - theirs > 1:
         board_strengths(cards, deck, tables, strength)
@@ -415,7 +431,7 @@ def strengths_of_few(
 
 @subkernel
 def hands_left(bits: IntArray, held: np.int64, order: npt.NDArray[np.uint16]) -> int:
-    """Write the hands that share no card with the board, and return their number."""
+    """List the hands that share no card with the board in `order`, and return their number."""
     live = 0
     for hand in range(len(bits)):
         if not held & bits[hand]:

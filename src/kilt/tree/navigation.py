@@ -1,4 +1,4 @@
-"""Navigate a public tree: follow actions and cards, and translate between the tree's suits and the actual ones.
+"""Navigate a public tree: find the positions that follow an action or a deal of cards.
 
 Boards that differ only in suits are one board in the tree. A position therefore maps the cards and hands of the tree's
 board to the actual ones.
@@ -23,7 +23,10 @@ from kilt.tree.vector_arrays import TableRows
 
 @dataclass(frozen=True, eq=False)
 class TreePosition:
-    """A position in the public tree, with the actual board, of which the tree stores a version with renamed suits."""
+    """A position in the public tree, together with the board that was actually dealt.
+
+    The tree may store this board with renamed suits.
+    """
 
     position: Betting
     node: int
@@ -52,7 +55,7 @@ class NavigableTree(NamedTuple):
         return TreePosition(game.start(), 0, ((0, 0),), game.known_board, cards, hands)
 
     def actions(self, place: TreePosition) -> tuple[str, ...]:
-        """Return the actions that the tree contains at a decision."""
+        """Return those legal actions at a decision that the tree contains."""
         return on_menu(place.position, self.game.menu)
 
     def act(self, place: TreePosition, action: str) -> TreePosition:
@@ -61,7 +64,10 @@ class NavigableTree(NamedTuple):
         return replace(place, position=place.position.after(action), node=node)
 
     def next(self, place: TreePosition) -> dict[str, int]:
-        """Return the cards that may be dealt next, up to equivalent suits, and the number of boards each stands for."""
+        """Return the cards that can be dealt next, each with the number of boards that it represents.
+
+        Of cards that differ only by equivalent suits, one is returned.
+        """
         tree, board = self.game.tree, place.path[-1][1]
         known, size = tree.board_size[len(place.path) - 1 : len(place.path) + 1]
         return {
@@ -94,14 +100,14 @@ class NavigableTree(NamedTuple):
         )
 
     def row(self, place: TreePosition) -> int:
-        """Return the first row of a decision in the strategy tables of the tree."""
+        """Return the index of the first row that stores a decision in strategy tables."""
         tree, depth = self.game.tree, len(place.path) - 1
         entry, board = place.path[-1]
         first = tree.table_start[depth] + (board - tree.board_start[depth]) * tree.rows[depth]
         return int(first + tree.entry_row[entry] + tree.nodes.row[place.node])
 
     def live(self, place: TreePosition) -> BoolArray:
-        """Return, for each hand of the game, whether it shares no card with the board of a position."""
+        """Return, for each hand, whether it shares no card with the board of a position."""
         return np.asarray(~np.isin(self.holdem.holes, place.board).any(axis=1))
 
     def strategy(self, table: TableRows, place: TreePosition) -> FloatArray:
@@ -115,11 +121,13 @@ class NavigableTree(NamedTuple):
         return _by_hand(place, np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / count))
 
     def reach(self, look: BlockValues, place: TreePosition) -> FloatArray:
-        """Return the probability with which the opponent reaches a position, for each of the opponent's hands."""
+        """Return the probability that the opponent reaches a position, for each of the opponent's hands."""
         return _by_hand(place, look.reach[self._in_block(place.node, place)]) * self.live(place)
 
     def hand_values(self, look: BlockValues, place: TreePosition, action: int | None = None) -> FloatArray:
-        """Return the winnings of a player with each hand at a position, or after an action there, in chips.
+        """Return what a player wins with each hand at a position, in chips.
+
+        If `action` is given, it is what the player wins after this action.
 
         Winnings are for the whole game. Each is a mean over the opponent's hands, weighted by their reach; nan for
         hands that meet none. `look` is the player's, at the position's path.

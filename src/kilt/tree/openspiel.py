@@ -27,7 +27,9 @@ TWINS = {"kuhn": "kuhn_poker", "leduc": "leduc_poker", "bluff-1-1": "liars_dice"
 
 
 def openspiel_game(name: str) -> Any:
-    """Load a `pyspiel.Game` by name. In games with simultaneous moves, players move in turn.
+    """Load a game of open_spiel by its name, as a `pyspiel.Game`.
+
+    In games with simultaneous moves, players move in turn.
 
     Raises GameError unless it can be converted.
     """
@@ -85,7 +87,9 @@ def openspiel_tree(name: str, most_nodes: int = MOST_NODES) -> FlatTree:
 
 
 def openspiel_twin(tree: FlatTree) -> FlatTree:
-    """Return open_spiel's tree of a game that kilt also has. Strategies fit both trees, because the nodes are the same.
+    """Return the flat tree of a game as open_spiel defines it, for a game that kilt also has.
+
+    Strategies fit both trees, because the nodes are the same.
 
     >>> from kilt.games import load_game
     >>> from kilt.tree.flat import flat_tree
@@ -106,7 +110,7 @@ def openspiel_twin(tree: FlatTree) -> FlatTree:
 
 
 def action_numbers(tree: FlatTree) -> list[int]:
-    """Return open_spiel's number of each action, in the order of a strategy's entries."""
+    """Return open_spiel's number of each action in a flat tree, in the order of strategy tables."""
     try:
         return [int(label.partition(":")[0]) for labels in tree.actions for label in labels]
     except ValueError:

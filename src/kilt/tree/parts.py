@@ -1,4 +1,4 @@
-"""Select parts of a public tree: the subtree of some boards, of some betting, or of sampled boards.
+"""Restrict public trees to some of their boards or betting sequences.
 
 The first rounds of the game are called the *trunk*. A computation in parts first computes, for each part, the values at
 the chance nodes that end the trunk. The computation of the trunk then starts from the sum of the values of all parts:
@@ -18,7 +18,7 @@ from kilt.tree.vector_arrays import TableLayout, VectorTree
 
 
 def flop_tree(tree: VectorTree, flop: int, end: int | None = None) -> VectorTree:
-    """Return the part of a public tree that follows one flop, or a range of flops.
+    """Restrict a public tree to the boards that follow one flop, or a range of flops.
 
     Parameters
     ----------
@@ -39,7 +39,9 @@ def flop_tree(tree: VectorTree, flop: int, end: int | None = None) -> VectorTree
 
 
 def flops_tree(tree: VectorTree, flops: IntArray) -> VectorTree:
-    """Return the part of a public tree that follows some flops, given by ascending numbers.
+    """Restrict a public tree to the boards that follow some flops.
+
+    The flops are given by ascending numbers.
 
     See `flop_tree`, which takes one board or a range.
     """
@@ -47,7 +49,7 @@ def flops_tree(tree: VectorTree, flops: IntArray) -> VectorTree:
 
 
 def drawn_tree(tree: VectorTree, boards: Sequence[int]) -> VectorTree:
-    """Return the part of a public tree that follows sampled boards, each of which represents all boards of its round.
+    """Restrict a public tree to sampled boards, each of which represents all boards of its round.
 
     In expectation over the samples, its values are those of the whole tree [Johanson16 §4.3]. Permutations of
     equivalent suits need not be sampled: values are averaged over them.
@@ -95,7 +97,9 @@ def _part(tree: VectorTree, boards: list[IntArray]) -> VectorTree:
 
 
 def rows_of_flop(tree: VectorTree, flop: int) -> IntArray:
-    """Return the first and the end row, in each round, that tables by board use for one flop.
+    """Return which rows of a strategy table belong to one flop: the first and the end row in each round.
+
+    The table has rows for every board.
 
     The first round has all of its rows. A table of the part consists of these rows in this order.
     """
@@ -107,7 +111,7 @@ def rows_of_flop(tree: VectorTree, flop: int) -> IntArray:
 
 
 def layout_of_flop(layout: TableLayout, rows: IntArray) -> TableLayout:
-    """Return the layout of the tables of one flop, given the layout of the tables of the whole tree."""
+    """Return the table layout for the boards after one flop, given the layout for all boards."""
     given = layout.given
     if len(given):
         given = np.concatenate([given[begin:end] for begin, end in rows.tolist()])
@@ -116,7 +120,9 @@ def layout_of_flop(layout: TableLayout, rows: IntArray) -> TableLayout:
 
 
 def entries_through(tree: VectorTree, round_: int, begin: int, end: int) -> list[IntArray]:
-    """Return, for each round, the chance nodes on all paths through some chance nodes of one round.
+    """Return, for each round, the chance nodes on all paths that pass through given chance nodes.
+
+    The given chance nodes are those from `begin` up to `end`, in round `round_`.
 
     The chance nodes of later rounds are contiguous, and so are their table rows, because chance nodes are ordered by
     the one before.
@@ -132,7 +138,7 @@ def entries_through(tree: VectorTree, round_: int, begin: int, end: int) -> list
 
 
 def entries_tree(tree: VectorTree, kept: Sequence[IntArray]) -> VectorTree:
-    """Return the part of a public tree with only some chance nodes of each round.
+    """Restrict a public tree to the betting that follows some chance nodes of each round.
 
     The numbers of table rows do not change.
     """
@@ -146,7 +152,7 @@ def entries_tree(tree: VectorTree, kept: Sequence[IntArray]) -> VectorTree:
 
 
 class BettingPart(NamedTuple):
-    """The betting that leads through some chance nodes of a round, including everything after them."""
+    """All betting sequences that pass through some chance nodes of one round."""
 
     round: int
     entries: list[IntArray]  # [round] entries in the tree
@@ -154,7 +160,10 @@ class BettingPart(NamedTuple):
 
     @classmethod
     def of(cls, tree: VectorTree, round_: int, begin: int, end: int) -> BettingPart:
-        """Return the betting through a range of chance nodes of one round after the first."""
+        """Select all betting sequences that pass through a range of chance nodes of one round.
+
+        The round must not be the first.
+        """
         first = int(tree.entry_start[round_])
         entries = entries_through(tree, round_, first + begin, first + end)
         ends = np.append(tree.entry_row[1:], 0)  # [entry] end of its rows
@@ -165,7 +174,10 @@ class BettingPart(NamedTuple):
         return cls(round_, entries, rows)
 
     def within(self, tree: VectorTree) -> VectorTree:
-        """Return a public tree restricted to the betting of this part, whose tables have rows for this betting only."""
+        """Restrict a public tree to these betting sequences.
+
+        Its tables have rows for these betting sequences only.
+        """
         part = entries_tree(tree, self.entries)
         offset = np.repeat(self.rows[:, 0], np.diff(part.entry_start))
         rows = np.diff(self.rows, axis=1)[:, 0].astype(tree.rows.dtype)

@@ -1,4 +1,4 @@
-"""Define the learning rule of CFR: regret matching, the update of regrets, and the update of the average strategy.
+"""Define the learning rule of CFR: regret matching, and the updates of regrets and average strategies.
 
 All representations of a game use these few lines: flat trees, hands, buckets and pairs of buckets. `rule.cuh` is the
 same rule in CUDA. A row of `solve.variants` defines the discounts of each iteration.
@@ -22,7 +22,10 @@ TINY = 1e-37  # smaller sums of positive regrets count as 0: their inverse may o
 
 
 class Discount(NamedTuple):
-    """The weights and discount factors of one CFR iteration: it weights new values, then discounts the sums."""
+    """The weights and discount factors that one CFR iteration applies to its tables.
+
+    An iteration weights new values, adds them, and discounts the sums.
+    """
 
     above: float  # d for regrets above zero
     below: float  # d for regrets below zero
@@ -34,7 +37,9 @@ class Discount(NamedTuple):
 
 @inlined
 def updated_regret(regret: Any, gained: Any, least: Any, weight: Any, above: Any, below: Any) -> Any:
-    """Return a regret sum after adding `gained`. Values of `gained` up to the rounding error `least` count as 0.
+    """Return the cumulative regret of an action after one more iteration.
+
+    `gained` is the regret of the iteration. It counts as 0 up to the rounding error `least`.
 
     With `above` and `below` of 1, and a `weight` times the predicted share, the result is the sum that a predictive
     player expects after the next iteration.
@@ -45,14 +50,14 @@ def updated_regret(regret: Any, gained: Any, least: Any, weight: Any, above: Any
 
 @inlined
 def updated_regret_plus(regret: Any, gained: Any, least: Any, weight: Any, above: Any, zero: Any) -> Any:
-    """Return a regret sum after adding `gained`, with negative sums set to 0 as in CFR+."""
+    """Return the cumulative regret of an action after one more iteration of CFR+, which keeps no negative sums."""
     total = regret + weight * gained if abs(gained) > least else regret
     return max(total, zero) * above
 
 
 @inlined
 def updated_average(total: Any, more: Any, weight: Any, kept: Any) -> Any:
-    """Return a sum of strategies after adding the strategy of one more iteration."""
+    """Return the cumulative strategy of an action after one more iteration."""
     return (total + weight * more) * kept
 
 
@@ -66,7 +71,7 @@ def match_columns(
     end: np.uint64,
     scale: FloatArray,
 ) -> None:
-    """Write, for each column, the two numbers by which regret matching turns regrets into probabilities.
+    """Compute the factors with which regret matching turns the regrets of each hand into probabilities.
 
     The probability of an action is max(entry, 0) · scale[0] + scale[1]: this function writes both factors for each
     column, and the probability is computed where it is needed. Two and three actions, the most frequent numbers, take a

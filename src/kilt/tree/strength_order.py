@@ -1,4 +1,4 @@
-"""Put the columns of a solver's tables in order of hand strength on the boards of the last round.
+"""Sort the hands in a solver's tables by strength on the boards of the last round.
 
 Hands that differ only by suits that are equivalent on the board have the same strategy. On a flop, 733 of 1,326 hands
 are distinct on average, without those that hold a card of the flop. In a layout with `TableLayout.by_strength`, a row
@@ -24,7 +24,7 @@ BOARDS_PER_BATCH = 10_000  # boards whose hands are counted together
 
 
 def layouts_by_strength(game: VectorGame) -> tuple[TableLayout, TableLayout]:
-    """Return the layouts of each player's tables in which rows of the last round have only distinct, possible hands.
+    """Return table layouts, one for each player, without equivalent and impossible hands in the last round.
 
     Both players' rows are in one table. On a board, player 0's rows come first.
     """
@@ -62,7 +62,10 @@ def _columns(game: VectorGame, boards: IntArray) -> IntArray:
 
 
 def stored_share(game: VectorGame) -> float:
-    """Return the share of a table's entries that are stored if it has only distinct hands, from some of the boards."""
+    """Estimate the share of a table that remains after equivalent and impossible hands are left out.
+
+    The estimate is based on some of the boards.
+    """
     tree, first = game.tree, int(game.tree.board_start[-2])
     boards = np.unique(np.linspace(first, int(tree.board_start[-1]) - 1, SOME_BOARDS).astype(np.int64))
     stored = sum(
@@ -75,7 +78,10 @@ def stored_share(game: VectorGame) -> float:
 def convert_table(
     game: VectorGame, table: Table, layouts: tuple[TableLayout, TableLayout], *, by_strength: bool
 ) -> None:
-    """Convert a table in place: to only distinct hands on the boards of the last round, weakest first, or to all hands.
+    """Sort the hands of a table by strength on boards of the last round, or restore the plain order.
+
+    The table is converted in place. On a board of the last round, it then has either only distinct hands, weakest
+    first, or all hands by number.
 
     Parameters
     ----------
@@ -98,7 +104,7 @@ def convert_table(
 
 
 def rows_of_players(game: VectorGame) -> tuple[IntArray, IntArray]:
-    """Return, for each player, the table rows of that player's decisions on one board of the last round."""
+    """Return which table rows belong to each player's decisions on a board of the last round."""
     tree, nodes = game.tree, game.tree.nodes
     rows: tuple[list[int], list[int]] = [], []
     for entry in range(tree.entry_start[-2], tree.entry_start[-1]):
@@ -110,7 +116,9 @@ def rows_of_players(game: VectorGame) -> tuple[IntArray, IntArray]:
 
 
 class DistinctHandTables:
-    """The tables of a solver, with only distinct hands during iterations and by hand number for readers.
+    """The tables of a solver, which are sorted by hand strength during iterations, and by hand for readers.
+
+    Tables sorted by strength contain only distinct hands.
 
     Parameters
     ----------
@@ -129,16 +137,19 @@ class DistinctHandTables:
 
     @staticmethod
     def possible(game: VectorGame) -> bool:
-        """Return whether tables of a game can have only distinct hands on the boards of the last round."""
+        """Return whether tables of a game can be sorted by hand strength, without equivalent hands."""
         tree = game.tree
         return tree.poker and bool(tree.rows[-1] > 0) and not len(tree.pair_values)
 
     def has_only_distinct(self, table: Table) -> bool:
-        """Return whether a table currently has only distinct hands."""
+        """Return whether a table is currently sorted by hand strength, without equivalent hands."""
         return id(table) in self._apart
 
     def by_hand(self, table: Table) -> Table:
-        """Return a table with its columns ordered by hand number. It stays so until `to_distinct_hands` is called."""
+        """Convert a table to the plain order, with one column for each hand, and return it.
+
+        The table keeps this order until `to_distinct_hands` is called.
+        """
         if id(table) in self._apart:
             convert_table(self.game, table, self.layouts, by_strength=False)
             self._by_hand[id(table)] = self._apart.pop(id(table))

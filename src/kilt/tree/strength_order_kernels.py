@@ -1,4 +1,7 @@
-"""Kernels that convert tables to only distinct hands, by strength, and back: see `kilt.tree.strength_order`."""
+"""Compiled code that sorts the hands in tables by strength, and restores the plain order.
+
+See `kilt.tree.strength_order`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,9 @@ def convert_boards(
     table: Table,
     entries: Table,
 ) -> None:
-    """Convert the boards of the last round in place. See `strength_order.convert_table`.
+    """Sort a table by hand strength on all boards of the last round, or restore the plain order.
+
+    See `strength_order.convert_table`.
 
     `owned` has the rows of each player on one board, and `places` the `TableLayout.boards` of each player. `entries`
     is the table as one column. `scratch` and `rows` are scratch memory: two numbers for each hand, and the rows of a

@@ -69,7 +69,7 @@ SHARES, LARGE = 4, 16_000_000
 
 
 class Scheme(NamedTuple):
-    """What one pass over the tree samples: boards and, if set, the hand of the learning player or of the opponent."""
+    """What an iteration samples: boards and, if set, the hand of one player or of both."""
 
     boards: bool
     mine: bool = False
@@ -81,7 +81,7 @@ FULL_WIDTH = Scheme(boards=False)
 
 
 class Walk(NamedTuple):
-    """A request to compute the winnings of a player who follows a strategy or responds to the opponent's strategy.
+    """A request to compute the winnings of a player who follows a strategy or takes a best response.
 
     Tables have rows by board and action and columns by hand, unless a layout says otherwise.
     """
@@ -96,7 +96,7 @@ class Walk(NamedTuple):
 
 @cache
 def shared_threads(number: int) -> ThreadPoolExecutor:
-    """Return the thread pool of a size that all games share: many games need no more threads than one."""
+    """Return a thread pool of a given size, which all games share."""
     return ThreadPoolExecutor(number)
 
 
@@ -105,7 +105,7 @@ if hasattr(os, "register_at_fork"):  # threads do not survive a fork, which Wind
 
 
 class VectorGame(EvaluableGame):
-    """A game whose evaluation treats all private hands at once, as vectors over hands.
+    """A game whose strategies are evaluated for all private hands at once, as vectors over hands.
 
     Parameters
     ----------
@@ -137,7 +137,10 @@ class VectorGame(EvaluableGame):
 
     @contextmanager
     def workspace(self, dtype: npt.DTypeLike = np.float64) -> Iterator[Workspace]:
-        """Lend scratch memory to one pass over the tree. Each thread has one workspace, which later passes reuse."""
+        """Lend scratch memory to one pass over the tree.
+
+        Each thread has one workspace, which later passes reuse.
+        """
         kind = data_type(dtype).name
         with self._lock:
             if kind not in self._workspaces:
@@ -199,14 +202,19 @@ class VectorGame(EvaluableGame):
         return int(self.tree.table_start[-1]), self.tree.prior.shape[1]
 
     def table(self, dtype: npt.DTypeLike = np.float64) -> Table:
-        """Return a table of zeros. It means the uniform strategy, except at decisions with a fixed strategy."""
+        """Return a strategy table of zeros, which stand for the uniform strategy.
+
+        Decisions with a fixed strategy have this strategy instead.
+        """
         table = np.zeros(self.shape, dtype=dtype)
         for row, strategy in self.given.items():
             table[row : row + len(strategy)] = strategy
         return table
 
     def give(self, strategies: Mapping[int, FloatArray]) -> None:
-        """Fix the strategies of some decisions on boards. Solvers do not change them, and best responses follow them.
+        """Fix the strategies of some decisions, so that solvers do not change them.
+
+        Best responses follow fixed strategies, too.
 
         Parameters
         ----------
@@ -221,11 +229,17 @@ class VectorGame(EvaluableGame):
         self.layouts = identity, identity
 
     def on_host(self, table: Table) -> Table:
-        """Return a table as a NumPy array. On a CPU it already is one."""
+        """Return a strategy table as a NumPy array.
+
+        On a CPU, it already is one.
+        """
         return table
 
     def decisions(self) -> Iterator[tuple[int, int, Position]]:
-        """Yield, for every decision, its round, the first of its rows on one board, and its position."""
+        """Yield every decision of the game: its round, its first row in strategy tables, and its betting position.
+
+        The row is counted from the first row of its board.
+        """
         tree, nodes = self.tree, self.tree.nodes
         entry_of = {node: entry for entry, node in enumerate(tree.entry_node.tolist())}
         below = [(0, 0, 0, self.game.start())]
@@ -242,7 +256,7 @@ class VectorGame(EvaluableGame):
                 below += [(child + a, entry, r, position.after(act)) for a, act in enumerate(actions)]
 
     def symmetrise(self, table: Table) -> Table:
-        """Return a table in which hands that differ only by equivalent suits share the mean of their entries."""
+        """Average the entries of a table over all hands that differ only by equivalent suits."""
         self._check(table)
         even = np.empty_like(table)
         for rows, alike in self._alike():
@@ -250,7 +264,10 @@ class VectorGame(EvaluableGame):
         return even
 
     def pooled(self, counts: FloatArray) -> FloatArray:
-        """Return counts in which each hand has the total of all hands that differ from it only by equivalent suits."""
+        """Sum the counts of all hands that differ only by equivalent suits.
+
+        Each of these hands gets the sum.
+        """
         self._check(counts)
         whole = np.empty_like(counts)
         for rows, alike in self._alike():
@@ -274,7 +291,10 @@ class VectorGame(EvaluableGame):
                 raise GameError(f"the table has shape {table.shape}; {self.game.name} needs {self.shape}: see `table`")
 
     def scope(self, player: int, part: int = 0, parts: int = 1, trunk: int = 1) -> Scope:
-        """Return the boards and hands that a pass without sampling covers: all of them, or one of several parts."""
+        """Return the boards and hands that a computation covers if nothing is sampled.
+
+        With `parts`, it covers one of several parts of the boards.
+        """
         rounds = len(self.tree.rows)
         mine, theirs = (np.tile(np.array([0, self.tree.hands[who]]), (rounds, 1)) for who in (player, 1 - player))
         drawn = np.full(rounds, -1), np.zeros(rounds, np.int64)
@@ -291,7 +311,7 @@ class VectorGame(EvaluableGame):
         result: FloatArray | None = None,
         parts: int | None = None,
     ) -> float:
-        """Run a compiled pass over the tree and return the player's winnings.
+        """Run a compiled evaluation of the whole tree, and return the player's winnings in chips per game.
 
         Without sampling, all threads share the boards.
 
@@ -330,17 +350,23 @@ class VectorGame(EvaluableGame):
         return self._worth(player, walk, self.scope(player, 0, 0), result, dtype, np.sum(list(values), axis=0))
 
     def rounds_drawn(self, scheme: Scheme) -> int:
-        """Return how many rounds after the first have sampled boards. Raises GameError if hands cannot be sampled."""
+        """Return the number of rounds after the first in which a board is sampled.
+
+        Raises GameError if hands cannot be sampled.
+        """
         if scheme.mine and scheme.theirs and isnan(self.tree.compatible_weight):
             raise GameError(f"{self.game.name} has ranges, so both hands cannot be sampled: sample boards, or one hand")
         return len(self.tree.rows) - 1 if scheme.rounds is None else scheme.rounds
 
     def spread(self, work: Callable[[int], None], numbers: Sequence[int]) -> None:
-        """Call `work` with each of some numbers, on all threads. The calls must be independent."""
+        """Call a function with each of several numbers, in parallel on the threads of the game.
+
+        The calls must be independent.
+        """
         list(self._pool.map(work, numbers))
 
     def both_seats(self, work: Callable[[int], None], scheme: Scheme) -> None:
-        """Call `work` for each seat, in parallel unless each call uses all threads."""
+        """Call a function once for each seat, in parallel unless each call uses all threads."""
         if self.threads > 1 and scheme.boards:
             self.spread(work, (0, 1))
         else:
@@ -348,7 +374,9 @@ class VectorGame(EvaluableGame):
             work(1)
 
     def walk(self, walk: Walk, scheme: Scheme = FULL_WIDTH, seed: int = 0, number: int = 0) -> float:
-        """Return the winnings, in chips per game, that a `Walk` asks for.
+        """Return the winnings of a player who follows a strategy or takes a best response, in chips per game.
+
+        The `Walk` says which.
 
         The seed and the number determine all samples.
         """
@@ -375,7 +403,7 @@ class VectorGame(EvaluableGame):
         return self.walk_values(Walk(player, (task,), strategy, strategy))
 
     def walk_values(self, walk: Walk) -> FloatArray:
-        """Return the winnings of each hand at the beginning of the game, for the player of a `Walk`."""
+        """Return what a player wins with each hand at the beginning of the game, as requested by a `Walk`."""
         assert isinstance(self.game, Holdem)
         result, tree = np.zeros(self.shape[1]), self.tree
         self.run(walk.player, self._judging(walk), result=result)
@@ -383,14 +411,16 @@ class VectorGame(EvaluableGame):
         return np.divide(result, met, out=np.zeros_like(result), where=met > 0)
 
     def part(self, walk: Walk, number: int, of: int) -> FloatArray:
-        """Compute one of several parts of a `Walk`. Return its values by chance node of the first round and by hand.
+        """Evaluate one of several parts of the tree, and return the values of all hands.
+
+        The values are by chance node of the first round and by hand.
 
         Parts may run in parallel: as many at a time as the game has threads.
         """
         return self._values(self._judging(walk), self.scope(walk.player, number, of))
 
     def flop_values(self, walk: Walk, part: VectorTree, trunk: int = 1) -> FloatArray:
-        """Return the value of each hand over the boards of one part of the tree, for each betting sequence before it.
+        """Return the value of each hand in one part of the tree, for each betting sequence before the part.
 
         The shape is (chance nodes at the end of the trunk, hands). `conclude` takes the sum over all flops. Parts may
         run in parallel, one in each thread.
@@ -409,14 +439,19 @@ class VectorGame(EvaluableGame):
     def part_values(
         self, player: int, walk: CompiledWalk, part: VectorTree, dtype: npt.DTypeLike = np.float64, trunk: int = 1
     ) -> FloatArray:
-        """Run a compiled pass over one part of the tree on one thread, and return its values as `flop_values` does."""
+        """Run a compiled evaluation on one part of the tree, and return the value of each hand.
+
+        It runs on one thread. Values are as in `flop_values`.
+        """
         opened, boards = np.diff(part.entry_start)[trunk], np.diff(part.board_start)[trunk]
         halves = (self.scope(player, half, 2, trunk) for half in range(min(boards, 2)))
         first, *second = (self._values(walk, half, dtype) for half in halves)
         return sum(second, start=first)[:opened]
 
     def conclude(self, walk: Walk, values: FloatArray, trunk: int = 1) -> float:
-        """Return a player's winnings in chips per game, from the sum of the values of all parts of the tree.
+        """Return a player's winnings in chips per game, after all parts of the tree were evaluated.
+
+        `values` is the sum of the values of all parts.
 
         Values are those of the chance nodes at the end of the trunk, for each board of its last round in turn.
         """
@@ -425,7 +460,10 @@ class VectorGame(EvaluableGame):
     def conclude_walk(
         self, player: int, walk: CompiledWalk, values: FloatArray, dtype: npt.DTypeLike = np.float64, trunk: int = 1
     ) -> float:
-        """Return the winnings of the player of any compiled pass, from the sum of the values of all parts."""
+        """Finish a compiled evaluation of all parts of the tree, and return the player's winnings.
+
+        `values` is the sum of the values of all parts.
+        """
         return self._worth(player, walk, self.scope(player, 0, 0, trunk), np.zeros(self.shape[1]), dtype, values)
 
     def _judging(self, walk: Walk, part: VectorTree | None = None) -> CompiledWalk:
@@ -461,7 +499,7 @@ class VectorGame(EvaluableGame):
         return float(self.tree.norm * (self.tree.prior[player] @ result))
 
     def worth(self, player: int, task: int, strategy: Table) -> float:
-        """Return what a player wins who follows a strategy, or who plays a best response to it, in chips per game.
+        """Return what a player wins with a strategy, or with a best response to it, in chips per game.
 
         Parameters
         ----------
@@ -473,7 +511,10 @@ class VectorGame(EvaluableGame):
         return self.walk(Walk(player, (task,), strategy, strategy))
 
     def responses(self, strategy: Table) -> Table:
-        """Return a table with a best response in each seat: 1 for the best action of a hand, 0 for the others."""
+        """Return best responses of both players to a strategy, as one table.
+
+        It has 1 for the best action of a hand, and 0 for the others.
+        """
         response = strategy.copy()
         for player in (0, 1):
             self.walk(Walk(player, (ANSWER,), response, strategy))
@@ -481,13 +522,15 @@ class VectorGame(EvaluableGame):
 
     @property
     def uneven(self) -> bool:
-        """Whether the players' winnings do not sum to 0, because of rake or tilted payoffs."""
+        """Whether the game is not zero-sum, for example because of rake."""
         return bool(self.tree.nodes.rake.any() or self.tree.nodes.extra.size)
 
     def block_values(
         self, strategy: Table, path: Sequence[tuple[int, int]], tasks: tuple[int, int] = (FOLLOW, FOLLOW)
     ) -> tuple[BlockValues, BlockValues]:
-        """Return the opponent's reach and the values of each player in one betting round on given boards.
+        """Return both players' values and the opponents' reach probabilities in one betting round.
+
+        They are for the boards given by `path`.
 
         Parameters
         ----------
@@ -525,7 +568,9 @@ class VectorGame(EvaluableGame):
 
 
 class BlockValues(NamedTuple):
-    """One player's results in a betting round on one board: the opponent's reach and the player's values.
+    """The opponent's reach probabilities and one player's values, at the nodes of a betting round.
+
+    They are for one board.
 
     The arrays have the shape (nodes of the betting round, hands).
     """
@@ -535,15 +580,18 @@ class BlockValues(NamedTuple):
 
 
 class Walks(NamedTuple):
-    """The computations that evaluate one strategy. They can be split into parts, which may run in other processes."""
+    """The computations that evaluate one strategy, which can be divided among several processes."""
 
     game: VectorGame
     of: Callable[[int, int], Walk]  # maps a player and a task to a walk
 
     def part(self, player: int, task: int, number: int, of: int) -> FloatArray:
-        """Return the values of one of several parts of an evaluation, by chance node of the first round and by hand."""
+        """Evaluate a strategy in one of several parts of the tree, and return the values of all hands.
+
+        The values are by chance node of the first round and by hand.
+        """
         return self.game.part(self.of(player, task), number, of)
 
     def conclude(self, player: int, task: int, parts: Sequence[FloatArray]) -> float:
-        """Return the winnings of the player in chips per game, from the values of all parts."""
+        """Return a player's winnings in chips per game, given the values from all parts of the tree."""
         return self.game.conclude(self.of(player, task), np.sum(parts, axis=0))

@@ -1,4 +1,4 @@
-"""Define the arrays for passes over a public tree: the tree, strategy tables, and scratch vectors over hands."""
+"""Define the arrays for computations on a public tree: nodes, strategy tables and scratch memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FOLLOW, RESPOND, ANSWER = 0, 1, 2  # tasks of the player; ANSWER is RESPOND, and
 
 
 class TableLayout(NamedTuple):
-    """How the rows and columns of a strategy table correspond to boards, actions and hands or buckets.
+    """The meaning of a strategy table's rows and columns: boards, actions, and hands or buckets.
 
     The identity layout is over (board, row) × hand, with a row for each action of each decision. A player with a card
     abstraction has a table over row × bucket: boards share their rows, and hands of a bucket share a column.
@@ -42,14 +42,14 @@ class TableLayout(NamedTuple):
 
 
 class TableRows(Protocol):
-    """Anything that returns rows of a strategy table: an array, in memory or mapped, or an object that reads a file."""
+    """The interface of strategy tables from which single rows can be read, in memory or in a file."""
 
     def __getitem__(self, rows: slice, /) -> Table:
         """Return the rows of one decision on one board."""
 
 
 class Policy(NamedTuple):
-    """A player's strategy as a table of weights.
+    """A player's strategy: a table of action weights, and the layout of the table.
 
     Normalised per decision, they are probabilities; negative weights count as 0.
     """
@@ -59,7 +59,10 @@ class Policy(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """The public actions as arrays of nodes. Nodes of one betting round, from its opening to its end, form a block."""
+    """The nodes of a public tree, stored as arrays.
+
+    Nodes of one betting round, from its opening to its end, form a block.
+    """
 
     kind: ByteArray  # [node]
     actor: ByteArray  # [node]
@@ -77,7 +80,7 @@ class Nodes(NamedTuple):
 
 
 class Dice(NamedTuple):
-    """The payoffs at the leaves of Bluff, and how many dice of each hand match a bid."""
+    """The payoffs of Bluff when a bid is called, and how many dice of each hand match a bid."""
 
     matching: ByteArray  # [player, face, hand] dice that match
     called: FloatArray  # [player, node of CALL_BLUFF by its row, own matches, opponent's matches] payoff
@@ -123,7 +126,7 @@ class VectorTree(NamedTuple):
 
 
 class Scope(NamedTuple):
-    """The boards and hands that a pass over the tree covers in each round: all, sampled ones, or one part.
+    """The boards and hands that one pass over the tree covers: all, sampled ones, or a part.
 
     A pass in several parts divides the boards that follow the first rounds, called the trunk. With 0 parts, a pass
     covers only the trunk, and starts from the values that the parts have computed.
@@ -141,7 +144,10 @@ class Scope(NamedTuple):
 
 
 class Visit(NamedTuple):
-    """The visit of a board during a pass over the tree: on the way to later boards, on the way back, or both."""
+    """The state of a pass over the tree while it processes a board.
+
+    A board is processed on the way to later boards, on the way back, or both at once.
+    """
 
     depth: int  # the round; −1 at the end of the pass
     board: int
@@ -157,7 +163,7 @@ class Visit(NamedTuple):
 
 
 class Vectors(NamedTuple):
-    """Scratch memory with a vector over hands for each public node.
+    """Scratch memory with vectors over hands for each node of a public tree.
 
     A node shares its parent's reach if both are equal.
     """
@@ -174,7 +180,10 @@ class Vectors(NamedTuple):
 
 
 class ShowdownLanes(NamedTuple):
-    """Scratch memory for evaluating `LANES` showdowns at a time, with their vectors interleaved."""
+    """Scratch memory for evaluating several showdowns at a time.
+
+    The vectors of `LANES` showdowns are interleaved.
+    """
 
     source: IntArray  # [lane] index of its reach
     wanted: IntArray  # [lane] index of the reach of the next leaves

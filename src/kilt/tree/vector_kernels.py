@@ -1,4 +1,6 @@
-"""Pass vectors over hands through a public tree: reach probabilities down, values up [Johanson16 §§2.4, 3.3].
+"""Evaluate strategies in compiled code, with vectors over hands at each node [Johanson16 §§2.4, 3.3].
+
+Reach probabilities are passed down the public tree, and values up.
 
 A pass visits the boards, and on each board all betting that leads to it, so that a board's hands are ranked only once.
 `next_visit` finds the next board; `reached`, `push_reach`, `leaf_values`, `pull_values` and `pass_up` process it.
@@ -55,7 +57,10 @@ def expand_buckets(
     end: Hand,
     expanded: FloatArray,
 ) -> None:
-    """Copy a strategy's rows over buckets to rows over hands: each hand gets the entry of its bucket on a board."""
+    """Expand a strategy over buckets to a strategy over hands, on a given board.
+
+    Each hand gets the entry of its bucket.
+    """
     for a in range(actions):
         for hand in range(start, end):
             expanded[a, hand] = table[first + a, bucket[board, hand]]
@@ -65,7 +70,7 @@ def expand_buckets(
 def push_action(
     reach: FloatArray, here: int, table: Table, row: int, scale: FloatArray, start: Hand, end: Hand, child: int
 ) -> None:
-    """Write the opponent's reach probability of each hand after an action."""
+    """Compute the opponent's reach probability with each hand after an action."""
     zero = scale.dtype.type(0)
     for hand in range(start, end):
         reach[child, hand] = reach[here, hand] * (max(table[row, hand], zero) * scale[0, hand] + scale[1, hand])
@@ -84,7 +89,7 @@ def mix_actions(
     end: Hand,
     here: int,
 ) -> None:
-    """Write the value of each hand at a decision of the player: the mean over actions, by probability."""
+    """Compute the value of each hand at a decision as the mean over actions, weighted by their probabilities."""
     zero = scale.dtype.type(0)
     if actions == 1:
         fill(value, here, start, end)
@@ -101,14 +106,17 @@ def mix_actions(
 
 @subkernel
 def copy_value(value: FloatArray, child: int, start: Hand, end: Hand, here: int) -> None:
-    """Set the value of each hand at a decision to its value after the first action."""
+    """Copy the value of each hand after an action to the decision at which the action is taken."""
     for hand in range(start, end):
         value[here, hand] = value[child, hand]
 
 
 @subkernel
 def sum_actions(value: FloatArray, child: int, actions: int, start: Hand, end: Hand, here: int) -> None:
-    """Write the sum of the values of the opponent's actions. The reach probabilities already weight them."""
+    """Compute the value of each hand at a decision of the opponent, as the sum over the actions.
+
+    The reach probabilities already weight the actions.
+    """
     if actions == 1:
         copy_value(value, child, start, end, here)
     else:
@@ -121,7 +129,7 @@ def sum_actions(value: FloatArray, child: int, actions: int, start: Hand, end: H
 
 @subkernel
 def raise_value(value: FloatArray, child: int, start: Hand, end: Hand, here: int) -> None:
-    """Replace the value of each hand at a decision by its value after an action, if that is higher."""
+    """Raise the value of each hand at a decision to its value after an action, if that is higher."""
     for hand in range(start, end):
         value[here, hand] = max(value[here, hand], value[child, hand])
 
@@ -137,7 +145,7 @@ def any_reach(reach: FloatArray, child: int, start: Hand, end: Hand) -> bool:
 
 @subkernel
 def certain_action(table: Table, first: int, step: int, actions: int, start: Hand, end: Hand) -> int:
-    """Return the action that a strategy always takes, whatever the hand, or −1 if there is none."""
+    """Return the action that a strategy takes with every hand, or −1 if there is no such action."""
     found = -1
     for a in range(actions):
         if table[first + a * step, start] > 0:
@@ -169,7 +177,7 @@ def write_best(
     row: int,
     step: int,
 ) -> None:
-    """Write 1 for the best action of each hand and 0 for the others.
+    """Write a best response to a strategy table: 1 for the best action of each hand, 0 for the others.
 
     Of actions equal up to `noise`, the first is best.
     """
@@ -207,7 +215,7 @@ def average_over_suits(
 
 @subkernel
 def arrive(tree: VectorTree, player: int, scope: Scope, depth: int, work: Workspace, by_strength: bool) -> Visit:
-    """Start the visit of a board: rank the hands on it, or list the hands that share no card with it.
+    """Prepare a board for processing: list the hands that are possible on it, and rank them in the last round.
 
     With `by_strength`, only distinct hands are ranked, up to suits that the board treats the same, and each player gets
     only the hands that the player may hold. The opponent always gets only those.
@@ -241,7 +249,7 @@ def arrive(tree: VectorTree, player: int, scope: Scope, depth: int, work: Worksp
 
 @subkernel
 def next_visit(tree: VectorTree, player: int, scope: Scope, work: Workspace, sums: FloatArray, visit: Visit) -> Visit:
-    """Move to the next board, or back to the board of the previous round once all its successors were visited.
+    """Return the next board to process, or the previous round's board when all boards after it are done.
 
     If boards are divided into parts, `sums` receives the values of the chance nodes at the end of the trunk on this
     part's boards, and the pass ends. A pass of 0 parts reads the values of these chance nodes, for each board of the
@@ -293,7 +301,7 @@ def next_visit(tree: VectorTree, player: int, scope: Scope, work: Workspace, sum
 
 @spliced
 def first_row(tree: VectorTree, layout: TableLayout, visit: Visit, entry: int) -> int:
-    """Return the first row of a betting round in a strategy table, on the board of a visit."""
+    """Return the first row of a strategy table that belongs to a betting round, on a given board."""
     board = visit.board - tree.board_start[visit.depth]
     row: int = layout.start[visit.depth] + board * layout.rows[visit.depth] + tree.entry_row[entry]
     return row
@@ -301,7 +309,7 @@ def first_row(tree: VectorTree, layout: TableLayout, visit: Visit, entry: int) -
 
 @spliced
 def stored(layout: TableLayout, visit: Visit, row: int) -> tuple[int, int]:
-    """Return where a table stores a row on the board of a visit, and the distance to the next row of its decision."""
+    """Return where a strategy table stores a row, and the distance to the next row of the same decision."""
     if not layout.by_strength:
         return row, 1
     if ordered_by_strength(visit):
@@ -312,9 +320,9 @@ def stored(layout: TableLayout, visit: Visit, row: int) -> tuple[int, int]:
 
 @spliced
 def batch_end(tree: VectorTree, entry: int, end: int) -> int:
-    """Return the end of the betting rounds, from `entry` on, whose nodes and places in the workspace are consecutive.
+    """Return the end of a batch of betting rounds whose leaves can be evaluated together.
 
-    Their leaves are evaluated together.
+    Their nodes, and the places of these nodes in the workspace, are consecutive.
     """
     nodes, block = tree.nodes, tree.entry_block[entry]
     entry += 1
@@ -329,7 +337,10 @@ def batch_end(tree: VectorTree, entry: int, end: int) -> int:
 
 @spliced
 def alive_above(tree: VectorTree, visit: Visit, entry: int, vectors: Vectors) -> bool:
-    """Return whether the opponent reaches a betting round, once `reached` has set it."""
+    """Return whether the opponent reaches a betting round with any hand.
+
+    Reads what the computation of earlier rounds has stored.
+    """
     found: bool = visit.depth == 0 or vectors.alive[tree.nodes.place[tree.entry_node[entry]]]
     return found
 
@@ -348,7 +359,9 @@ def reached(
     vectors: Vectors,
     reach: FloatArray,
 ) -> bool:
-    """Return whether the opponent reaches a betting round. On arrival, copy the reach from the chance node before it.
+    """Prepare the first node of a betting round, and return whether the opponent reaches it with any hand.
+
+    On arrival at a board, the reach probabilities are copied from the chance node before the round.
 
     If only distinct hands are stored on a board of the last round, the opponent's hands are in order of strength, as in
     `sides`.
@@ -400,7 +413,9 @@ def push_reach(
     vectors: Vectors,
     reach: FloatArray,
 ) -> None:
-    """Compute the opponent's reach at each node of a betting round: at each action, multiply by its probability.
+    """Compute the opponent's reach probabilities at all nodes of a betting round.
+
+    At each action of the opponent, they are multiplied by its probability.
 
     Chance nodes and unreached leaves get a value of 0. With `prune`, nodes that the opponent reaches with no hand are
     skipped.
@@ -456,7 +471,7 @@ def follow(
     end: Hand,
     vectors: Vectors,
 ) -> None:
-    """Write the values of a decision for a player who follows the strategy in a table."""
+    """Compute the value of each hand at a decision of a player who follows a strategy."""
     value, scale, expanded = vectors.value, vectors.scale, vectors.expanded
     if len(bucket) > 0:
         expand_buckets(table, bucket, board, first, actions, begin, end, expanded)
@@ -480,7 +495,7 @@ def pull_values(
     policy: Policy,
     vectors: Vectors,
 ) -> None:
-    """Compute the value of each hand at the nodes of a betting round, from the leaves back to the first node.
+    """Compute the value of each hand at all nodes of a betting round, from its leaves to its first node.
 
     At a decision with a fixed strategy, the player follows it whatever the task.
     """
@@ -517,7 +532,9 @@ def pass_up(
     value: FloatArray,
     result: FloatArray,
 ) -> None:
-    """Add the value of a betting round to the chance node before it. In the first round, write it to `result`.
+    """Add the values of a betting round to the chance node before it.
+
+    Values of the first round are written to `result`.
 
     After a sampled board, hands are numbered differently than before it. If only distinct hands are stored, each
     contributes for all hands that it represents: the chance node divides the value among equivalent hands.
@@ -565,7 +582,9 @@ def walk(
     sums: FloatArray,
     result: FloatArray,
 ) -> None:
-    """Store the value of each hand of `player` in `result`, weighted by the opponent's reach probability.
+    """Evaluate a player who follows a strategy or takes a best response, and write the value of each hand.
+
+    The value of each hand is written to `result`, weighted by the opponent's reach probability.
 
     In each round, the player follows the strategy `own` or responds, as set by `tasks`; the opponent follows `theirs`.
     """

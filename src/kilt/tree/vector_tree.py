@@ -45,7 +45,10 @@ LOWER_BLOCK = 12  # number of bids in each block of Bluff after the first
 
 
 class ActionBlocks(NamedTuple):
-    """Public actions as arrays, grouped by betting round. Parents come before children, and siblings are adjacent."""
+    """The public actions of a game as arrays, grouped by betting round.
+
+    Parents come before children, and siblings are adjacent.
+    """
 
     actor: npt.NDArray[np.int8]  # [node] 0, 1, CHANCE where another block opens, or TERMINAL
     round: npt.NDArray[np.int8]  # [node]
@@ -63,7 +66,9 @@ class ActionBlocks(NamedTuple):
 
 
 def vector_tree(game: Game, menu: Menu | None = None, *, by_board: bool = True) -> VectorTree:
-    """Build the public tree of a game. In no-limit games, `menu` selects the raises.
+    """Build the public tree of a game as arrays for compiled code.
+
+    In no-limit games, `menu` selects the raises.
 
     If `by_board` is False, tables have one set of rows for all boards of a round.
 

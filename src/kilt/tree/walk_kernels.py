@@ -22,7 +22,7 @@ TIE = 1e-12  # smaller differences of values are rounding errors: the first such
 
 @kernel
 def push_reach(nodes: FlatNodes, strategy: FloatArray, player: int, reach: FloatArray) -> None:
-    """Write to `reach` the probability with which chance and the opponent of `player` reach each node."""
+    """Compute the probability with which chance and the opponent of `player` reach each node."""
     reach[0] = 1.0
     for node in range(len(nodes.actor)):
         actor = nodes.actor[node]
@@ -52,7 +52,7 @@ def pull_values(
     slot_value: FloatArray,
     choice: Choice,
 ) -> None:
-    """Write the counterfactual values of `player` for each node, and their sums for each action.
+    """Compute the counterfactual value of each node and of each action, for one player.
 
     Both are weighted by `reach`. The player follows `strategy` or, with `best`, takes the best action of the
     information set: a best response. The action is written to `choice`, otherwise −1. Nodes after an information set
@@ -97,7 +97,7 @@ def pull_values(
 
 @kernel
 def own_reach(nodes: FlatNodes, strategy: FloatArray, player: int, reach: FloatArray) -> None:
-    """Write, for each action of an information set, the probability that `player` takes all actions up to it."""
+    """Compute, for each action of a player, the probability that the player takes it and all own actions before."""
     for where in range(len(nodes.infoset_player)):
         if nodes.infoset_player[where] == player:
             after = nodes.infoset_after[where]

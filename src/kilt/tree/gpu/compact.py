@@ -1,4 +1,4 @@
-"""Store a poker game's tree on a GPU so that each number of a last-round table takes two bytes.
+"""Hold a poker game's tree in GPU memory, with two bytes per number in tables of the last round.
 
 Nearly all of a game's tables, and of the work, is in its last round. Tables of this round have entries only for the
 hands that are compatible with a board, in order of strength, and in fixed point: two bytes per entry, and a power of
@@ -34,7 +34,7 @@ FIXED = np.dtype(np.uint16)  # entries of two bytes
 
 
 class CompactTable(NamedTuple):
-    """The regrets, or the sums of strategies, of both players in GPU memory."""
+    """A table of regrets, or of summed strategies, for both players in GPU memory."""
 
     early: Any  # [(board, row), hand] of the rounds before the last
     last: Any  # [board, row, place] of the last round
@@ -42,7 +42,7 @@ class CompactTable(NamedTuple):
 
 
 class CompactGame(EvaluableGame, DeviceTree):
-    """The public tree of a poker game on a GPU, with tables of two bytes per number in the last round.
+    """The public tree of a poker game in GPU memory, whose last-round tables take two bytes per number.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ class CompactGame(EvaluableGame, DeviceTree):
         average: CompactTable | None = None,
         seed: int = 0,
     ) -> Any:
-        """Compute values in the whole tree for one player, and update that player's regrets if asked to.
+        """Compute one player's values in the whole tree, and update that player's regrets on request.
 
         Parameters
         ----------
@@ -188,7 +188,7 @@ class CompactGame(EvaluableGame, DeviceTree):
         return self.rounds[0].value[0, 0]
 
     def worth(self, player: int, task: int, strategy: CompactTable) -> float:
-        """Return what a player wins who follows a strategy, or who plays a best response to it, in chips per game."""
+        """Return what a player wins with a strategy, or with a best response to it, in chips per game."""
         values: FloatArray = self.cupy.asnumpy(self.sweep(player, task, strategy)).astype(np.float64)
         return float(self.tree.norm * (self.tree.prior[player] @ values))
 
@@ -241,7 +241,7 @@ class CompactGame(EvaluableGame, DeviceTree):
         return self._put(hand_at), places, self._put(live)
 
     def moved(self) -> int:
-        """Return the minimum number of bytes of last-round tables that an iteration reads and writes.
+        """Return how many bytes of last-round tables an iteration has to read and write.
 
         Regrets are read in the opponent's pass, and read and written in the player's own; averages are read and
         written.
@@ -250,7 +250,7 @@ class CompactGame(EvaluableGame, DeviceTree):
         return (3 + 2 * self.averaged) * entries * self.stored.itemsize
 
     def wanted(self) -> int:
-        """Return how many bytes of GPU memory the vectors and tables of a solver need."""
+        """Return how many bytes of GPU memory a solver needs for its tables and its scratch vectors."""
         counts = np.diff(self.tree.board_start).tolist()
         early = sum(sum(self._places[r]) * counts[r] for r in range(self._last))
         tables = 1 + self.averaged
@@ -279,14 +279,20 @@ class _Betting:
         self.player, self.does, self.lines = 0, "", list[str]()
 
     def stakes(self, player: int) -> FloatArray:
-        """Return a player's winnings at showdowns and after folds, for each betting sequence and leaf."""
+        """Return a player's stake at each leaf of the last round, for each earlier betting sequence.
+
+        It is what the player wins at a showdown or after a fold.
+        """
         leaves = self.blocks[:, self.nodes["kind"] != DECISION]
         negative = player & (leaves["kind"] == FOLD)
         found: FloatArray = np.where(negative, -leaves["stake"], leaves["stake"])
         return found
 
     def code(self) -> str:
-        """Return CUDA code for both players: functions that learn, follow a strategy, and respond to one."""
+        """Generate the CUDA code for the betting of the last round, for both players.
+
+        It contains functions that learn, follow a strategy, and respond to one.
+        """
         parts = []
         for name in ("learn", "follow", "respond"):
             for player in (0, 1):

@@ -1,4 +1,4 @@
-"""Evaluate a public tree on a GPU: the betting rounds one after the other, and all boards of a round in parallel.
+"""Evaluate strategies of a poker game on a GPU, with all boards of a betting round in parallel.
 
 `DeviceGame` holds the tree of a `VectorGame` in device memory. A sweep computes the values of one player in the whole
 tree: it passes reach probabilities down round by round, sums them at leaves, and passes values up. Updates of regrets
@@ -101,7 +101,9 @@ class DeviceTree:
         prior: Any | None = None,
         scope: Scope | None = None,
     ) -> None:
-        """Compute the opponent's reach probabilities from the first to the last of some rounds, and sum them at leaves.
+        """Compute the opponent's reach probabilities in some betting rounds, from the first round to the last.
+
+        At each leaf, they are also summed over the hands that a hand may meet.
 
         Parameters
         ----------
@@ -139,7 +141,9 @@ class DeviceTree:
         below: tuple[Any, DeviceRound] | None = None,
         scope: Scope | None = None,
     ) -> None:
-        """Compute the player's values from the last to the first of some rounds. Call `down` before.
+        """Compute the player's values in some betting rounds, from the last round back to the first.
+
+        `down` must be called before.
 
         Parameters
         ----------
@@ -367,7 +371,7 @@ class DeviceGame(EvaluableGame, DeviceTree):
         scope: Scope | None = None,
         prior: Any | None = None,
     ) -> Any:
-        """Compute values in the whole tree for one player, and update that player's regrets if asked to.
+        """Compute one player's values in the whole tree, and update that player's regrets on request.
 
         Parameters
         ----------
@@ -423,23 +427,23 @@ class DeviceGame(EvaluableGame, DeviceTree):
 
     @property
     def uneven(self) -> bool:
-        """Whether the players' winnings do not sum to 0."""
+        """Whether the game is not zero-sum, for example because of rake."""
         return self.game.uneven
 
     def worth(self, player: int, task: int, strategy: Any) -> float:
-        """Return what a player wins who follows a strategy, or who plays a best response to it, in chips per game."""
+        """Return what a player wins with a strategy, or with a best response to it, in chips per game."""
         table = self.cupy.asarray(strategy, self.dtype)
         values: FloatArray = self.cupy.asnumpy(self.sweep(player, task, table, table)).astype(np.float64)
         return float(self.tree.norm * (self.tree.prior[player] @ values))
 
     def wanted(self) -> int:
-        """Return how many bytes of GPU memory the vectors and tables of a solver need."""
+        """Return how many bytes of GPU memory a solver needs for its tables and its scratch vectors."""
         boards = np.diff(self.tree.board_start).tolist()
         vectors = sum(sum(self._places[r]) * count * self.hands for r, count in enumerate(boards))
         return int((vectors + self._tables * prod(self.game.shape)) * self.dtype.itemsize)
 
     def cost(self) -> Cost:
-        """Return the GPU memory that the vectors and tables of a solver need, as a `Cost`."""
+        """Return the GPU memory that a solver needs for its tables and its scratch vectors, as a `Cost`."""
         remedy = "use a smaller game, or cfr+:compact, which takes about half the memory"
         if isinstance(self.game.game, Subgame):
             remedy = "use fewer bets, or start on a later round"

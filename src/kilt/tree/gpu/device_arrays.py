@@ -1,4 +1,4 @@
-"""Define the records that Python and CUDA code share, and the arrays of one betting round in GPU memory."""
+"""Define the data types that Python and CUDA code share, and the GPU arrays of one betting round."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def learning_of(
     averages: bool = False,
     restricted: bool = False,
 ) -> Array:
-    """Return a record for the GPU with the discounts of an iteration and the tables to update.
+    """Return a record that tells GPU code which tables to update, and with which discounts.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def learning_of(
 
 
 class RoundWalk(NamedTuple):
-    """The betting of one round as arrays in GPU memory, for computing the values of one player."""
+    """The betting of one round in GPU memory, arranged for computing the values of one player."""
 
     nodes: Any  # [node] of `NODE`, numbered from 0 in each round
     begin: Any  # [entry + 1] first node of its block
@@ -74,7 +74,7 @@ class RoundWalk(NamedTuple):
 
 
 class DeviceRound(NamedTuple):
-    """One betting round of a public tree in GPU memory, with its boards and its vectors over hands."""
+    """One betting round of a public tree in GPU memory: its nodes, its boards, and scratch vectors over hands."""
 
     walks: tuple[RoundWalk, RoundWalk]  # of players 0 and 1
     entries: int
@@ -98,7 +98,10 @@ class DeviceRound(NamedTuple):
 
 
 class CardLists(NamedTuple):
-    """The dimensions of lists that hold, for each card, the hands with this card that a complete board allows."""
+    """The number and length of the lists in which GPU code keeps the hands that contain each card.
+
+    The lists are for complete boards.
+    """
 
     cards: int  # number of cards, including blanks, which complete hands of one card
     lists: int  # number of lists: one for each card not on the board
@@ -107,7 +110,10 @@ class CardLists(NamedTuple):
 
 
 class Pull(NamedTuple):
-    """What one player does in a round (follow, respond or learn), and the arrays in which the results are stored."""
+    """What one player does in a betting round: follow a strategy, respond to one, or learn.
+
+    It includes the arrays that are read and updated.
+    """
 
     task: int  # FOLLOW, RESPOND or ANSWER
     own: Any  # the player's strategy; ANSWER writes the response to it

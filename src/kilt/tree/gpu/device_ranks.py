@@ -30,7 +30,10 @@ class Ranks(NamedTuple):
 
 
 def holders_of(deck: HandList) -> npt.NDArray[np.int16]:
-    """Return the hands that contain each card, in one row per card. Unused entries at the end of a row are −1."""
+    """Return, for each card, a row with the hands that contain it.
+
+    Unused entries at the end of a row are −1.
+    """
     cards = np.stack(deck.cards, axis=1)
     each = [np.flatnonzero((cards == card).any(axis=1)) for card in range(int(cards.max()) + 1)]
     found = np.full((len(each), max(map(len, each))), -1, dtype=np.int16)

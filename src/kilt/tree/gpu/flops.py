@@ -1,4 +1,4 @@
-"""Compute best responses on a GPU, one flop at a time, to strategies over buckets of hands [Johanson16 §2.4].
+"""Compute best responses on a GPU to strategies over buckets of hands, one flop at a time [Johanson16 §2.4].
 
 The kernels of `device` compute the rounds before the last, which have few boards. The last round, with nearly all of
 the work, has a separate kernel in `flops.cu`, in which all data of a block of betting stays on the chip. The block's
@@ -46,7 +46,7 @@ FOLDS = 2  # the lane of sums for folds only
 
 
 class FlopOnDevice(NamedTuple):
-    """Arrays in GPU memory of the boards that follow one flop."""
+    """The boards that follow one flop, as arrays in GPU memory."""
 
     rounds: list[DeviceRound]  # before the last, without vectors
     last: DeviceRound  # without ranks and vectors
@@ -56,7 +56,7 @@ class FlopOnDevice(NamedTuple):
 
 
 class LastRound(NamedTuple):
-    """The betting of the last round as steps for the GPU, for computing the values of one player."""
+    """The betting of the last round as a program of steps, with which a GPU computes one player's values."""
 
     steps: Any  # array of `STEP`
     begin: Any  # [entry + 1]
@@ -159,7 +159,9 @@ class DeviceFlops(DeviceTree):
         return LastRound(put(steps.view(np.uint8)), put(np.array(begin, np.int32)), *need)
 
     def prepare(self, part: VectorTree, layouts: tuple[TableLayout, TableLayout]) -> FlopOnDevice:
-        """Copy the arrays of one flop to the GPU. Several threads may call this method at the same time.
+        """Copy the boards that follow one flop to the GPU.
+
+        Several threads may call this method at the same time.
 
         Parameters
         ----------
@@ -215,7 +217,9 @@ class DeviceFlops(DeviceTree):
         return self._own.ranking
 
     def values(self, flop: FlopOnDevice, player: int) -> FloatArray:
-        """Return the best-response value of each hand over a flop's boards, for each betting sequence of round one.
+        """Return the best-response value of each hand, summed over all boards that follow one flop.
+
+        There is one row for each betting sequence of the first round.
 
         The shape is (chance nodes of the first round, hands).
         """
@@ -353,7 +357,10 @@ class _Writer:
         self.slots, self.levels = 1, 1  # numbers in use
 
     def block(self, root: int) -> None:
-        """Write the GPU steps of a betting round, given its first node."""
+        """Append the steps that evaluate one betting round to the GPU program.
+
+        `root` is the first node of the round.
+        """
         if self.nodes[root]["actor"] == self.player:
             self._after([root], 0, 1, 0)
         else:

@@ -1,4 +1,4 @@
-"""Rank hands by strength on the CPU, board by board, and store the order in the memory layout of the GPU."""
+"""Rank hands by strength on the CPU, and store their order in the memory layout of the GPU."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def rank_places(
     places: npt.NDArray[np.uint16],
     live: npt.NDArray[np.int32],
 ) -> None:
-    """Write the hands of complete boards in order of strength to `places`, and their numbers to `live`.
+    """Rank the hands on complete boards by strength, and write them in this order to `places`.
+
+    The number of possible hands on each board is written to `live`.
 
     Incompatible hands come last, and have no other columns. Each card not on a board has a list of `length` hands,
     preceded by one entry. `counts` is scratch for two entries per card.
