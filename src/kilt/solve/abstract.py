@@ -1,7 +1,8 @@
-"""Represent games whose players see buckets of hands: a table has a row per action and a column per bucket.
+"""Represent poker games in which players see buckets of similar hands instead of hands.
 
-All hands of a bucket play the bucket's strategy. Players with and without abstraction can therefore play each other,
-and best responses to abstract strategies are those of the whole game [Johanson16 chapters 4, 5].
+A strategy is a table with one row for each action of a decision, and one column for each bucket. All hands of a bucket
+play the bucket's strategy. Players with and without abstraction can therefore play each other, and best responses to
+abstract strategies are those of the whole game [Johanson16 chapters 4, 5].
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ TOGETHER = 4096  # boards whose buckets are looked up in one batch
 
 
 class DecisionLocation(NamedTuple):
-    """Where a decision of the betting is found in a strategy of the abstract game and in a table over buckets."""
+    """The position of a decision's numbers in a strategy table and in a saved strategy."""
 
     player: int
     round: int
@@ -39,7 +40,7 @@ class DecisionLocation(NamedTuple):
 
 
 def rounded_shares(weights: Table, dtype: npt.DTypeLike) -> Array:
-    """Convert the weights of a decision's actions to integer probabilities, for each bucket.
+    """Round the action probabilities of each bucket at one decision to integers.
 
     `weights` has the shape (actions, buckets), the result (buckets, actions). The largest integer of `dtype` stands for
     1.
@@ -51,7 +52,7 @@ def rounded_shares(weights: Table, dtype: npt.DTypeLike) -> Array:
 
 @dataclass(frozen=True)
 class BucketedGame(EvaluableGame):
-    """A game on its public tree in which each player sees buckets of hands, by the player's card abstraction."""
+    """A game in which each player sees only the bucket of a private hand, as a card abstraction defines it."""
 
     game: VectorGame
     layouts: tuple[TableLayout, TableLayout]  # layouts of each player's tables
@@ -59,7 +60,9 @@ class BucketedGame(EvaluableGame):
 
     @classmethod
     def by(cls, game: VectorGame, cards: PlayerAbstractions, part: VectorTree | None = None) -> BucketedGame:
-        """Return a game whose players see the buckets of one card abstraction, or of one for each player.
+        """Return a game in which players see the buckets of a card abstraction.
+
+        Both players may use the same abstraction, or each a different one.
 
         Parameters
         ----------
@@ -74,14 +77,14 @@ class BucketedGame(EvaluableGame):
         return cls(game, bucket_layouts(game, cards, part or game.tree), (first.numbers, second.numbers))
 
     def table(self, dtype: npt.DTypeLike = np.float64) -> Table:
-        """Return a table of zeros, which means the uniform strategy.
+        """Return a strategy table of zeros, which stands for the uniform strategy.
 
         Its last column is for hands that share a card with the board.
         """
         return np.zeros((int(self.layouts[0].start[-1]), max(max(columns) for columns in self.columns) + 1), dtype)
 
     def table_of(self, abstract: AbstractGame, shares: Array, *, calling: bool = True) -> Table:
-        """Convert a saved strategy of the abstract game to a table with one row per action and one column per bucket.
+        """Convert a saved strategy to a table with one row per action and one column per bucket.
 
         Information sets that were never reached have no probabilities: with `calling`, the player calls there, as
         agents do.
@@ -95,7 +98,7 @@ class BucketedGame(EvaluableGame):
         return table
 
     def shares_of(self, abstract: AbstractGame, table: Table, dtype: npt.DTypeLike) -> Array:
-        """Convert a table to a strategy of the abstract game with integer probabilities.
+        """Convert a strategy table to the integer probabilities that are saved to disk.
 
         The largest integer of `dtype` stands for 1.
         """
@@ -105,7 +108,7 @@ class BucketedGame(EvaluableGame):
         return shares
 
     def places(self, abstract: AbstractGame) -> Iterator[DecisionLocation]:
-        """Yield, for each decision of the betting, where it is found in tables and in abstract strategies."""
+        """Yield the position of each decision's numbers in strategy tables and in saved strategies."""
         betting, first = abstract.betting, abstract.first
         nodes = {betting.history(node): node for node in np.flatnonzero(betting.nodes.actor >= 0).tolist()}
         for r, row, position in self.game.decisions():
@@ -122,7 +125,7 @@ class BucketedGame(EvaluableGame):
 
     @cached_property
     def rows(self) -> tuple[IntArray, IntArray]:
-        """The table rows of player 0's decisions and of player 1's decisions, each in ascending order."""
+        """Each player's rows in a strategy table, in ascending order."""
         mine: tuple[list[int], list[int]] = [], []
         for r, row, position in self.game.decisions():
             begin = int(self.layouts[0].start[r]) + row
@@ -137,25 +140,29 @@ class BucketedGame(EvaluableGame):
 
     @property
     def uneven(self) -> bool:
-        """Whether the players' winnings do not sum to 0, because of rake or tilted payoffs."""
+        """Whether the game is not zero-sum, because of rake or modified payoffs."""
         return self.game.uneven
 
     def worth(self, player: int, task: int, strategy: Table) -> float:
-        """Return a player's winnings for following a strategy, or for best-responding to it with all cards visible.
+        """Return a player's winnings for following a strategy or for playing a best response to it.
 
-        The unit is chips per game.
+        A best response sees all cards, and not only buckets. The unit is chips per game.
         """
         return self.game.walk(self.walk(player, task, strategy))
 
     def walk(self, player: int, task: int, strategy: Table) -> Walk:
-        """Return a `Walk` in which a player who sees buckets follows a strategy or best-responds to it."""
+        """Describe a pass over the game that evaluates a player's strategy or a best response to it.
+
+        The result is a `Walk` for `VectorGame.walk`. The player sees buckets.
+        """
         return Walk(player, (task,), strategy, strategy, self.layouts[player], self.layouts[1 - player])
 
 
 def bucket_layouts(game: VectorGame, cards: PlayerAbstractions, tree: VectorTree) -> tuple[TableLayout, TableLayout]:
-    """Return, for each player, the table layout that gives each hand on each board the column of its bucket.
+    """Look up the bucket of every hand on every board, for both players.
 
-    The column after the last bucket of any round is for hands that share a card with the board.
+    The result is each player's table layout, in which the bucket is the column of a hand. The column after the last
+    bucket of any round is for hands that share a card with the board.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Define how each algorithm solves abstract games: what it needs, what it costs, and its solver.
+"""Define how each algorithm solves abstract games: its requirements, its cost, and its solver.
 
 `AbstractMethod.cost` computes the cost before anything is built, and `require` refuses what the method does not
 support. Methods differ in how they look up the cards of an abstract game: by walks of all boards, by walks of sampled
@@ -49,10 +49,16 @@ class AbstractMethod(Method, ABC):
 
     @abstractmethod
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
-        """Return the memory, disk space and time of solving, with `mapped` bytes of card abstractions on disk."""
+        """Return the memory, disk space and time that solving takes.
+
+        `mapped` is the size in bytes of the card abstractions on disk, which are mapped into memory.
+        """
 
     def complete(self, spec: S) -> S:
-        """Return the specification with the opponent model that its configuration names, if the method needs one."""
+        """Load the model of the opponent, if the algorithm computes a counter-strategy.
+
+        The result is the specification with the model that its configuration names, or the unchanged specification.
+        """
         if not self.answers:
             return spec
         asked = spec.config.counter
@@ -66,7 +72,10 @@ class AbstractMethod(Method, ABC):
         return replace(spec, against=against)
 
     def require(self, spec: AbstractSpec) -> None:
-        """Raise RunError if the method does not support the engine or the opponent's cards of the configuration."""
+        """Raise RunError if the algorithm does not support the options of a configuration.
+
+        These are the engine, the options for sampling, and the card abstraction of the opponent.
+        """
         require_options(spec.options, spec.game)
         if spec.opponent is not None and not self.opposed:
             raise RunError(
@@ -106,29 +115,29 @@ class AbstractMethod(Method, ABC):
         """Raise AbstractionError if the card abstractions have too many buckets for the method."""
 
     def require_workers(self, spec: AbstractSpec, engine: Engine) -> None:
-        """Raise EngineError if the engine has no room for all workers."""
+        """Raise EngineError if the engine cannot run all workers."""
 
     def prepare(self, problem: AbstractProblem, tick: Callable[[str, float], None]) -> None:
         """Build the lookup tables that the solver needs, after the card abstractions have been built."""
 
     def pace(self, spec: AbstractSpec) -> Pace | None:
-        """Measure the solver's speed for some seconds. Returns None if `cost` already includes the time."""
+        """Run the solver for some seconds to measure its speed, or return None if `cost` includes the time."""
         return None
 
     def called(self, spec: AbstractSpec) -> str:
-        """Return the name of the algorithm that identifies a run."""
+        """Return the name under which a run records its algorithm."""
         return spec.config.solver.algorithm
 
 
 @dataclass(frozen=True)
 class WalkMethod(AbstractMethod):
-    """CFR on an abstract game's public tree: each iteration visits all boards, or one sampled board."""
+    """CFR in which each iteration visits all boards of an abstract game, or one sampled board."""
 
     tables: int = 2
     samples: bool = False
 
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
-        """Return the cost of solving with the buckets of all boards in memory."""
+        """Return the memory, disk space and time of solving, with the buckets of all boards in memory."""
         return self._walked(spec, mapped, self.tables * spec.walk.table, 2)
 
     def _walked(self, spec: AbstractSpec, mapped: int, kept: int, walks: int) -> Cost:
@@ -140,12 +149,15 @@ class WalkMethod(AbstractMethod):
 
 @dataclass(frozen=True)
 class PublicSamplingMethod(WalkMethod):
-    """CFR with sampled boards, whose buckets are looked up one board at a time if memory cannot hold them all."""
+    """CFR with sampled boards. If memory is short, the buckets of hands are looked up one board at a time."""
 
     samples: bool = True
 
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
-        """Return the cost of solving with the buckets of all boards in memory or, if they do not fit, of one board."""
+        """Return the memory, disk space and time of solving with sampled boards.
+
+        If memory cannot hold the buckets of all boards, the cost is that with the buckets of one board.
+        """
         walk = spec.walk
         if not walk.samples_drawn:
             return super().cost(spec, mapped)
@@ -155,13 +167,13 @@ class PublicSamplingMethod(WalkMethod):
 
 @dataclass(frozen=True)
 class ResponseMethod(WalkMethod):
-    """CFR-BR: players learn against an opponent who sees all cards and plays best responses in the later rounds."""
+    """CFR-BR, in which players learn against an opponent who sees all cards and plays best responses."""
 
     tables: int = 3
     trunk: int = 0
 
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
-        """Return the cost of solving, including the table of the opponent, who sees all cards."""
+        """Return the memory, disk space and time of CFR-BR, including the table of the opponent."""
         walk = spec.walk
         if self.trunk and (spec.device != CPU or walk.draws(self.trunk)):
             regrets, responses = walk.drawn(self.trunk)
@@ -171,19 +183,22 @@ class ResponseMethod(WalkMethod):
         return self._walked(spec, mapped, (self.tables - 1) * walk.table + walk.opponent(self.trunk), 4)
 
     def require_device(self, spec: AbstractSpec) -> None:
-        """Raise RunError for a GPU if the opponent plays best responses in all rounds."""
+        """Raise RunError for a GPU if the opponent plays best responses from the first round on."""
         if spec.device == CPU or not self.trunk:
             super().require_device(spec)
 
 
 @dataclass(frozen=True)
 class JointMethod(AbstractMethod):
-    """CFR with probabilities and payoffs for pairs of bucket sequences in place of boards, on the CPU or a GPU."""
+    """CFR that replaces boards by probabilities and payoffs for pairs of the players' bucket sequences.
+
+    It runs on the CPU or on a GPU.
+    """
 
     tables: int = 3
 
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
-        """Return the cost of the tables for pairs of bucket sequences, and of the solver's tables."""
+        """Return the memory, disk space and time of solving with tables for pairs of bucket sequences."""
         kept, pairs, there = 2 * self.tables * spec.slots, 40 * max(map(max, spec.size.buckets)) ** 2, 0
         if spec.device != CPU:
             from kilt.solve.joint_device import MEMORY as AT_ONCE  # imports the GPU library
@@ -193,7 +208,7 @@ class JointMethod(AbstractMethod):
         return spec.takes(tables, 2 * kept + spec.slots, mapped, device=there)
 
     def require_device(self, spec: AbstractSpec) -> None:
-        """Raise RunError for a GPU if a player forgets the buckets of earlier rounds."""
+        """Raise RunError for a GPU if the card abstraction has imperfect recall."""
         if spec.device == CPU:
             super().require_device(spec)
         elif not all(later.recall for one in spec.specs for later in one.plan.rounds[1:]):
@@ -208,18 +223,27 @@ class JointMethod(AbstractMethod):
             require_few_buckets(" and ".join(spec.config.cards), numbers)
 
     def prepare(self, problem: AbstractProblem, tick: Callable[[str, float], None]) -> None:
-        """Build the tables for pairs of bucket sequences. Large ones are cached on disk for the solver."""
+        """Build tables with the probability and payoff of each pair of bucket sequences.
+
+        Large tables are cached on disk for the solver.
+        """
         joint_tables(problem.abstract.cards, problem.threads, tick)
 
 
 @dataclass(frozen=True)
 class SamplingMethod(AbstractMethod):
-    """External-sampling CFR in this process, on a GPU, or on several workers that share the classes of boards."""
+    """External-sampling CFR in one process, on a GPU, or on several workers.
+
+    Workers share the game by classes of similar boards.
+    """
 
     UNUSED: ClassVar[Sequence[str]] = ()
 
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
-        """Return the cost of solving: in this process, on a GPU, or in the head process of a distributed run."""
+        """Return the memory, disk space and time of external sampling.
+
+        If workers share the work, the memory is that of the head process, and of workers on the same machine.
+        """
         asked, tables = spec.config.engine, self._tables(spec)
         found = spec.takes(tables, 3 * tables, mapped, "`average = false`")
         if spec.device != CPU:
@@ -242,7 +266,7 @@ class SamplingMethod(AbstractMethod):
         return 4 * slots * (2 if spec.config.solver.average else 1)
 
     def require(self, spec: AbstractSpec) -> None:
-        """Raise RunError if workers cannot divide the game by classes of boards."""
+        """Raise RunError if workers cannot share the game by classes of similar boards."""
         require_options(spec.options, spec.game)
         if spec.config.engine.name:
             if spec.opponent is not None:
@@ -254,7 +278,10 @@ class SamplingMethod(AbstractMethod):
             require_boards(spec.config.engine, cards.plan, cards.deal)
 
     def require_device(self, spec: AbstractSpec) -> None:
-        """Raise RunError for a GPU if an engine is set, or if a decision has too many actions for the GPU code."""
+        """Raise RunError if the game cannot be solved on a GPU.
+
+        The GPU does not support engines, or decisions with many actions.
+        """
         if spec.device == CPU:
             super().require_device(spec)
             return
@@ -263,7 +290,7 @@ class SamplingMethod(AbstractMethod):
         require_gpu_sampling(spec.game, spec.menu, spec.options)
 
     def require_workers(self, spec: AbstractSpec, engine: Engine) -> None:
-        """Raise EngineError if the engine has no room for all workers."""
+        """Raise EngineError if the engine cannot run all workers."""
         from kilt.solve.distributed.solver import look_for_blades
 
         look_for_blades(engine, spec.parts(spec.config.engine.levels), spec.config.solver.threads)
@@ -280,7 +307,7 @@ class SamplingMethod(AbstractMethod):
         return found._replace(iterations=found.iterations / len(spec.learned))  # an iteration has a deal in each game
 
     def called(self, spec: AbstractSpec) -> str:
-        """Return the name of the algorithm that identifies a run, with the number of levels of workers."""
+        """Return the name under which a run records its algorithm and the number of levels of workers."""
         if not spec.config.engine.name:
             return super().called(spec)
         return f"{spec.config.solver.algorithm} in {' of '.join('parts' for _ in spec.config.engine.levels)}"
@@ -288,7 +315,10 @@ class SamplingMethod(AbstractMethod):
 
 @dataclass(frozen=True)
 class AnswerMethod(SamplingMethod):
-    """External-sampling CFR that computes a counter-strategy to an opponent model, one seat at a time."""
+    """External-sampling CFR that computes a counter-strategy to a model of an opponent.
+
+    It solves a separate game for each seat.
+    """
 
     def _tables(self, spec: AbstractSpec) -> int:
         return 2 * (super()._tables(spec) + spec.slots) + 4 * spec.slots
@@ -304,7 +334,10 @@ class AnswerMethod(SamplingMethod):
 
 @dataclass(frozen=True)
 class BucketDiskMethod(AbstractMethod):
-    """CFR on an abstract game whose tables are split into subgames on disk, in this process or on several workers."""
+    """CFR on an abstract game that is split into subgames on disk.
+
+    One process or several workers update the subgames.
+    """
 
     tables: int = 1
 
@@ -319,7 +352,7 @@ class BucketDiskMethod(AbstractMethod):
         return spec.takes(tables, kept + spec.slots, mapped, iteration=2 * walk.seconds)
 
     def require(self, spec: AbstractSpec) -> None:
-        """Raise RunError if the configuration sets keys of the engine that only apply to sampled deals."""
+        """Raise RunError if the engine has options that apply only to sampled deals, such as a batch size."""
         require_options(spec.options, spec.game)
         asked = spec.config.engine
         if asked.below or asked.batch or asked.boards or asked.samples:
@@ -327,7 +360,10 @@ class BucketDiskMethod(AbstractMethod):
 
 
 def abstract_method(make: Make) -> AbstractMethod:
-    """Return the method of an algorithm for abstract games. A plain function that makes a solver is wrapped."""
+    """Return an algorithm's method for abstract games.
+
+    A plain function that makes a solver is wrapped in a `WalkMethod`.
+    """
     return make if isinstance(make, AbstractMethod) else WalkMethod(make)
 
 

@@ -1,4 +1,4 @@
-"""Define abstract games as problems for solvers: players see buckets of hands and choose from a menu of bets.
+"""Define abstract games for solvers: players see buckets of hands and choose from a menu of bets.
 
 Strategies are integer probabilities of the abstract game's actions: see `strategy.blueprint`. If memory is large
 enough, the whole game can also be evaluated with all boards and hands, for players who see only buckets (`bucketed`).
@@ -50,12 +50,18 @@ PER_BOARD = 64  # bytes per board of the public tree and of the card abstraction
 
 
 def dtype_of(slots: int) -> npt.DTypeLike:
-    """Return the integer type for the probabilities of a strategy with a given number of entries."""
+    """Return the integer type that stores the probabilities of a strategy with a given number of entries.
+
+    It has two bytes, or one byte for large strategies.
+    """
     return np.uint16 if slots <= FINE else np.uint8
 
 
 class WalkSize(NamedTuple):
-    """Estimates of the memory and time for evaluating an abstract game on all boards, made before anything is built."""
+    """The estimated memory and time for evaluating an abstract game on all boards.
+
+    The estimate needs no game tree and no card abstraction.
+    """
 
     name: str  # name of the game
 
@@ -71,7 +77,7 @@ class WalkSize(NamedTuple):
 
     @classmethod
     def of(cls, game: Holdem, menu: ActionAbstraction | None, size: AbstractSize, threads: int = 1) -> WalkSize:
-        """Count the betting sequences and boards of a game, without building anything."""
+        """Count the boards and betting sequences of a game without building its tree."""
         rules = game.rules
         hands = comb(game.deck.size, rules.hole_cards)
         dealt = [tuple(filter(None, rules.board_cards[: r + 1])) for r in range(rules.rounds)]
@@ -90,13 +96,13 @@ class WalkSize(NamedTuple):
 
     @property
     def whole(self) -> Cost:
-        """The memory and time for evaluating a strategy on all boards at once."""
+        """The estimated memory and time for evaluating a strategy on all boards at once."""
         what, memory = f"walking all boards and hands of {self.name}", self.maps + self.scratch + self.table
         return Cost(memory, iteration=self.seconds, what=what, remedy="use external")
 
     @property
     def by_flop(self) -> Cost:
-        """The memory and time for evaluating a strategy flop by flop, with only some flops in memory."""
+        """The estimated memory and time for evaluating a strategy with only a few flops in memory at a time."""
         flops = self.boards[1] if len(self.boards) > 1 else 1
         maps = min(self.maps, 2 * self.maps // flops * (2 * self.threads + 2))
         what = f"looking for best responses in {self.name}"
@@ -110,15 +116,21 @@ class WalkSize(NamedTuple):
 
     @property
     def samples_drawn(self) -> bool:
-        """Whether public chance sampling looks up buckets board by board, because memory cannot hold all of them."""
+        """Whether memory is too small for the buckets of all boards.
+
+        Public chance sampling then looks up the buckets of one board at a time.
+        """
         return not Cost(self.whole.memory + 3 * self.table).fits
 
     def draws(self, trunk: int) -> bool:
-        """Return whether CFR-BR stores only sampled boards, because the game has too many boards for memory."""
+        """Return whether a game has too many boards for CFR-BR to hold all of them in memory.
+
+        CFR-BR then stores only boards that it samples.
+        """
         return trunk > 0 and self.maps > LARGE
 
     def drawn(self, trunk: int) -> tuple[int, int]:
-        """Return the bytes that CFR-BR with sampled boards needs for the opponent's regrets and responses.
+        """Return the bytes of the opponent's regrets and of its best responses in CFR-BR with sampled boards.
 
         The opponent has regrets in the first `trunk` rounds, and responses on one sample of boards.
         """
@@ -131,7 +143,7 @@ class WalkSize(NamedTuple):
         return regrets, responses
 
     def opponent(self, trunk: int) -> int:
-        """Return the bytes for the table of the opponent in CFR-BR, who sees all cards.
+        """Return the bytes that CFR-BR needs for the strategy of the opponent, who sees all cards.
 
         The opponent learns in the first `trunk` rounds, and best-responds afterwards. If only the last round follows
         the trunk, the table needs the rows of only one board there.
@@ -143,7 +155,7 @@ class WalkSize(NamedTuple):
 
 @dataclass(frozen=True)
 class AbstractProblem(Problem):
-    """An abstract game to solve, with settings for sampling and for playing its strategies."""
+    """An abstract game to solve, with options for the solver and for the agent that plays its strategy."""
 
     form: ClassVar[str] = ABSTRACT
 
@@ -182,7 +194,10 @@ class AbstractProblem(Problem):
 
     @property
     def opponent(self) -> Against:
-        """The opponent that a counter-strategy is for. Its model must fit the abstract game."""
+        """The opponent that a counter-strategy exploits.
+
+        Raises an error if the model of the opponent is for another abstract game.
+        """
         if self.against is None:
             return super().opponent
         self.against.model.on(self.name, self.abstract.fingerprint, (self.abstract.slots,))
@@ -190,7 +205,11 @@ class AbstractProblem(Problem):
 
     @cached_property
     def seats(self) -> tuple[AbstractProblem, AbstractProblem]:
-        """The two games to solve if the opponent sees finer cards: in each, one of the players has their own cards."""
+        """The two games that are solved if the opponent has another card abstraction than the players.
+
+        In the first game, player 0 has the players' abstraction and player 1 the opponent's; in the second game, vice
+        versa.
+        """
         assert self.opponent_cards
 
         def game(*cards: Path) -> AbstractProblem:
@@ -200,7 +219,10 @@ class AbstractProblem(Problem):
         return game(self.cards[0], self.opponent_cards), game(self.opponent_cards, self.cards[-1])
 
     def own(self, strategies: tuple[Array, Array]) -> Array:
-        """Combine strategies of the games of `seats`: each player's part of the game with the player's own cards."""
+        """Combine the strategies of two games: player 0's part from the first, player 1's part from the second.
+
+        The games are those of `seats`, in which these players use their own card abstraction.
+        """
         shares = np.zeros(self.abstract.slots, dtype=self.dtype)
         for player, (game, strategy) in enumerate(zip(self.seats, strategies, strict=True)):
             shares[self.abstract.slots_of(player)] = strategy[game.abstract.slots_of(player)]
@@ -208,7 +230,10 @@ class AbstractProblem(Problem):
 
     @cached_property
     def real(self) -> AbstractProblem:
-        """The problem with the payoffs of the game itself, without the changes of a tilt, for evaluation."""
+        """The same problem with the game's original payoffs, for evaluation.
+
+        Payoffs while solving may be modified by a tilt.
+        """
         game = self.abstract.game
         return replace(self, abstract=replace(self.abstract, game=game.real)) if game.real is not game else self
 
@@ -224,12 +249,15 @@ class AbstractProblem(Problem):
 
     @cached_property
     def walk(self) -> WalkSize:
-        """Estimates of the memory and time for evaluating the game on all boards."""
+        """The estimated memory and time for evaluating the game on all boards."""
         return WalkSize.of(self.abstract.game, self.abstract.actions, self.abstract.size, self.threads)
 
     @cached_property
     def bucketed(self) -> BucketedGame:
-        """The whole game with players who see buckets. Raises RunError if memory cannot hold it."""
+        """The game with all boards and hands in memory, and players who see buckets.
+
+        Raises RunError if memory cannot hold it.
+        """
         self.walk.whole.require()
         return BucketedGame.by(
             VectorGame(self.abstract.game, self.abstract.actions, threads=self.threads), self.abstract.cards
@@ -237,26 +265,29 @@ class AbstractProblem(Problem):
 
     @property
     def without_boards(self) -> VectorGame:
-        """The whole game with tables that have no rows per board, for solvers that look up buckets as they sample."""
+        """The game with strategy tables that are independent of the board.
+
+        Solvers with such tables look up buckets when they sample boards.
+        """
         threads = self.threads if self.device == CPU else 1
         return VectorGame(self.abstract.game, self.abstract.actions, threads=threads, by_board=False)
 
     @cached_property
     def joint(self) -> JointGame:
-        """The abstract game with tables over pairs of bucket sequences.
+        """The abstract game with a probability and a payoff for each pair of the players' bucket sequences.
 
         Raises AbstractionError if there are too many.
         """
         return JointGame(self.abstract, joint_tables(self.abstract.cards, self.threads))
 
     def bucketed_restriction(self, player: int) -> Restriction:
-        """Return how one player is restricted to the opponent model, as a table over buckets."""
+        """Return the opponent model's strategy that one player must follow, as a table with a column per bucket."""
         found = self.restriction(player)
         return found._replace(fixed=self.bucketed.table_of(self.abstract, found.fixed, calling=False))
 
     @cached_property
     def pairs(self) -> JointGame:
-        """The abstract game with tables over pairs of bucket sequences, on the CPU or GPU on which its solver runs."""
+        """The abstract game with data for each pair of bucket sequences, in the memory of the solver's device."""
         if self.device == CPU:
             return self.joint
         from kilt.solve.joint_device import DeviceJointGame  # imports the GPU library
@@ -264,7 +295,7 @@ class AbstractProblem(Problem):
         return DeviceJointGame(self.abstract, self.joint.joint)
 
     def shares_by(self, game: BucketedGame | JointGame) -> Callable[[Any], Array]:
-        """Return a function that converts tables of a game to a blueprint strategy with integer probabilities."""
+        """Return a function that converts a strategy table to the integer probabilities of a saved strategy."""
         return lambda strategy: game.shares_of(self.abstract, strategy, self.dtype)
 
     def uniform(self) -> Array:
@@ -272,7 +303,10 @@ class AbstractProblem(Problem):
         return np.ones(self.abstract.slots, dtype=self.dtype)
 
     def save(self, path: Path, strategy: Array | StrategyInParts, **figures: Any) -> None:
-        """Save a blueprint strategy to a folder. If workers store its parts, the whole is never in memory."""
+        """Save a strategy to a folder.
+
+        If workers store its parts, the whole strategy is never in memory.
+        """
         parts = strategy if isinstance(strategy, StrategyInParts) else None
         shares = np.zeros(0, dtype=self.dtype) if isinstance(strategy, StrategyInParts) else strategy
         blueprint = Blueprint.of(self.abstract, shares, agent=self.agent, **figures)
@@ -280,7 +314,10 @@ class AbstractProblem(Problem):
         blueprint.save(path, *self.cards, fill=(lambda shares: parts.fill(shares, scratch)) if parts else None)
 
     def load(self, path: Path) -> tuple[Array, dict[str, Any]]:
-        """Return the strategy of a saved blueprint, and its figures. Raises an error if it is for another game."""
+        """Return a saved strategy and the results that were saved with it, such as its exploitability.
+
+        Raises an error if the strategy is for another game.
+        """
         found = Blueprint.load(path)
         require_same((found.game.name, found.fingerprint), (self.name, self.abstract.fingerprint))
         if len(found.shares) != self.abstract.slots:

@@ -1,4 +1,4 @@
-"""Compute best responses for players who see buckets, by passes over all boards and hands of the game.
+"""Compute best responses for players who see buckets, by visiting all boards and hands of a game.
 
 A player who sees buckets takes the same action with all hands of a bucket on all boards. The value of an action is
 known once the player's later decisions are fixed. Decisions are therefore fixed from the last to the first. For each
@@ -26,7 +26,7 @@ _SUM = Discount(1.0, 1.0, 1.0, 1.0, 1.0, False)  # no discounts, equal weights
 
 
 def abstract_responses(game: BucketedGame, strategy: Table) -> tuple[Table, tuple[float, float]]:
-    """Return the best response in each seat for players who see buckets, and the value of each.
+    """Return best responses to a strategy for players who see buckets, and their values.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def abstract_responses(game: BucketedGame, strategy: Table) -> tuple[Table, tupl
 
 
 def walks_of(game: BucketedGame) -> int:
-    """Return how many passes over the game `abstract_responses` takes."""
+    """Return how many passes over the game tree `abstract_responses` makes."""
     return sum(len(_decisions(game, player)) + 1 for player in (0, 1))
 
 

@@ -1,4 +1,4 @@
-"""Solve games by counterfactual regret minimisation (CFR): the passes of an iteration, the loop, and table storage.
+"""Solve games by counterfactual regret minimisation (CFR).
 
 In an iteration, each player in turn learns from a pass over the public tree with vectors over all hands [Johanson16
 §3.3]. The pass takes the reach of all of the opponent's hands down, and the values of all of the player's hands up. At
@@ -66,7 +66,7 @@ def walk(
     sums: FloatArray,
     result: FloatArray,
 ) -> None:
-    """Run one pass of CFR over the public tree: update a player's regrets and the opponent's average strategy.
+    """Run one pass of CFR: update the regrets of one player and the average strategy of the opponent.
 
     In rounds whose `tasks` entry is ANSWER rather than FOLLOW, the player takes a best response instead of learning.
     """
@@ -113,7 +113,7 @@ def walk(
 
 
 class Turn(NamedTuple):
-    """One pass of a CFR iteration: which player learns against which tables, and what is sampled."""
+    """One pass of a CFR iteration: the player who learns, and the tables of that player and the opponent."""
 
     player: int
     own: int  # number of a table: 0 and 1 are the players', 2 is that of an opponent who sees all cards
@@ -126,42 +126,48 @@ SELF_PLAY = Turn(0, 0, 1, 0, 0), Turn(1, 1, 0, 0, 1)
 
 
 class Tables(ABC):
-    """Base class of table storage for CFR: it stores regrets and averages, and runs the passes that update them."""
+    """Base class for the tables of CFR. They store regrets and average strategies, and update them."""
 
     iterations: int = 0  # completed iterations
     sampled = False  # whether a pass reaches only a part of the tables: then sums are weighted, not discounted
     groups: Sequence[Sequence[Turn]] = (SELF_PLAY,)  # the turns of an iteration; groups are independent of each other
 
     def prepare(self, variant: Variant) -> None:  # noqa: B027, not all have something to do
-        """Allocate what a variant of CFR needs. Raises GameError if these tables do not support the variant."""
+        """Allocate the tables for a variant of CFR. Raises GameError if the variant is not supported."""
 
     def learn(self, turn: Turn, discount: Discount) -> None:
-        """Update one player's regrets and the opponent's average strategy."""
+        """Update the regrets of one player and the average strategy of the opponent in one pass over the tree."""
         raise NotImplementedError(f"iterations of {type(self).__name__} are compiled: call `run`")
 
     def run(self, rows: FloatArray, predictive: float) -> None:
-        """Run one iteration for each row of discounts. Subclasses with compiled iterations override this method."""
+        """Run one CFR iteration for each row of `rows`, which holds the discount factors of an iteration.
+
+        Subclasses with compiled iterations override this method.
+        """
         for row in rows.tolist():
             self.side_by_side(partial(self.take, Discount._make([*row, predictive])))
             self.iterations += 1
 
     def take(self, discount: Discount, turns: Sequence[Turn]) -> None:
-        """Run some turns of an iteration in order."""
+        """Run some passes of an iteration one after the other."""
         for turn in turns:
             self.learn(turn, discount)
 
     def side_by_side(self, work: Callable[[Sequence[Turn]], None]) -> None:
-        """Call `work` for each group of turns, on several threads if the tables support it."""
+        """Run independent passes of an iteration, in parallel if the tables support it.
+
+        `work` is called for each group of passes.
+        """
         for turns in self.groups:
             work(turns)
 
     @abstractmethod
     def average(self) -> Any:
-        """Return the average strategy, in the form that the game of these tables uses."""
+        """Return the average strategy, as a table or another type that the game of these tables can evaluate."""
 
     @abstractmethod
     def current(self) -> Any:
-        """Return the strategy that the next iteration starts from."""
+        """Return the strategy that the players will use in the next iteration."""
 
     @abstractmethod
     def state(self) -> dict[str, Array]:
@@ -210,7 +216,7 @@ class Cfr(Generic[T]):
         return self.shares(self.tables.average())
 
     def current(self) -> Any:
-        """Return the strategy that the next iteration starts from."""
+        """Return the strategy that the players will use in the next iteration."""
         return self.shares(self.tables.current())
 
     def state(self) -> dict[str, Array]:

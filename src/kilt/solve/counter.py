@@ -1,8 +1,8 @@
-"""Compute counter-strategies: they exploit a model of an opponent, but lose little to others [Johanson16 chapter 6].
+"""Compute counter-strategies, which exploit a model of an opponent and lose little to other opponents.
 
-A best response to a model wins the most against it, but may lose any amount against another opponent. Two kinds of
-counter-strategies trade one for the other. Each is an equilibrium of a game in which the opponent is partly restricted
-to the model, and learns otherwise.
+The methods are those of [Johanson16 chapter 6]. A best response to a model wins the most against it, but may lose any
+amount against another opponent. Two kinds of counter-strategies trade one for the other. Each is an equilibrium of a
+game in which the opponent is partly restricted to the model, and learns otherwise.
 
 ===  ==========================================================================================================
 RNR  restricted Nash response: with probability p, drawn once before the game, the opponent plays the model
@@ -42,7 +42,7 @@ RNR, DBR = "rnr", "dbr"  # prefixes of algorithms
 
 
 class Restriction(NamedTuple):
-    """A fixed strategy that one player must follow, fully or in part, while both players learn."""
+    """A fixed strategy that one player must follow, always or with some probability, while both players learn."""
 
     player: int
     fixed: Array  # a strategy table: σ(I, a) with a coin, P_conf(I) · σ(I, a) without one
@@ -51,7 +51,7 @@ class Restriction(NamedTuple):
 
 @dataclass(frozen=True)
 class Against:
-    """An opponent to exploit: a model of its play, and how far the model is trusted.
+    """An opponent to exploit: a model of the opponent's play, and how far to trust the model.
 
     Parameters
     ----------
@@ -81,18 +81,18 @@ class Against:
             raise RunError(f"the model of {self.model.player} has no observations: count hands of {self.model.game}")
 
     def algorithm(self, base: str) -> str:
-        """Return the algorithm that exploits this opponent: ``"cfr+"`` becomes ``"dbr:cfr+"`` or ``"rnr:cfr+"``."""
+        """Return the name of the algorithm that exploits the opponent, such as ``"dbr:cfr+"`` for ``"cfr+"``."""
         kind, _, own = base.partition(":")
         rest = own if kind in (RNR, DBR) else base
         return ":".join(filter(None, (DBR if self.confidence else RNR, rest)))
 
     @property
     def fingerprint(self) -> str:
-        """A short hash of the model and of the trust in it."""
+        """A short hash of the opponent model and of the settings that say how far to trust it."""
         return artifact.fingerprint(self.model.fingerprint, self.model.counts, f"{self.p!r} {self.confidence}")
 
     def fixed(self) -> FloatArray:
-        """Return the strategy that the opponent is restricted to, as a table like the model's.
+        """Return the strategy of the opponent model that the opponent must follow.
 
         It is P_conf · σ for a data-biased response, and σ itself for a restricted Nash response.
         """
@@ -102,11 +102,11 @@ class Against:
         return policy * self.model.spread(self.p * CONFIDENCES[self.confidence](self.model.seen))
 
     def restriction(self, player: int, fixed: Array) -> Restriction:
-        """Return how one player is restricted, with `fixed` as a table of the solver."""
+        """Return the restriction of one player to the strategy `fixed`, which is a table of the solver."""
         return Restriction(player, fixed, 0.0 if self.confidence else self.p)
 
     def own(self, tables: tuple[Array, Array]) -> Array:
-        """Combine two strategies: player 0's part of the first with player 1's part of the second."""
+        """Combine two strategies: player 0's decisions from the first, player 1's decisions from the second."""
         layout = self.model.layout
         first = np.repeat(layout.actor, layout.actions) == 0
         return np.where(first.reshape(-1, *[1] * (tables[0].ndim - 1)), *tables)

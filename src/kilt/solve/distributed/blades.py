@@ -1,4 +1,6 @@
-"""Run external-sampling CFR on a head process and its workers, called blades [Brown15 algorithm 4].
+"""Run external-sampling CFR on a head process and its workers.
+
+The paper calls the workers blades [Brown15 algorithm 4].
 
 An iteration deals two private hands h. The head passes over the first rounds, called the *trunk*. At the end of the
 trunk, play continues on each class of boards n with a board of that class, drawn from the F(n,h) boards that are
@@ -51,7 +53,7 @@ R = TypeVar("R")
 
 
 class PendingBatch(NamedTuple):
-    """What the head process keeps of a batch of deals until the workers have answered."""
+    """The data about a batch of deals that the head process needs when the workers have answered."""
 
     batch: Batch
     begin: IntArray  # [deal + 1] first entry of each deal in `queue`
@@ -60,7 +62,10 @@ class PendingBatch(NamedTuple):
 
 
 class Head:
-    """The process that owns the first rounds of the game. It passes over them twice for each batch of deals."""
+    """The process that solves the first rounds of a game that is shared among several machines.
+
+    For each batch of deals, it makes one pass before and one pass after the workers solve the later rounds.
+    """
 
     def __init__(self, game: SharedGame, partition: Partition) -> None:
         self.game, self.partition = game, partition
@@ -75,11 +80,14 @@ class Head:
 
     @staticmethod
     def places(partition: Partition) -> int:
-        """Return the most nodes of the first rounds that a deal can visit, summed over the passes of both players."""
+        """Return the largest number of nodes that a deal can visit in the first rounds.
+
+        It is summed over the passes of both players.
+        """
         return places_in(partition, 0, partition.trunk)
 
     def descend(self, number: int) -> PendingBatch:
-        """Simulate a batch of deals through the first rounds, and record the nodes where the workers must continue.
+        """Play a batch of deals through the first rounds, and record where the workers must continue.
 
         Returns the message to the workers, and the state to keep until their answer.
         """
@@ -117,7 +125,7 @@ class Head:
         return PendingBatch(Batch(number, starts), begin, exits.place[:found].copy(), queue[:end].copy())
 
     def ascend(self, sent: PendingBatch, sums: IntArray) -> None:
-        """Compute the values in the first rounds for a batch, from the sums of values that the workers have returned.
+        """Compute the values of a batch of deals in the first rounds from the workers' answers.
 
         `sums` has |F(n,h)| · v for each start.
         """
@@ -131,7 +139,7 @@ class Head:
 
 
 def cut_off(rules: walks.Rules, slots: SlotLayout, later: int) -> None:
-    """Make the decisions of round `later` and after it terminal, because other processes continue there."""
+    """End a betting tree before round `later`, because other processes continue from there."""
     nodes, records = slots.betting.nodes, rules.nodes
     beyond = (records["count"] > 0) & (records["round"] >= later)
     follows = np.where(nodes.actor == CHANCE, nodes.first_child, np.arange(len(records)))
@@ -139,7 +147,7 @@ def cut_off(rules: walks.Rules, slots: SlotLayout, later: int) -> None:
 
 
 def places_in(partition: Partition, first: int, later: int) -> int:
-    """Return how many nodes of some rounds one deal can visit at most, for both players.
+    """Return the largest number of nodes that a deal can visit in some rounds, for both players together.
 
     The rounds are those from `first` to before `later`.
     """
@@ -148,26 +156,29 @@ def places_in(partition: Partition, first: int, later: int) -> int:
 
 
 class OwnedClass(Protocol):
-    """A class of similar boards that belongs to a worker, with its tables."""
+    """A class of similar boards and its regrets, which one worker stores and updates."""
 
     @property
     def path(self) -> tuple[int, ...]:
-        """The number of this class after those of the classes that contain it: one number for each level of workers."""
+        """The numbers that identify this class of boards, one for each level of workers.
+
+        Each is the number of the class on its level, within the class of the level above.
+        """
 
     @property
     def regrets(self) -> RegretTable:
-        """The regrets and action counts for this class of boards."""
+        """The regrets and action counts of the play on this class of boards."""
 
 
 class ClassOwner:
-    """Base class of a worker that owns some classes of boards: it updates their tables, and saves and loads them."""
+    """Base class of workers. A worker stores, updates, saves and loads the tables of some classes of similar boards."""
 
     def __init__(self, game: SharedGame, own: Sequence[OwnedClass], threads: int) -> None:
         self.game, self.owned, self.threads = game, own, threads
         self._pool = ThreadPoolExecutor(threads)
 
     def clear(self, batch: int, samples: int, boards: int, part: SlotLayout, rounds: range) -> None:
-        """Set all tables to 0, and set how many deals a batch has and how many boards are sampled for each.
+        """Set all regrets and counts to 0, and set the size of a batch and how many boards are sampled per deal.
 
         `samples` and `boards` are as in `SharedGame`. The worker covers `rounds` of the game.
         """
@@ -190,7 +201,7 @@ class ClassOwner:
         first: int,
         weight: float,
     ) -> tuple[IntArray, int, int]:
-        """Run CFR on a batch of deals with boards of one class, and update the tables of the class.
+        """Run CFR on some deals with boards of one class, and update the regrets and counts of the class.
 
         The deals are those from number `first` on, with the shares in `workspace`. Returns, for each start, the sum of
         values weighted by `ways` of its deal, and the numbers of decisions and nodes visited.
@@ -226,7 +237,7 @@ class ClassOwner:
                 own.regrets.halve(HALVED, self.threads)
 
     def quantised(self, dtype: npt.DTypeLike, counted: bool) -> list[tuple[tuple[int, ...], Array]]:
-        """Return the strategy of each class of boards as integers, with the path that identifies the class.
+        """Return the strategy on each class of boards as integers, together with the path that identifies the class.
 
         See `RegretTable.quantised`.
         """
@@ -242,13 +253,16 @@ class ClassOwner:
             artifact.write(class_folder(folder, *own.path), SHARES, {"shares": shares}, inputs=inputs)
 
     def save(self, folder: Path) -> None:
-        """Write the tables of each class of boards to a separate folder, from which any worker can read them later."""
+        """Write the regrets and counts of each class of boards to a separate folder.
+
+        Any worker can read them from there.
+        """
         for own in self.owned:
             inputs = {"game": self.game.fingerprint}
             artifact.write(class_folder(folder, *own.path), KIND, {"table": own.regrets.table}, inputs=inputs)
 
     def restore(self, folder: Path) -> None:
-        """Read the tables of all classes of boards from folders that `save` of any worker has written."""
+        """Read the regrets and counts of this worker's classes of boards from the folders that `save` has written."""
         remedy = f"restore it from an undamaged copy, or delete {folder.parent} and its checkpoint to start again"
         for own in self.owned:
             place = class_folder(folder, *own.path)
@@ -259,7 +273,7 @@ class ClassOwner:
 
 
 class BoardClass:
-    """A class of similar boards on a worker: its boards, its regrets, and its part of the strategy."""
+    """A class of similar boards: the boards, the regrets of the play on them, and their part of the game."""
 
     def __init__(self, partition: Partition, label: int, options: SamplingOptions, rules: walks.Rules | None) -> None:
         self.label, self.part = label, partition.part(label)
@@ -274,12 +288,12 @@ class BoardClass:
 
     @property
     def path(self) -> tuple[int, ...]:
-        """The path of the class, which is one number because the class is on the first level."""
+        """The number that identifies this class of boards, as a tuple."""
         return (self.label,)
 
 
 def counted_in(boards: ByteArray, deck: int) -> tuple[int, IntArray, IntArray]:
-    """Return counts of boards by the cards they contain, in the form that `count_ways` takes.
+    """Count how many boards contain each set of cards, as input for `count_ways`.
 
     The result has the size of the boards, binomial coefficients, and the counts.
     """
@@ -291,7 +305,7 @@ def counted_in(boards: ByteArray, deck: int) -> tuple[int, IntArray, IntArray]:
 
 
 def picked_starts(starts: Starts, deals: IntArray) -> tuple[Starts, IntArray]:
-    """Return the starting nodes of some deals only, and their indices among the starting nodes of all deals."""
+    """Select the starting nodes of some deals. Return them and their indices among those of all deals."""
     most = int(np.diff(starts.begin)[deals].sum())
     node, player = np.empty(most, dtype=np.uint32), np.empty(most, dtype=np.int8)
     picked, index = Starts(np.empty(len(deals) + 1, dtype=np.int64), node, player), np.empty(most, dtype=np.int64)
@@ -300,7 +314,7 @@ def picked_starts(starts: Starts, deals: IntArray) -> tuple[Starts, IntArray]:
 
 
 class ClassWorker(ClassOwner):
-    """A worker (a blade in the paper) that owns some classes of boards and runs CFR on them after the first rounds.
+    """A worker that runs CFR in the rounds after the first ones, on some classes of similar boards.
 
     Threads share the classes. If there are fewer classes than threads, several threads work on different boards of the
     same class, and occasionally one overwrites an update of another.
@@ -316,11 +330,11 @@ class ClassWorker(ClassOwner):
         self.begin(game.batch, game.samples, game.boards)
 
     def begin(self, batch: int, samples: int, boards: int) -> None:
-        """Set all tables to 0, and set how many deals a batch has and how many boards are sampled for each."""
+        """Set all regrets and counts to 0, and set the size of a batch and how many boards are sampled per deal."""
         self.clear(batch, samples, boards, self.own[0].part, range(self.partition.trunk, self.partition.end(1)))
 
     def work(self, batch: Batch) -> BatchResult:
-        """Continue a batch of deals where the head process stopped, on boards of all classes of this worker."""
+        """Run CFR on a batch of deals in the later rounds, on all classes of boards of this worker."""
         began, game = perf_counter(), self.game
         batch, hands, weight = self.received(batch)
 
@@ -343,7 +357,7 @@ class ClassWorker(ClassOwner):
         return BatchResult(sums, perf_counter() - began, decisions, visits, work)
 
     def received(self, batch: Batch) -> tuple[Batch, IntArray, float]:
-        """Prepare a batch for work: return the batch, its private hands, and the weight of all earlier deals.
+        """Prepare a batch of deals: return the batch, its private hands, and the weight of all earlier deals.
 
         Discounts and halves the tables if it is time.
         """
@@ -379,7 +393,7 @@ class ClassWorker(ClassOwner):
     def draws(
         self, own: BoardClass, sample: int, workspace: WalkWorkspace, hands: IntArray, batch: Batch
     ) -> Iterator[BoardDraw]:
-        """Sample boards of a class for the deals of a batch, and write their cards to `workspace`.
+        """Sample boards of one class for a batch of deals, and write the cards to `workspace`.
 
         A deal gets one board, or as many as are due to the class.
         """
@@ -400,7 +414,7 @@ class ClassWorker(ClassOwner):
             yield BoardDraw(some, index, once, key, board, once.astype(np.float32))
 
     def spread(self, own: BoardClass, hands: IntArray, first: int) -> tuple[IntArray, IntArray]:
-        """Return, for each deal, how many boards of a class are possible, and how many boards the class samples."""
+        """Return how many boards of a class are possible, and how many of them to sample, for each deal."""
         below, upto, often = np.empty((3, len(hands)), dtype=np.int64)
         kernels.count_ways(hands, *own.below, below)
         kernels.count_ways(hands, *own.upto, upto)
@@ -425,12 +439,17 @@ class ClassWorker(ClassOwner):
         key: np.uint64,
         weight: float = 0.0,
     ) -> tuple[IntArray, int, int]:
-        """Run CFR on a batch whose cards are in `workspace`. Each deal's values and updates are weighted by `ways`."""
+        """Run CFR on a batch of deals with the boards of one class that were sampled for it.
+
+        The cards are in `workspace`. Each deal's values and updates are weighted by `ways`.
+        """
         first, seen = batch.number * self.game.batch, self.settled(own, workspace, ways)
         return self.walked(own.regrets, workspace, batch.starts, *seen, ways, key, first, weight)
 
     def settled(self, own: BoardClass, workspace: WalkWorkspace, ways: IntArray) -> tuple[Words, Singles]:
-        """Return the buckets and showdown results of the deals in `workspace`, and set the weights of the deals.
+        """Look up the buckets and showdown results of sampled deals, and set the weights of the deals.
+
+        The cards are in `workspace`.
 
         See `WalkWorkspace.settle`.
         """
@@ -444,13 +463,13 @@ class ClassWorker(ClassOwner):
         return bucket, outcome
 
     def echo(self, batch: Batch) -> BatchResult:
-        """Answer a batch without any work, to measure the latency of messages."""
+        """Answer a message without doing any work, to measure the latency of messages."""
         return BatchResult(np.zeros(len(batch.starts.node), dtype=np.int64), 0.0, 0, 0, np.zeros(self.classes))
 
     def over(self, work: Callable[[StrategyPart], R], trunk: Array) -> list[R]:
-        """Call `work` on the average strategy for the boards of each class, joined with that of the first rounds.
+        """Call `work` on the average strategy of each class of boards, and return the results.
 
-        `trunk` is the strategy of the first rounds, over slots.
+        Each strategy includes that of the first rounds. `trunk` is the strategy of the first rounds, over slots.
         """
 
         def some(own: BoardClass) -> R:

@@ -1,4 +1,4 @@
-"""Sample boards of a class for dealt hands, and sum weighted values, in compiled code for the workers."""
+"""Sample boards of a class and sum weighted values, in compiled code for the workers of a distributed run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FINE = 2.0**20  # resolution per chip of sums, which are integers: their sum doe
 
 @kernel
 def count_within(boards: ByteArray, choose: IntArray, within: IntArray) -> None:
-    """Count how many boards contain each set of cards, and add the counts to `within`.
+    """Count how many of some boards contain each set of cards. The counts are added to `within`.
 
     See `_number`. `choose` [n, k] is n over k.
     """
@@ -47,7 +47,7 @@ def _number(cards: Any, mask: int, choose: IntArray) -> int:
 
 @kernel
 def count_ways(hands: IntArray, size: int, choose: IntArray, within: IntArray, ways: IntArray) -> None:
-    """Write, for each deal, how many of some boards share no card with the dealt hands.
+    """Count, for each deal, how many of some boards share no card with the dealt hands.
 
     `ways` has an entry for each deal, and `hands` the shape (deals, cards).
     """
@@ -74,10 +74,10 @@ def count_ways(hands: IntArray, size: int, choose: IntArray, within: IntArray, w
 def spread_boards(
     seed: np.uint64, first: int, boards: int, whole: int, below: IntArray, upto: IntArray, often: IntArray
 ) -> None:
-    """Write, for each deal, how many of its sampled boards belong to a class. They are spread evenly over all boards.
+    """Count how many of each deal's sampled boards belong to one class.
 
-    `whole` is the number of all boards; those of the class are numbered from `below` [deal] to before `upto`
-    [deal].
+    The samples are spread evenly over all boards. The counts are written to `often`. `whole` is the number of all
+    boards; those of the class are numbered from `below` [deal] to before `upto` [deal].
     """
     for deal in range(len(often)):
         start = np.int64(uniform(splitmix_word(seed, np.uint64(first + deal)), np.uint64(0)) * whole)
@@ -88,7 +88,7 @@ def spread_boards(
 
 @kernel
 def pick_starts(starts: Starts, deals: IntArray, picked: Starts, index: IntArray) -> None:
-    """Copy the starting nodes of some deals to `picked`, and their indices to `index`."""
+    """Copy the starting nodes of some deals from an array of those of all deals."""
     free = 0
     for place in range(len(deals)):
         picked.begin[place] = free
@@ -111,7 +111,7 @@ def draw_boards(
     tally: Words,
     drawn: IntArray,
 ) -> None:
-    """Sample a board of a class for each deal whose private hands are already dealt.
+    """Sample a board of one class for each deal of private hands.
 
     Reads the `hands` [deal, card] of both players, the `boards` [board, card] of the class with their `bits`, and
     `ways` [deal], the number of compatible boards. Writes `cards` [deal, card], hands and all boards up to the last;
@@ -164,7 +164,7 @@ def draw_next(
     tally: Words,
     drawn: IntArray,
 ) -> None:
-    """Sample the cards of the next round for each deal, so that the resulting board is in the class `label`.
+    """Sample the next public cards of each deal, so that the new board belongs to a given class.
 
     Reads the dealt cards `seen` [deal, card], hands followed by the board, the number of that board [deal], and the
     `labels` [board, set] of boards with each of the `sets` [set, card] of cards, which are also given as `bits`; −1 for
@@ -215,7 +215,7 @@ def draw_next(
 
 @kernel
 def add_values(begin: IntArray, ways: IntArray, value: Singles, sums: IntArray) -> None:
-    """Multiply the value of each starting node by the weight of its deal, and add the result to `sums`."""
+    """Add up the values of a batch, each multiplied by the weight of its deal."""
     for deal in range(len(ways)):
         for start in range(begin[deal], begin[deal + 1]):
             sums[start] += np.int64(np.rint(ways[deal] * np.float64(value[start]) * FINE))

@@ -1,12 +1,13 @@
-"""Run distributed CFR with several levels of workers: each level runs some rounds, the next level the later ones.
+"""Run distributed CFR with several levels of workers.
 
-This is [Brown15 §3] for more than one level. A blade is to the blades below it what the head is to the first level. It
-samples boards of its classes, passes over its own rounds and records the nodes at their end. From these nodes, play
-continues on each class m of the next board, inside the class n, with a board drawn from the G(m,f,h) boards that are
-compatible with the hands h and the board f; the value is the mean over these classes, weighted by |G(m,f,h)|. Updates
-of the tables of a lower class have both weights, |F(n,h)| and |G(m,f,h)|; on a third level, also that of the third
-board, and so on. If `boards` sets the number of boards per deal, each of them continues with one next board, drawn from
-all remaining ones, and the blade that has its class continues.
+Each level solves some rounds of the game, and the level below it solves the following rounds. This is [Brown15 §3] for
+more than one level. A blade is to the blades below it what the head is to the first level. It samples boards of its
+classes, passes over its own rounds and records the nodes at their end. From these nodes, play continues on each class m
+of the next board, inside the class n, with a board drawn from the G(m,f,h) boards that are compatible with the hands h
+and the board f; the value is the mean over these classes, weighted by |G(m,f,h)|. Updates of the tables of a lower
+class have both weights, |F(n,h)| and |G(m,f,h)|; on a third level, also that of the third board, and so on. If `boards`
+sets the number of boards per deal, each of them continues with one next board, drawn from all remaining ones, and the
+blade that has its class continues.
 
 Messages contain everything that a lower blade needs for a deal, including the keys of random numbers: results do not
 depend on the assignment of classes to blades.
@@ -46,7 +47,10 @@ APART = 1 << 32  # first number of the keys for next boards
 
 
 class LowerRequest(NamedTuple):
-    """A message to a lower worker: the nodes where the upper rounds end, for some deals with boards of one class."""
+    """A message that asks a worker to continue some deals in later rounds.
+
+    It has the nodes where the rounds of the worker above end, for deals with boards of one class.
+    """
 
     path: tuple[int, ...]  # path of the class
     key: np.uint64
@@ -58,7 +62,7 @@ class LowerRequest(NamedTuple):
 
 
 class LowerResult(NamedTuple):
-    """The answer of a lower worker: sums of values, and how many nodes it has visited."""
+    """The answer of a worker to workers above it: sums of values, and how many nodes it has visited."""
 
     sums: list[IntArray]  # [message][start] Σ |G(m,f,h)| · v over classes
     decisions: int
@@ -66,7 +70,7 @@ class LowerResult(NamedTuple):
 
 
 class PendingDeals(NamedTuple):
-    """What a worker keeps of some deals while the workers below continue them."""
+    """The data about some deals that a worker needs when the workers below it have answered."""
 
     regrets: RegretTable
     drawn: BoardDraw
@@ -79,7 +83,7 @@ class PendingDeals(NamedTuple):
 
 
 class LowerWorkers:
-    """The workers that continue the deals of another worker in later rounds, each on some classes of boards."""
+    """The workers below another worker. They solve the rounds after that worker's rounds."""
 
     def __init__(self, partition: Partition, level: int, workers: Sequence[Worker]) -> None:
         self.partition, self.level, self.workers = partition, level, workers
@@ -94,7 +98,7 @@ class LowerWorkers:
         seen: tuple[Words, Singles],
         weight: float = 0.0,
     ) -> PendingDeals:
-        """Simulate some deals through a worker's rounds, and record the nodes where the workers below must continue.
+        """Play some deals through a worker's rounds, and record where the workers below must continue.
 
         The cards, shares and tallies of the deals are in `workspace`. `seen` is that of `settle`.
         """
@@ -135,7 +139,7 @@ class LowerWorkers:
     def continue_deals(
         self, game: SharedGame, number: int, passing: Sequence[PendingDeals]
     ) -> tuple[list[IntArray], int, int]:
-        """Let the workers below continue the deals of a batch, and compute this worker's values from their answers.
+        """Let the workers below finish a batch of deals, and compute this worker's values from their answers.
 
         Returns the results of `ascend` for each of `passing`, and the numbers of decisions and nodes visited in both
         passes.
@@ -150,9 +154,9 @@ class LowerWorkers:
         return sums, decisions, sum(one.visits for one in passing) + sum(answer.visits for answer in found)
 
     def ascend(self, game: SharedGame, one: PendingDeals, value: Singles) -> IntArray:
-        """Compute the values in a worker's rounds, and return the sum of weighted values for each starting node.
+        """Compute the values in a worker's rounds from the answers of the workers below.
 
-        `value` has the values that the lower workers have returned.
+        Returns the sum of weighted values for each starting node.
         """
         starts, below = one.drawn.batch.starts, one.onward.starts
         worth: Singles = np.empty(len(starts.node), dtype=np.float32)
@@ -165,7 +169,7 @@ class LowerWorkers:
         return sums
 
     def echo(self, batch: Batch) -> None:
-        """Wait until the workers below have answered an empty request, to measure the latency of messages."""
+        """Send an empty request to the workers below and wait for the answers, to measure the latency."""
         for answer in [worker.ask("echo", batch) for worker in self.workers]:
             answer.get()
 
@@ -183,14 +187,14 @@ class LowerWorkers:
 
 
 class MiddleWorker(ClassWorker):
-    """A first-level worker with other workers below it, which share the classes of the boards that follow its own."""
+    """A worker that solves some rounds of the game and has other workers solve the rounds after them."""
 
     def __init__(self, game: SharedGame, labels: Sequence[int], threads: int, below: Sequence[Worker]) -> None:
         super().__init__(game, labels, threads)
         self.below = LowerWorkers(self.partition, 1, below)
 
     def work(self, batch: Batch) -> BatchResult:
-        """Run this worker's rounds for a batch, let the workers below continue, and combine the values."""
+        """Run CFR on a batch of deals in this worker's rounds, with the help of the workers below it."""
         began, game = perf_counter(), self.game
         batch, hands, weight = self.received(batch)
         items = [(own, sample) for sample in range(1 if game.boards else game.samples) for own in self.own]
@@ -215,22 +219,25 @@ class MiddleWorker(ClassWorker):
             self._workspaces.put(workspace)
 
     def descend(self, own: BoardClass, workspace: WalkWorkspace, drawn: BoardDraw, weight: float = 0.0) -> PendingDeals:
-        """Simulate the deals whose cards are in `workspace` through this worker's rounds."""
+        """Play sampled deals through this worker's rounds, and record where the workers below must continue.
+
+        The cards are in `workspace`.
+        """
         seen = self.settled(own, workspace, drawn.ways)
         return self.below.descend(self.game, own, workspace, drawn, seen, weight)
 
     def echo(self, batch: Batch) -> BatchResult:
-        """Answer a batch without any work, after the workers below have done so, to measure the latency of messages."""
+        """Answer a message without doing any work, after the workers below have answered, to measure the latency."""
         self.below.echo(batch)
         return super().echo(batch)
 
     def over(self, work: Callable[[StrategyPart], R], trunk: Array) -> list[R]:
-        """Let the workers below call `work` on the average strategy, class by class, and return all results."""
+        """Let the workers below call `work` on the average strategy of each class of boards, and return all results."""
         return [found for own in self.own for found in self.below.over(work, own, trunk, self.threads)]
 
 
 class LowerClass(NamedTuple):
-    """A class of boards that belongs to a worker below another worker, with its regrets."""
+    """A class of similar boards of a later round, with its regrets, which one worker stores and updates."""
 
     path: tuple[int, ...]
     number: int  # number among all classes of its level
@@ -239,10 +246,10 @@ class LowerClass(NamedTuple):
 
 
 class LowerWorker(ClassOwner):
-    """A worker that continues the deals of another worker in later rounds, on some classes of boards.
+    """A worker that solves the later rounds of the game on some classes of similar boards.
 
-    `classes` lists them for each level, from the first on: their numbers inside each class of the level above. If there
-    are blades `below` this one, they have the rounds after its own.
+    It continues the deals of another worker. `classes` lists them for each level, from the first on: their numbers
+    inside each class of the level above. If there are blades `below` this one, they have the rounds after its own.
     """
 
     def __init__(
@@ -263,12 +270,12 @@ class LowerWorker(ClassOwner):
         self.begin(game.batch, game.samples, game.boards)
 
     def begin(self, batch: int, samples: int, boards: int) -> None:
-        """Set all tables to 0, and set how many deals a batch has and how many boards are sampled for each."""
+        """Set all regrets and counts to 0, and set the size of a batch and how many boards are sampled per deal."""
         rounds = range(self.partition.end(self.level - 1), self.partition.end(self.level))
         self.clear(batch, samples, boards, self.partition.head, rounds)
 
     def work(self, number: int, messages: list[LowerRequest]) -> LowerResult:
-        """Continue deals where the worker above stopped, on boards of all classes of this worker."""
+        """Run CFR on deals of the worker above, on all classes of boards of this worker."""
         game, weight = self.game, self.game.weight(number)
         # Arrays from messages are read-only, and kernels would be compiled once more for read-only arrays.
         messages = [
@@ -355,9 +362,11 @@ class LowerWorker(ClassOwner):
     def walk_over(
         self, own: LowerClass, workspace: WalkWorkspace, one: LowerRequest, drawn: BoardDraw, weight: float = 0.0
     ) -> PendingDeals | tuple[IntArray, int, int]:
-        """Run CFR on deals whose cards are in `workspace`, weighted by how many boards each deal allows.
+        """Run CFR on sampled deals with boards of one class.
 
-        Returns the result of `ClassOwner.walked`; or the state after the first pass if there are blades below.
+        The cards are in `workspace`. Each deal's values and updates are weighted by how many boards of the class are
+        possible. Returns the result of `ClassOwner.walked`; or the state after the first pass if there are blades
+        below.
         """
         deals, part, ways = len(drawn.ways), own.part, drawn.ways
         bucket, outcome = workspace.settle(deals, part)
@@ -369,12 +378,12 @@ class LowerWorker(ClassOwner):
         return self.walked(own.regrets, workspace, one.starts, bucket, outcome, ways, drawn.key, first, weight)
 
     def echo(self, batch: Batch) -> None:
-        """Do no work on this worker and on those below, to measure the latency of messages."""
+        """Do no work, and wait for the workers below, to measure the latency of messages."""
         if self.below:
             self.below.echo(batch)
 
     def over(self, work: Callable[[StrategyPart], R], path: tuple[int, ...], upper: Array) -> list[R]:
-        """Call `work` on the average strategy for the boards of each class of this worker, and return the results.
+        """Call `work` on the average strategy of each class of boards of this worker, and return the results.
 
         See `ClassWorker.over`. `upper` [slot] is the strategy of that other class, which `path` leads to, and of all
         levels above.

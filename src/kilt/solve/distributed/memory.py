@@ -112,7 +112,7 @@ class PartsMemory(NamedTuple):
         return cls(found, part_cost(found[0].memory(words), head), each)
 
     def here(self, *, one_process: bool) -> int:
-        """Return the bytes that one machine needs for the head process and all workers.
+        """Return the bytes of memory that one machine needs to run the head process and all workers.
 
         The workers may also be threads of `one_process`.
         """
@@ -123,7 +123,7 @@ class PartsMemory(NamedTuple):
 
 
 def part_cost(tables: int, work: int) -> Cost:
-    """Return the memory that a process needs for its tables and other arrays, as a `Cost`.
+    """Return the memory of a process as a `Cost`, with the share of its tables.
 
     `tables` and `work` are bytes.
     """

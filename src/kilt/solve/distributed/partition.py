@@ -1,8 +1,8 @@
-"""Split a game for a distributed run: a head process gets the first rounds, and workers get classes of boards.
+"""Split an abstract game for a distributed run.
 
-See [Brown15 §§2.1, 3]. The *trunk* consists of the rounds before the first board. From then on, players know the class
-of their board, and no information set belongs to two classes: a class with all its rounds can be on another machine. A
-blade may have several classes.
+The head process gets the first rounds, and workers get classes of similar boards. See [Brown15 §§2.1, 3]. The *trunk*
+consists of the rounds before the first board. From then on, players know the class of their board, and no information
+set belongs to two classes: a class with all its rounds can be on another machine. A blade may have several classes.
 
 Further levels repeat this [Brown15 §6]: if boards of a later round have separate classes, a blade keeps the rounds up
 to that one, and the classes belong to blades below it; and so on, up to the last round. The head is level 0, and the
@@ -38,7 +38,7 @@ AT_ONCE = 1 << 18  # boards whose classes are looked up in one batch
 
 @dataclass(frozen=True)
 class Partition:
-    """An abstract game that is split into its first rounds and one part for each class of similar boards.
+    """An abstract game, split into the first rounds and one part for each class of similar boards.
 
     With several levels, the part of a class ends before the next board: later rounds belong to classes of that board. A
     class is identified by its *path*: for each level, its number inside the class of the level above.
@@ -54,9 +54,9 @@ class Partition:
 
     @classmethod
     def of(cls, abstract: AbstractGame, cards: Sequence[Path], depth: int = 1) -> Partition:
-        """Split an abstract game by its classes of boards, on `depth` levels.
+        """Split an abstract game into its first rounds and its classes of similar boards.
 
-        `cards` are the folders of its abstractions.
+        `depth` is the number of levels of classes, and `cards` are the folders of the card abstractions.
         """
         identity = shared_classes([each.identity for each in abstract.cards.each])
         trunk = trunk_of(identity.plan, identity.deal, depth)
@@ -83,16 +83,16 @@ class Partition:
 
     @property
     def inside(self) -> list[int]:
-        """For each level of workers, how many classes of boards each class of the level above contains."""
+        """The number of classes of boards within each class of the level above, for each level of workers."""
         numbers = [1, self.classes, *(classes.number for classes in self.inner)]
         return [number // above for above, number in pairwise(numbers)]
 
     def end(self, level: int) -> int:
-        """Return the round after the last round of a level of workers."""
+        """Return the index of the first round that a level of workers no longer solves."""
         return self.trunk + level if level < self.depth else self._rounds
 
     def number(self, *path: int) -> int:
-        """Return the number of a class of boards among all classes of its level."""
+        """Return the index of a class of boards among all classes of its level."""
         found = 0
         for number, place in zip(self.inside, path, strict=False):
             found = found * number + place
@@ -120,30 +120,39 @@ class Partition:
 
     @cached_property
     def real(self) -> Partition:
-        """The split game with payoffs by its original rules, without tilts, for evaluation."""
+        """The same split game with the game's original payoffs, for evaluation.
+
+        Payoffs while solving may be modified by a tilt.
+        """
         game = self.abstract.game
         return replace(self, abstract=replace(self.abstract, game=game.real)) if game.real is not game else self
 
     @property
     def head(self) -> AbstractPart:
-        """The part of the game that belongs to the head process: its first rounds."""
+        """The part of the game that the head process solves: the first rounds."""
         return self.part()
 
     @property
     def paths(self) -> list[tuple[int, ...]]:
-        """The paths of all classes of boards, level by level. A path has the number of a class on each level."""
+        """The paths that identify all classes of boards, level by level.
+
+        A path has the number of a class on each level.
+        """
         numbers = [range(number) for number in self.inside]
         return [path for level in range(self.depth) for path in product(*numbers[: level + 1])]
 
     def part(self, *path: int) -> AbstractPart:
-        """Return the part of the game for one class of boards, or for the head process if no class is given.
+        """Return the part of the game for one class of boards, or the first rounds if no class is given.
 
         It is a range of buckets in each round of the level.
         """
         return self._part(path, range(len(path), len(path) + 1))
 
     def played(self, *path: int) -> AbstractPart:
-        """Return the game on the boards of one class, from the first round to the end of the class's level."""
+        """Return the part of the game that is played if the boards belong to one class.
+
+        It lasts from the first round to the end of the class's level.
+        """
         return self._part(path, range(len(path) + 1))
 
     def _part(self, path: tuple[int, ...], there: range) -> AbstractPart:
@@ -171,12 +180,12 @@ class Partition:
         return len(self.abstract.buckets[0])
 
     def next_boards(self, label: int, level: int = 2) -> tuple[Labels, ByteArray]:
-        """Return the classes of the boards that may follow a class, and the sets of cards that lead to them.
+        """Return the classes of all boards that can follow the boards of one class.
 
-        The shapes are (boards, sets) and (sets, cards). [board, set] is the number, on a level, of the class of the
-        board with each set of cards; −1 if a card occurs twice. Boards are those of the level above: all boards of
-        class `label` of the first level, each with every set of cards that may follow on the levels in between, with
-        those of the last level adjacent.
+        Also returns the sets of cards that lead to these boards. The shapes are (boards, sets) and (sets, cards).
+        [board, set] is the number, on a level, of the class of the board with each set of cards; −1 if a card occurs
+        twice. Boards are those of the level above: all boards of class `label` of the first level, each with every set
+        of cards that may follow on the levels in between, with those of the last level adjacent.
         """
         deal, boards = self.abstract.cards.each[0].identity.deal, self.boards_of(label)
         sizes = deal.sizes[self.trunk : self.trunk + level]
@@ -196,9 +205,10 @@ class Partition:
         return labels.reshape(-1, len(sets)), sets
 
     def labels_of(self, boards: IntArray) -> IntArray:
-        """Return the class of the first board of each deal. The boards may be of any later round.
+        """Return the class of each board.
 
-        `boards` has the shape (deals, cards).
+        The boards may be of a later round than the classes: only the cards of the first board count. `boards` has the
+        shape (deals, cards).
         """
         size = self.boards.shape[1]
         choose = np.array([[comb(n, k + 1) for k in range(size)] for n in range(int(self.boards.max()) + 1)])
@@ -207,26 +217,29 @@ class Partition:
         return found
 
     def boards_of(self, label: int) -> ByteArray:
-        """Return all boards of a class, in all suits, with one row per board."""
+        """Return all boards of a class, with one row of cards per board.
+
+        Boards that differ only in suits have separate rows.
+        """
         mine: ByteArray = self.boards[self.labels == label]
         return mine
 
     def owns(self, boards: IntArray, *path: int) -> BoolArray:
-        """Return whether each board of the last round belongs to a class."""
+        """Return, for each complete board, whether it belongs to a given class."""
         found = self.labels_of(boards) if len(path) == 1 else self.inner[len(path) - 2].of(boards)
         mine: BoolArray = found == self.number(*path)
         return mine
 
     @property
     def ways(self) -> int:
-        """The number of boards that share no card with two given private hands.
+        """The number of possible boards in the first round of the workers, given both private hands.
 
         This is Σ |F(n,h)|.
         """
         return self.next_ways(1)
 
     def next_ways(self, level: int) -> int:
-        """Return how many sets of cards can be dealt in the round that begins a level of workers.
+        """Return how many sets of cards can be dealt in the first round of a level of workers.
 
         This is Σ |F(n,h)| on level 1, and Σ |G(m,f,h)| on level 2.
         """
@@ -236,7 +249,7 @@ class Partition:
 
 
 def shared_classes(cards: Sequence[AbstractionSpec]) -> AbstractionSpec:
-    """Return the card abstraction whose classes of boards the workers share.
+    """Return a card abstraction with the classes of boards that both players' abstractions have in common.
 
     Raises RunError if the players have different classes.
     """
@@ -247,7 +260,10 @@ def shared_classes(cards: Sequence[AbstractionSpec]) -> AbstractionSpec:
 
 
 def trunk_of(plan: Plan, deal: Deal, depth: int = 1) -> int:
-    """Return how many rounds precede the classes of boards. Raises RunError if a game cannot be split `depth` times."""
+    """Return the number of rounds before the first board, which the head process solves.
+
+    Raises RunError if the card abstraction has no classes of boards, or fewer than `depth` levels of them.
+    """
     remedy = "use cards such as 'IR-KE-KO 169-70-70-70 in 60 classes', or solve without blades"
     if not plan.public:
         raise RunError(f"this card abstraction has no classes of boards to divide among blades: {remedy}")
@@ -271,7 +287,7 @@ def trunk_of(plan: Plan, deal: Deal, depth: int = 1) -> int:
 
 
 def require_boards(asked: EngineConfig, plan: Plan, deal: Deal) -> None:
-    """Raise RunError if a configuration asks for more boards per deal than exist."""
+    """Raise RunError if a configuration asks for more sampled boards per deal than exist."""
     trunk = trunk_of(plan, deal)
     there, classes = comb(deal.deck.size - 2 * deal.hole_cards, deal.sizes[trunk]), plan.public[0].classes
     for name, number, most in (("boards", asked.boards, there), ("samples", asked.samples, -(-there // classes))):
@@ -309,12 +325,12 @@ def shared_out(
 
 
 def makespan(work: FloatArray, labels: Sequence[Sequence[int]], speed: FloatArray) -> float:
-    """Return the time that the slowest worker needs for the classes of boards assigned to it."""
+    """Return the time that the slowest worker needs for its classes of boards."""
     return max(float(work[mine].sum() / pace) for mine, pace in zip(labels, speed, strict=True))
 
 
 def samples_for(threads: int, classes: int) -> int:
-    """Return how many boards each class samples per deal: more than one if a worker has more threads than classes.
+    """Return how many boards to sample from each class per deal so that all threads of a worker are busy.
 
     >>> samples_for(threads=2, classes=5), samples_for(threads=16, classes=1), samples_for(threads=16, classes=7)
     (1, 16, 4)
@@ -328,14 +344,17 @@ def samples_for(threads: int, classes: int) -> int:
 
 
 class Level(NamedTuple):
-    """One level of a distributed run: its number of workers, and the size of the largest worker's table."""
+    """The size of one level of a distributed run: the number of workers, and the largest table of a worker."""
 
     blades: int
     slots: int  # slots of the largest blade
     rounds: tuple[int, int]  # first round, and the one after the last
 
     def memory(self, words: int) -> int:
-        """Return the bytes of a worker's table, with `words` 4-byte words per action of an information set."""
+        """Return the size in bytes of a worker's table of regrets and counts.
+
+        It has `words` 4-byte words per action of an information set.
+        """
         return 4 * words * self.slots
 
 

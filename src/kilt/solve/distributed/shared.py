@@ -1,4 +1,4 @@
-"""Define what the head process and its workers exchange: the game to solve, and messages about batches of deals."""
+"""Define the messages between the head process and its workers: the game to solve, and batches of deals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STEPS = 20  # linear weighting begins at 2^10 deals, since each counts once for 
 
 @dataclass(frozen=True)
 class SharedGame:
-    """A description of the game to solve, which the head process sends to its workers. It is small."""
+    """The game to solve and the settings of the run, as the head process sends them to its workers."""
 
     game: Holdem
     cards: tuple[Path, ...]  # the folder of the card abstraction, or one for each player
@@ -41,7 +41,7 @@ class SharedGame:
     depth: int = 1  # levels of blades
 
     def open(self) -> Partition:
-        """Load the abstract game and its card abstractions, and return the game split into parts.
+        """Load the game and its card abstractions, and split the game into parts for the processes.
 
         Raises RunError if the card abstraction has another fingerprint.
         """
@@ -55,7 +55,7 @@ class SharedGame:
         return Partition.of(abstract, self.cards, self.depth)
 
     def key(self, *numbers: int) -> np.uint64:
-        """Return the random seed of the whole game, or of the part of the work given by `numbers`."""
+        """Return a random seed, either for the whole run or for a part of the work that `numbers` identify."""
         key = np.uint64(self.seed % 2**64)
         with np.errstate(over="ignore"):
             for number in numbers:
@@ -63,19 +63,19 @@ class SharedGame:
         return key
 
     def whole(self, ways: int) -> int:
-        """Return the sum of the weights of all boards of a deal.
+        """Return the sum of the weights of all boards that are sampled for a deal.
 
         This is Σ |F(n,h)| for each sample, or 1 for each board.
         """
         return self.boards or self.samples * ways
 
     def discounts(self, number: int) -> bool:
-        """Return whether linear weighting discounts all regrets and counts before a batch of deals."""
+        """Return whether all regrets and counts are discounted before a batch of deals."""
         first = number * self.batch
         return self.options.linear and number > 0 and scheduled(first - self.batch + 1, STEPS) <= first
 
     def halves(self, number: int) -> bool:
-        """Return whether large counts must be halved before a batch, because they could overflow during it.
+        """Return whether large counts must be halved before a batch of deals, to prevent an overflow.
 
         The limit is `external.FULL`.
         """
@@ -83,19 +83,22 @@ class SharedGame:
         return (number + 1) * adds // CHECKED > number * adds // CHECKED
 
     def weight(self, number: int) -> float:
-        """Return the total weight of all deals before a batch minus their number, if the next deal weighs 1."""
+        """Return the total weight of all deals before a batch, minus their number.
+
+        The weights are those of linear CFR, where the next deal weighs 1.
+        """
         return weight_beyond(number * self.batch, STEPS) if self.options.linear else 0.0
 
 
 class Batch(NamedTuple):
-    """A message to workers: the number of a batch of deals, and the nodes where the first rounds end for each deal."""
+    """A message that asks the workers to continue a batch of deals after the first rounds."""
 
     number: int
     starts: Starts
 
 
 class BatchResult(NamedTuple):
-    """A worker's answer to a batch: sums of values, and how much work they took."""
+    """A worker's answer about a batch of deals: sums of values, and how much work they took."""
 
     sums: IntArray  # [start] Σ |F(n,h)| · v over classes and samples, see `kernels.FINE`
     seconds: float  # seconds of work
@@ -105,7 +108,7 @@ class BatchResult(NamedTuple):
 
 
 class BoardDraw(NamedTuple):
-    """Boards of one class that were sampled for some deals of a batch."""
+    """Boards of one class that were sampled for a batch of deals."""
 
     batch: Batch  # the starts of these deals
     which: IntArray | slice  # [start] indices among the starts of the batch
@@ -116,7 +119,7 @@ class BoardDraw(NamedTuple):
 
 
 class StrategyPart(NamedTuple):
-    """The part of a strategy that is played on the boards of one class, with the first rounds before it."""
+    """The part of a strategy that is played if the boards belong to one class. It includes the first rounds."""
 
     slots: AbstractPart
     shares: Array  # [slot]

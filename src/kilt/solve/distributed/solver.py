@@ -49,7 +49,7 @@ R = TypeVar("R")
 
 
 class BatchChoice(NamedTuple):
-    """The batch size of a distributed run, with the measurements behind the choice."""
+    """The number of deals per batch in a distributed run, and the measured times on which the choice is based."""
 
     batch: int
     latency: float  # seconds for a message and its answer, with all blades at once
@@ -57,7 +57,7 @@ class BatchChoice(NamedTuple):
 
     @property
     def share(self) -> float:
-        """The fraction of time spent on messages, if nothing else is done meanwhile."""
+        """The fraction of the time that messages take if the head process does nothing else meanwhile."""
         return self.latency / (self.latency + self.batch * self.deal)
 
     def __str__(self) -> str:
@@ -69,7 +69,7 @@ class BatchChoice(NamedTuple):
 
 @dataclass
 class TimeSpent:
-    """How the time of a distributed run was spent, in seconds summed over batches."""
+    """The time that a distributed run has spent on work and on waiting, in seconds summed over batches."""
 
     wall: float = 0.0  # elapsed time
     slowest: float = 0.0  # work of each batch's slowest blade
@@ -77,17 +77,17 @@ class TimeSpent:
 
     @property
     def communication(self) -> float:
-        """The fraction of time in which no worker was busy, because of messages or the head process."""
+        """The fraction of the time in which all workers waited for messages or for the head process."""
         return max(0.0, 1 - self.slowest / self.wall) if self.wall else 0.0
 
     @property
     def idle(self) -> float:
-        """The fraction of time in which the average worker waited for the slowest one."""
+        """The fraction of the time that workers, on average, wait for the slowest one."""
         return max(0.0, 1 - self.mean / self.wall - self.communication) if self.wall else 0.0
 
 
 def batch_size(latency: float, beyond: float, deal: float, most: int, fresh: int) -> int:
-    """Return how many deals a batch should have so that messages and fixed costs take a small share of time.
+    """Return a number of deals per batch for which messages and fixed costs take little of the time.
 
     `latency`, `beyond` and `deal` are seconds for a message and its answer, for the fixed cost of a batch, and for a
     deal. To save messages, a batch may have up to `most` deals; to save the fixed cost, only as many as keep the
@@ -105,16 +105,17 @@ def batch_size(latency: float, beyond: float, deal: float, most: int, fresh: int
 
 
 def walked_places(partition: Partition) -> list[int]:
-    """Return how many nodes a deal can reach at most: in the head process, and in workers with others below them.
+    """Return the largest number of nodes that a deal can visit, for each level of a distributed run.
 
-    See `places_in`.
+    The first number is for the head process, the others are for levels of workers with workers below them. See
+    `places_in`.
     """
     bounds = [0, *(partition.end(level) for level in range(partition.depth))]
     return [places_in(partition, first, later) for first, later in pairwise(bounds)]
 
 
 def limits(partition: Partition) -> tuple[int, int]:
-    """Return two upper bounds on the deals in a batch: one by memory, one to keep the first rounds' strategy recent."""
+    """Return two upper limits for the deals per batch: by memory, and by how recent a strategy must be."""
     return most_deals(max(walked_places(partition))), FRESH * partition.abstract.buckets[0][0]
 
 
@@ -129,7 +130,7 @@ def _at(job: Job, worker: Worker) -> Job:
 
 
 def look_for_blades(engine: Engine, held: PartsMemory, threads: int) -> None:
-    """Raise EngineError if an engine cannot start all workers, or runs another version of kilt.
+    """Raise EngineError if an engine cannot start all workers, or has another version of kilt on its machines.
 
     It is called before any work begins.
     """
@@ -140,7 +141,7 @@ def look_for_blades(engine: Engine, held: PartsMemory, threads: int) -> None:
 
 
 def start(problem: AbstractProblem, seed: int) -> DistributedMCCFR:
-    """Create the distributed solver of an abstract game, on the engine that the problem names."""
+    """Create the distributed solver of an abstract game, and start its workers."""
     asked, abstract = problem.engine, problem.abstract
     cards = tuple(folder.resolve() for folder in problem.cards)
     identity = shared_classes([each.identity for each in abstract.cards.each])
@@ -163,7 +164,7 @@ def start(problem: AbstractProblem, seed: int) -> DistributedMCCFR:
 
 
 class DistributedMCCFR:
-    """A solver that runs external-sampling CFR on a head process and workers [Brown15 §3].
+    """A solver that runs external-sampling CFR on several processes or machines [Brown15 §3].
 
     An iteration is a deal; deals are processed in batches.
     """
@@ -298,7 +299,7 @@ class DistributedMCCFR:
         self._since, self._paused = perf_counter(), True
 
     def step(self, iterations: int) -> None:
-        """Run at least `iterations` more deals, in whole batches."""
+        """Run at least `iterations` more deals. Batches are always finished."""
         end = self.iterations + iterations
         if self._saved is not None:
             self._share_out(self._saved)
@@ -344,14 +345,14 @@ class DistributedMCCFR:
     # ── strategies ──
 
     def average(self) -> Array:
-        """Return the average strategy in one table, or the current strategy where no average is stored.
+        """Return the average strategy in one table, or the current strategy if no average is stored.
 
         Information sets without counts use the current strategy.
         """
         return self._strategy(counted=True)
 
     def current(self) -> Array:
-        """Return the current strategy in one table, computed by regret matching."""
+        """Return the current strategy in one table, computed from the regrets by regret matching."""
         return self._strategy(counted=False)
 
     def _strategy(self, *, counted: bool) -> Array:
@@ -365,9 +366,9 @@ class DistributedMCCFR:
         return shares
 
     def over_parts(self, work: Callable[[StrategyPart], R]) -> list[R]:
-        """Call `work` on each part of the average strategy, on the worker that stores the part, and return the results.
+        """Call `work` on each part of the average strategy, on the worker that stores the part.
 
-        `work` is pickled.
+        Returns the results. `work` is pickled.
         """
         self._wait()
         trunk = self.head.regrets.quantised(self.dtype)
@@ -375,7 +376,7 @@ class DistributedMCCFR:
         return [found for answer in answers for found in answer.get()]
 
     def fill(self, shares: Array, folder: Path) -> None:
-        """Write the average strategy to the array `shares`, which may be mapped from a file and larger than memory.
+        """Write the average strategy to the array `shares`, which may be larger than memory.
 
         Blades first write their parts to `folder`. The slots of different parts are interleaved in the table; it is
         assembled from these files in a single pass, rather than one pass per part.
@@ -393,7 +394,7 @@ class DistributedMCCFR:
     # ── checkpoints ──
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Return the head's part of a checkpoint as arrays. Workers write the rest.
+        """Return the head process's arrays for a checkpoint. Workers save their own tables.
 
         See `save_parts`.
         """
@@ -406,7 +407,7 @@ class DistributedMCCFR:
         return kept | {name: np.asarray(getattr(self, name)) for name in COUNTS}  # including the current batch
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Load the head's part of a checkpoint. The workers must have read their parts before."""
+        """Load the head process's arrays from a checkpoint, after the workers have loaded their tables."""
         found = {name: np.array(array) for name, array in state.items()}
         batch, samples, boards = (int(found[name]) for name in ("batch", "samples", "boards"))
         if (batch, samples, boards) != (self.game.batch, self.game.samples, self.game.boards):
@@ -425,7 +426,10 @@ class DistributedMCCFR:
             setattr(self, name, int(found.get(name, 0)))
 
     def save_parts(self, folder: Path) -> None:
-        """Let all workers write their part of a checkpoint. The next step may then assign classes to workers again."""
+        """Let all workers save their tables for a checkpoint.
+
+        The next call of `step` may assign classes of boards to other workers, which read these tables.
+        """
         self._wait()
         self._all("save", folder)
         self._saved = folder
@@ -454,23 +458,23 @@ class DistributedMCCFR:
             self.restore_parts(folder)
 
     def restore_parts(self, folder: Path) -> None:
-        """Let all workers read their part of a checkpoint."""
+        """Let all workers load their tables from a checkpoint."""
         self._all("restore", folder)
 
     def mend(self) -> None:
-        """Replace all workers by new ones, in the state before the first deal."""
+        """Replace all workers after one was lost, and reset the run to the state before the first deal."""
         self.engine.dismiss(self._everybody)
         self.labels = shared_out(self.work, self.blades)
         self._hire()
         self._restart()
 
     def parts(self) -> list[tuple[str, float]]:
-        """Return the host name of each worker, and the fraction of time that the worker was busy."""
+        """Return the host name of each worker and the fraction of the time that it was busy."""
         shares = np.minimum(self.busy / self.times.wall, 1) if self.times.wall else np.ones(self.blades)
         return [(worker.where, float(share)) for worker, share in zip(self.workers, shares, strict=True)]
 
     def described(self) -> str:
-        """Return one or two lines of text about the workers, their classes of boards and the batch size."""
+        """Describe the workers, their classes of boards and the batch size in one or two lines."""
         numbers = ", ".join(str(len(labels)) for labels in self.labels)
         said = f"{self.blades} blades ({self.engine.name}) with {numbers} classes of boards"
         for under, classes in zip(self.below, self.partition.inside[1:], strict=True):
@@ -480,7 +484,7 @@ class DistributedMCCFR:
         return f"{said}, {each}; {self.chosen or f'batches of {self.game.batch:,} deals'}"
 
     def spent(self) -> str:
-        """Return one line of text about how busy the workers were. It names workers that waited for others."""
+        """Describe in one line how busy the workers were, and which workers waited for others."""
         said = f"messages and the head took {self.times.communication:.1%} of the time, waiting {self.times.idle:.1%}"
         idle = [f"blade {n + 1} was idle {1 - busy:.0%}" for n, (_, busy) in enumerate(self.parts()) if busy < BUSY]
         return "; ".join([said, *idle])
