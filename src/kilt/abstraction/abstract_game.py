@@ -1,4 +1,4 @@
-"""Abstract games: the rules of a game with buckets in place of hands, and with a menu of bet sizes.
+"""Abstract games: simplified versions of a game, with buckets in place of hands and a choice of bet sizes.
 
 An information set is a decision of the betting tree together with a bucket of the decision's round. All tables of an
 abstract game are flat arrays with one *slot* for each action of each information set: decisions in the order of the
@@ -46,9 +46,9 @@ class AbstractSize(NamedTuple):
 
 
 class SlotLayout(ABC):
-    """Base class of abstract games: it maps each action of each information set to an entry (slot) of a table.
+    """Base class of abstract games, which gives each action of each information set an index in strategy tables.
 
-    The slots follow from the betting and from the number of buckets in each round.
+    This index is called a slot. Slots follow from the betting and from the number of buckets in each round.
     """
 
     game: Holdem
@@ -61,7 +61,7 @@ class SlotLayout(ABC):
 
     @abstractmethod
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
-        """Write the buckets of all dealt hands in round `r` to `buckets`.
+        """Write the bucket of each player's hand in round `r` of each deal to the array `buckets`.
 
         `boards` is [deal, card]; `hands` and `buckets` are [deal, player].
         """
@@ -78,12 +78,12 @@ class SlotLayout(ABC):
 
     @property
     def buckets_at(self) -> IntArray:
-        """The number of buckets at each node of the betting tree, shape (nodes,); 0 at nodes that are not decisions."""
+        """The number of buckets at each decision of the betting tree, and 0 at other nodes; shape (nodes,)."""
         nodes = self.betting.nodes
         return np.where(nodes.actor >= 0, np.array(self.buckets)[nodes.actor.clip(0), nodes.round], 0)
 
     def slots_of(self, player: int) -> npt.NDArray[np.bool_]:
-        """Return for each slot whether it belongs to a decision of a player."""
+        """Return an array that marks the table entries (slots) of a given player's decisions."""
         return np.repeat(self.betting.nodes.actor == player, np.diff(self.first))
 
     @property
@@ -136,7 +136,7 @@ class AbstractGame(SlotLayout):
         return first.numbers, second.numbers
 
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
-        """Write the buckets of all dealt hands in round `r` to `buckets`.
+        """Write the bucket of each player's hand in round `r` of each deal to the array `buckets`.
 
         `boards` is [deal, card]; `hands` and `buckets` are [deal, player].
         """
@@ -144,15 +144,15 @@ class AbstractGame(SlotLayout):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of rules, buckets and bet menu: a table of slots fits only the game with the same fingerprint."""
+        """A hash of the rules, buckets and bet sizes, which shows whether a strategy table belongs to this game."""
         return artifact.fingerprint(str(self.game.rules), self.cards.fingerprint, artifact.stable_repr(self.actions))
 
 
 @dataclass(frozen=True)
 class SyntheticGame(SlotLayout):
-    """A stand-in for an abstract game whose card abstraction has not been built yet.
+    """An abstract game with arbitrary buckets, for measurements before its card abstraction has been built.
 
-    It has the same size and causes the same work, but its buckets are arbitrary.
+    It has the same size and causes the same work as the real abstract game.
     """
 
     game: Holdem
@@ -171,7 +171,7 @@ class SyntheticGame(SlotLayout):
 
 
 class AbstractPart(SlotLayout):
-    """A part of an abstract game: some of its rounds, and in each of them a contiguous range of buckets.
+    """Some rounds of an abstract game, with a contiguous range of the buckets in each of these rounds.
 
     The ranges begin at the buckets `offset`.
     """
@@ -187,11 +187,11 @@ class AbstractPart(SlotLayout):
 
     @property
     def buckets(self) -> Buckets:
-        """The number of buckets of each player in each round of this part, as [player][round]."""
+        """The number of this part's buckets for each player in each round, as [player][round]."""
         return self.numbers
 
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
-        """Write the buckets of all dealt hands to `buckets`, numbered from 0 within this part.
+        """Write the bucket of each player's hand to `buckets`, counted from the first bucket of this part.
 
         `boards` is [deal, card]; `hands` and `buckets` are [deal, player].
         """
@@ -207,7 +207,7 @@ class AbstractPart(SlotLayout):
         buckets -= np.array([offset[r] for offset in self.offset], dtype=np.uint32)
 
     def require_own(self, buckets: npt.NDArray[np.uint32], walked: npt.NDArray[np.bool_]) -> None:
-        """Raise AbstractionError if a sampled deal has a bucket outside of this part.
+        """Raise AbstractionError if a sampled deal has a bucket that does not belong to this part of the game.
 
         `buckets` is [deal, round, player]; `walked` marks the deals.
         """
@@ -219,7 +219,10 @@ class AbstractPart(SlotLayout):
                         cards.rounds[r].require_below(number, seen[:, r, player].max())
 
     def pieces(self, into: SlotLayout, acts: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return, for each decision, its first slot in this part, its first slot in `into`, and its number of slots."""
+        """Return where some decisions' entries begin in this part's table and in that of `into`, and their number.
+
+        There is one number for each decision in each of the three arrays.
+        """
         nodes = self.betting.nodes
         theirs = np.array(into.offset if isinstance(into, AbstractPart) else np.zeros_like(self.offset))
         ahead = (np.array(self.offset) - theirs)[nodes.actor[acts], nodes.round[acts]]
@@ -227,7 +230,7 @@ class AbstractPart(SlotLayout):
         return begin, into.first[acts] + nodes.children[acts] * ahead, self.first[acts + 1] - begin
 
     def places(self, node: int) -> slice:
-        """Return where the table of the whole game stores one of this part's decisions, as a slice."""
+        """Return the slice of the whole game's table that has the entries of one of this part's decisions."""
         nodes = self.betting.nodes
         player, r, n = int(nodes.actor[node]), int(nodes.round[node]), int(nodes.children[node])
         start = int(self.whole.first[node]) + n * self.offset[player][r]
@@ -237,10 +240,10 @@ class AbstractPart(SlotLayout):
 def join_parts(
     parts: Sequence[tuple[AbstractPart, npt.NDArray[Any]]], into: SlotLayout, table: npt.NDArray[Any]
 ) -> None:
-    """Copy the tables of parts of a game into the table of the whole game, or of a larger part.
+    """Copy the tables of several parts of an abstract game into one table.
 
-    The parts are read side by side, decision by decision. So tables that are mapped from files are read and written
-    once, and need not fit in memory.
+    The table is that of the whole game or of a larger part. The parts are read side by side, decision by decision. So
+    tables that are mapped from files are read and written once, and need not fit in memory.
     """
     acts = np.flatnonzero(into.betting.nodes.actor >= 0)
     windows = np.unique(into.first[acts] // COPIED_SLOTS, return_index=True)[1].tolist()
@@ -251,6 +254,6 @@ def join_parts(
 
 
 def require_same_cards(game: Holdem, cards: CardAbstraction) -> None:
-    """Raise AbstractionError if an abstraction was made for other cards than those of the game."""
+    """Raise AbstractionError unless a card abstraction was made for the cards of a given game."""
     if cards.identity.deal != Deal.of(game):
         raise AbstractionError(f"{cards.identity.name} is for other cards than {game.name}: build it for {game.name}")

@@ -1,4 +1,4 @@
-"""Compiled loop for `abstract_game`: copy the tables of parts of a game into the table of a larger part."""
+"""Compiled loop for `abstract_game`: copy the tables of several parts of a game into one table."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from kilt.jit import kernel
 def copy_pieces(
     source: npt.NDArray[Any], begin: IntArray, target: npt.NDArray[Any], place: IntArray, size: IntArray
 ) -> None:
-    """Copy pieces of one array into another: `size` entries of `source` from `begin` to `target` from `place`.
+    """Copy several ranges of one array to given positions in another array.
 
-    `begin`, `place` and `size` have an entry for each piece.
+    Each copies `size` entries of `source`, from `begin` on, to `target`, from `place` on. `begin`, `place` and `size`
+    have an entry for each range.
     """
     for piece in range(len(begin)):
         start, to = begin[piece], place[piece]

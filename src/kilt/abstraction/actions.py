@@ -1,4 +1,4 @@
-"""The language of bet sizes, which defines the raises of an abstract no-limit game [Brown15 §5].
+"""The notation of bet sizes, which defines the raises of an abstract no-limit game [Brown15 §5].
 
 =========  ==================================================
 size       raises
@@ -53,7 +53,7 @@ class ActionAbstraction:
     Parameters
     ----------
     text : tuple of str
-        Bet sizes in the language above: one text for both players, or one for each.
+        Bet sizes in the notation above: one text for both players, or one for each.
     near : float
         A raise becomes all-in if it takes the chips that the actor has put in, over the whole hand, to at least this
         share of the stack with which the actor began the hand. More than 0 and at most 1; 1: only a raise to the whole
@@ -88,7 +88,7 @@ class ActionAbstraction:
 
     @property
     def rounds(self) -> tuple[int, ...]:
-        """The number of rounds for which each text gives bet sizes."""
+        """The number of rounds that each text of bet sizes describes."""
         return tuple(map(len, self._rounds))
 
     @property
@@ -110,17 +110,20 @@ class ActionAbstraction:
         return levels
 
     def all_in_level(self, position: Betting) -> float:
-        """Return the level, in chips over the whole hand, from which a raise of the actor becomes all-in."""
+        """Return the actor's total bet, in chips over the whole hand, from which a raise becomes all-in."""
         return self.near * position.rules.stacks[position.actor]
 
     def sizes_at(self, position: Betting) -> Sizes:
-        """Return the bet sizes that the actor may choose from, in pots; 0 is the minimum raise, inf is all-in."""
+        """Return the bet sizes that the actor may choose from, as multiples of the pot.
+
+        0 is the minimum raise, and inf is all-in.
+        """
         rounds = self._rounds[min(position.actor, len(self._rounds) - 1)]
         raises = rounds[min(position.round, len(rounds) - 1)]
         return raises[min(position.raises, len(raises) - 1)]
 
     def sizes(self, rounds: int) -> BetSizes:
-        """Return the bet sizes as arrays for compiled code, for a game with `rounds` rounds."""
+        """Return the bet sizes as arrays for compiled code, for a game with a given number of rounds."""
         steps = max((len(raises) for each in self._rounds for raises in each), default=1)
         size: list[float] = []
         first = np.zeros((2, rounds, steps + 1), dtype=np.int64)
@@ -136,7 +139,9 @@ class ActionAbstraction:
 
 
 class ActionsByChipsLeft(ActionAbstraction):
-    """An action abstraction whose all-in threshold `near` is a share of the chips that the actor has left.
+    """An action abstraction in which a raise by nearly all remaining chips becomes all-in.
+
+    The threshold `near` is a share of the chips that the actor has left, not of the actor's whole stack.
 
     >>> from kilt.games import load_game
     >>> position = load_game("holdem.nolimit.2p").replay("r4000c/r6000")  # player 2 has 16,000 of 20,000 chips left
@@ -148,13 +153,13 @@ class ActionsByChipsLeft(ActionAbstraction):
     OF_CHIPS_LEFT = True
 
     def all_in_level(self, position: Betting) -> float:
-        """Return the level, in chips over the whole hand, from which a raise of the actor becomes all-in."""
+        """Return the actor's total bet, in chips over the whole hand, from which a raise becomes all-in."""
         stack, spent = position.rules.stacks[position.actor], position.spent[position.actor]
         return spent + ceil(self.near * (stack - spent) - ROUNDING)
 
 
 def actions_of(text: str | Sequence[str], near: float = NEAR) -> ActionAbstraction:
-    """Build an `ActionAbstraction` from one text of bet sizes for both players, or from one text for each."""
+    """Build an `ActionAbstraction` from a text of bet sizes such as ``"1x, a"``, or from one text for each player."""
     return ActionAbstraction((text,) if isinstance(text, str) else tuple(text), near)
 
 

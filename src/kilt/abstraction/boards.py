@@ -27,14 +27,14 @@ MAX_COMPARED_BOARDS = 30_000  # maximum number of boards that are compared with 
 
 
 class ComparisonBase(NamedTuple):
-    """The card abstraction by which boards are compared: similar boards have hands in the same buckets."""
+    """A card abstraction by which boards are compared: similar boards have hands in the same buckets."""
 
     fingerprint: str  # empty if boards are compared without a base
     rounds: Callable[[int], RoundBuckets]  # returns the buckets of a round, and builds them if necessary
 
 
 def check_public(identity: AbstractionSpec, place: int) -> None:
-    """Raise AbstractionError if the classes of boards that a plan asks for do not fit the deal."""
+    """Raise AbstractionError if a plan's classes of boards are not possible with the cards of the game."""
     plan, deal = identity.plan, identity.deal
     public, rounds = plan.public[place], len(deal.board_cards)
     r = public.round - 1
@@ -78,7 +78,7 @@ def check_public(identity: AbstractionSpec, place: int) -> None:
 
 
 def require_dealt(plan: Plan, deal: Deal, public: PublicPlan, who: str) -> None:
-    """Raise AbstractionError if a method needs to know in which round each card of a board was dealt, but cannot."""
+    """Raise AbstractionError if a method needs to know which round dealt each board card, but the plan ignores it."""
     dealt = tuple(added for added in deal.board_cards[: public.round] if added)
     if public_layout(plan, deal, public) != dealt:
         raise AbstractionError(
@@ -95,7 +95,9 @@ def build_classes(
     features: Features,
     base: ComparisonBase,
 ) -> BoardClasses:
-    """Sort the boards of a round into classes, inside each class of an earlier round if there are such classes.
+    """Sort the boards of a round into classes of similar boards.
+
+    If an earlier round has classes, each of them is divided separately.
 
     Classes that the folder already has are loaded. Distances that take long to compute are saved while they are
     computed: in the cache, for all plans that compare boards in the same way, whatever their seeds and numbers of
@@ -153,7 +155,7 @@ def build_classes(
 
 
 def distances_fingerprint(identity: AbstractionSpec, public: PublicPlan, base: ComparisonBase) -> str:
-    """Return a hash of everything that determines the distances of boards: equal hashes mean equal distances."""
+    """Return a hash of all settings that determine the distances between boards."""
     boards, bins = public_layout(identity.plan, identity.deal, public), identity.plan.bins
     how = public.round, public.method, public.ground, public.exact, base.fingerprint
     return artifact.fingerprint(artifact.stable_repr(identity.deal), artifact.stable_repr((boards, bins, *how)))
@@ -174,9 +176,9 @@ def load_built_classes(identity: AbstractionSpec, public: PublicPlan) -> BoardCl
 
 
 def pair_seconds(identity: AbstractionSpec, public: PublicPlan, features: Features) -> tuple[float, int]:
-    """Return the seconds to compare two boards hand by hand, and the number of pairs of boards to compare.
+    """Return the time in seconds to compare two boards, and the number of pairs of boards to compare.
 
-    The time is measured on a few boards.
+    Boards are compared hand by hand. The time is measured on a few boards.
     """
     holdings = identity.deal.holdings(public_layout(identity.plan, identity.deal, public))
     some = np.linspace(0, len(holdings.boards) - 1, 6).astype(np.int64)

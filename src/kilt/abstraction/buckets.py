@@ -79,7 +79,7 @@ class AbstractionSpec:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> AbstractionSpec:
-        """Rebuild a specification from the dict that `data` returned.
+        """Rebuild a specification from a dict that the method `data` returned.
 
         Raises ValueError, LookupError or KiltError if the data are invalid.
         """
@@ -159,7 +159,7 @@ class CardAbstraction:
         return cls(identity, tuple(rounds))
 
     def packed(self) -> tuple[dict[str, Array], dict[str, Any]]:
-        """Return the arrays and the description of the abstraction in their smallest form.
+        """Return the abstraction as arrays and a description that take as little space as possible.
 
         `unpacked` reads them. If buckets of the last round depend on strength alone, their table is omitted, since
         strengths are fast to compute.
@@ -217,18 +217,18 @@ class CardAbstraction:
 
     @property
     def each(self) -> tuple[CardAbstraction, CardAbstraction]:
-        """The abstractions of player 0 and of player 1, which are the same object."""
+        """A pair with the abstraction of each player, which is this object for both."""
         return self, self
 
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
-        """Write the buckets of all dealt hands in round `r` to `buckets`.
+        """Write the bucket of each player's hand in round `r` of each deal to the array `buckets`.
 
         `boards` is [deal, card]; `hands` and `buckets` are [deal, player].
         """
         self.rounds[r].look_up(boards, hands, buckets)
 
     def of_first_rounds(self, deal: Deal) -> CardAbstraction:
-        """Return the abstraction for a game that ends in an earlier round; its rounds keep their buckets.
+        """Return this abstraction without its later rounds, for a game with fewer rounds.
 
         Raises AbstractionError if the abstraction does not begin with the rounds of that game.
         """
@@ -265,7 +265,10 @@ class CardAbstraction:
         return int(self.rounds[r].row(public)[deal.deck.hole_index(mine)])
 
     def round_of(self, board: str | Sequence[str | int]) -> int:
-        """Return the round, from 0, that has a board of this size; raise AbstractionError if there is none."""
+        """Return the index of the round in which the board has as many cards as the given board.
+
+        The first round is 0. Raises AbstractionError if there is no such round.
+        """
         sizes, public = self.identity.deal.sizes, self.identity.deal.deck.numbers(board)
         if len(public) not in sizes:
             raise AbstractionError(f"no round has a board of {len(public)} cards: use {', '.join(map(str, sizes))}")
@@ -285,11 +288,11 @@ class AsymmetricAbstraction:
 
     @property
     def name(self) -> str:
-        """The user's names for the abstractions of both players."""
+        """The names that the user gave to the two players' abstractions."""
         return " and ".join(cards.name for cards in self.each)
 
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
-        """Write the buckets of all dealt hands in round `r` to `buckets`.
+        """Write the bucket of each player's hand in round `r` of each deal to the array `buckets`.
 
         `boards` is [deal, card]; `hands` and `buckets` are [deal, player].
         """
@@ -302,7 +305,7 @@ PlayerAbstractions: TypeAlias = CardAbstraction | AsymmetricAbstraction  # for b
 
 
 def load_abstractions(folders: Sequence[Path], *, check: bool = False) -> PlayerAbstractions:
-    """Open one card abstraction for both players, or one for each.
+    """Load a card abstraction that both players share, or one abstraction for each player.
 
     Parameters
     ----------
@@ -320,7 +323,9 @@ def load_abstractions(folders: Sequence[Path], *, check: bool = False) -> Player
 
 
 def layout(plan: Plan, deal: Deal, r: int) -> tuple[int, ...]:
-    """Return how the board cards of a round are grouped for look-ups: the number of cards in each group.
+    """Return how the board cards of a round are divided into groups, as the size of each group.
+
+    The order of the cards within a group does not matter.
 
     Boards are kept as dealt, round by round, if the plan remembers earlier rounds or looks at their boards; otherwise
     their cards form one set.
@@ -343,7 +348,7 @@ def layout(plan: Plan, deal: Deal, r: int) -> tuple[int, ...]:
 
 
 def public_layout(plan: Plan, deal: Deal, public: PublicPlan) -> tuple[int, ...]:
-    """Return how the cards of boards that have classes are grouped: the number of cards in each group.
+    """Return how the cards of boards with classes are divided into groups, as the size of each group.
 
     The cards up to the first round with classes form one set, those up to the next such round another, and so on.
 

@@ -1,4 +1,4 @@
-"""Classes of public states: from some round on, an abstraction treats all boards of a class as equal [Brown15 §2.1].
+"""Classes of similar boards, which an abstraction treats as equal from some round on [Brown15 §2.1].
 
 Later rounds know the class, since both players saw the board. Their tables do not list boards as dealt: a hand has a
 *code*, which depends on the board as a set, and each class maps codes to buckets in its own way.
@@ -22,7 +22,7 @@ TYPICAL_SHARE = 0.75  # share of the boards that must have a property for `descr
 
 
 class BoardClasses(NamedTuple):
-    """Groups of similar boards in one round. Each canonical board has the number of its group, called a class."""
+    """Groups of similar boards in one round, called classes; each canonical board belongs to one class."""
 
     holdings: Holdings  # the boards that have classes
     labels: Labels  # [board]
@@ -31,7 +31,7 @@ class BoardClasses(NamedTuple):
     figures: Mapping[str, Any] = {}  # figures that the build reported
 
     def of(self, boards: IntArray) -> Labels:
-        """Return the class of each board; the boards may be from the round of the classes or from later rounds."""
+        """Return the class of each of some boards, which may be of this round or of later rounds."""
         found = np.empty((len(boards), 1), dtype=np.int32)
         size = self.holdings.boards.shape[1]
         kernels.find_classes(self.holdings.index, self.labels, boards, np.arange(size)[None], found)
@@ -39,7 +39,7 @@ class BoardClasses(NamedTuple):
         return labels
 
     def within(self, holdings: Holdings) -> tuple[IntArray, Labels]:
-        """Find the boards of this round from which later boards may have developed, and return their classes.
+        """Return, for each later board, the classes of the boards of this round from which it may have developed.
 
         Returns the positions of the cards that form them as [way, card], and the classes as [board, way]. If later
         boards are dealt in rounds, the cards are their first ones; if boards are sets, any choice is possible.
@@ -52,7 +52,7 @@ class BoardClasses(NamedTuple):
         return ways, found
 
     def weigh(self, holdings: Holdings, codes: Labels | IntArray, count: int) -> FloatArray:
-        """Return the number of deals of each code (group of similar hands) in each class, shape (classes, codes).
+        """Count the deals of each group of similar hands (called a code) in each class, shape (classes, codes).
 
         `codes` has the code of each hand on each later board, as [board, hand].
         """
@@ -63,14 +63,14 @@ class BoardClasses(NamedTuple):
 
 
 class CodeBuckets(NamedTuple):
-    """The bucket of each code in each class of boards, where a code stands for similar hands."""
+    """The bucket of each group of similar hands (called a code) in each class of boards."""
 
     classes: BoardClasses
     bucket: Labels  # [class, code]
 
 
 def high_cards_last(labels: Labels, boards: IntArray, deck: Deck) -> Labels:
-    """Renumber classes so that boards with low cards come first; return the new class of each board.
+    """Renumber classes of boards so that classes with low cards come first; return the new class of each board.
 
     Classes are ordered by the mean height of their boards.
     """

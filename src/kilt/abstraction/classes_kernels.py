@@ -16,9 +16,9 @@ from kilt.jit import kernel, kernel_of_slices
 
 @kernel
 def find_classes(public: HoldingIndex, labels: Labels, boards: IntArray, ways: IntArray, found: Labels) -> None:
-    """Write the class of each smaller board that some cards of a board form, for several choices of these cards.
+    """Write the class of each smaller board that consists of some cards of a given board.
 
-    `ways` is [way, position], `found` [board, way].
+    `ways` [way, position] lists the choices of cards, and `found` [board, way] gets the classes.
     """
     cards = np.empty(ways.shape[1], dtype=np.int64)
     for b in range(len(boards)):
@@ -31,9 +31,9 @@ def find_classes(public: HoldingIndex, labels: Labels, boards: IntArray, ways: I
 
 @kernel
 def weigh_codes(t: HoldingTables, deals: IntArray, codes: npt.NDArray[Any], found: Labels, weights: FloatArray) -> None:
-    """Count the deals of each code (a group of similar hands) in each class of boards, and add them to `weights`.
+    """Count the deals of each group of similar hands (called a code) in each class of boards.
 
-    `weights` is [class, code]; `found` has the classes of each board.
+    The counts are added to `weights` [class, code]. `found` has the classes of each board.
     """
     often = np.zeros(len(weights))
     for board in range(len(codes)):
@@ -61,7 +61,7 @@ def cost_of_codes(
     centroids: Singles,
     absolute: bool,
 ) -> float:
-    """Return the total distance of hands from the centroids of their buckets, weighted by deals.
+    """Return the total distance of hands from the centroids of their buckets, weighted by the number of deals.
 
     Each holding has a code, and a bucket in each class that `found` has for its board, all equally likely. The holdings
     of board b are `first[b]` to `first[b + 1]`.
@@ -84,7 +84,7 @@ def look_up_coded(
     boards: IntArray,
     buckets: Labels,
 ) -> np.int64:
-    """Write the bucket of each hand on some boards, for buckets that depend on the class of the board.
+    """Write the bucket of each hand on some boards, if buckets depend on the class of the board.
 
     The first cards of a board determine its class, and the table has a code for each hand, which the class maps to a
     bucket. Returns the largest code that was read. A code out of range gets no bucket.
@@ -115,7 +115,7 @@ def look_up_coded_hands(
     hands: IntArray,
     buckets: npt.NDArray[np.uint32],
 ) -> np.int64:
-    """Write the bucket of each dealt hand on its own board, for buckets that depend on the class of the board.
+    """Write the bucket of each dealt hand, if buckets depend on the class of the board.
 
     `hands` and `buckets` are [deal, player]. Returns the largest code that was read.
     """

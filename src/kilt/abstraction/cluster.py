@@ -134,7 +134,7 @@ def _tell(tick: Callable[[float], None], before: int, of: int, share: float) -> 
 
 
 def prepare(centroids: Singles, metric: str | bool, group: int | None = None, threads: int = 1) -> Clusters:
-    """Compute the lists of nearest neighbours that speed up assigning points to these centroids.
+    """Compute the lists of each centroid's nearest neighbours, which speed up the assignment of points.
 
     Each `group` consecutive centroids form a group with separate lists.
     """
@@ -221,7 +221,10 @@ class _Problem(NamedTuple):
         return centroids
 
     def assign(self, centroids: Singles, labels: Labels, others: Singles, old: Singles) -> tuple[int, Singles]:
-        """Update the labels after centroids moved; return the number of changed labels and the costs of the points."""
+        """Assign each point to its nearest centroid again after the centroids moved.
+
+        Updates `labels`, and returns the number of changed labels and the distances of the points.
+        """
         clusters = prepare(centroids, self.absolute, threads=self.threads)
         steps = np.abs(centroids - old)
         steps = steps.sum(axis=1) if self.absolute else np.sqrt(np.square(steps).sum(axis=1))
@@ -240,7 +243,7 @@ class _Problem(NamedTuple):
         return sum(changed), costs
 
     def add_up(self, labels: Labels, k: int) -> tuple[FloatArray, FloatArray]:
-        """Return the sum of the points of each cluster, and the sum of their weights."""
+        """Return the weighted sum of the points in each cluster, and the sum of their weights."""
 
         def part(first: int, end: int) -> tuple[FloatArray, FloatArray]:
             sums, totals = np.zeros((k, self.data.shape[1])), np.zeros(k)
@@ -251,7 +254,7 @@ class _Problem(NamedTuple):
         return np.sum(sums, axis=0), np.sum(totals, axis=0)
 
     def fill(self, centroids: Singles, totals: npt.NDArray[Any], costs: Singles) -> None:
-        """Move the centroids of empty clusters to the points with the highest costs."""
+        """Move the centroid of each empty cluster to a point that is far from its own centroid."""
         empty = np.flatnonzero(totals == 0)
         if len(empty):
             dearest = np.argsort(-(self.weights * costs), kind="stable")[: len(empty)]

@@ -1,4 +1,4 @@
-"""Compiled loops for `cluster`: seeds of k-means, and a fast search for the centroid nearest to a point.
+"""Compiled loops for `cluster`: draw initial centroids for k-means, and find the centroid nearest to a point.
 
 The *cost* of a point in a cluster is its distance from the centroid: the sum of absolute differences, or of squared
 differences. If a point costs c at its centroid, no other centroid can be nearer unless its own cost at this centroid,
@@ -29,7 +29,7 @@ Index: TypeAlias = int | np.int64 | np.uint64
 
 @kernel
 def cost_of(points: Singles, i: int, centroids: Singles, c: int | np.int64, absolute: bool) -> np.float32:
-    """Return the distance of a point from a centroid: the sum of absolute or of squared differences.
+    """Return the distance between a point and a centroid: the sum of absolute or of squared differences.
 
     Each difference x adds x · (a + b·x), which is x or x². Four dimensions are computed at a time, then the rest one by
     one. There are no branches, so the compiler inlines the function.
@@ -65,7 +65,7 @@ def seed(
     labels: Labels,
     costs: Singles,
 ) -> None:
-    """Draw initial centroids from the points by k-means++, which prefers points far from the centroids drawn before."""
+    """Draw initial centroids from the points by k-means++, which prefers points far from earlier centroids."""
     n, k = len(points), len(centroids)
     limit = np.empty(k, dtype=np.float32)
     divisor = np.float32(2 if absolute else 4)
@@ -99,7 +99,9 @@ def seed(
 def neighbours(
     columns: Singles, start: int, end: int, group: int, absolute: bool, near: Labels, limits: Singles
 ) -> None:
-    """Write the nearest neighbours of some centroids within their groups of `group` centroids each.
+    """Write the nearest neighbours of some centroids among the centroids of the same group.
+
+    Each `group` consecutive centroids form a group.
 
     `columns` are the centroids as [dimension, cluster], so that one is compared with many at once. A neighbour's limit
     is half (for squares, a quarter) of its cost at the centroid; it is infinite if the group has no further neighbours.
@@ -142,7 +144,7 @@ def nearest(
     absolute: bool,
     two: bool,
 ) -> tuple[Index, np.float32, np.float32]:
-    """Find the centroid nearest to a point within a group of centroids; return it and the point's distance from it.
+    """Find the centroid of a group that is nearest to a point; return the centroid and its distance.
 
     `hint` is a centroid, at which the point has cost `cost`.
 
@@ -220,7 +222,7 @@ def assign(
     moved: Singles,
     edges: Singles,
 ) -> int:
-    """Assign some points to the nearest centroids of their groups; return the number of changed labels.
+    """Assign points to the nearest centroids of their groups, and return how many points changed their centroid.
 
     `labels` and `costs` are updated.
 
@@ -261,7 +263,7 @@ def assign(
 def add_up(
     points: Singles, weights: FloatArray, start: int, end: int, labels: Labels, sums: FloatArray, totals: FloatArray
 ) -> None:
-    """Add some points to the sums of their clusters, and the points' weights to the clusters' totals."""
+    """Add the points of each cluster to its sum, and the weights of these points to its total weight."""
     for i in range(start, end):
         c, weight = labels[i], weights[i]
         totals[c] += weight

@@ -120,7 +120,9 @@ def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1)
 
 
 def estimate_in_codes(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1) -> Cost | None:
-    """Estimate a build that sorts codes (groups of similar hands), not single hands, in each class of boards.
+    """Estimate the time and memory of a build that sorts groups of similar hands instead of single hands.
+
+    Each class of boards sorts these groups, called codes, into buckets.
 
     Returns None if the plan has no round to which this applies, or if its rounds cannot have codes because other rounds
     remember or use their buckets. The number of codes is `CODES`.

@@ -61,7 +61,7 @@ Tick = Callable[[str, float], None]  # called with the name of the current table
 
 @dataclass(frozen=True)
 class Deal:
-    """The deck, the number of private cards, and the public cards of each round: the facts that features depend on."""
+    """The deck of a game, its number of private cards, and the number of public cards that each round deals."""
 
     deck: Deck = FULL
     hole_cards: int = 2
@@ -69,7 +69,7 @@ class Deal:
 
     @classmethod
     def of(cls, game: Holdem) -> Deal:
-        """Return the deal of a game of the hold'em family."""
+        """Return the `Deal` of a game: its deck, and the numbers of private and public cards."""
         return cls(game.deck, game.rules.hole_cards, tuple(game.rules.board_cards))
 
     @property
@@ -79,22 +79,29 @@ class Deal:
 
     @property
     def top(self) -> int:
-        """The strength (HS) of a hand that always wins: twice the number of hands that the opponent can hold."""
+        """The strength (HS) of a hand that always wins, which is twice the number of hands the opponent can hold."""
         return 2 * comb(self.deck.size - self.sizes[-1] - self.hole_cards, self.hole_cards)
 
     def holdings(self, dealt: tuple[int, ...]) -> Holdings:
-        """Return all pairs of a hand and a board, up to suits, given how many board cards each round deals."""
+        """Return all pairs of a hand and a board, up to a renaming of suits.
+
+        `dealt` has the number of board cards that each round deals.
+        """
         return holdings(dealt, self.deck, self.hole_cards)
 
     def roll_outs(self, size: int) -> int:
-        """Return the number of ways to deal the rest of a board of `size` cards, round by round, given a hand."""
+        """Return the number of ways to deal the remaining cards of a board.
+
+        The board has `size` cards. Later rounds are dealt one after another, and the cards of the player's hand are not
+        dealt.
+        """
         steps = [size, *(later for later in self.sizes if later > size)]
         left = self.deck.size - self.hole_cards
         return prod(comb(left - now, then - now) for now, then in pairwise(steps))
 
 
 class FeatureSettings(NamedTuple):
-    """The settings of a plan that features of hands depend on."""
+    """The settings that features of hands depend on, such as the number of bins of histograms."""
 
     bins: int = BINS  # number of bins of histograms
     opponents: int = OPPONENTS  # number of clusters of the opponent's hands, for OCHS
@@ -117,7 +124,7 @@ TableCosts: TypeAlias = dict[str, Cost]  # cost of each table by its name: bytes
 
 
 class Features:
-    """Features of all pairs of a hand and a board, computed on demand and kept in a folder if one is given.
+    """Computes features of all pairs of a hand and a board, and keeps them in a folder if one is given.
 
     Threads of this process compute them, or an `engine`: see `compute_with_engine`. Callers also use the engine for
     their own work; by default it runs threads.
@@ -136,7 +143,7 @@ class Features:
         self._made: dict[str, Array] = {}
 
     def compute_with_engine(self, wanted: Iterable[tuple[str, int]], settings: FeatureSettings) -> None:
-        """Let an engine compute the feature tables of some rounds in a shared folder, one worker for each table.
+        """Let the workers of an engine compute the feature tables of some rounds, and store them in a shared folder.
 
         Does nothing if the engine runs threads of this process, or if there is no folder to hold the tables.
 
@@ -161,7 +168,10 @@ class Features:
             )
 
     def strengths(self) -> npt.NDArray[np.int16]:
-        """Return the strength of each hand on each complete board, up to suits, as an integer from 0 to `Deal.top`."""
+        """Return the strength of each hand on each complete board, as an integer from 0 to `Deal.top`.
+
+        Hands and boards that differ only by a renaming of suits have one entry.
+        """
 
         def make() -> Array:
             codes = np.empty(len(self._holdings(self.deal.sizes[-1])), dtype=np.int16)
@@ -174,16 +184,16 @@ class Features:
         return codes
 
     def levels(self) -> int:
-        """Return the number of different hand strengths on complete boards."""
+        """Return how many different strengths hands have on complete boards."""
         return int(np.count_nonzero(np.bincount(self.strengths())))
 
     def moments(self, r: int) -> FeatureTable:
-        """Return the sums of hand strength and of its square over roll-outs, for each hand and board of a round."""
+        """Return the sums of hand strength and of its square over all ways to complete the boards of a round."""
         hs = np.arange(self.deal.top + 1, dtype=np.int64)
         return self.means("moments", r, np.stack([hs, hs**2], axis=1))
 
     def means(self, name: str, r: int, worth: Array) -> FeatureTable:
-        """Return the mean over roll-outs of a function of hand strength, for all hands of a round.
+        """Return the mean of a function of hand strength over all ways to complete the board, for all hands of a round.
 
         Parameters
         ----------
@@ -204,7 +214,9 @@ class Features:
         return FeatureTable(self._rolled(name, size, self.strengths, worth), 1 / self.deal.roll_outs(size))
 
     def histograms(self, r: int, bins: int = BINS) -> FeatureTable:
-        """Return the cumulative histogram of hand strength, in `bins` equal bins, for each hand and board of a round.
+        """Return the cumulative histogram of each hand's strength, in `bins` bins of equal width.
+
+        The table has a row for each pair of a hand and a board of the round.
 
         A strength s from 0 to 1 is in bin ⌊s · bins⌋, and a strength of 1 in the last bin.
         """
@@ -218,7 +230,7 @@ class Features:
         return self._means(f"histograms-{bins}", size, steps)
 
     def ochs(self, r: int, opponents: int = OPPONENTS) -> FeatureTable:
-        """Return the strength of each hand on each board of a round, against each cluster of the opponent's hands.
+        """Return the strength of each hand of a round against each cluster of the opponent's hands.
 
         This is OCHS, opponent cluster hand strength. Clusters are weighted by their number of different hands: only
         with these weights does the L2 distance agree with figure 5.3 of [Johanson16].
@@ -237,7 +249,7 @@ class Features:
         return FeatureTable(values, np.sqrt(sizes / sizes.sum()) / (WHOLE * self.deal.roll_outs(size)))
 
     def opponents(self, clusters: int = OPPONENTS) -> FloatArray:
-        """Return the clusters of opponent hands for OCHS (opponent cluster hand strength), the weakest cluster first.
+        """Return the clusters of opponent hands for opponent cluster hand strength (OCHS), the weakest cluster first.
 
         The shape is (clusters, hands).
 
@@ -270,7 +282,7 @@ class Features:
         return r == len(self.deal.sizes) - 1
 
     def bins_of(self, r: int, bins: int) -> FeatureTable:
-        """Return the histograms of hand strength of a round or, on complete boards, the strength itself.
+        """Return each hand's histogram of strength or, on complete boards, the strength itself.
 
         On a complete board, the difference of two strengths equals the earth mover's distance of the histograms. The
         strength is negated: the lower a cumulative histogram, the stronger the hand.
@@ -280,18 +292,20 @@ class Features:
         return self.histograms(r, bins)
 
     def missing_table_costs(self, feature: str, r: int, settings: FeatureSettings) -> TableCosts:
-        """Return the cost of each table that a feature is computed from and that the folder does not have yet."""
+        """Return the cost of computing each table that a feature needs and that the cache folder does not have yet."""
         tables = self.table_costs(feature, r, settings)
         return {name: cost for name, cost in tables.items() if not (self._folder and self._usable(self._folder / name))}
 
     def table_costs(self, feature: str, r: int, settings: FeatureSettings) -> TableCosts:
-        """Return the cost of each table that a feature is computed from, whether the folder has it or not."""
+        """Return the cost of computing each table that a feature needs, even if the cache folder has the table."""
         last = self._holdings(self.deal.sizes[-1])
         tables = {STRENGTHS: Cost(cache=2 * len(last), seconds=pace("features", "strength_board") * len(last.boards))}
         return tables | FEATURES[feature].costs(self, settings, r)
 
     def means_costs(self, name: str, dimensions: int, most: int, r: int | None = None) -> TableCosts:
-        """Return the costs of the tables of `means` from round `r` on, or from the start of the hand if `r` is None.
+        """Return the costs of computing the tables of `means` for a round and all later rounds.
+
+        If `r` is None, the tables begin with the start of the hand.
 
         `most` is the largest value that a hand can have on a complete board.
         """
@@ -306,7 +320,7 @@ class Features:
         return costs
 
     def ochs_costs(self, opponents: int, r: int) -> TableCosts:
-        """Return the costs of opponent cluster hand strength (OCHS): of its tables, and of those they depend on."""
+        """Return the costs of the tables for opponent cluster hand strength (OCHS), and of those they depend on."""
         name, last = f"ochs-{opponents}", self._holdings(self.deal.sizes[-1])
         each = pace("features", "strength_board") + pace("features", "opponent_board") * opponents
         seconds = each * len(last.boards)
@@ -400,7 +414,7 @@ def _make(deal: Deal, folder: Path, settings: FeatureSettings, wanted: tuple[str
 
 @dataclass(frozen=True)
 class Feature:
-    """A feature by which hands are sorted into buckets, such as the histogram of their strength.
+    """A property of hands by which they are sorted into buckets, such as the histogram of their strength.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Compiled loops for `features`: the strength of hands on complete boards, and sums over roll-outs."""
+"""Compiled loops for `features`: the strength of hands on complete boards, and sums over ways to complete a board."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def last_strengths(
     opponents: int,
     codes: npt.NDArray[np.int16],
 ) -> None:
-    """Write the strength of each hand on some complete boards: 2·wins + ties against a random opponent."""
+    """Write the strength of each hand on some complete boards: 2·wins + ties against all hands of the opponent."""
     reach, value = np.ones(len(hands.bits)), np.empty(len(hands.bits))
     numbers = np.empty(len(hands.bits), dtype=np.int32)
     for board in range(start, end):
@@ -51,7 +51,7 @@ def last_ochs(
     whole_share: int,
     out: npt.NDArray[np.uint16],
 ) -> None:
-    """Write the strength of each hand on some complete boards against each cluster of the opponent's hands.
+    """Write the strength of each hand against each cluster of the opponent's hands, on some complete boards.
 
     The unit is 1/`whole_share`. `clusters` has a row of weights over hands for each cluster, with rows of zeros up to a
     multiple of `LANES`. If no hand of a cluster is possible, the strength is one half.
@@ -88,10 +88,10 @@ def find_later(
     codes: npt.NDArray[np.int16],
     rows: npt.NDArray[np.int32],
 ) -> int:
-    """Write, for each hand on a board and each way to deal the next cards, the row of the hand's later value.
+    """Find the table row of each hand on a board after each way to deal the next cards.
 
-    `rows` is [pick, holding], with −1 if the holding is impossible. The row is that of the later holding or, if values
-    are `coded`, of its code. `picks` are sets of indices into the cards that the board leaves.
+    `rows` [pick, holding] gets the rows, with −1 if the holding is impossible. The row is the number of the later
+    holding or, if values are `coded`, its code. `picks` are sets of indices into the cards that the board leaves.
 
     Returns
     -------
@@ -124,7 +124,7 @@ def find_later(
 
 @kernel
 def add_rows(rows: npt.NDArray[np.int32], worth: npt.NDArray[Any], out: npt.NDArray[Any]) -> None:
-    """Add up, for each hand on a board, its values after each way to deal further cards.
+    """Add up the values that each hand on a board has after each way to deal the next cards.
 
     `rows` [pick, holding] has the rows of `worth` to add; −1 stands for no row.
     """

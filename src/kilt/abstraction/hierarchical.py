@@ -1,4 +1,4 @@
-"""Sort private hands into buckets separately in each class of boards [Brown15 algorithm 1].
+"""Sort hands into buckets, separately for each class of similar boards [Brown15 algorithm 1].
 
 In the round of the classes, hands are sorted separately in each class and each bucket of an earlier round.
 Later rounds would need a bucket for each hand on each board as dealt: 2.4 billion on the river. To avoid these tables,
@@ -27,7 +27,7 @@ from kilt.errors import AbstractionError
 
 
 class ClassBuckets(NamedTuple):
-    """The buckets of codes in each class of boards, where a code stands for similar hands."""
+    """The buckets that each class of boards assigns to groups of similar hands, which are called codes."""
 
     bucket: Labels  # [class, code]
     sizes: IntArray  # [bucket] number of deals
@@ -35,9 +35,9 @@ class ClassBuckets(NamedTuple):
 
 
 def code_steps(fitting: StepFitter) -> tuple[BucketStep, ...]:
-    """Return the steps that sort hands into codes: groups of similar hands that all classes of boards share.
+    """Return the steps that sort hands into groups of similar hands, which are called codes.
 
-    They are the steps of the round, with more buckets.
+    All classes of boards share the codes. The steps are those of the round, with more buckets.
     """
     public, steps = fitting.plan.public_at(fitting.r), fitting.plan.rounds[fitting.r].steps
     codes = public.codes if public else 0
@@ -52,7 +52,7 @@ def code_steps(fitting: StepFitter) -> tuple[BucketStep, ...]:
 def sort_codes(
     fitting: StepFitter, steps: tuple[BucketStep, ...], classes: BoardClasses, codes: Array, count: int
 ) -> ClassBuckets:
-    """Sort the codes of a round (groups of similar hands) into buckets, separately in each class of boards.
+    """Sort groups of similar hands (called codes) into buckets, separately in each class of boards.
 
     `codes` is [board, hand].
 

@@ -1,4 +1,4 @@
-"""Number the holdings of a round: all pairs of a board and a private hand, up to a renaming of suits.
+"""Number all pairs of a board and a private hand (called holdings), up to a renaming of suits.
 
 A holding is a canonical board and one of its hands; hands that differ only by suits that are interchangeable on the
 board are one holding. Holdings are numbered board by board, so that the holdings of a board are contiguous and their
@@ -27,7 +27,7 @@ from kilt.cards.hands import hand_tables
 
 
 class Holdings:
-    """All holdings of a round: pairs of a board and a private hand, up to a renaming of suits."""
+    """All pairs of a board and a private hand in a round, up to a renaming of suits."""
 
     def __init__(self, dealt: Sequence[int], deck: Deck, hole_cards: int) -> None:
         self.dealt, self.deck, self.hole_cards = tuple(dealt), deck, hole_cards
@@ -38,12 +38,12 @@ class Holdings:
 
     @property
     def boards(self) -> ByteArray:
-        """The canonical boards of the round, shape (boards, cards)."""
+        """The boards of the round, one for each set of boards that differ only by suits, shape (boards, cards)."""
         return self._rounds[-1].cards
 
     @property
     def symmetry(self) -> npt.NDArray[np.int32]:
-        """A bit mask of the suit permutations that map each board to itself, shape (boards,)."""
+        """A bit mask for each board, which marks the suit permutations that do not change the board."""
         return self._rounds[-1].symmetry
 
     @cached_property
@@ -53,12 +53,12 @@ class Holdings:
 
     @cached_property
     def index(self) -> HoldingIndex:
-        """Look-up tables that find the canonical board of any dealt board."""
+        """Look-up tables that map any dealt board to its canonical board, which differs from it only by suits."""
         return HoldingIndex(board_index(self._rounds, self.deck), hand_permutations(self.deck, self.hole_cards))
 
     @cached_property
     def tables(self) -> HoldingTables:
-        """The numbered pairs of a board and a hand, as arrays for compiled code.
+        """Arrays with which compiled code numbers the pairs of a board and a hand.
 
         They are counted on first use; looking up buckets takes `index` alone.
         """
@@ -78,13 +78,15 @@ class Holdings:
 
     @cached_property
     def weights(self) -> IntArray:
-        """The number of deals that each pair of a board and a hand (a holding) stands for."""
+        """The number of deals that each pair of a board and a hand stands for."""
         weights = np.zeros(len(self), dtype=np.int64)
         kernels.weigh_holdings(self.tables, 0, len(self.boards), self.ways, weights)
         return weights
 
     def row(self, board: Sequence[int]) -> tuple[int, IntArray]:
-        """Return the canonical board of some cards, and the number of each hand on it; −1 for blocked hands.
+        """Return the index of a board up to suits, and the number of each hand on this board.
+
+        The number of a hand that shares a card with the board is −1.
 
         >>> flop = holdings((3,))
         >>> board, row = flop.row(FULL.cards("Ah7d2c"))
@@ -98,8 +100,8 @@ class Holdings:
 
 @lru_cache(maxsize=16)
 def holdings(dealt: tuple[int, ...], deck: Deck = FULL, hole_cards: int = 2) -> Holdings:
-    """Return the numbered pairs of a board and a hand, given how many board cards each round deals.
+    """Number all pairs of a board and a private hand, up to a renaming of suits.
 
-    A single number makes the board a set.
+    `dealt` has the number of board cards that each round deals. A single number makes the board a set.
     """
     return Holdings(dealt, deck, hole_cards)

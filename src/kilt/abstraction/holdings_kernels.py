@@ -1,4 +1,4 @@
-"""Compiled loops for `holdings`: number the pairs of a board and a hand, and look up the buckets of hands."""
+"""Compiled loops for `holdings`: number the pairs of a board and a hand, and look up their buckets."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from kilt.jit import kernel, kernel_of_slices
 
 
 class HoldingIndex(NamedTuple):
-    """Look-up tables that find the canonical board of any dealt board, and map hands to it."""
+    """Look-up tables that map any dealt board to its canonical board, and rename the suits of hands in the same way."""
 
     boards: BoardIndex
     moved: npt.NDArray[np.int32]  # [permutation, hand]
 
 
 class HoldingTables(NamedTuple):
-    """Arrays with which compiled code numbers all pairs of a hand and a board, up to a change of suits."""
+    """Arrays with which compiled code numbers all pairs of a hand and a board, up to a renaming of suits."""
 
     boards: BoardIndex
     moved: npt.NDArray[np.int32]  # [permutation, hand]
@@ -33,9 +33,10 @@ class HoldingTables(NamedTuple):
 
 @kernel
 def number_board(t: HoldingTables, board: int, numbers: npt.NDArray[np.int32]) -> int:
-    """Number the different hands on a canonical board from 0, up to suits, and return how many there are.
+    """Number the hands on a canonical board, with one number for hands that differ only by suits.
 
-    Writes the number of each hand's holding to `numbers`; −1 if the hand shares a card with the board.
+    Writes each hand's number to `numbers`, from 0 on, and −1 if the hand shares a card with the board. Returns how many
+    numbers there are.
     """
     held = np.int64(0)
     for card in t.cards[board]:
@@ -46,9 +47,9 @@ def number_board(t: HoldingTables, board: int, numbers: npt.NDArray[np.int32]) -
 
 @kernel
 def open_board(t: HoldingTables, board: int, numbers: npt.NDArray[np.int32], held_by: IntArray, rest: IntArray) -> int:
-    """Number the different hands on a board, up to suits; list one hand of each number, and the remaining cards.
+    """Number the hands on a board up to suits, and list the cards that remain in the deck.
 
-    Writes the hands to `held_by` and the cards to `rest`. Returns the number of holdings.
+    `held_by` gets one hand of each number, and `rest` the cards. Returns how many numbers there are.
     """
     count: int = number_board(t, board, numbers)
     held = np.int64(0)
@@ -67,7 +68,10 @@ def open_board(t: HoldingTables, board: int, numbers: npt.NDArray[np.int32], hel
 
 @kernel
 def count_holdings(t: HoldingTables, first: IntArray) -> None:
-    """Write, for each board, how many different hands (up to suits) the boards before it have in total."""
+    """Count the different hands on each board, and write the running totals to `first`.
+
+    Hands that differ only by suits count once. The entry of a board is the total of all boards before it.
+    """
     numbers = np.empty(len(t.bits), dtype=np.int32)
     first[0] = 0
     for board in range(len(t.symmetry)):
@@ -76,9 +80,10 @@ def count_holdings(t: HoldingTables, first: IntArray) -> None:
 
 @kernel
 def row_of(t: HoldingTables, cards: IntArray, numbers: IntArray) -> int:
-    """Find the canonical form of a board, store the index of each hand on it in `numbers`, and return its index.
+    """Find the canonical form of a board, and number the hands on the board.
 
-    Hands that share a card with the board get −1.
+    Returns the index of the canonical board. Writes the number of each hand to `numbers`, and −1 if the hand shares a
+    card with the board.
     """
     board, turned = locate(t.boards, cards)
     canonical = np.empty(len(t.bits), dtype=np.int32)
@@ -93,9 +98,9 @@ def row_of(t: HoldingTables, cards: IntArray, numbers: IntArray) -> int:
 
 @kernel
 def find_holdings(t: HoldingTables, start: int, end: int, other: HoldingTables, rows: IntArray) -> None:
-    """Write, for each hand on some boards, the number of the same hand on the first cards of its board.
+    """Find the number that each hand had in an earlier round, when the board had fewer cards.
 
-    `other` has the holdings to which these belong; the first cards are taken as a set.
+    `other` numbers the pairs of a hand and a board of that round; the cards of these boards are a set.
     """
     size = other.cards.shape[1]
     numbers = np.empty(len(t.bits), dtype=np.int32)
@@ -119,7 +124,7 @@ def find_buckets(
     table: npt.NDArray[Any],
     buckets: npt.NDArray[np.int32],
 ) -> None:
-    """Write, for each hand on some boards, the bucket that the same hand had in an earlier round."""
+    """Write the bucket that each hand on some boards had in an earlier round."""
     size = other.cards.shape[1]
     numbers = np.empty(len(t.bits), dtype=np.int32)
     base = t.first[start]
@@ -135,7 +140,10 @@ def find_buckets(
 
 @kernel
 def weigh_holdings(t: HoldingTables, start: int, end: int, ways: IntArray, weights: IntArray) -> None:
-    """Write, for each hand on some boards (up to suits), the number of deals that it stands for."""
+    """Write the number of deals that each hand on some boards stands for.
+
+    Hands that differ only by a renaming of suits are one hand.
+    """
     numbers = np.empty(len(t.bits), dtype=np.int32)
     weights[:] = 0
     for board in range(start, end):
@@ -148,7 +156,7 @@ def weigh_holdings(t: HoldingTables, start: int, end: int, ways: IntArray, weigh
 
 @kernel
 def spread(t: HoldingTables, start: int, end: int, buckets: npt.NDArray[np.int32], table: npt.NDArray[Any]) -> None:
-    """Copy the buckets of all hands on some boards to a table with a row per board and a column per hand."""
+    """Write the buckets of hands to a table that has a row for each board and a column for each hand."""
     numbers = np.empty(len(t.bits), dtype=np.int32)
     for board in range(start, end):
         number_board(t, board, numbers)
@@ -160,7 +168,7 @@ def spread(t: HoldingTables, start: int, end: int, buckets: npt.NDArray[np.int32
 
 @kernel
 def look_up(index: HoldingIndex, table: npt.NDArray[Any], boards: IntArray, buckets: npt.NDArray[np.int32]) -> np.int64:
-    """Write the bucket of each hand on some boards to `buckets`, and return the largest bucket that was read.
+    """Write the bucket of each hand on some boards to `buckets`, and return the largest bucket of them.
 
     Entries of hands that share a card with the board are undefined.
     """
@@ -180,7 +188,7 @@ def look_up(index: HoldingIndex, table: npt.NDArray[Any], boards: IntArray, buck
 def look_up_hands(
     index: HoldingIndex, table: npt.NDArray[Any], boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]
 ) -> np.int64:
-    """Write the bucket of each dealt hand on its own board to `buckets`; return the largest bucket that was read.
+    """Write the bucket of each dealt hand on its own board to `buckets`, and return the largest bucket of them.
 
     `hands` and `buckets` are [deal, player].
     """
@@ -196,6 +204,6 @@ def look_up_hands(
 
 @kernel
 def add_at(places: npt.NDArray[Any], weights: IntArray, sums: IntArray) -> None:
-    """Add each weight to the entry of `sums` at its index in `places`."""
+    """Add `weights` to the entries of `sums` whose indices are in `places`."""
     for i in range(len(places)):
         sums[places[i]] += weights[i]

@@ -1,4 +1,4 @@
-"""Joint tables: the probability of each pair of the players' bucket sequences, and the results of their showdowns.
+"""Joint tables: the probability of each pair of both players' bucket sequences, and the showdown results.
 
 In an abstract game, cards matter only through their buckets, round by round. So one table over pairs of bucket
 sequences describes all chance events of the game: the probability that player 0 has the first sequence, player 1 the
@@ -50,7 +50,7 @@ BATCH = 64  # boards per batch: 64 · 24 suits · 1,081 hands · 990 opponents a
 
 
 class Sequences(NamedTuple):
-    """The bucket sequences that one player can have up to some round, in lexicographic order."""
+    """The sequences of buckets that one player can have up to some round, in lexicographic order."""
 
     parent: npt.NDArray[np.int32]  # [sequence] the sequence of the previous round; 0 in the first round
     bucket: npt.NDArray[np.int32]  # [sequence] the bucket in this round
@@ -93,11 +93,11 @@ class JointTables:
 
     @property
     def perfect_recall(self) -> bool:
-        """Whether, for both players, each bucket determines the buckets of all earlier rounds."""
+        """Whether each bucket of a player determines the player's buckets in all earlier rounds."""
         return all(len(one.bucket) == len(np.unique(one.bucket)) for own in self.sequences for one in own)
 
     def save(self, path: Path, cards: str) -> None:
-        """Write the tables to a folder, with the fingerprint of the card abstraction that they were made from.
+        """Write the tables to a folder, with the fingerprint of their card abstraction.
 
         `cards` is that fingerprint.
         """
@@ -189,13 +189,16 @@ def require_few_buckets(name: str, numbers: Sequence[int]) -> None:
 
 
 def quickly_available(cards: PlayerAbstractions, boards: int) -> bool:
-    """Return whether joint tables are on disk or quick to build, given the number of complete boards up to suits."""
+    """Return whether joint tables are on disk or can be built quickly.
+
+    `boards` is the number of complete boards up to suits.
+    """
     few = all(max(own.numbers) <= MAX_SEQUENCES for own in cards.each)
     return few and (boards <= QUICK_BOARDS or artifact.exists(_place(cards.fingerprint)))
 
 
 def kept_tables(cards: str) -> JointTables | None:
-    """Return the joint tables that the cache folder has for a card abstraction; None if it has none.
+    """Load the joint tables of a card abstraction from the cache folder, or return None if it has none.
 
     `cards` is the fingerprint of the card abstraction.
     """
@@ -223,11 +226,11 @@ class _Player:
 
     @property
     def found(self) -> tuple[Sequences, ...]:
-        """The bucket sequences that were found so far, by round."""
+        """The bucket sequences that have been found so far, for each round."""
         return tuple(self.sequences)
 
     def find(self, r: int, tick: Callable[[float], None]) -> None:
-        """Find the bucket sequences up to round `r`, given those up to the previous round."""
+        """Find all bucket sequences up to round `r`, by extending those of the previous round."""
         seen = np.zeros((len(self.sequences[-1].bucket) if r else 1, self.cards.numbers[r]), dtype=np.bool_)
         for low, high in _batches(len(self.boards[r])):
             before, buckets = self._before(r, low, high), self._buckets(r, low, high)
@@ -245,7 +248,7 @@ class _Player:
         self.sequences.append(Sequences(parent.astype(np.int32), bucket.astype(np.int32)))
 
     def rows(self, r: int, low: int, high: int) -> npt.NDArray[np.int32]:
-        """Return the bucket sequence of each hand on some boards of a round, shape (boards, hands).
+        """Return the number of each hand's bucket sequence on some boards of a round, shape (boards, hands).
 
         Entries of hands that share a card with the board are arbitrary.
         """

@@ -1,4 +1,4 @@
-"""Compiled loops for `joint`: count pairs of hands on complete boards by their bucket sequences."""
+"""Compiled loops for `joint`: count the showdown results of hands for each pair of bucket sequences."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def mark_sequences(
     card_bit: IntArray,
     seen: BoolArray,
 ) -> None:
-    """Mark each pair of an earlier sequence and a bucket that some hand can have on the given boards.
+    """Mark which buckets can follow each bucket sequence of the earlier rounds, on some boards.
 
     `seen` is [earlier sequence, bucket]; `before` and `buckets` are [board, hand]; `boards` is [board, card].
     """
@@ -36,7 +36,7 @@ def mark_sequences(
 
 
 class Scratch(NamedTuple):
-    """Scratch arrays of `add_pairs`, which renumbers the sequences that occur on a board, for each player."""
+    """Scratch arrays for the function `add_pairs`, which counts pairs of hands by their bucket sequences."""
 
     local: npt.NDArray[np.int32]  # [player, sequence] number of the sequence on this board; −1 between calls
     present: npt.NDArray[np.uint32]  # [player, number] the sequence
@@ -64,7 +64,7 @@ def add_pairs(
     wins: FloatArray,
     ties: FloatArray,
 ) -> None:
-    """Count the wins and ties of all pairs of hands on complete boards by the bucket sequences of the two hands.
+    """Count the wins and ties of all pairs of hands on complete boards, for each pair of bucket sequences.
 
     Adds to `wins` and `ties` [own sequence, other sequence]. `own` and `other` are [board, hand] sequences; a pair
     counts with the weight of its board. The loop visits hands from the weakest on: earlier hands lose to the current

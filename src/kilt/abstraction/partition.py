@@ -1,4 +1,4 @@
-"""Cluster points of which only the distances are known, such as public states ([Brown15 §2.3]; [Schmid15]).
+"""Cluster objects of which only the distances are known, such as boards ([Brown15 §2.3]; [Schmid15]).
 
 ========  ============================================================================================================
 name      distance of a point from a cluster, and moves of points
@@ -82,7 +82,10 @@ def check_distances(distances: Array) -> None:
 
 
 def draw_seeds(distances: Array, k: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Draw `k` points as seeds, each with probability proportional to its squared distance from the previous ones."""
+    """Draw `k` points as initial cluster centres, preferring points far from the earlier ones.
+
+    The probability of a point is proportional to its squared distance from the nearest of them.
+    """
     seeds = [int(rng.integers(len(distances)))]
     nearest = distances[seeds[0]].astype(np.float64)
     while len(seeds) < k:
@@ -142,7 +145,7 @@ WAYS: dict[str, Callable[[Array, npt.NDArray[np.int64], int], tuple[Labels, floa
 
 
 def errors(distances: Array, most: int, *, way: str = "medoids", restarts: int = 10, seed: int = 0) -> FloatArray:
-    """Return the error of the best clustering into 1, 2, …, `most` clusters, shape (most,) [Schmid15 figure 4]."""
+    """Return the error of the best clustering for each number of clusters from 1 to `most` [Schmid15 figure 4]."""
     found = [partition(distances, k, way=way, restarts=restarts, seed=seed).error for k in range(1, most + 1)]
     return np.array(found)
 

@@ -1,4 +1,4 @@
-"""Compiled loops for `partition`: move points between clusters, and swap medoids, given a matrix of distances."""
+"""Compiled loops for `partition`: improve clusters by moving points or medoids, given the distances of points."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ def move_points(distances: Singles, passes: int, mean: bool, labels: Labels, sum
 
 @kernel
 def swap_medoids(distances: Singles, passes: int, medoids: IntArray, labels: Labels) -> int:
-    """Minimise the sum of all points' distances from their nearest medoids by FasterPAM; return the number of passes.
+    """Improve the central points (medoids) of clusters by FasterPAM, and return the number of passes.
+
+    This minimises the sum of all points' distances from their nearest medoids.
 
     Each point in turn replaces the medoid whose replacement lowers the sum most, if any does [Schubert21 algorithm 3].
     The search ends when every point has been tried since the last replacement, or after `passes` passes. `medoids`
@@ -136,7 +138,7 @@ def find_two_nearest(
     near: FloatArray,
     further: FloatArray,
 ) -> None:
-    """Write the indices of the two medoids nearest to point `i`, and the point's distances from them.
+    """Find the two medoids nearest to point `i`, and write their indices and distances.
 
     A medoid is nearest to itself. `row` has the distances of the point from all points. If there is only one medoid,
     `far` stands for the distance from the second.
@@ -155,7 +157,7 @@ def find_two_nearest(
 
 @subkernel
 def sum_removals(first: Labels, near: FloatArray, further: FloatArray, removal: FloatArray) -> None:
-    """Write, for each medoid, how much its removal would increase the sum of distances.
+    """Write how much the removal of each medoid would increase the sum of all points' distances.
 
     The points of a removed medoid go to their second nearest medoid.
     """

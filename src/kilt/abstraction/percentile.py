@@ -19,7 +19,7 @@ from kilt.errors import AbstractionError
 
 
 def percentiles(values: npt.NDArray[Any], weights: npt.NDArray[Any], buckets: int) -> IntArray:
-    """Divide points, in the order of their values, into buckets of equal weight; return the bucket of each point.
+    """Divide points into buckets of equal weight, in the order of their values; return the bucket of each point.
 
     The points with the lowest values are in bucket 0.
     """
@@ -29,7 +29,9 @@ def percentiles(values: npt.NDArray[Any], weights: npt.NDArray[Any], buckets: in
 
 
 def cut_points(mass: npt.NDArray[Any], buckets: int, where: str = "") -> IntArray:
-    """Return the index of the distinct value at which each percentile bucket begins, except for the first bucket.
+    """Return the positions at which sorted values are divided into buckets of equal weight.
+
+    The result has the index of the first distinct value of each bucket but the first.
 
     `mass` has the weight of each distinct value, in ascending order of the values. Each bucket takes the values whose
     weight is nearest to an equal share of the rest, and leaves at least one value for each later bucket. `where`, such

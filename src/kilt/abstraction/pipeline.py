@@ -97,9 +97,9 @@ def bucket_numbers(plan: Plan, deal: Deal) -> tuple[int, ...]:
 
 
 def groups_before(plan: Plan, r: int, before: int) -> int:
-    """Return the number of groups in which a round sorts hands separately, such as buckets of the previous round.
+    """Return how many groups of hands a round clusters independently of each other.
 
-    These are the buckets of the previous round if they are remembered, else the classes of boards.
+    The groups are the buckets of the previous round if these are remembered, else the classes of boards.
     """
     if plan.rounds[r].recall and r > 0 and not plan.coded(r):
         return before
@@ -112,7 +112,7 @@ def looks_ahead(plan: Plan, r: int) -> bool:
 
 
 def ground_metric(plan: Plan, r: int) -> str:
-    """Return the metric of the space that contains the centroids of a round's buckets."""
+    """Return the metric that measures distances between the centroids of a round's buckets."""
     metric = FEATURES[plan.rounds[r].steps[-1].feature].metric
     return ground_metric(plan, r + 1) if metric == NEXT else metric
 
@@ -249,12 +249,15 @@ def _base_round(public: PublicPlan, deal: Deal, features: Features, out: Path, r
 
 
 def base_folder(identity: AbstractionSpec, cache: Path) -> Path:
-    """Return the folder in the cache for a base abstraction that a build makes for itself."""
+    """Return the cache folder for a base abstraction, which a build makes in order to compare boards."""
     return cache / "bases" / identity.fingerprint
 
 
 def base_spec(public: PublicPlan, deal: Deal) -> AbstractionSpec:
-    """Return the specification of the base abstraction, which is in a folder or is yet to be built."""
+    """Return the specification of the base abstraction, by which boards are compared.
+
+    It is read from a folder, or describes an abstraction that has yet to be built.
+    """
     if public.base and (Path(public.base) / DESCRIPTION).is_file():
         there = AbstractionSpec.read(Path(public.base))
         if there.deal != deal:
@@ -384,18 +387,18 @@ def _build_round(
 
 
 def blocks_after(identity: AbstractionSpec, r: int) -> int:
-    """Return the number of blocks into which the next round's buckets are divided.
+    """Return the number of groups into which the buckets of the next round are divided.
 
-    Each hand of round `r` reaches buckets of one block only. Blocks are classes of boards that both rounds know. If the
-    previous round uses the buckets of round `r`, and sees more of its buckets at once, blocks are as large as in that
-    round, so that all buckets that are compared have a distance.
+    Each hand of round `r` reaches buckets of one group only. These groups, called blocks, are classes of boards that
+    both rounds know. If the previous round uses the buckets of round `r`, and sees more of its buckets at once, blocks
+    are as large as in that round, so that all buckets that are compared have a distance.
     """
     blocks = min(identity.plan.classes_at(r), identity.plan.classes_at(r + 1))
     return min(blocks, blocks_after(identity, r - 1)) if used_by_previous_round(identity, r) else blocks
 
 
 def used_by_previous_round(identity: AbstractionSpec, r: int) -> bool:
-    """Return whether the hands of the previous round are sorted by the buckets of round `r`.
+    """Return whether the previous round sorts its hands by the buckets that they reach in round `r`.
 
     A lossless round does not look at the next.
     """

@@ -1,4 +1,4 @@
-"""Plans of card abstractions: read them by their names in the papers, or in full from TOML.
+"""Plans of card abstractions: read them from the names that papers use, or from TOML files.
 
 ``IR-KE-KO 169-9000-9000-9000`` means imperfect recall, k-means on the earth mover's distance in all rounds but the
 last, k-means on OCHS in the last, and these numbers of buckets in the rounds [Johanson16 §5.5]. With perfect recall,
@@ -50,7 +50,7 @@ SHAPE = 2.5  # ratio of the factors in 5 × 2 and in 150 × 60, the nested perce
 
 
 class PlanRecord(Record):
-    """Base class of the parts of a plan, which TOML files describe."""
+    """Base class of a plan and its parts, which are read from TOML files."""
 
     ERROR_CLASS: ClassVar[type[KiltError]] = AbstractionError
     EXAMPLE: ClassVar[str] = "`plan_named(NAME).toml()`"
@@ -58,7 +58,7 @@ class PlanRecord(Record):
 
 @dataclass(frozen=True)
 class BucketStep(PlanRecord):
-    """A step of a round's plan: sort hands by one feature, inside each bucket of the previous step.
+    """One step of sorting the hands of a round: it divides each bucket of the previous step by one feature.
 
     Parameters
     ----------
@@ -102,13 +102,16 @@ class RoundPlan(PlanRecord):
 
     @property
     def buckets(self) -> int:
-        """The number of buckets inside each bucket of the previous round, or in total; 0 if the round is lossless."""
+        """The number of buckets in the round or, with perfect recall, inside each bucket of the previous round.
+
+        It is 0 if the round is lossless.
+        """
         return prod(step.buckets for step in self.steps)
 
 
 @dataclass(frozen=True)
 class PublicPlan(PlanRecord):
-    """The plan of one round's classes of boards; later rounds have separate buckets in each class [Brown15 §2.1].
+    """A plan that sorts the boards of a round into classes, each with separate buckets in later rounds [Brown15 §2.1].
 
     Parameters
     ----------
@@ -200,11 +203,11 @@ class Plan(PlanRecord):
 
     @property
     def settings(self) -> FeatureSettings:
-        """The settings of the plan that features of hands depend on."""
+        """The plan's settings for features of hands, such as the number of bins of histograms."""
         return FeatureSettings(self.bins, self.opponents)
 
     def public_at(self, r: int) -> PublicPlan | None:
-        """Return the plan of the classes of boards that apply in a round; None if there are none.
+        """Return the plan of the classes of boards that apply in a round, or None if there are none.
 
         These are the classes of the latest round with classes, up to this round.
         """
@@ -212,12 +215,15 @@ class Plan(PlanRecord):
         return next(known, None)
 
     def classes_at(self, r: int) -> int:
-        """Return the number of classes of boards that apply in a round; 1 if there are none."""
+        """Return how many classes of boards a round distinguishes; 1 if boards have no classes."""
         public = self.public_at(r)
         return prod(one.classes for one in self.public if public and one.round <= public.round)
 
     def coded(self, r: int) -> bool:
-        """Return whether the hands of a round have codes, which each class of boards maps to buckets."""
+        """Return whether a round first sorts its hands into codes, which are groups of similar hands.
+
+        Each class of boards then maps codes to buckets.
+        """
         public = self.public_at(r)
         return public is not None and public.codes > 0 and public.round - 1 < r
 

@@ -29,7 +29,7 @@ NEIGHBOURS = 128  # number of a cluster's neighbours whose distances from it are
 def ground_distances(
     centroids: Singles, *, absolute: bool, distances: Singles | None = None, blocks: int = 1
 ) -> GroundDistances:
-    """Return the distances between the buckets of the next round, for earth mover's distances.
+    """Compute the distances between the buckets of the next round, on which earth mover's distances are based.
 
     They are the distances of the buckets' centroids, unless `distances` has better ones. If there are several blocks
     (see `GroundDistances`), `distances` has the distances within each.
@@ -43,7 +43,10 @@ def ground_distances(
 
 
 def block_of(ground: GroundDistances, bucket: int) -> tuple[GroundDistances, int]:
-    """Return the distances within the block of next-round buckets that has a bucket, and the block's first bucket."""
+    """Return the distances within the group of next-round buckets that contains a given bucket.
+
+    The group is called a block. The second result is its first bucket.
+    """
     size = ground.order.shape[1]
     first = bucket - bucket % size
     mine = slice(first, first + size)
@@ -60,9 +63,9 @@ def _distances(centroids: Singles, absolute: bool, blocks: int) -> Singles:
 
 
 def centres_of(means: Singles, ground: GroundDistances) -> Singles:
-    """Return the mean position of each cluster's distribution over next-round buckets, shape (clusters, dimensions).
+    """Return the centre of each cluster: the mean position of the next-round buckets that its hands reach.
 
-    All blocks have the same number of clusters.
+    The shape is (clusters, dimensions). All blocks have the same number of clusters.
     """
     size, dimensions = means.shape[1], ground.centroids.shape[1]
     blocks = ground.centroids.reshape(-1, size, dimensions)
@@ -71,7 +74,10 @@ def centres_of(means: Singles, ground: GroundDistances) -> Singles:
 
 
 def columns_of(means: Singles, ground: GroundDistances) -> Singles:
-    """Return the mean positions of the clusters, shape (dimensions, clusters), for fast comparisons with a point."""
+    """Return the centres of clusters as columns of an array, for fast comparisons with a point.
+
+    The shape is (dimensions, clusters).
+    """
     return np.ascontiguousarray(centres_of(means, ground).T)
 
 
@@ -82,9 +88,10 @@ def mean_distances(
     threads: int = 1,
     tick: Callable[[float], None] = lambda share: None,
 ) -> Singles:
-    """Return the distances between the mean distributions of clusters, within each block of clusters.
+    """Return the earth mover's distances between the means of clusters.
 
-    The shape is (clusters, clusters of a block).
+    A mean is a distribution over next-round buckets. The shape is (clusters, clusters of a block): distances are
+    computed only within each block of clusters.
 
     The previous round uses them as its ground distances. There are as many `blocks` as the ground of these means has,
     or more. Distances are computed among neighbours only, and each is the larger of the two directions. For clusters
@@ -106,7 +113,7 @@ def mean_distances(
 
 
 def sample_of(k: int) -> int:
-    """Return the maximum number of points that the means of `k` clusters are fitted to."""
+    """Return the maximum number of points to use for fitting `k` clusters."""
     return SAMPLE * -(-k // 1000)
 
 
@@ -121,7 +128,7 @@ def fit(
     tick: Callable[[float], None] = lambda share: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Singles:
-    """Cluster distributions over next-round buckets into `k` clusters, and return the mean distribution of each.
+    """Cluster hands by their distributions over next-round buckets, and return the mean of each of `k` clusters.
 
     The shape is (clusters, next-round buckets). A point is a row of next-round buckets. k-means on the points' centres
     gives the initial means. The ground must be one block.

@@ -17,7 +17,7 @@ CHECKED = 8  # number of positions after which to test whether the lower bound s
 
 
 class GroundDistances(NamedTuple):
-    """The distances between the buckets of the next round, from which earth mover's distances are computed.
+    """The distances between the buckets of the next round, on which earth mover's distances are based.
 
     If boards have classes, no hand reaches buckets of two classes: buckets then form blocks of equal size, one after
     the other, and only distances within a block exist.
@@ -40,7 +40,7 @@ def next_buckets(
     rows: IntArray,
     out: Labels,
 ) -> None:
-    """Write each hand's bucket in the next round, for every way to deal the cards of that round.
+    """Write the bucket of each hand in the next round, for every way to deal the cards of that round.
 
     This is done for some holdings of some boards: `rows` has the output row of each holding; −1 leaves the holding out.
     """
@@ -82,7 +82,10 @@ class EmdWorkspace(NamedTuple):
 
 @kernel
 def make_workspace(buckets: int) -> EmdWorkspace:
-    """Allocate the scratch arrays for earth mover's distances, for blocks of `buckets` next-round buckets."""
+    """Allocate scratch arrays for the computation of earth mover's distances.
+
+    They have room for blocks of `buckets` next-round buckets.
+    """
     bucket, here, shares = np.empty(buckets, np.int32), np.empty(buckets, np.int32), np.empty((3, buckets), np.float32)
     return EmdWorkspace(bucket, shares[0], here, shares[1], shares[2])
 
@@ -91,7 +94,7 @@ def make_workspace(buckets: int) -> EmdWorkspace:
 def greedy_distance(
     count: int, means: Singles, m: int, ground: GroundDistances, enough: np.float32, room: EmdWorkspace
 ) -> np.float32:
-    """Approximate the earth mover's distance between a point and a cluster's mean by a greedy heuristic.
+    """Approximate the earth mover's distance between a hand and the mean of a cluster by a greedy method.
 
     See algorithm 2 of Ganzfried and Sandholm (2014).
 
@@ -133,7 +136,7 @@ def greedy_distance(
 
 @kernel
 def count_next_buckets(point: Labels, i: int, often: Labels, room: EmdWorkspace) -> int:
-    """List the different next-round buckets of a point with their shares, and return their number.
+    """List the buckets that a hand reaches in the next round and their probabilities, and return their number.
 
     `often` [position in the block] is zero before and after.
     """
@@ -163,9 +166,9 @@ def assign(
     labels: Labels,
     costs: Singles,
 ) -> int:
-    """Assign points, which are distributions over buckets, to the nearest means; return the number of changed labels.
+    """Assign hands to the nearest clusters, by their distributions over next-round buckets.
 
-    Writes the labels, and the distances of the points from their means.
+    Writes the labels, and the distances of the points from their means. Returns the number of changed labels.
 
     Labels are as in `cluster_kernels.assign`. The distance between the centres of two distributions is never more than
     the earth mover's distance between them: means whose centre is too far away are skipped. `columns` are the centres
@@ -223,9 +226,9 @@ def assign(
 def neighbour_distances(
     means: Singles, near: Labels, ground: GroundDistances, found: Singles, start: int, end: int
 ) -> None:
-    """Write the earth mover's distances of some means from their neighbours in the same block.
+    """Write the earth mover's distances between some clusters and their nearest neighbours.
 
-    `near` has the neighbours.
+    Clusters are given by their means; `near` has the neighbours, which are in the same block.
     """
     far, room = np.float32(np.inf), make_workspace(means.shape[1])
     for a in range(start, end):
@@ -237,7 +240,7 @@ def neighbour_distances(
 
 @kernel
 def list_mean_buckets(means: Singles, m: int, first: int, room: EmdWorkspace) -> int:
-    """List the next-round buckets of a cluster's mean distribution with their shares, and return their number.
+    """List the next-round buckets of a cluster's mean and their probabilities, and return their number.
 
     Buckets are counted from the first of the block.
     """
@@ -251,7 +254,10 @@ def list_mean_buckets(means: Singles, m: int, first: int, room: EmdWorkspace) ->
 
 @kernel
 def add_up(point: Labels, weights: FloatArray, labels: Labels, sums: FloatArray, totals: FloatArray) -> None:
-    """Add the distributions of points to the sums of their clusters; all points are of the first block."""
+    """Add each point, a distribution over next-round buckets, to the sum of its cluster.
+
+    All points belong to the first block of buckets.
+    """
     for i in range(len(point)):
         c = labels[i]
         totals[c] += weights[i]

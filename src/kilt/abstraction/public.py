@@ -73,7 +73,7 @@ class BoardSample(NamedTuple):
         return comb(self.deal.deck.size - self.deal.sizes[self.r], self.deal.hole_cards)
 
     def counts(self, base: RoundBuckets) -> Counts:
-        """Return the number of each board's hands in each bucket of the base abstraction, shape (boards, buckets).
+        """Return how many hands each board has in each bucket of the base abstraction, shape (boards, buckets).
 
         This is the table T of [Brown15 algorithm 2].
         """
@@ -98,9 +98,9 @@ class BoardComparison(NamedTuple):
 
 
 def base_plan(deal: Deal, public: PublicPlan) -> Plan:
-    """Return the plan of the base abstraction by which a paper compares boards, or a similar one for other decks.
+    """Return the plan of the card abstraction by which a paper's method compares boards.
 
-    Only the rounds in use are built.
+    For decks other than the paper's, the plan is similar. Only the rounds in use are built.
     """
     hands = [len(deal.holdings((size,))) for size in deal.sizes]
     if public.method == "schmid":
@@ -115,7 +115,7 @@ def base_plan(deal: Deal, public: PublicPlan) -> Plan:
 
 
 def tartanian7(comparing: BoardComparison) -> Singles:
-    """Return the distances of boards: the share of hands that have no counterpart in the same bucket.
+    """Return the distances between boards: the share of hands that have no counterpart in the same bucket.
 
     See [Brown15 algorithm 2].
     """
@@ -125,9 +125,9 @@ def tartanian7(comparing: BoardComparison) -> Singles:
 
 
 def total_variation(counts: Counts, hands: int, threads: int = 1, tick: Share = lambda share: None) -> Singles:
-    """Return half the L1 distance between each pair of rows of `counts`, as a share of all hands.
+    """Return the total variation distance between each pair of boards, from the number of hands in each bucket.
 
-    The shape is (rows, rows).
+    It is half the L1 distance of two rows of `counts`, as a share of all hands. The shape is (rows, rows).
     """
     distances = np.zeros((len(counts), len(counts)), dtype=np.float32)
     in_parts(
@@ -137,7 +137,10 @@ def total_variation(counts: Counts, hands: int, threads: int = 1, tick: Share = 
 
 
 def waugh(comparing: BoardComparison) -> Singles:
-    """Return the distances of boards: L2 between their tables of transitions from the previous round's buckets."""
+    """Return the distances between boards by how hands change their buckets when the cards are dealt.
+
+    They are L2 distances between the tables of transitions from the buckets of the previous round.
+    """
     states, r = comparing.states, comparing.states.r
     before, base, entries = comparing.base(r - 1), comparing.base(r), []
     size = before.holdings.boards.shape[1]
@@ -153,9 +156,10 @@ def waugh(comparing: BoardComparison) -> Singles:
 
 
 def products_of_rows(entries: list[tuple[IntArray, FloatArray]]) -> FloatArray:
-    """Return the scalar products of the rows of a sparse matrix, below the diagonal and on it.
+    """Return the scalar products of all pairs of rows of a sparse matrix.
 
-    The entries of a row are its ascending columns and their values.
+    Only products on and below the diagonal are computed. The entries of a row are its ascending columns and their
+    values.
     """
     columns, values = (np.concatenate(column) for column in zip(*entries, strict=True))
     rows = np.repeat(np.arange(len(entries), dtype=np.uint32), [len(row) for row, _ in entries])
@@ -167,14 +171,14 @@ def products_of_rows(entries: list[tuple[IntArray, FloatArray]]) -> FloatArray:
 
 
 class WeightedPoints(NamedTuple):
-    """The hands of a board as points with weights, for earth mover's distances."""
+    """The hands of a board as weighted points, between which earth mover's distances are computed."""
 
     hands: FloatArray  # [point] share of the board's hands
     places: Singles  # [point, dimension]; the L1 distance of two points is the distance of their hands
 
 
 class ExactDistances(NamedTuple):
-    """Earth mover's distances of boards, in which each hand of a board is a point."""
+    """Computes exact earth mover's distances between boards, with one point for each hand of a board."""
 
     states: BoardSample
     tables: list[tuple[Holdings, FeatureTable]]  # of this round and, for the ground "history", of the earlier rounds
@@ -195,12 +199,15 @@ class ExactDistances(NamedTuple):
 
 
 class BucketMeanDistances(NamedTuple):
-    """Earth mover's distances of boards, in which the hands of each bucket are gathered at one point: their mean."""
+    """Computes faster earth mover's distances between boards, with one point for each bucket of hands.
+
+    The point is the mean of the hands in the bucket.
+    """
 
     of_board: list[WeightedPoints]
 
     def points(self, board: int) -> WeightedPoints:
-        """Return the hands of a board as points, one for each bucket of the base."""
+        """Return the hands of a board as weighted points, one for each bucket of the base abstraction."""
         return self.of_board[board]
 
     def pair(self, i: int, j: int) -> float:
@@ -248,13 +255,19 @@ def schmid(comparing: BoardComparison) -> Singles:
 
 
 def exact_distances(states: BoardSample, ground: str, features: Features, bins: int) -> ExactDistances:
-    """Prepare exact earth mover's distances of boards, in which each hand of a board is a point."""
+    """Return an object that computes exact earth mover's distances between boards.
+
+    Each hand of a board is a point.
+    """
     deal, tables = features.deal, FEATURES[ground].tables(features, FeatureSettings(bins), states.r)
     return ExactDistances(states, [(deal.holdings((deal.sizes[r],)), table) for r, table in tables])
 
 
 def bucket_mean_distances(exactly: ExactDistances, base: RoundBuckets) -> BucketMeanDistances:
-    """Prepare faster earth mover's distances, in which the hands of each base bucket are gathered at their mean."""
+    """Return an object that computes earth mover's distances between boards faster than `exact_distances`.
+
+    All hands of a board that share a bucket of the base abstraction are gathered at one point, their mean.
+    """
     found = []
     for board, cards in enumerate(exactly.states.boards):
         points, row = exactly.points(board).places, base.row(cards)[exactly.states.holdings.row(cards)[1] >= 0]
@@ -281,7 +294,7 @@ def _distances(pairs: _Pairs) -> list[float]:
 
 
 def pairwise_distances(heaps: Callable[[int], WeightedPoints], comparing: BoardComparison) -> Singles:
-    """Compute the earth mover's distances of all pairs of boards, with threads or the processes of an engine.
+    """Compute the earth mover's distance of every pair of boards, in threads or in the processes of an engine.
 
     Known distances are saved from time to time, so that a build that was stopped resumes. The pairs of a lost process
     are computed again.

@@ -1,4 +1,4 @@
-"""Compiled loops for `public`: count the hands in each bucket, and compare boards by counts, transitions or points."""
+"""Compiled loops for `public`: count the hands of boards in each bucket, and compare boards."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kilt.jit import kernel
 
 @kernel
 def count_buckets(t: HoldingTables, boards: IntArray, rows: Labels, counts: npt.NDArray[np.uint16]) -> None:
-    """Count the hands of some boards in each bucket: add them to `counts` [board, bucket].
+    """Count how many hands each board has in each bucket, and add the numbers to `counts` [board, bucket].
 
     `rows` has the buckets of the hands.
     """
@@ -28,7 +28,7 @@ def count_buckets(t: HoldingTables, boards: IntArray, rows: Labels, counts: npt.
 
 @kernel
 def total_variation(counts: npt.NDArray[np.uint16], start: int, end: int, hands: int, distances: Singles) -> None:
-    """Write the distances of boards: the share of hands that have no counterpart in the same bucket.
+    """Write the distances between boards: the share of hands that have no counterpart in the same bucket.
 
     These are the distances of boards `start` to `end` from all later boards.
     """
@@ -44,9 +44,9 @@ def total_variation(counts: npt.NDArray[np.uint16], start: int, end: int, hands:
 
 @kernel
 def add_products(rows: npt.NDArray[np.uint32], values: FloatArray, start: IntArray, products: FloatArray) -> None:
-    """Add T Tᵀ to the lower triangle of `products`, for a sparse matrix T that is given by columns.
+    """Add the product T Tᵀ of a sparse matrix T to the lower triangle of `products`.
 
-    Column j has `values` in the ascending `rows` from ``start[j]`` to ``start[j + 1]``.
+    Column j of T has `values` in the ascending `rows` from ``start[j]`` to ``start[j + 1]``.
     """
     for j in range(len(start) - 1):
         for e in range(start[j], start[j + 1]):
@@ -57,7 +57,10 @@ def add_products(rows: npt.NDArray[np.uint32], values: FloatArray, start: IntArr
 
 @kernel
 def city_blocks(mine: FloatArray, theirs: FloatArray, distances: FloatArray) -> None:
-    """Add the L1 distance of each pair of points to `distances`. Points are columns: [dimension, point]."""
+    """Add the L1 distance of each pair of points to `distances`.
+
+    Points are columns: [dimension, point].
+    """
     for i in range(mine.shape[1]):
         row = distances[i]
         for d in range(len(mine)):

@@ -1,4 +1,7 @@
-"""The buckets of one round: a table on disk with a row for each canonical board and a column for each hand."""
+"""The buckets of one round, stored on disk as a table with a row for each board and a column for each hand.
+
+Boards that differ only by a renaming of suits share a row.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,10 @@ BOARDS_PER_BATCH = 512  # number of boards that are looked up at a time
 
 
 class RoundBuckets(NamedTuple):
-    """The buckets of one round: a table with a row for each canonical board and a column for each hand."""
+    """The buckets of one round, as a table with a row for each board and a column for each hand.
+
+    Boards that differ only by a renaming of suits share a row.
+    """
 
     holdings: Holdings
     table: Array  # [board, hand]; undefined for hands that share a card with the board
@@ -71,7 +77,7 @@ class RoundBuckets(NamedTuple):
     def look_up(
         self, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32], known: int | None = None
     ) -> None:
-        """Write the bucket of each dealt hand on the board of its deal to `buckets`.
+        """Write the bucket of each dealt hand to `buckets`, given the board of its deal.
 
         `boards` is [deal, card]; `hands` and `buckets` are [deal, player].
 
@@ -92,11 +98,14 @@ class RoundBuckets(NamedTuple):
 
     @property
     def entries(self) -> int:
-        """The number of different numbers in the table: buckets or, if boards have classes, codes for similar hands."""
+        """How many different numbers the table may contain.
+
+        They are buckets or, if boards have classes, codes for groups of similar hands.
+        """
         return self.coded.bucket.shape[1] if self.coded else self.buckets
 
     def require_below(self, number: int, most: int | np.integer[Any]) -> None:
-        """Raise AbstractionError if an index that was read from the table is too large to be used."""
+        """Raise AbstractionError if a number that was read from the table is too large to be used as an index."""
         if most >= number:
             raise AbstractionError(
                 f"{self.folder / 'buckets.npy'} is damaged (it says {most}, and there are {number:,}): "
@@ -104,11 +113,14 @@ class RoundBuckets(NamedTuple):
             )
 
     def require_whole(self) -> None:
-        """Raise AbstractionError if the table has an entry that is not a bucket, or not a code."""
+        """Raise AbstractionError if a number in the table is out of range.
+
+        The numbers are buckets or, if boards have classes, codes for groups of similar hands.
+        """
         self.require_below(self.entries, int(self.table.max(initial=0)))
 
     def strengths(self) -> Labels | None:
-        """Return the bucket for each hand strength on a complete board, if strength alone decides the bucket.
+        """Return the bucket of each hand strength on complete boards, if buckets depend on strength alone.
 
         The index of the result is 2·wins + ties.
 
@@ -130,7 +142,7 @@ class RoundBuckets(NamedTuple):
         return found
 
     def members(self, bucket: int) -> tuple[IntArray, IntArray]:
-        """Return all pairs of a canonical board and a hand that belong to a bucket.
+        """Return all pairs of a board and a hand in a bucket, up to a renaming of suits.
 
         Returns the boards as dealt, shape (members, cards), and the hands, shape (members,).
         """
@@ -152,5 +164,5 @@ class RoundBuckets(NamedTuple):
 
 
 def remedy_for(folder: Path) -> str:
-    """Return advice for the user on what to do if a part of an abstraction is damaged."""
+    """Return advice for a user whose card abstraction is damaged."""
     return f"delete {folder} and repeat the command that built it, or copy an intact folder"

@@ -1,4 +1,4 @@
-"""Sort the hands of a round into buckets, step by step: each step sorts the hands of a group by one feature.
+"""Sort the hands of a round into buckets in several steps, each of which divides hands by one feature.
 
 A group is a bucket of the previous step, or of the previous round if that is remembered; otherwise one group has all
 holdings. Bucket b of group g has the number g·k + b. A step is first fitted, to all holdings or to a sample; then it
@@ -48,7 +48,7 @@ Fit: TypeAlias = Callable[[Array, FloatArray, int, int, Stop, Share], Singles]  
 
 
 class PreviousRound(NamedTuple):
-    """The buckets of the previous round, if the plan remembers them."""
+    """The buckets of the previous round, for plans with perfect recall, which divide them further."""
 
     holdings: Holdings
     table: Array  # [board, hand] buckets
@@ -57,7 +57,7 @@ class PreviousRound(NamedTuple):
 
 @dataclass(frozen=True)
 class HoldingBatch:
-    """A batch of work: the holdings (hands with boards) of a range of boards of a round."""
+    """A batch of work: all hands on a range of the boards of a round."""
 
     holdings: Holdings
     start: int  # the first board
@@ -76,9 +76,9 @@ class HoldingBatch:
         return weights
 
     def rows(self, other: Holdings) -> IntArray:
-        """Return, for each hand and board of the batch, the index of the same hand on the board of an earlier round.
+        """Return the index that each hand of the batch had in an earlier round, when the board had fewer cards.
 
-        The boards of `other` are sets of the first cards.
+        `other` numbers the hands of that round. Its boards are sets of the first cards.
         """
         first = self.holdings.tables.first
         if other is self.holdings:
@@ -88,7 +88,7 @@ class HoldingBatch:
         return rows
 
     def groups(self, before: PreviousRound | None) -> Labels:
-        """Return the bucket of each hand of the batch in the previous round, or 0 if `before` is None."""
+        """Return the bucket that each hand of the batch had in the previous round, or zeros if there is none."""
         buckets = np.zeros(self.count, dtype=np.int32)
         if before:
             holdings_kernels.find_buckets(
@@ -97,7 +97,7 @@ class HoldingBatch:
         return buckets
 
     def next_buckets(self, after: NextRound, chosen: Chosen) -> Labels:
-        """Return the next-round bucket of each chosen hand after each way to continue the deal.
+        """Return the buckets that each chosen hand reaches in the next round, one for each way to deal its cards.
 
         The shape is (holdings, ways).
         """
@@ -117,28 +117,31 @@ Points: TypeAlias = Callable[[HoldingBatch, Chosen], Array]
 
 
 class FittedStep(Protocol):
-    """A step of sorting hands that has been fitted to a sample, so that it can assign any hand to a bucket."""
+    """A step of sorting hands that has been fitted to a sample, and can assign any hand to a bucket."""
 
     @property
     def buckets(self) -> int:
-        """The number of buckets of the step, over all groups of hands."""
+        """The total number of buckets of the step, over all groups of hands that it sorts separately."""
 
     def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """Return the buckets of a batch of hands and, if it is defined, the distance of each hand from its centroid."""
+        """Return the bucket of each hand of a batch, and its distance from the bucket's centroid if there is one."""
 
 
 class LosslessStep(NamedTuple):
-    """A lossless step, in which each pair of a hand and a board (up to suits) is a bucket."""
+    """A lossless step of sorting hands: each pair of a hand and a board, up to suits, gets its own bucket."""
 
     buckets: int
 
     def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """Return the bucket of each hand of a batch: a number of its own. There are no costs."""
+        """Give each hand of a batch a bucket of its own.
+
+        The second result is None: the buckets have no centroids.
+        """
         return part.rows(part.holdings).astype(np.int32), None
 
 
 class PercentileStep(NamedTuple):
-    """A fitted step whose buckets are percentiles: ranges of a value that have equal weight."""
+    """A fitted step of sorting hands into percentile buckets, which are ranges of a value with equal weight."""
 
     holdings: Holdings  # the holdings that have values; their boards are sets
     codes: npt.NDArray[np.integer[Any]]  # [holding] the rank of its value
@@ -146,19 +149,22 @@ class PercentileStep(NamedTuple):
     buckets: int
 
     def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """Return the bucket of each hand of a batch: its percentile within its group. There are no costs."""
+        """Return the percentile bucket of each hand of a batch, within the hand's group.
+
+        The second result is None: the buckets have no centroids.
+        """
         return self.bucket[groups, self.codes[part.rows(self.holdings)]], None
 
 
 class KMeansStep(NamedTuple):
-    """A fitted step of k-means, whose buckets are clusters around centroids."""
+    """A fitted step of sorting hands by k-means, whose buckets are clusters around centroids."""
 
     points: Points
     clusters: Clusters
     buckets: int
 
     def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """Return the bucket of each hand of a batch: the nearest centroid of its group, and the distance from it."""
+        """Return the nearest centroid of each hand of a batch, within the hand's group, and the distance from it."""
         points, labels = self.points(part, ALL), -1 - groups
         costs: Singles = np.empty(len(points), dtype=np.float32)
         c, bounds = self.clusters, (NO_BOUNDS, NO_BOUNDS, NO_BOUNDS)
@@ -167,7 +173,7 @@ class KMeansStep(NamedTuple):
 
 
 class NextRound(NamedTuple):
-    """The buckets of the next round, for steps that look ahead."""
+    """The buckets of the next round, for plans that sort hands by the buckets that they reach."""
 
     holdings: Holdings
     table: Array  # [board, hand] buckets
@@ -175,7 +181,7 @@ class NextRound(NamedTuple):
 
 
 class PotentialAwareStep(NamedTuple):
-    """A fitted potential-aware step: its buckets are clusters of distributions over next-round buckets."""
+    """A fitted step of sorting hands by the next-round buckets that they reach (potential-aware)."""
 
     after: NextRound
     means: Singles  # [bucket, next bucket of its block]
@@ -184,11 +190,11 @@ class PotentialAwareStep(NamedTuple):
 
     @property
     def buckets(self) -> int:
-        """The number of buckets of the step, over all groups of hands."""
+        """The total number of buckets of the step, over all groups of hands that it sorts separately."""
         return len(self.means)
 
     def sort(self, part: HoldingBatch, groups: Labels) -> tuple[Labels, Singles | None]:
-        """Return the bucket of each hand of a batch: the nearest cluster of its group, and the distance from it."""
+        """Return the nearest cluster of each hand of a batch, within the hand's group, and the distance from it."""
         points, labels = part.next_buckets(self.after, ALL), -1 - groups
         costs, where = np.empty(len(points), dtype=np.float32), (self.means, self.columns, self.after.ground)
         potential_kernels.assign(points, 0, len(points), self.group, *where, labels, costs)
@@ -208,7 +214,7 @@ class StepFitter(NamedTuple):
     tick: Share
 
     def fit(self, steps: tuple[BucketStep, ...]) -> list[FittedStep]:
-        """Fit the steps of a round, each inside the buckets of the step before."""
+        """Fit the steps that sort the hands of a round, each inside the buckets of the previous step."""
         fitted: list[FittedStep] = []
         for step in steps:
             groups = fitted[-1].buckets if fitted else self.before.buckets if self.before else 1
@@ -228,14 +234,17 @@ class StepFitter(NamedTuple):
         return fitted
 
     def sort(self, part: HoldingBatch, fitted: list[FittedStep]) -> tuple[Labels, Singles | None]:
-        """Return the buckets of a batch of hands after all steps so far, and the costs of the last step."""
+        """Return the bucket of each hand of a batch after all fitted steps, and its distance in the last step.
+
+        The distance is None if the last step has no centroids.
+        """
         groups, costs = part.groups(self.before), None
         for step in fitted:
             groups, costs = step.sort(part, groups)
         return groups, costs
 
     def parts(self, work: Callable[[HoldingBatch], Any], tick: Share = lambda share: None) -> list[Any]:
-        """Call `work` on all hands of the round, batch by batch, and return the results."""
+        """Call a function on all hands of the round, batch by batch, and return the results."""
         count = max(64, len(self.holdings) // 500_000)  # many parts, so that each is small
         return in_parts(
             lambda start, end: work(HoldingBatch(self.holdings, start, end)),
@@ -251,7 +260,7 @@ class StepFitter(NamedTuple):
         return self.features.is_last(self.r)
 
     def points(self, feature: str) -> Points:
-        """Return a function that maps hands to points, whose coordinates come from the tables of a feature.
+        """Return a function that maps a batch of hands to points, which have the values of a feature as coordinates.
 
         All tables have equal weights.
         """

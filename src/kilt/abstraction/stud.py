@@ -1,4 +1,4 @@
-"""Classes of boards in stud: players know their own cards, but only the class of the up-cards.
+"""Classes of boards in stud: players know their own cards, but of the up-cards only the class.
 
 A board of stud is a pair of sets of up-cards as a player sees it, the player's own first, up to a renaming of suits. It
 is described by the hands that the player may hold, and a hand by its possible final strengths [Schmid15]: the distance
@@ -39,7 +39,9 @@ Telling: TypeAlias = Callable[..., str]
 
 @dataclass(frozen=True)
 class StudBoards:
-    """The boards of a stud game in which one round deals up-cards, and earlier rounds deal hole cards only.
+    """The boards of a stud game: all pairs of both players' up-cards.
+
+    One round deals up-cards, and earlier rounds deal hole cards only.
 
     Raises
     ------
@@ -60,7 +62,7 @@ class StudBoards:
 
     @cached_property
     def boards(self) -> list[UpCards]:
-        """The boards of the game up to suits, sorted."""
+        """The boards of the game in sorted order, one for each set of boards that differ only by suits."""
         up, cards = sum(self.game.rules.up_cards), range(self.game.deck.size)
         pairs = ((mine, theirs) for mine in _left(cards, up) for theirs in _left(cards, up, mine))
         return sorted({(mine, theirs) for mine, theirs in (self.canonical_cards(*pair) for pair in pairs)})
@@ -70,7 +72,10 @@ class StudBoards:
         return list(_left(range(self.game.deck.size), self.game.rules.hole_cards, *board))
 
     def canonical_cards(self, *cards: Cards) -> tuple[Cards, ...]:
-        """Rename the suits of groups of cards so that isomorphic groups get the same, lowest cards."""
+        """Rename the suits of groups of cards so that equivalent groups become the same cards.
+
+        Of all renamings, the result is the one with the lowest cards.
+        """
         return min(tuple(tuple(sorted(names[card] for card in group)) for group in cards) for names in self._renamed)
 
     @cached_property
@@ -113,9 +118,9 @@ class StudBoards:
         return found
 
     def hand_points(self, board: UpCards, *, history: bool = True) -> FloatArray:
-        """Return the hands of a board as points, shape (hands, dimensions).
+        """Return the hands that are possible on a board as points, for distances between boards.
 
-        The L1 distance of two points is the distance of their histograms.
+        The shape is (hands, dimensions). The L1 distance of two points is the distance of the hands' histograms.
 
         With `history`, distances are means over this round and the previous one.
         """
@@ -138,7 +143,7 @@ class StudBoards:
         return found
 
     def public(self, labels: Sequence[int]) -> Telling:
-        """Return a function that tells players their own cards, and the class of the up-cards.
+        """Return a function that describes what a player knows: the player's own cards, and the class of the up-cards.
 
         `labels` has the class of each board.
         """
@@ -151,7 +156,10 @@ class StudBoards:
         return tell
 
     def by_strength(self, k: int, seed: int = 0) -> Telling:
-        """Return a function that tells players their own cards, and the strength of their hand in `k` steps."""
+        """Return a function that describes what a player knows: the player's cards, and the strength of the hand.
+
+        Strength has `k` levels for each hand.
+        """
         label = dict[tuple[UpCards, Cards], int]()
         for hand in {hand for board in self.boards for hand in self.hands(board)}:
             there = [board for board in self.boards if hand in self.hands(board)]
@@ -171,7 +179,7 @@ class StudBoards:
         return self._names(self.canonical_cards(theirs, (*mine, *hand), *last))
 
     def count_observations(self, tell: Telling) -> int:
-        """Return how many different observations the function `tell` can give a player once all cards are dealt."""
+        """Count the different observations that a player can get from the function `tell` once all cards are dealt."""
         cards, last = range(self.game.deck.size), sum(self.game.rules.down_cards)
         held = ((*board, hand) for board in self.boards for hand in self.hands(board))
         return len({tell(*own, more) for own in held for more in _left(cards, last, *own)})
@@ -180,7 +188,7 @@ class StudBoards:
         return "/".join(map(self.game.deck.name, groups))
 
     def merged(self, tree: FlatTree, tell: Telling, *, hole: bool = True) -> MergedTree:
-        """Return the game in which players learn about the up-cards only what the function `tell` says.
+        """Return the game in which players see, instead of the up-cards, only what the function `tell` returns.
 
         Before the up-cards, players see their hole cards without suits, or nothing if `hole` is false.
         """
