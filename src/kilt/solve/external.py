@@ -1,10 +1,10 @@
-"""Solve abstract games by external-sampling Monte Carlo CFR, on which [Brown15 §3] builds.
+"""Solve abstract games by external-sampling Monte Carlo CFR.
 
-An iteration deals all cards of one hand, up to the last round. The buckets of both players in every round, and the
-outcome of a showdown, are therefore known before the first bet. What remains is a pass over the betting tree for each
-player (Lanctot et al. 2009): the player tries every action, and one action of the opponent is sampled from regret
-matching. The player's regrets get v(Ia) − Σ σ(I, b) v(Ib). For the opponent's average strategy, the sampled action is
-counted.
+[Brown15 §3] builds on this algorithm. An iteration deals all cards of one hand, up to the last round. The buckets of
+both players in every round, and the outcome of a showdown, are therefore known before the first bet. What remains is a
+pass over the betting tree for each player (Lanctot et al. 2009): the player tries every action, and one action of the
+opponent is sampled from regret matching. The player's regrets get v(Ia) − Σ σ(I, b) v(Ib). For the opponent's average
+strategy, the sampled action is counted.
 
 A table stores, for each information set, its regrets followed by its counts: 8 bytes per action. The counts are
 omitted if the current strategy is the result, rather than the average.
@@ -73,9 +73,10 @@ class SamplingOptions:
 
 
 def words_of(options: SamplingOptions) -> int:
-    """Return how many 4-byte words an action takes: one for its regret, and one for its count, if counts are stored.
+    """Return how many 4-byte words of memory an action takes in the table.
 
-    Counts are stored for the average strategy.
+    One is for its regret. If the average strategy is stored, another is for its count. Counts are stored for the
+    average strategy.
     """
     return 2 if options.average else 1
 
@@ -98,13 +99,13 @@ def require_options(options: SamplingOptions, game: Holdem) -> None:
 
 
 def require_no_compact(options: SamplingOptions) -> None:
-    """Raise RunError if the options ask for compact tables, which need a GPU."""
+    """Raise RunError if the options ask for compact tables, which only a GPU supports."""
     if options.compact:
         raise RunError("`compact` tables need a GPU: omit `compact`, or solve on a GPU")
 
 
 def require_gpu_sampling(game: Holdem, menu: ActionAbstraction | None, options: SamplingOptions) -> None:
-    """Raise RunError if external sampling on a GPU does not support a game with these options."""
+    """Raise RunError if a GPU cannot run external sampling for a game with these options."""
     require_options(options, game)
     most = int(betting_tree(game, menu).nodes.children.max())
     if most > MOST_ACTIONS:
@@ -115,12 +116,15 @@ def require_gpu_sampling(game: Holdem, menu: ActionAbstraction | None, options: 
 
 
 def priced_rounds(options: SamplingOptions, rounds: range) -> range:
-    """Return the rounds in which an all-in showdown pays its mean over all boards, instead of one sampled board."""
+    """Return the rounds in which an all-in showdown pays its mean over all boards.
+
+    In the other rounds, it pays the result on the sampled board.
+    """
     return rounds if options.equities else range(0)
 
 
 class RegretTable:
-    """The regrets and action counts of external sampling, for an abstract game or a part of it."""
+    """A table with the regrets and the counted actions of external sampling."""
 
     def __init__(self, slots: SlotLayout, options: SamplingOptions = DEFAULT, rules: Rules | None = None) -> None:
         require_no_compact(options)
@@ -136,11 +140,14 @@ class RegretTable:
 
     @property
     def views(self) -> tuple[Singles, Words]:
-        """The regrets and the counts as arrays for compiled code. Counts are empty if no average is stored."""
+        """The table as two arrays for compiled code: one with regrets, one with counts.
+
+        The second is empty if no average is stored.
+        """
         return self.table.view(np.float32), self.table[: len(self.table) if self.options.average else 0]
 
     def quantised(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
-        """Return the average strategy, or the current one if no average is stored, as integer probabilities.
+        """Return the average strategy as integers. If no average is stored, return the current strategy.
 
         See `quantise`.
         """
@@ -150,11 +157,14 @@ class RegretTable:
         return shares
 
     def discount(self, key: np.uint64, threads: int = 1) -> None:
-        """Multiply regrets and counts by FACTOR. Counts are rounded at random to integers."""
+        """Multiply all regrets and counts by the discount of linear weighting.
+
+        The factor is `FACTOR`. Counts are rounded to integers at random.
+        """
         self._in_parts(partial(kernels.discount, self.words, FACTOR, key), threads)
 
     def halve(self, limit: int, threads: int = 1) -> None:
-        """Halve the counts of each decision that has a count of `limit` or more."""
+        """Halve the counts of each decision at which a count has reached `limit`."""
         if self.options.average:
             self._in_parts(partial(kernels.halve, self.words, limit), threads)
 
@@ -176,9 +186,10 @@ class RegretTable:
 
 
 class ExternalMCCFR(TableState):
-    """A solver that runs external-sampling CFR on an abstract game. Strategies are arrays of integer probabilities.
+    """A solver that runs external-sampling CFR on an abstract game.
 
-    See `RegretTable.quantised`. One player may be restricted: see `counter`.
+    Strategies are arrays of integer probabilities. See `RegretTable.quantised`. One player may be restricted: see
+    `counter`.
     """
 
     KEPT = ("table", "seed")
@@ -209,7 +220,7 @@ class ExternalMCCFR(TableState):
         self._pool = ThreadPoolExecutor(threads)
 
     def step(self, iterations: int) -> None:
-        """Run `iterations` more iterations: one deal each, and one pass over the betting tree for each player."""
+        """Run `iterations` more iterations, in each of which one hand is dealt and both players learn."""
         end = self.iterations + iterations
         while self.iterations < end:
             if self.options.linear and scheduled(self.iterations, STEPS) == self.iterations:
@@ -262,7 +273,10 @@ class ExternalMCCFR(TableState):
         return seen
 
     def average(self) -> Array:
-        """Return the average strategy. Where nothing was counted, it is the current strategy."""
+        """Return the average strategy.
+
+        At information sets without counts, it is the current strategy.
+        """
         return self.regrets.quantised(self.dtype, self.threads)
 
     def current(self) -> Array:
@@ -271,9 +285,9 @@ class ExternalMCCFR(TableState):
 
 
 def weight_beyond(iterations: int, first: int) -> float:
-    """Return by how much the total weight of all iterations so far exceeds their number, if the next one weighs 1.
+    """Return the total weight of the iterations so far, minus their number.
 
-    This applies to linear weighting.
+    With linear weighting, earlier iterations weigh less than the next one, which weighs 1.
 
     >>> weight_beyond(100, first=0) < -50, weight_beyond(100, first=20)
     (True, 0.0)
@@ -285,7 +299,7 @@ def weight_beyond(iterations: int, first: int) -> float:
 
 
 class WalkWorkspace:
-    """Working memory of one thread: the cards, buckets and showdown results of deals, and the tree nodes to visit."""
+    """Scratch memory of one thread for external sampling: dealt cards, their buckets, and tree nodes to visit."""
 
     def __init__(self, abstract: SlotLayout, most: int = DEALS, *, priced: range = range(0)) -> None:
         rules = abstract.game.rules
@@ -311,12 +325,12 @@ class WalkWorkspace:
         self.queue = np.empty(2 * len(abstract.betting.nodes.actor) + 2, dtype=PLACE)
 
     def deal(self, seed: np.uint64, first: int, deals: int) -> tuple[Words, Singles]:
-        """Deal hands, starting with number `first`, and return their buckets and showdown results."""
+        """Deal the hands from number `first` on, and look up their buckets and showdown results."""
         kernels.deal_cards(seed, first, self.deck, self.cards[:deals])
         return self.settle(deals, self.abstract)
 
     def settle(self, deals: int, abstract: SlotLayout) -> tuple[Words, Singles]:
-        """Return the buckets and showdown results of the first `deals` hands in `cards`.
+        """Look up the buckets and showdown results of dealt cards.
 
         Their shapes are (deals, rounds, players) and (deals, rounds). An outcome is 1 if player 0 wins the showdown on
         the dealt board, −1 if player 1 wins it, and 0 for a split pot, in whatever round the betting ends. In the
@@ -343,7 +357,7 @@ class Pace(NamedTuple):
 
 
 def probe(game: SlotLayout, options: SamplingOptions = DEFAULT, threads: int = 1, seconds: float = 2.0) -> Pace:
-    """Measure the speed of external sampling for some seconds, on a made-up game of the same size.
+    """Measure the speed of external sampling on a made-up game of the same size.
 
     The made-up game is smaller if memory requires it.
     """
@@ -365,7 +379,7 @@ def probe(game: SlotLayout, options: SamplingOptions = DEFAULT, threads: int = 1
 
 
 def rules_of(abstract: SlotLayout, words: int) -> Rules:
-    """Convert a betting tree to records for compiled code, without its chance nodes.
+    """Convert a betting tree to arrays for compiled code. Chance nodes are left out.
 
     Each slot of the table has `words` 4-byte words.
     """

@@ -1,4 +1,4 @@
-"""Run external-sampling CFR on a GPU, with tables and the buckets of all hands in GPU memory.
+"""Run external-sampling CFR on a GPU, with all tables and buckets in GPU memory.
 
 Each warp deals some hands, looks up their buckets and passes over the betting tree: see `external_device.cu`. Deals and
 random choices are those of the CPU for the same seed.
@@ -88,19 +88,22 @@ PLACE = 16  # bytes of a list entry
 
 
 class Room(NamedTuple):
-    """The sizes of the lists that one deal needs on the GPU: the player's decisions, the values, and all decisions."""
+    """How much memory the GPU needs to process one deal: the numbers of decisions and values to list."""
 
     own: float
     values: float
     decisions: float
 
     def list_bytes(self) -> float:
-        """Return the bytes of lists with this many entries."""
+        """Return the size in bytes of the GPU's lists for one deal."""
         return PLACE * (2 * self.decisions + self.own) + 4 * self.values
 
 
 def room_of(betting: BettingTree, *, most: bool) -> Room:
-    """Return the sizes of the lists that one deal needs for each player: the maximum, or the mean of uniform play."""
+    """Return how much memory the GPU needs to process one deal.
+
+    This is the maximum if `most` is set, otherwise the mean for an opponent who plays uniformly.
+    """
     nodes, found = betting.nodes, np.zeros(3)
     for player in (0, 1):
         room = np.zeros((len(nodes.actor), 3))
@@ -117,21 +120,24 @@ def depth_of(betting: BettingTree) -> int:
 
 
 def row_words(actions: IntArray, options: SamplingOptions) -> IntArray:
-    """Return how many 4-byte words a table row takes after the first round, for each number of actions."""
+    """Return the size of a row of the GPU's table, for each number of actions.
+
+    The unit is 4-byte words, and the row is one of a round after the first.
+    """
     regrets = (actions + 1) // 2 if options.compact else actions
     return regrets + actions if options.average else regrets
 
 
 def slot_bytes(options: SamplingOptions) -> float:
-    """Return the bytes that one action takes in a table on the GPU. For compact tables, this is an upper bound.
+    """Return how many bytes of GPU memory the regret and count of an action take.
 
-    An odd number of compact regrets is rounded up.
+    For compact tables, this is an upper bound, because an odd number of compact regrets is rounded up.
     """
     return 4 * words_of(options) - (4 / 3 if options.compact else 0)
 
 
 def device_bytes(game: Holdem, menu: ActionAbstraction | None, slots: int, options: SamplingOptions, maps: int) -> int:
-    """Return the bytes of GPU memory that a run needs for tables, buckets, lists, and a piece of the strategy."""
+    """Return the bytes of GPU memory that external sampling needs."""
     betting = betting_tree(game, menu)
     lists = WARPS * RESIDENT * multiprocessors() * ROOMY * SIZE * room_of(betting, most=False).list_bytes()
     lists += SIZE * room_of(betting, most=True).list_bytes() + NODE.itemsize * len(betting.nodes.actor)
@@ -141,7 +147,7 @@ def device_bytes(game: Holdem, menu: ActionAbstraction | None, slots: int, optio
 def probe_on_gpu(
     game: Holdem, menu: ActionAbstraction | None, buckets: Buckets, options: SamplingOptions, seconds: float = 2.0
 ) -> Pace:
-    """Measure the speed of external sampling on the GPU for some seconds, on a made-up game.
+    """Measure the speed of external sampling on the GPU, with a made-up game.
 
     The game is smaller than the real one if memory requires it.
     """
@@ -155,7 +161,7 @@ def probe_on_gpu(
 
 
 def pace_of(solver: ExternalMCCFR, seconds: float) -> Pace:
-    """Measure the speed of a solver: it runs for `seconds`, of which the second half is timed."""
+    """Run a solver for some seconds and measure its speed. Only the second half counts."""
     before, first, spent = (0, 0, 0), True, 0.0
     while first or spent < seconds / 2:
         began = perf_counter()
@@ -194,7 +200,7 @@ def deals_in_flight(classes: int, iterations: int, most: int, crowd: int = CLASS
 
 
 class DeviceTable:
-    """The regrets and action counts of external sampling in GPU memory."""
+    """The regrets and counted actions of external sampling, in GPU memory."""
 
     trunk = classes = 0  # rounds before separate classes of boards, and the number of classes; 0 without
     frame = stride = 0  # where classes are: see `external_device_classes`
@@ -242,11 +248,11 @@ class DeviceTable:
 
     @property
     def record(self) -> Array:
-        """Describe for GPU code where the table stores the regrets and counts of each decision."""
+        """The addresses of the arrays that tell GPU code where the numbers of each decision are."""
         return np.array(tuple(address(array) for array in (*self._rows, self.table, self.numbers)), dtype=ROWS)
 
     def quantised(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
-        """Return the average strategy, or the current one if no average is stored, as integer probabilities."""
+        """Return the average strategy as integers. If no average is stored, return the current strategy."""
         shares = np.empty(self.slots.slots, dtype=dtype)
         ends = np.append(self.first, self.slots.slots)[1:]
         begin, most = 0, max(TOGETHER // shares.itemsize, int(np.diff(self.first, append=self.slots.slots).max()))
@@ -262,11 +268,11 @@ class DeviceTable:
         return shares
 
     def discount(self, key: np.uint64, threads: int = 1) -> None:
-        """Multiply regrets and counts by FACTOR. Counts are rounded at random to integers."""
+        """Multiply all regrets and counts by the discount of linear weighting."""
         self._over("discount_rows", 0, len(self.first), np.float64(FACTOR), key.view(np.int64))
 
     def halve(self, limit: int, threads: int = 1) -> None:
-        """Halve the counts of each decision that has a count of `limit` or more, and limit the size of its regrets."""
+        """Halve the counts of each decision at which a count has reached `limit`, and bound its regrets."""
         top = RANGE * float(np.abs(self.payoff).max())
         self._over(
             "bound_rows", 0, len(self.first), np.uint32(limit), np.float32(top), np.float32(max(top, self.least))
@@ -280,9 +286,10 @@ class DeviceTable:
         self.kernel(kernel)((min(decisions, 1 << 16),), (THREADS,), given)
 
     def kept(self) -> tuple[Deferred, Deferred]:
-        """Return the table in the CPU's format and the first round's 8-byte numbers, for a checkpoint.
+        """Return the regrets and counts for a checkpoint, as two arrays.
 
-        Both are copied from the GPU only when they are written.
+        The first has the CPU's format, the second has the 8-byte numbers of the first round. Both are copied from the
+        GPU only when they are written.
         """
         shape, kind = (self.size,), np.dtype(np.uint32)
         wide = Deferred(
@@ -307,7 +314,10 @@ class DeviceTable:
                 theirs[:, n:] = counts
 
     def load(self, table: Array, wide: Array | None) -> None:
-        """Load a table from a checkpoint: one that `kept` returned, or one of the CPU solver if `wide` is None."""
+        """Load regrets and counts from a checkpoint of a GPU or a CPU.
+
+        The arguments are the arrays that `kept` has returned. `wide` is None if the checkpoint comes from a CPU.
+        """
         if table.shape != (self.size,):
             raise ValueError(f"table has shape {table.shape}, not {(self.size,)}")
         copy_in(table, self.table[: len(table)])
@@ -335,7 +345,7 @@ class DeviceTable:
 
 
 class GpuExternalMCCFR(ExternalMCCFR):
-    """A solver that runs external-sampling CFR on a GPU. Runs can move between this class and `ExternalMCCFR`.
+    """A solver that runs external-sampling CFR on a GPU. Runs can resume on a CPU, and vice versa.
 
     Parameters
     ----------
@@ -455,7 +465,10 @@ class GpuExternalMCCFR(ExternalMCCFR):
         self.kernel("walk_deals")((min(blocks, -(-batches // WARPS)),), (LANES * WARPS,), given)
 
     def state(self) -> dict[str, Any]:
-        """Return the arrays to save in a checkpoint. They are copied from the GPU only when they are written."""
+        """Return the arrays to save in a checkpoint.
+
+        They are copied from the GPU only when they are written.
+        """
         table, wide = self.regrets.kept()
         return {"table": table, "wide": wide, "seed": self.seed} | {
             name: np.asarray(getattr(self, name)) for name in ("iterations", *self.COUNTS)

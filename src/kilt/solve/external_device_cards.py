@@ -1,4 +1,4 @@
-"""Prepare arrays with which a GPU deals hands and finds their buckets, for external-sampling CFR."""
+"""Prepare the arrays with which GPU code deals hands and looks up their buckets."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class DeviceCards:
 
     @property
     def macros(self) -> dict[str, int]:
-        """The compile-time constants of GPU code that depend on the cards."""
+        """The constants with which GPU code for the game's deck and rounds is compiled."""
         rules = self.abstract.game.rules
         board = rules.board_size(rules.rounds - 1)
         return {

@@ -1,11 +1,12 @@
-"""Run external-sampling CFR on a GPU whose memory holds the tables of only some classes of boards at a time.
+"""Run external-sampling CFR on a GPU whose memory cannot hold all tables at the same time.
 
-The tables of the other classes are in the memory of the CPU. From the first board on, players know the class of their
-board, and no information set belongs to two classes [Brown15 §2.1]. So the tables of the trunk stay on the GPU. The
-rest of its memory has *frames*, each with room for the tables of one class. A *pass* goes over a range of deals group
-by group: the classes of a group are copied to the frames, and the GPU processes those deals of the range whose boards
-are in these classes. The deals and their random choices are the same as with the whole table in GPU memory. Each deal
-is processed once, so that the expected updates are the same.
+The tables of some classes of boards are in GPU memory at a time. The tables of the other classes are in the memory of
+the CPU. From the first board on, players know the class of their board, and no information set belongs to two classes
+[Brown15 §2.1]. So the tables of the trunk stay on the GPU. The rest of its memory has *frames*, each with room for the
+tables of one class. A *pass* goes over a range of deals group by group: the classes of a group are copied to the
+frames, and the GPU processes those deals of the range whose boards are in these classes. The deals and their random
+choices are the same as with the whole table in GPU memory. Each deal is processed once, so that the expected updates
+are the same.
 
 The last group of a pass is the first of the next one. Between two copies, the GPU works for several times as long as
 the copy took, as far as the schedule of discounts allows. A step may therefore take longer than asked for.
@@ -43,7 +44,7 @@ FEWEST = 1 << 14  # smallest number of deals of a pass
 
 
 class DeviceNeeds(NamedTuple):
-    """The GPU memory that a run needs, and how many classes of boards fit into it at a time."""
+    """How much GPU memory a run needs, and for how many classes of boards at a time."""
 
     memory: int  # bytes
     frames: int  # classes of boards in GPU memory at a time; 0: the whole table fits
@@ -58,9 +59,9 @@ class DeviceNeeds(NamedTuple):
         options: SamplingOptions,
         maps: int,
     ) -> DeviceNeeds:
-        """Compute the GPU memory that a game needs, with `maps` bytes for the buckets of all hands.
+        """Compute how much GPU memory the solution of a game needs.
 
-        `apart` is the result of `trunk_and_classes`.
+        `maps` is the size in bytes of the buckets of all hands. `apart` is the result of `trunk_and_classes`.
         """
         whole = device_bytes(game, menu, sum(size.slots), options, maps)
         try:
@@ -77,7 +78,10 @@ class DeviceNeeds(NamedTuple):
 
 
 def trunk_and_classes(cards: Sequence[AbstractionSpec]) -> tuple[int, int] | None:
-    """Return how many rounds precede the classes of boards, and how many classes there are, or None without classes."""
+    """Return the number of rounds before the first board and the number of classes of boards.
+
+    The result is None if the card abstractions have no common classes of boards.
+    """
     try:
         shared = shared_classes(cards)
         return trunk_of(shared.plan, shared.deal), shared.plan.public[0].classes
@@ -88,7 +92,10 @@ def trunk_and_classes(cards: Sequence[AbstractionSpec]) -> tuple[int, int] | Non
 def gpu_solver(
     abstract: AbstractGame, places: Sequence[Path], seed: int, options: SamplingOptions, dtype: npt.DTypeLike
 ) -> GpuExternalMCCFR:
-    """Return the GPU solver for a game: with all tables in GPU memory, or with some classes of boards at a time."""
+    """Create the GPU solver of a game.
+
+    If GPU memory is too small for all tables, it holds those of some classes of boards at a time.
+    """
     cards = abstract.cards.each
     maps = sum(this.table.nbytes for this in {id(this.table): this for each in cards for this in each.rounds}.values())
     apart = trunk_and_classes([each.identity for each in cards])
@@ -99,9 +106,10 @@ def gpu_solver(
 
 
 class ClassTables(DeviceTable):
-    """The regrets and action counts of a game whose classes of boards take turns in GPU memory.
+    """The regrets and counts of a game whose tables are too large for GPU memory.
 
-    The first rounds and some classes are in GPU memory. All classes are in the memory of the CPU.
+    The tables of the first rounds and of some classes of boards are in GPU memory. Those of all classes are in the
+    memory of the CPU.
 
     Parameters
     ----------
@@ -128,12 +136,12 @@ class ClassTables(DeviceTable):
 
     @property
     def ahead(self) -> int:
-        """The number of 4-byte words before the first class of boards in GPU memory."""
+        """The offset of the first class of boards in the GPU's table, in 4-byte words."""
         return self.size + self.size % 2
 
     @property
     def whole(self) -> int:
-        """The number of 4-byte words in the table of the whole game."""
+        """The size of the whole game's table in 4-byte words."""
         return self.words * self.partition.abstract.slots
 
     def clear(self) -> None:
@@ -156,7 +164,7 @@ class ClassTables(DeviceTable):
         self.frame = address(self._frame_of)
 
     def table_in(self, frame: int) -> DeviceTable:
-        """Return the tables of the class of boards that is in a given place of GPU memory."""
+        """Return the table of one of the classes of boards that are in GPU memory."""
         found = copy(self.each)
         start = self.ahead + frame * self.stride
         found.table, found.numbers = self.table[start : start + self.stride + 2], self.numbers
@@ -164,7 +172,10 @@ class ClassTables(DeviceTable):
         return found
 
     def hold(self, classes: Sequence[int]) -> None:
-        """Copy the tables of some classes to GPU memory, and restrict the computation to deals with their boards."""
+        """Copy the tables of some classes of boards to GPU memory.
+
+        The GPU then processes only deals with boards of these classes.
+        """
         free = [frame for frame, label in enumerate(self.held) if label not in classes]
         for label, frame in zip([label for label in classes if label not in self.held], free, strict=False):
             there = self.table_in(frame)
@@ -182,7 +193,10 @@ class ClassTables(DeviceTable):
         copy_out(self.table_in(frame).table[: self.each.size], self.pages[self.held[frame]], pinned=True)
 
     def groups(self) -> list[list[int]]:
-        """Return the classes of boards in groups that fit into GPU memory. Those that are already there come first."""
+        """Divide the classes of boards into groups that fit into GPU memory.
+
+        The group that is already there comes first.
+        """
         first = sorted(self.held)
         others = [label for label in range(self.classes) if label not in first]
         return [first, *(others[k : k + self.frames] for k in range(0, len(others), self.frames))]
@@ -200,15 +214,15 @@ class ClassTables(DeviceTable):
                 self._waiting[label].append((name, arguments))
 
     def discount(self, key: np.uint64, threads: int = 1) -> None:
-        """Multiply regrets and counts by FACTOR. Counts are rounded at random to integers."""
+        """Multiply all regrets and counts by the discount of linear weighting."""
         self._of_all("discount", key)
 
     def halve(self, limit: int, threads: int = 1) -> None:
-        """Halve the counts of each decision that has a count of `limit` or more, and limit the size of its regrets."""
+        """Halve the counts of each decision at which a count has reached `limit`, and bound its regrets."""
         self._of_all("halve", limit)
 
     def quantised(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
-        """Return the average strategy, or the current one if no average is stored, as integer probabilities."""
+        """Return the average strategy as integers. If no average is stored, return the current strategy."""
         whole = self.partition.abstract
         shares = np.zeros(whole.slots, dtype=dtype)
         join_parts([(self.partition.head, super().quantised(dtype, counted=counted))], whole, shares)
@@ -224,9 +238,10 @@ class ClassTables(DeviceTable):
                 yield label, self.held.index(label)
 
     def kept(self) -> tuple[Deferred, Deferred]:
-        """Return the table in the CPU's format and the first round's 8-byte numbers, for a checkpoint.
+        """Return the regrets and counts for a checkpoint, as two arrays.
 
-        Both are copied from the GPU only when they are written.
+        The first has the CPU's format, the second has the 8-byte numbers of the first round. Both are copied from the
+        GPU only when they are written.
         """
         _, wide = super().kept()
         return Deferred((self.whole,), np.dtype(np.uint32), partial(self._fill_whole, wide)), wide
@@ -250,7 +265,10 @@ class ClassTables(DeviceTable):
             copy_pieces(mine, begin, table, place, size)
 
     def load(self, table: Array, wide: Array | None) -> None:
-        """Load a table from a checkpoint: one that `kept` returned, or one of the CPU solver if `wide` is None."""
+        """Load regrets and counts from a checkpoint of a GPU or a CPU.
+
+        The arguments are the arrays that `kept` has returned. `wide` is None if the checkpoint comes from a CPU.
+        """
         if table.shape != (self.whole,):
             raise ValueError(f"table has shape {table.shape}, not {(self.whole,)}")
         head = np.empty(self.size, np.uint32)
@@ -264,7 +282,9 @@ class ClassTables(DeviceTable):
 
 
 class GpuClassedExternalMCCFR(GpuExternalMCCFR):
-    """A solver that runs external-sampling CFR on a GPU, with some classes of boards in GPU memory at a time.
+    """A solver that runs external-sampling CFR on a GPU whose memory cannot hold all tables.
+
+    The tables of some classes of boards are in GPU memory at a time.
 
     Parameters
     ----------
@@ -289,7 +309,10 @@ class GpuClassedExternalMCCFR(GpuExternalMCCFR):
         super().__init__(partition.abstract, seed, options, dtype, ClassTables(partition, options, frames))
 
     def step(self, iterations: int) -> None:
-        """Run at least `iterations` more iterations, and enough that copying tables takes a small share of the time."""
+        """Run at least `iterations` more iterations.
+
+        The number is increased if copies of tables to the GPU would otherwise take much of the time.
+        """
         points = [(self.iterations // CHECKED + 1) * CHECKED]
         if self.options.linear:
             points.append(scheduled(self.iterations + 1, STEPS))
@@ -297,9 +320,9 @@ class GpuClassedExternalMCCFR(GpuExternalMCCFR):
         super().step(max(iterations, min(paid, min(points) - self.iterations)))
 
     def pass_deals(self) -> int:
-        """Return how many deals to process between copies, so that processing takes `TIMES` as long as copying.
+        """Return how many deals to process before tables are copied to and from the GPU again.
 
-        The result is at most the number of deals so far.
+        Processing should take `TIMES` as long as copying. The result is at most the number of deals so far.
         """
         if not self._walked:
             return FEWEST

@@ -13,14 +13,17 @@ Ints = npt.NDArray[np.int32]
 
 @kernel
 def count_depth(parent: Ints, actor: ByteArray, depth: Ints) -> None:
-    """Write the number of decisions before each node to `depth`. Parents precede their children."""
+    """Count the decisions before each node of a tree, and write the numbers to `depth`.
+
+    Parents precede their children.
+    """
     for node in range(1, len(parent)):
         depth[node] = depth[parent[node]] + (1 if actor[parent[node]] >= 0 else 0)
 
 
 @kernel
 def count_room(first_child: Ints, children: Ints, actor: ByteArray, player: int, most: bool, room: FloatArray) -> None:
-    """Write, for each node, how many decisions and actions one deal reaches after it.
+    """Count the decisions and actions that one deal can reach after each node of a betting tree.
 
     `room` has the shape (nodes, 3): the player's decisions, their actions, and the decisions of both players. That is
     the maximum for each kind if `most`, otherwise the mean if the opponent's actions are uniformly random.

@@ -61,7 +61,7 @@ class Rules(NamedTuple):
 
 
 class FixedStrategy(NamedTuple):
-    """A fixed strategy that one player must follow while both players learn.
+    """A fixed strategy that one player must follow, fully or in part, while both players learn.
 
     See `counter.Restriction`.
     """
@@ -75,7 +75,7 @@ NOBODY = FixedStrategy(-1, 0.0, np.zeros(0, dtype=np.float32))
 
 
 class Starts(NamedTuple):
-    """For each deal, the nodes at which its computation starts."""
+    """The nodes of the betting tree at which the play of each deal starts."""
 
     begin: IntArray  # [deal + 1] the first start of each deal
     node: Words  # [start]
@@ -83,7 +83,7 @@ class Starts(NamedTuple):
 
 
 class Exits(NamedTuple):
-    """For each deal, the nodes at which its computation leaves this part of the tree."""
+    """The nodes at which the play of each deal leaves a part of the betting tree."""
 
     begin: IntArray  # [deal + 1] the first exit of each deal
     node: Words  # [exit] the node in another part
@@ -93,7 +93,10 @@ class Exits(NamedTuple):
 
 @kernel
 def deal_cards(seed: np.uint64, first: int, deck: int, cards: IntArray) -> None:
-    """Deal hands, starting with number `first`, and write their cards to `cards`, one row per deal."""
+    """Deal random cards for consecutive hands, and write them to `cards`, with one row per hand.
+
+    `first` is the number of the first hand.
+    """
     pack = np.arange(deck)
     for deal in range(len(cards)):
         key = splitmix_word(seed, np.uint64(first + deal))
@@ -123,7 +126,7 @@ def walk_deals(
     queue: Records,
     value: Singles,
 ) -> tuple[int, int]:
-    """Run external-sampling CFR on some deals, from each of their starting nodes.
+    """Run external-sampling CFR on some deals, each from given nodes of the betting tree.
 
     `bucket` [deal, round, player] and `outcome` [deal, round] describe the deals. Adds to `regret`, weighted by each
     deal's `share`; and adds `tally` [deal], unless it is empty, to `count` of each action that is sampled for the
@@ -330,7 +333,7 @@ def descend_deals(
     begin: IntArray,
     exits: Exits,
 ) -> tuple[int, int, int]:
-    """Play some deals through a part of the tree, and record the node at which each deal leaves it.
+    """Play some deals through a part of the betting tree, and record where each deal leaves it.
 
     This is the first half of `walk_deals`. Nodes beyond the part are marked `BEYOND`. Writes the visited nodes of all
     deals to `queue`, one deal after another, the beginning of each deal's entries to `begin` [deal + 1], and the nodes
@@ -374,7 +377,7 @@ def ascend_deals(
     starts: Starts,
     worth: Singles,
 ) -> None:
-    """Compute the values in a part of the tree, given the values at the nodes where deals left it.
+    """Compute the values in a part of the betting tree from the values at the nodes where deals leave it.
 
     This is the second half of `walk_deals`. It writes player 0's value of each start to `worth`.
     """
@@ -407,7 +410,7 @@ def quantise(
     regret: Singles,
     count: Words,
 ) -> None:
-    """Write a strategy as integer probabilities, computed from counts, or by regret matching if `counted` is False.
+    """Convert counted actions or regrets to integer probabilities, and write these to `shares`.
 
     The largest integer stands for 1. [decision] `first` is the first slot, `counts` the number of actions and `buckets`
     the number of buckets; a slot has `words` numbers. If nothing was counted, regret matching gives the probabilities;
@@ -444,9 +447,9 @@ def discount(
     regret: Singles,
     count: Words,
 ) -> None:
-    """Multiply the regrets and counts of some decisions by a factor. Counts are rounded at random to integers.
+    """Multiply the regrets and counts of some decisions by a factor.
 
-    The arguments are those of `quantise`.
+    Counts are rounded to integers at random. The arguments are those of `quantise`.
     """
     for decision in range(len(first)):
         n = counts[decision]
@@ -461,7 +464,7 @@ def discount(
 def halve(
     words: int, limit: int, first: IntArray, counts: IntArray, buckets: IntArray, regret: Singles, count: Words
 ) -> None:
-    """Halve the counts of each decision that has a count of at least `limit`.
+    """Halve the counts of each decision at which a count has reached `limit`.
 
     The arguments are those of `quantise`.
     """

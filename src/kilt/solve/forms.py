@@ -1,4 +1,4 @@
-"""Choose how to represent a game: as a flat tree if it is small, otherwise as a public tree with vectors of hands.
+"""Choose a representation for a game: a flat tree if it is small, otherwise a public tree.
 
 >>> load_problem("kuhn", "cfr+").form, load_problem("kuhn", "cfr+", threads=2).form
 ('flat', 'vector')
@@ -69,7 +69,9 @@ def load_problem(
     device: str = CPU,
     tilt: Sequence[float] = (),
 ) -> Problem:
-    """Return a game in the representation that an algorithm works on, or that suits evaluation.
+    """Load a game in a representation that an algorithm can solve.
+
+    Without an algorithm, the representation suits the evaluation of strategies.
 
     Parameters
     ----------
@@ -96,7 +98,10 @@ def load_problem(
 
 
 class FittedGame(NamedTuple):
-    """A game with the representation and the method that were chosen for it. Tables are not yet allocated."""
+    """A game with the representation in which it will be solved, and the algorithm's method for it.
+
+    Tables are not yet allocated.
+    """
 
     source: _Source
     form: str
@@ -126,9 +131,10 @@ def fitted(
     *,
     unlimited: bool = False,
 ) -> FittedGame:
-    """Choose the first representation of a game that an algorithm supports. Raises RunError if there is none.
+    """Choose a representation of a game that an algorithm can solve.
 
-    The parameters are those of `load_problem`. With `unlimited`, for estimates, memory is not checked.
+    Raises RunError if there is none. The parameters are those of `load_problem`. With `unlimited`, for estimates,
+    memory is not checked.
     """
     if not 1 <= threads <= MOST_THREADS:
         raise RunError(f"the number of threads is {shortened(str(threads))}: use 1 or more, and {MOST_THREADS} at most")
@@ -166,7 +172,7 @@ def fitted(
 
 
 def stored_form(path: Path) -> str:
-    """Return which representation of a game a saved strategy is for: flat, vector, disk or abstract."""
+    """Return which representation of a game a saved strategy belongs to: flat, vector, disk or abstract."""
     forms = {
         flat_strategy.KIND: FLAT,
         vector_strategy.KIND: VECTOR,
@@ -180,7 +186,7 @@ def stored_form(path: Path) -> str:
 
 
 def stored_problem(path: Path, threads: int = 1) -> Problem:
-    """Return the game that a saved strategy is for, in the same representation as the strategy.
+    """Load the game that a saved strategy belongs to.
 
     The rules are those saved with the strategy, or those that the game's name stands for. Available memory is not
     checked: tables are mapped from their files, and subgames are unpacked one by one. Raises ArtifactError for a
@@ -197,7 +203,7 @@ def stored_problem(path: Path, threads: int = 1) -> Problem:
 
 
 def disk_problem(game: str | Game, threads: int = 1) -> DiskProblem:
-    """Return a game split into subgames on disk, to plan a run. Its memory needs are not checked.
+    """Return a game split into subgames on disk, to estimate the cost of solving it.
 
     Raises RunError if the game cannot be split.
     """
@@ -221,7 +227,10 @@ class _Source:
 
     @cached_property
     def game(self) -> Game | None:
-        """The rules with the payoffs that apply while solving, or None for a game of open_spiel."""
+        """The rules of the game, with the payoffs that apply while solving.
+
+        It is None for a game of open_spiel.
+        """
         if self.given is None and self.name.startswith(OPENSPIEL):
             if any(self.tilt):
                 raise RunError(f"{self.name} has no showdowns or folds: leave out the tilt")
@@ -230,14 +239,14 @@ class _Source:
 
     @cached_property
     def size(self) -> GameSize | None:
-        """The size of the game, if it can be computed without building a tree."""
+        """The number of states and information sets, or None if only a full tree can tell."""
         if isinstance(self.game, Poker):
             return size_of(self.game.rules)
         return size_of(self.game) if isinstance(self.game, Bluff) else None
 
     @cached_property
     def vectors(self) -> VectorGame:
-        """The public tree of the game, without tables."""
+        """The public tree of the game, without strategy tables."""
         assert self.game
         return VectorGame(self.game, threads=self.threads)
 
@@ -250,7 +259,10 @@ class _Source:
         return None
 
     def missing_for_subgames(self) -> str | None:
-        """Return why the game cannot be split into subgames, apart from memory, or None if it can."""
+        """Return why the game cannot be split into subgames, or None if it can.
+
+        Memory is not considered.
+        """
         lack = self.missing_for_vector(0)
         if lack is None and len(self.vectors.tree.rows) < 2:
             return f"a game of two rounds or more, and {self.name} has one"
@@ -269,7 +281,7 @@ class _Source:
 
     @property
     def too_many_bets(self) -> bool:
-        """Whether a no-limit game has more betting sequences than a tree may have nodes."""
+        """Whether a no-limit game has so many betting sequences that its tree would be too large."""
         counted = self.size if isinstance(self.game, Holdem) else None
         return counted is not None and counted.actions.total >= betting.MOST_NODES
 
@@ -286,13 +298,13 @@ class _Source:
         return Cost(self._bytes(tables, self._dtype(tables))).lack(f"the tables of {self.name}")
 
     def flat_cost(self, tables: int) -> Cost:
-        """Return the memory and disk space for a flat tree and its tables."""
+        """Return the memory and disk space that solving on a flat tree takes."""
         if self.size is None:  # the size is known only after the tree is built
             return Cost()
         return Cost(self.size.states.total * PER_STATE, disk=3 * 8 * tables * self.size.infoset_actions.total)
 
     def vector_cost(self, tables: int) -> Cost:
-        """Return the memory and time for a public tree with tables by board and hand."""
+        """Return the memory, disk space and time that solving on a public tree takes."""
         dtype = self._dtype(tables)
         kept = self._bytes(tables, dtype)
         if self.device == CPU:
@@ -301,7 +313,10 @@ class _Source:
         return replace(walk_cost(self.vectors, 3 * kept, dtype), disk=3 * kept, device=there, iteration=None)
 
     def disk_cost(self, tables: int) -> Cost:
-        """Return the memory, disk space and time for subgames on disk, if compression shrinks them to a quarter."""
+        """Return the memory, disk space and time that solving with subgames on disk takes.
+
+        Compression is assumed to shrink the subgames to a quarter.
+        """
         cut = self.on_disk.subgames
         return Cost(cut.memory * tables, disk=4 * cut.numbers * tables // PACKED, iteration=cut.seconds)
 

@@ -1,10 +1,10 @@
-"""Evaluate and solve abstract games by tables over pairs of bucket sequences, without looking at boards.
+"""Evaluate and solve abstract games with a table entry for each pair of the players' bucket sequences.
 
-A pass covers only the betting tree, with vectors over bucket sequences [Johanson16 §6.3.1]. It takes the opponent's
-reach down. At the ends of the betting, the values are a product with a table of `abstraction.joint`, computed for all
-ends of a round at once. The pass then takes values up; at the start of a round, the values of all sequences that
-continue an earlier one are summed. Nothing is sampled, and boards are never looked at: an iteration of CFR on 5-bucket
-limit hold'em takes seconds.
+The table has the probability and the payoff of each pair, so boards are never looked at. A pass covers only the betting
+tree, with vectors over bucket sequences [Johanson16 §6.3.1]. It takes the opponent's reach down. At the ends of the
+betting, the values are a product with a table of `abstraction.joint`, computed for all ends of a round at once. The
+pass then takes values up; at the start of a round, the values of all sequences that continue an earlier one are summed.
+Nothing is sampled, and boards are never looked at: an iteration of CFR on 5-bucket limit hold'em takes seconds.
 
 In a best response, each information set takes the action with the highest value, from the last round to the first. With
 perfect recall, this is the best response of the abstract game. With imperfect recall, it is a strategy of the abstract
@@ -63,7 +63,7 @@ class _Range(NamedTuple):
 
 
 class JointGame(EvaluableGame):
-    """An abstract game as a betting tree and tables of probabilities and payoffs for pairs of bucket sequences.
+    """An abstract game with the probability and payoff of each pair of the players' bucket sequences.
 
     Parameters
     ----------
@@ -94,11 +94,14 @@ class JointGame(EvaluableGame):
 
     @cached_property
     def layout(self) -> DecisionLayout:
-        """How information sets are laid out in strategy arrays."""
+        """Where each information set is in the array of a strategy."""
         return DecisionLayout.of_abstract(self.abstract)
 
     def probabilities(self, strategy: Array) -> FloatArray:
-        """Return a strategy as probabilities. At information sets without a strategy, the player calls."""
+        """Return the probabilities of a strategy's actions.
+
+        At information sets without weights, the player calls.
+        """
         layout, weights = self.layout, np.maximum(np.asarray(strategy, dtype=np.float64), 0.0)
         if len(weights) != self.abstract.slots:
             raise GameError(
@@ -112,18 +115,21 @@ class JointGame(EvaluableGame):
         return weights
 
     def normalised(self, total: FloatArray) -> FloatArray:
-        """Return sums of strategies as probabilities, uniform at information sets that were never reached."""
+        """Convert sums of strategies to probabilities.
+
+        At information sets that were never reached, all actions have the same probability.
+        """
         actions = self.layout.actions
         whole = np.repeat(np.add.reduceat(total, self.layout.start[:-1]), actions)
         return np.where(whole > 0, total / np.where(whole > 0, whole, 1.0), np.repeat(1.0 / actions, actions))
 
     def on_host(self, table: Any) -> Array:
-        """Return a table as a NumPy array. On a CPU it already is one."""
+        """Return a strategy as a NumPy array, copied from the GPU if necessary."""
         found: Array = table
         return found
 
     def shares_of(self, abstract: SlotLayout, strategy: FloatArray, dtype: npt.DTypeLike) -> Array:
-        """Convert probabilities to the integer probabilities of a blueprint.
+        """Convert probabilities to the integers that a saved strategy consists of.
 
         The largest integer of `dtype` stands for 1.
         """
@@ -133,13 +139,13 @@ class JointGame(EvaluableGame):
 
     @property
     def uneven(self) -> bool:
-        """Whether the players' winnings do not sum to 0, because the payoffs are tilted."""
+        """Whether the game is not zero-sum, because of modified payoffs."""
         return bool(self.abstract.game.tilts.any())
 
     def worth(self, player: int, task: int, strategy: Array) -> float:
-        """Return what a player wins who follows a strategy, or who plays a best response to it while seeing buckets.
+        """Return a player's winnings for following a strategy or for playing a best response to it.
 
-        The unit is chips per game.
+        A best response sees only buckets. The unit is chips per game.
         """
         theirs = self.probabilities(strategy)
         if task == FOLLOW:
@@ -147,7 +153,7 @@ class JointGame(EvaluableGame):
         return self._worth(player, theirs.copy(), theirs, self.respond)
 
     def responses(self, strategy: Array) -> FloatArray:
-        """Return a best response in each seat for players who see buckets, as one strategy."""
+        """Return the best responses to a strategy in both seats, for players who see only buckets."""
         theirs = self.probabilities(strategy)
         answer = theirs.copy()
         for player in (0, 1):
@@ -168,21 +174,24 @@ class JointGame(EvaluableGame):
     # ── kernels on a range of the nodes of a round ──
 
     def push_reach(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, reach: FloatArray) -> None:
-        """Compute the probability with which `player` reaches each node of the betting, from the first nodes on."""
+        """Compute the probability that `player` plays to each of some nodes of the betting tree."""
         kernels.push_reach(self.nodes, self.first, begin, end, player, self.bucket(player, r), strategy, reach)
 
     def pull_values(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, value: FloatArray) -> None:
-        """Compute the values of `player`, who follows a strategy, at each node, from the values at the ends."""
+        """Compute the value of each of some nodes for `player`, who follows a strategy."""
         kernels.pull_values(self.nodes, self.first, begin, end, player, self.bucket(player, r), strategy, value)
 
     def respond(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, value: FloatArray) -> None:
-        """Compute the best-response values of `player` at each node, and write the best actions to the strategy."""
+        """Compute a best response of `player` at some nodes of the betting tree, and its values."""
         kernels.respond(self.nodes, self.first, begin, end, player, self.bucket(player, r), strategy, value)
 
     def add_average(
         self, r: int, begin: int, end: int, player: int, discount: Discount, reach: FloatArray, total: FloatArray
     ) -> None:
-        """Add the strategy of `player`, weighted by reach and by the odds of the cards, to the sum of strategies."""
+        """Add the current strategy of `player` to the sum of strategies.
+
+        It is weighted by the probability of the cards and of the player's own actions.
+        """
         likely, there = self.likely(player, r), (self.nodes, self.first, begin, end, player, self.bucket(player, r))
         kernels.add_average(*there, likely, discount, reach, total)
 
@@ -199,7 +208,7 @@ class JointGame(EvaluableGame):
         *,
         restricted: bool,
     ) -> None:
-        """Add the regrets of `player` to their sums, and update the strategy by regret matching.
+        """Update the regrets of `player`, and compute a new strategy from them by regret matching.
 
         See `joint_kernels.learn`.
         """
@@ -216,16 +225,16 @@ class JointGame(EvaluableGame):
         return np.asarray(np.add.reduceat(values, firsts, axis=1))
 
     def bucket(self, player: int, r: int) -> npt.NDArray[np.int32]:
-        """Return a player's bucket in a round, for each bucket sequence."""
+        """Return the bucket in round `r` of each of a player's bucket sequences."""
         return self.joint.sequences[player][r].bucket
 
     def likely(self, player: int, r: int) -> FloatArray:
-        """Return the probability of each bucket sequence of a player."""
+        """Return the probability that the cards give a player each bucket sequence."""
         chance: FloatArray = self.joint.pair_probabilities[r].sum(axis=1 - player)
         return chance
 
     def walk(self, player: int, push: OnRange, pull: OnRange, ways: Sequence[float] = (1.0,)) -> float:
-        """Pass the opponent's reach down the betting tree and the values of `player` up, for each bucket sequence.
+        """Pass reach probabilities down the betting tree and values up, with one number per bucket sequence.
 
         Parameters
         ----------

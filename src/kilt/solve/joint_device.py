@@ -1,4 +1,4 @@
-"""Evaluate and solve abstract games on a GPU by tables over pairs of bucket sequences.
+"""Evaluate and solve abstract games on a GPU, with a table entry for each pair of bucket sequences.
 
 All blocks of betting in a round are processed at once, with one thread for each block and bucket sequence. Ends of the
 betting are products with the tables of `abstraction.joint`, computed by the GPU's linear algebra library. Perfect
@@ -30,7 +30,7 @@ RANGE = np.dtype([(name, np.int32) for name in ("block", "begin", "player", "seq
 
 
 class DeviceJointGame(JointGame):
-    """An abstract game as a betting tree and tables for pairs of bucket sequences, in GPU memory.
+    """An abstract game in GPU memory, with the probability and payoff of each pair of bucket sequences.
 
     `PairTables` accept it like a `JointGame`, and then store their tables on the device. Strategies from the device are
     probabilities; those from the host are converted to probabilities.
@@ -72,7 +72,7 @@ class DeviceJointGame(JointGame):
         self._start = put(self.layout.start.astype(np.int32))
 
     def probabilities(self, strategy: Any) -> FloatArray:
-        """Return a strategy as probabilities in GPU memory."""
+        """Return the probabilities of a strategy's actions, as an array in GPU memory."""
         if isinstance(strategy, np.ndarray):
             return self._put(super().probabilities(strategy))
         found: FloatArray = strategy
@@ -88,28 +88,34 @@ class DeviceJointGame(JointGame):
         return on_device
 
     def normalised(self, total: FloatArray) -> FloatArray:
-        """Return sums of strategies as probabilities, uniform at information sets that were never reached."""
+        """Convert sums of strategies to probabilities.
+
+        At information sets that were never reached, all actions have the same probability.
+        """
         infosets, strategy = len(self._start) - 1, self.arrays.empty(len(total))
         grid = (-(-infosets // BLOCK), 1, 1)
         self._kernel("normalise")(grid, (BLOCK,), (self._start, np.int32(infosets), total, strategy))
         return strategy  # type: ignore[no-any-return]
 
     def push_reach(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, reach: FloatArray) -> None:
-        """Compute the probability with which `player` reaches each node of the betting, from the first nodes on."""
+        """Compute the probability that `player` plays to each of some nodes of the betting tree."""
         self._call("push_reach", r, begin, end, player, strategy, reach)
 
     def pull_values(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, value: FloatArray) -> None:
-        """Compute the values of `player`, who follows a strategy, at each node, from the values at the ends."""
+        """Compute the value of each of some nodes for `player`, who follows a strategy."""
         self._call("pull_values", r, begin, end, player, strategy, value)
 
     def respond(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, value: FloatArray) -> None:
-        """Compute the best-response values of `player` at each node, and write the best actions to the strategy."""
+        """Compute a best response of `player` at some nodes of the betting tree, and its values."""
         self._call("respond", r, begin, end, player, strategy, value)
 
     def add_average(
         self, r: int, begin: int, end: int, player: int, discount: Discount, reach: FloatArray, total: FloatArray
     ) -> None:
-        """Add the strategy of `player`, weighted by reach and by the odds of the cards, to the sum of strategies."""
+        """Add the current strategy of `player` to the sum of strategies.
+
+        It is weighted by the probability of the cards and of the player's own actions.
+        """
         how = learning_of(discount, averages=True)
         self._call("add_average", r, begin, end, player, self._likely[player][r], how, reach, total)
 
@@ -126,7 +132,7 @@ class DeviceJointGame(JointGame):
         *,
         restricted: bool,
     ) -> None:
-        """Add the regrets of `player` to their sums, and update the strategy by regret matching."""
+        """Update the regrets of `player`, and compute a new strategy from them by regret matching."""
         how = learning_of(discount, regrets=True, restricted=restricted)
         self._call("learn", r, begin, end, player, how, value, regret, strategy)
 

@@ -1,7 +1,8 @@
-"""Pass reach probabilities down and values up betting nodes, with vectors over bucket sequences, in compiled code.
+"""Update reach probabilities, values and regrets on a betting tree, with one number per bucket sequence.
 
-A range holds whole blocks of one round. Vectors are [node of the range, sequence]; tables are over the slots of the
-abstract game, with the actions of each (decision, bucket) adjacent. `bucket` [sequence] belongs to the player who acts.
+The code is compiled. A range holds whole blocks of one round. Vectors are [node of the range, sequence]; tables are
+over the slots of the abstract game, with the actions of each (decision, bucket) adjacent. `bucket` [sequence] belongs
+to the player who acts.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def push_reach(
     strategy: FloatArray,
     reach: FloatArray,
 ) -> None:
-    """Compute the probability with which `player` reaches each of some nodes, from the first of them on."""
+    """Compute the probability that `player` plays to each of some nodes of the betting tree."""
     for node in range(begin, end):
         actor = nodes.actor[node]
         if actor < 0:
@@ -56,9 +57,9 @@ def add_average(
     reach: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Add the strategy of `player`, weighted by reach and by the probability of the cards, to the sum of strategies.
+    """Add the current strategy of `player` to the sum of strategies.
 
-    `likely` is the probability of each bucket sequence.
+    It is weighted by the probability `likely` of each bucket sequence and of the player's own actions.
     """
     for node in range(begin, end):
         if nodes.actor[node] != player:
@@ -84,7 +85,7 @@ def pull_values(
     strategy: FloatArray,
     value: FloatArray,
 ) -> None:
-    """Compute the values of `player`, who follows a strategy, at each of some nodes, from the values at the ends."""
+    """Compute the value of each of some nodes for `player`, who follows a strategy."""
     for node in range(end - 1, begin - 1, -1):
         actor = nodes.actor[node]
         if actor < 0:
@@ -114,9 +115,10 @@ def respond(
     strategy: FloatArray,
     value: FloatArray,
 ) -> None:
-    """Compute the best-response values of `player` at each of some nodes, and write the best actions to `strategy`.
+    """Compute a best response of `player` at some nodes of the betting tree, and its values.
 
-    The value of an action in a bucket is the sum over the bucket's sequences.
+    The best actions are written to `strategy`. The value of an action in a bucket is the sum over the bucket's
+    sequences.
     """
     for node in range(end - 1, begin - 1, -1):
         if nodes.actor[node] == player:
@@ -153,7 +155,7 @@ def learn(
     gain: FloatArray,
     strategy: FloatArray,
 ) -> None:
-    """Add the regrets of `player` at some decisions to their sums, and update the strategy by regret matching.
+    """Update the regrets of `player`, and compute a new strategy from them by regret matching.
 
     `gain` is scratch memory with an entry for each slot. A predictive strategy is computed as if a share of the last
     regrets occurred once more. If the player is `restricted`, values are those of the strategy actually played, while

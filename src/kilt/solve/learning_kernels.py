@@ -1,4 +1,4 @@
-"""Update the tables of CFR with the values and reach probabilities of one pass, in compiled code."""
+"""Update regrets and average strategies after a pass of CFR, in compiled code."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ class PlayerTables(NamedTuple):
 
 
 class RootChoice(NamedTuple):
-    """A decision before the game: a player chooses, for each hand, whether to play, and learns from the results.
+    """A choice before the game, in which a player decides with which hands to play it.
 
-    It only changes the reach with which the player's hands begin the game.
+    Like other decisions, it is learnt by regret matching. It only changes the reach with which the player's hands begin
+    the game.
     """
 
     player: int  # the player who decides; −1: none
@@ -56,7 +57,10 @@ NO_CHOICE = RootChoice(-1, False, np.zeros(0), np.zeros(0), np.zeros(0), np.zero
 def update_average(
     reach: FloatArray, child: int, start: Hand, end: Hand, weight: float, kept: float, average: Table, row: int
 ) -> None:
-    """Discount the sum of strategies for an action, and add the reach probability after the action."""
+    """Add the reach probabilities of hands after an action to their average strategy.
+
+    The earlier sum is discounted.
+    """
     share, left = reach.dtype.type(weight), reach.dtype.type(kept)
     for hand in range(start, end):
         average[row, hand] = updated_average(average[row, hand], reach[child, hand], share, left)
@@ -74,7 +78,10 @@ def update_regrets(
     regret: Table,
     row: int,
 ) -> None:
-    """Add the regret of an action to its sum, unless it is below `noise`, and discount the sum."""
+    """Add each hand's regret for an action to the sum of its regrets.
+
+    Regrets below `noise` are left out. The earlier sum is discounted.
+    """
     number = value.dtype.type
     above, below, weight = number(discount.above), number(discount.below), number(discount.weight)
     least, zero = number(noise), number(0)
@@ -101,7 +108,7 @@ def predict_regrets(
     row: int,
     prediction: Table,
 ) -> None:
-    """Write the sums of regrets that would result if the next iteration had the same regrets as the last one."""
+    """Predict the sums of regrets, as if the next iteration had the same regrets as the last one."""
     number = value.dtype.type
     share, least, one = number(weight), number(noise), number(1)
     for hand in range(start, end):
@@ -122,7 +129,10 @@ def accumulate_reach(
     part: int,
     row: int,
 ) -> None:
-    """Add the reach probability after an action, weighted by the board, to the sum of each hand's bucket."""
+    """Add the reach probability of each hand after an action to the sum of the hand's bucket.
+
+    It is multiplied by the weight of the board.
+    """
     for hand in range(start, end):
         sums[part, row, bucket[board, hand]] += weight * reach[child, hand]
 
@@ -141,7 +151,10 @@ def accumulate_regrets(
     part: int,
     row: int,
 ) -> None:
-    """Add the regret of an action, weighted by the board, to the sum of each hand's bucket."""
+    """Add each hand's regret for an action to the sum of the hand's bucket.
+
+    It is multiplied by the weight of the board.
+    """
     for hand in range(start, end):
         sums[part, row, bucket[board, hand]] += weight * (value[child, hand] - value[here, hand])
 
@@ -158,7 +171,10 @@ def add_average(
     discount: Discount,
     vectors: Vectors,
 ) -> None:
-    """Add the opponent's strategy in a betting round to the average, weighted by the opponent's own reach."""
+    """Add the opponent's strategy in one betting round to the opponent's average strategy.
+
+    It is weighted by the opponent's own reach probability.
+    """
     reach, average, sums, bucket = vectors.reach, theirs.average, theirs.sums, theirs.layout.bucket
     given = theirs.layout.given
     weight, kept = discount.average_weight, discount.average
@@ -201,9 +217,10 @@ def add_regrets(
     discount: Discount,
     vectors: Vectors,
 ) -> None:
-    """Add the regrets of the player in a betting round: each action's value minus that of the strategy.
+    """Add the regrets of one betting round to the player's sums of regrets.
 
-    A restricted player does not play the learnt strategy: its values are replaced by those of the learnt one.
+    The regret of an action is its value minus that of the strategy. A restricted player does not play the learnt
+    strategy: its values are replaced by those of the learnt one.
     """
     value, regret, sums, bucket = vectors.value, own.regret, own.sums, own.layout.bucket
     given = own.layout.given
@@ -242,7 +259,7 @@ def add_regrets(
 
 @kernel
 def begin_game(root: RootChoice, prior: FloatArray) -> None:
-    """Write the probability with which each hand begins the game to `prior`, by regret matching.
+    """Compute by regret matching with which probability each hand plays the game.
 
     `prior` has the shape (players, hands).
     """
@@ -264,7 +281,7 @@ def begin_game(root: RootChoice, prior: FloatArray) -> None:
 
 @kernel
 def learn_root(root: RootChoice, result: FloatArray, discount: Discount, prior: FloatArray) -> None:
-    """Update the decision before the game with the value of each hand in the game, and write the new `prior`.
+    """Update the probability with which each hand plays the game, from the hands' values in the game.
 
     `result` [hand] is weighted by the other player's reach, like `root.value`.
     """
@@ -288,7 +305,10 @@ def learn_root(root: RootChoice, result: FloatArray, discount: Discount, prior: 
 
 @kernel
 def restrict(tables: PlayerTables) -> None:
-    """Write the strategy of a restricted player: `fixed`, plus regret matching for the rest [Johanson16 eq. 6.1]."""
+    """Compute the strategy of a player who must follow a fixed strategy in part [Johanson16 eq. 6.1].
+
+    At each decision, regret matching gives the rest of the probabilities.
+    """
     fixed, regret, played = tables.fixed, tables.regret, tables.strategy
     for d in range(len(tables.decisions)):
         first, actions = tables.decisions[d]
@@ -315,7 +335,10 @@ def blend(
     fixed: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Write the reach of an opponent who follows one of two strategies, chosen by a coin toss before the game."""
+    """Compute the reach probabilities of an opponent who tosses a coin between two strategies.
+
+    The coin is tossed once, before the game.
+    """
     depth = visit.depth
     begin, end = np.uint64(scope.theirs[depth, 0]), np.uint64(scope.theirs[depth, 1])
     share, rest = total.dtype.type(coin), total.dtype.type(1 - coin)
@@ -335,7 +358,7 @@ def blend(
 
 @inlined
 def entered(board: int, hands: IntArray, lasting: bool, columns: int) -> tuple[int, int, int]:
-    """Return the entries of a table row that a pass may have changed: a board and a range of its hands.
+    """Return which board and hands a pass over sampled boards may have changed in a row of a table.
 
     The board is −1 and the hands are all columns if this cannot be narrowed down. It can be if a single board was
     sampled for few hands, and if entries of the row that nothing is added to do not change (`lasting`).
@@ -347,7 +370,7 @@ def entered(board: int, hands: IntArray, lasting: bool, columns: int) -> tuple[i
 
 @kernel
 def conclude(own: PlayerTables, theirs: PlayerTables, noise: float, discount: Discount, scope: Scope) -> None:
-    """Add the sums that a pass collected for each bucket to the player's regrets and the opponent's average strategy.
+    """Add the sums that a pass has collected for each bucket to regrets and average strategies.
 
     The sums are then reset to 0. Several hands may share a column, which is entered only once.
     """
@@ -387,7 +410,7 @@ def conclude(own: PlayerTables, theirs: PlayerTables, noise: float, discount: Di
 def enter(
     tables: PlayerTables, rows: IntArray, columns: IntArray, learning: bool, noise: float, discount: Discount
 ) -> None:
-    """Add the summed values of some buckets to the regrets or to the average strategy."""
+    """Add the sums of some buckets to their regrets or to their average strategy."""
     regret, average, sums = tables.regret, tables.average, tables.sums
     weight, above, below = discount.weight, discount.above, discount.below
     for row in rows:
