@@ -65,11 +65,11 @@ def solve_lp(nodes: FlatNodes) -> Equilibrium:
 
 
 def solve_restricted(nodes: FlatNodes, restriction: Restriction) -> Equilibrium:
-    """Return the exact counter-strategy to a partly restricted opponent [Johanson16 §§6.1, 6.5.1].
+    """Return the exact counter-strategy to an opponent who must partly follow a fixed strategy.
 
-    With a coin of probability p this is a restricted Nash response: max p · xᵀ A ŷ + (1 − p) fᵀ q. Without one it is a
-    data-biased response: the opponent's plans satisfy y(Ia) ≥ P_conf(I) σ(I, a) y(before I), whose multipliers g ≥ 0
-    are additional unknowns.
+    The method is that of [Johanson16 §§6.1, 6.5.1]. With a coin of probability p, this is a restricted Nash response:
+    max p · xᵀ A ŷ + (1 − p) fᵀ q. Without one, it is a data-biased response: the opponent's plans satisfy y(Ia) ≥
+    P_conf(I) σ(I, a) y(before I), whose multipliers g ≥ 0 are additional unknowns.
 
     Parameters
     ----------
@@ -132,7 +132,10 @@ class SparseMatrix(NamedTuple):
     values: FloatArray
 
     def by_columns(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], FloatArray]:
-        """Return the matrix column by column: the first entry of each, and the row and value of each entry."""
+        """Convert the matrix to three arrays that list its entries column by column.
+
+        They are the index of the first entry of each column, and the row and the value of each entry.
+        """
         height, width = self.shape
         cells, entry = np.unique(self.columns * height + self.rows, return_inverse=True)
         values = np.zeros(len(cells))
@@ -142,7 +145,10 @@ class SparseMatrix(NamedTuple):
 
 
 class SequenceForm(NamedTuple):
-    """A game in sequence form: a payoff for each pair of action sequences, and equations for valid plans."""
+    """A game in sequence form, which a linear programme can solve.
+
+    It has a payoff for each pair of action sequences, and equations for valid plans.
+    """
 
     player: int
     owner: ByteArray  # [slot] player to act
@@ -152,7 +158,7 @@ class SequenceForm(NamedTuple):
     payoff: SparseMatrix  # A: [own sequence, theirs] to the player
 
     def against(self, nodes: FlatNodes, strategy: FloatArray) -> FloatArray:
-        """Return the value of each of the player's sequences against the opponent's part of a strategy.
+        """Return the value of each of the player's action sequences against an opponent's strategy.
 
         This is A ŷ.
         """
@@ -164,14 +170,14 @@ class SequenceForm(NamedTuple):
         return worth
 
     def profile(self, nodes: FlatNodes, plan: FloatArray, strategy: FloatArray) -> FloatArray:
-        """Return the player's plan as a strategy, combined with the opponent's part of `strategy`."""
+        """Convert the player's plan to probabilities of actions, and combine it with the opponent's strategy."""
         profile = np.array(strategy, dtype=np.float64)
         profile[self.owner == self.player] = np.where(plan > NEVER, plan, 0.0)[1:]
         return normalised(profile, nodes)
 
 
 class Optimum(NamedTuple):
-    """A solution of the linear programme of a player's best plan."""
+    """The solution of a linear programme that maximises a player's winnings."""
 
     value: float
     plan: FloatArray  # x
@@ -254,7 +260,10 @@ def _maximise(
 
 
 class SequenceFormLP(TableState):
-    """A solver that solves a linear programme, with the interface of iterative solvers. It finishes in one step."""
+    """A solver that solves a game exactly by a linear programme, in a single step.
+
+    It has the interface of iterative solvers.
+    """
 
     KEPT = ("strategy",)
 

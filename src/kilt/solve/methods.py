@@ -26,13 +26,13 @@ Make: TypeAlias = Callable[[Any, int], Solver]  # makes a solver from a problem 
 
 
 class Source(Protocol):
-    """A game for which no representation, such as a flat tree or a public tree, has been chosen yet."""
+    """A game that is not yet represented in memory. A solver's method chooses a representation for it."""
 
     def missing_for_flat(self) -> str | None:
         """Return why the game cannot be solved as a flat tree, or None if it can."""
 
     def missing_for_vector(self, tables: int) -> str | None:
-        """Return why the game cannot be solved on its public tree with tables by board and hand, or None if it can."""
+        """Return why the game cannot be solved on its public tree, or None if it can."""
 
     def missing_for_disk(self) -> str | None:
         """Return why the game cannot be split into subgames on disk, or None if it can."""
@@ -47,7 +47,7 @@ class Source(Protocol):
         """Return the memory and disk space for a flat tree and its tables."""
 
     def vector_cost(self, tables: int) -> Cost:
-        """Return the memory and time for a public tree with tables by board and hand."""
+        """Return the memory, disk space and time that solving on a public tree takes."""
 
     def disk_cost(self, tables: int) -> Cost:
         """Return the memory, disk space and time for subgames on disk."""
@@ -55,7 +55,10 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Method:
-    """An algorithm for games in one representation. Called with a problem and a random seed, it returns a solver."""
+    """An algorithm for games in one representation, such as a flat tree.
+
+    Called with a problem and a random seed, it returns a solver.
+    """
 
     make: Make
 
@@ -64,25 +67,31 @@ class Method:
         return self.make(problem, seed)
 
     def supports(self, threads: int, device: str) -> bool:
-        """Return whether the algorithm solves unabstracted games with this number of threads on this device."""
+        """Return whether the algorithm solves games without abstraction on this device, with this number of threads."""
         return False
 
 
 @dataclass(frozen=True)
 class WholeMethod(Method, ABC):
-    """An algorithm for unabstracted games in one representation, such as flat trees."""
+    """An algorithm that solves games without abstraction, in one representation such as a flat tree."""
 
     def supports(self, threads: int, device: str) -> bool:
-        """Return whether the algorithm can run as asked. By default, it supports only one thread on the CPU."""
+        """Return whether the algorithm can run on a device with a given number of threads.
+
+        By default, it supports only one thread on the CPU.
+        """
         return threads == 1 and device == CPU
 
     @abstractmethod
     def missing_requirement(self, source: Source) -> str | None:
-        """Return why the algorithm cannot solve a game on this machine, or None if it can."""
+        """Return why the algorithm cannot solve a game on this computer, or None if it can."""
 
     @abstractmethod
     def problem(self, source: Source) -> Problem:
-        """Return the game in the representation that the algorithm works on. `missing_requirement` must return None."""
+        """Return the game in the representation that the algorithm solves.
+
+        Call it only if `missing_requirement` has returned None.
+        """
 
     @abstractmethod
     def cost(self, source: Source) -> Cost:
@@ -100,11 +109,11 @@ class FlatMethod(WholeMethod):
         return source.missing_for_flat()
 
     def problem(self, source: Source) -> Problem:
-        """Return the game, expanded to a tree with a node for each history, as a problem to solve."""
+        """Return the problem of solving the game on a flat tree, which has a node for each history."""
         return source.problem(FLAT, self.tables)
 
     def cost(self, source: Source) -> Cost:
-        """Return the memory and disk space for the nodes of the tree and the solver's tables."""
+        """Return the memory and disk space that solving on a flat tree takes."""
         return source.flat_cost(self.tables)
 
 
@@ -134,7 +143,7 @@ class VectorMethod(WholeMethod):
         return (threads == 1 or self.threads) and (device == CPU or self.gpu)
 
     def missing_requirement(self, source: Source) -> str | None:
-        """Return why the game cannot be solved on its public tree with tables by board and hand, or None if it can."""
+        """Return why the game cannot be solved on its public tree, or None if it can."""
         return source.missing_for_vector(self.tables)
 
     def problem(self, source: Source) -> Problem:
@@ -142,7 +151,7 @@ class VectorMethod(WholeMethod):
         return source.problem(VECTOR, self.tables, compact=self.compact)
 
     def cost(self, source: Source) -> Cost:
-        """Return the memory and time for the solver's tables and for the scratch memory of its threads."""
+        """Return the memory, disk space and time that solving on a public tree takes."""
         return source.vector_cost(self.tables)
 
 
@@ -153,7 +162,7 @@ class DiskMethod(WholeMethod):
     tables: int = 1
 
     def supports(self, threads: int, device: str) -> bool:
-        """Return whether the device is the CPU. Any number of threads is supported."""
+        """Return whether the device is the CPU, with any number of threads."""
         return device == CPU
 
     def missing_requirement(self, source: Source) -> str | None:
@@ -165,12 +174,12 @@ class DiskMethod(WholeMethod):
         return source.problem(DISK, 1)
 
     def cost(self, source: Source) -> Cost:
-        """Return the memory for the subgames loaded at a time, and the disk space for all files."""
+        """Return the memory, disk space and time that solving with subgames on disk takes."""
         return source.disk_cost(self.tables)
 
 
 def walk_cost(game: VectorGame, tables: int, dtype: npt.DTypeLike, each: float = 2 * PER_ENTRY) -> Cost:
-    """Return the memory and time of passes over a public tree: for tables, and for the scratch memory of threads.
+    """Return the memory for passes over a public tree, and the time of an iteration.
 
     `tables` is the size of the tables in bytes. `each` is the CPU time of an iteration per infoset-action, in seconds.
     """
@@ -194,5 +203,8 @@ WHOLE: dict[str, Callable[[Make], WholeMethod]] = {FLAT: FlatMethod, VECTOR: Vec
 
 
 def whole_method(form: str, make: Make) -> WholeMethod:
-    """Return the method for games in a given representation. A plain function that makes a solver is wrapped."""
+    """Return an algorithm's method for one representation of a game.
+
+    A plain function that makes a solver is wrapped.
+    """
     return make if isinstance(make, WholeMethod) else WHOLE[form](make)

@@ -35,7 +35,7 @@ OPPONENTS = ABSTRACT, REAL, RESPONSE = "abstract", "real", "response"
 
 
 class Opponent(NamedTuple):
-    """The opponent that players learn against. An opponent who sees all cards has separate tables and turns."""
+    """The opponent that players learn against: the other player, or an opponent who sees all cards."""
 
     name: str  # one of `OPPONENTS`
     tasks: IntArray  # [round] FOLLOW: learns, ANSWER: responds
@@ -46,7 +46,9 @@ class Opponent(NamedTuple):
 
     @classmethod
     def of(cls, game: VectorGame, name: str, scheme: str | Scheme, trunk: int, *, hands: bool) -> Opponent:
-        """Return the opponent with a given name: the other player, a learner who sees all cards, or a best response.
+        """Return the opponent that players learn against, by name.
+
+        The names are those of `OPPONENTS`: the other player, a learner who sees all cards, or a best response.
 
         Parameters
         ----------
@@ -85,7 +87,7 @@ class Opponent(NamedTuple):
 
     @property
     def is_separate(self) -> bool:
-        """Whether the opponent is someone else than the other player of self-play."""
+        """Whether the players learn against a separate opponent instead of each other."""
         return self.name != ABSTRACT
 
 
@@ -114,7 +116,7 @@ def _hybrid(game: VectorGame, trunk: int) -> tuple[IntArray, Scheme, TableLayout
 
 
 def decisions_of(game: VectorGame | BucketedGame, player: int) -> IntArray:
-    """Return, for each of a player's decisions, its first row in the game's tables and its number of actions."""
+    """Return the first table row and the number of actions of each of a player's decisions."""
     if isinstance(game, BucketedGame):
         starts, vectors = game.layouts[0].start, game.game
         found = [

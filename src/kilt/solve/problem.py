@@ -1,4 +1,4 @@
-"""Define problems: games in the representations that solvers work on, with methods to save and load strategies.
+"""Define the games that solvers work on, and how their strategies are saved and loaded.
 
 A small game is expanded to a flat tree. A large one is represented by its public tree, with vectors over all hands. A
 game that is too large for that is abstracted first: see `abstract_problem`. `Problem` is the common base class.
@@ -53,17 +53,23 @@ class Walker(Protocol):
         """Return the expected winnings of player 0 when both players follow a strategy, in chips per game."""
 
     def response_values(self, strategy: Any, /) -> tuple[float, float]:
-        """Return the value of a best response to a strategy in seat 0 and in seat 1, in chips per game."""
+        """Return what a best response to a strategy wins in seat 0 and in seat 1, in chips per game."""
 
     def exploitability(self, strategy: Any, /) -> float:
-        """Return how much a best response gains over a strategy, as a mean over both seats, in chips per game."""
+        """Return the exploitability of a strategy in chips per game.
+
+        It is the mean of the best responses' winnings in both seats.
+        """
 
     def on_host(self, table: Any, /) -> Table:
-        """Return a table as a NumPy array, with rows by board and action and columns by hand."""
+        """Return a strategy table as a NumPy array, copied from the GPU if necessary.
+
+        It has rows by board and action, and columns by hand.
+        """
 
 
 class Problem(ABC):
-    """A game in the representation that a solver works on. Strategies are arrays in the same representation."""
+    """Base class of the games that solvers work on. Each subclass represents games in another way."""
 
     form: ClassVar[str]
     against: Against | None
@@ -76,7 +82,7 @@ class Problem(ABC):
     @property
     @abstractmethod
     def fingerprint(self) -> str:
-        """A short hash of the game in this representation. Different representations have different hashes."""
+        """A short hash of the game. Different representations of a game have different hashes."""
 
     @property
     @abstractmethod
@@ -89,22 +95,28 @@ class Problem(ABC):
 
     @abstractmethod
     def save(self, path: Path, strategy: Array, **figures: Any) -> None:
-        """Save a strategy to a folder, together with figures that `load` returns."""
+        """Save a strategy and results about it, such as its exploitability, to a folder."""
 
     @abstractmethod
     def load(self, path: Path) -> tuple[Array, dict[str, Any]]:
-        """Return a saved strategy and its figures. Raises an error if it was saved for another problem."""
+        """Return a saved strategy and the results that were saved with it.
+
+        Raises an error if the strategy is for another game.
+        """
 
     @property
     def real(self) -> Problem:
-        """The problem with the payoffs of the game itself, without the changes of a tilt, for evaluation."""
+        """The same problem with the game's original payoffs, for evaluation.
+
+        Payoffs while solving may be modified by a tilt.
+        """
         return self
 
     @property
     def opponent(self) -> Against:
-        """The opponent that a counter-strategy is for. Its model must fit this problem.
+        """The opponent that a counter-strategy exploits.
 
-        Raises RunError if unset.
+        Raises RunError if no opponent is set, or if its model is for another game.
         """
         if self.against is None:
             raise RunError("there is no model of an opponent to answer: give `against`")
@@ -112,7 +124,7 @@ class Problem(ABC):
         return self.against
 
     def restriction(self, player: int) -> Restriction:
-        """Return the strategy of the opponent model that one player must follow, fully or in part."""
+        """Return the strategy of the opponent model that one player must follow, always or with some probability."""
         opponent = self.opponent
         return opponent.restriction(player, opponent.fixed())
 
@@ -123,7 +135,10 @@ class Problem(ABC):
 
 @dataclass(frozen=True)
 class FlatProblem(Problem):
-    """A small game as a flat tree. Strategies have one number for each action of each information set."""
+    """A small game, represented by a tree with a node for each history.
+
+    Strategies have one number for each action of each information set.
+    """
 
     form: ClassVar[str] = FLAT
 
@@ -134,7 +149,7 @@ class FlatProblem(Problem):
 
     @cached_property
     def real(self) -> FlatProblem:
-        """The problem with the payoffs of the game itself, without the changes of a tilt, for evaluation."""
+        """The same problem with the game's original payoffs, for evaluation."""
         return self if self.untilted is None else FlatProblem(self.untilted, self.big_blind)
 
     @property
@@ -156,14 +171,20 @@ class FlatProblem(Problem):
         Strategy.of(self.tree, strategy, **figures).save(path)
 
     def load(self, path: Path) -> tuple[Array, dict[str, Any]]:
-        """Return a saved strategy and its figures. Raises an error if it was saved for another tree."""
+        """Return a saved strategy and the results that were saved with it.
+
+        Raises an error if the strategy is for another tree.
+        """
         strategy = Strategy.load(path)
         return strategy.on(self.tree), strategy.figures
 
 
 @dataclass(frozen=True)
 class VectorProblem(Problem):
-    """A game on its public tree. Strategies are tables with rows by board and action and columns by hand."""
+    """A game, represented by its public tree with vectors over all private hands.
+
+    Strategies are tables with rows by board and action and columns by hand.
+    """
 
     form: ClassVar[str] = VECTOR
 
@@ -175,7 +196,7 @@ class VectorProblem(Problem):
 
     @cached_property
     def real(self) -> VectorProblem:
-        """The problem with the payoffs of the game itself, without the changes of a tilt, for evaluation."""
+        """The same problem with the game's original payoffs, for evaluation."""
         rules, game = self.game.game, self.game
         if not isinstance(rules, TiltedGame):
             return self
@@ -206,7 +227,7 @@ class VectorProblem(Problem):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short hash of the rules and of the raises in the tree."""
+        """A short hash of the rules of the game and of its bet sizes."""
         return game_fingerprint(self.game.game, self.game.menu)
 
     @property
@@ -215,17 +236,17 @@ class VectorProblem(Problem):
         return big_blind_of(self.game.game)
 
     def uniform(self) -> Array:
-        """Return a table of zeros, which stands for the uniform strategy."""
+        """Return a strategy table of zeros, which stands for the uniform strategy."""
         return self.game.table(self.dtype)
 
     def save(self, path: Path, strategy: Array, **figures: Any) -> None:
-        """Save a strategy table to a folder without normalising it."""
+        """Save a strategy table to a folder. Its numbers need not sum to 1."""
         VectorStrategy.of(self.game, self.walker.on_host(strategy), **figures).save(path)
 
     def load(self, path: Path) -> tuple[Array, dict[str, Any]]:
-        """Return a saved strategy table, mapped from its file, and the figures saved with it.
+        """Return a saved strategy table and the results that were saved with it.
 
-        Raises an error if it has other rules.
+        The table is mapped from its file. Raises an error if it is for other rules.
         """
         strategy = VectorStrategy.load(path)
         return strategy.on(self.game), strategy.figures

@@ -1,4 +1,4 @@
-"""List all algorithms by name, in `ALGORITHMS` and `COUNTERS`, and make solvers from these names.
+"""List all algorithms by name, and create solvers from these names.
 
 >>> ALGORITHMS["cfr+"].forms, ALGORITHMS["external"].forms
 (('flat', 'vector', 'abstract'), ('flat', 'abstract'))
@@ -52,10 +52,10 @@ COUNTER_BASES = (*_LEARNING, EXTERNAL, JOINT, *(f"{JOINT}:{name}" for name in _L
 
 
 class Algorithm(NamedTuple):
-    """An algorithm: its description, and a function for each kind of game representation that makes a solver.
+    """An algorithm: a description of it, and functions that make its solvers.
 
-    Each function takes a problem and a random seed. A `Method` is such a function that also knows which games it can
-    solve, and what that costs.
+    There is one function for each representation of games. Each takes a problem and a random seed. A `Method` is such a
+    function that also knows which games it can solve, and what that costs.
     """
 
     what: str
@@ -64,16 +64,19 @@ class Algorithm(NamedTuple):
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """The names of the game representations that the algorithm can solve; those for small games come first."""
+        """The names of the game representations that the algorithm supports, such as "flat" and "abstract".
+
+        Those for small games come first.
+        """
         return tuple(form for form in FORMS if form in self.make)
 
     @property
     def threads(self) -> bool:
-        """Whether several threads can share each iteration on an unabstracted game."""
+        """Whether several threads can share an iteration in games without abstraction."""
         return self.supports(2)
 
     def supports(self, threads: int = 1, device: str = CPU) -> bool:
-        """Return whether the algorithm solves unabstracted games with this number of threads on this device."""
+        """Return whether the algorithm solves games without abstraction on this device, with this number of threads."""
         return any(method.supports(threads, device) for method in self.whole.values())
 
     def shares(self, threads: int = 1, device: str = CPU) -> bool:
@@ -83,12 +86,18 @@ class Algorithm(NamedTuple):
 
     @property
     def whole(self) -> dict[str, WholeMethod]:
-        """The methods for unabstracted games, by the name of the game representation."""
+        """The methods with which the algorithm solves games without abstraction.
+
+        The keys are names of representations, such as "flat".
+        """
         return {form: whole_method(form, self.make[form]) for form in WHOLE if form in self.make}
 
     @property
     def abstract(self) -> AbstractMethod:
-        """The method for abstract games. Raises RunError if the algorithm does not support them."""
+        """The method with which the algorithm solves abstract games.
+
+        Raises RunError if it does not support them.
+        """
         if ABSTRACT not in self.make:
             able = [name for name, entry in ALGORITHMS.items() if ABSTRACT in entry.make]
             raise RunError(f"{self.what} does not solve abstract games: use one of {', '.join(able)}")
@@ -390,13 +399,13 @@ COUNTERS: dict[str, Algorithm] = {
 
 
 def algorithm_named(name: str | Variant | Algorithm) -> Algorithm:
-    """Return the algorithm with a given name. A custom `Algorithm` is returned unchanged.
+    """Return the algorithm with a given name.
 
-    ``cfr+:compact`` is CFR+ with tables of two bytes, ``dcfr+:disk`` discounted CFR+ with tables on disk,
-    ``cfr+disk:average`` CFR+ on disk with an average, ``cfr-br:2`` CFR-BR with a trunk of two rounds,
-    ``cfr-br:2:linear`` the same by linear CFR, ``pcs:cfr+`` public chance sampling with CFR+, ``joint:cfr`` CFR by
-    joint tables, ``dbr:external`` a data-biased response by external sampling, and so on. A `Variant` is CFR with
-    custom discounts.
+    A custom `Algorithm` is returned unchanged. ``cfr+:compact`` is CFR+ with tables of two bytes, ``dcfr+:disk``
+    discounted CFR+ with tables on disk, ``cfr+disk:average`` CFR+ on disk with an average, ``cfr-br:2`` CFR-BR with a
+    trunk of two rounds, ``cfr-br:2:linear`` the same by linear CFR, ``pcs:cfr+`` public chance sampling with CFR+,
+    ``joint:cfr`` CFR by joint tables, ``dbr:external`` a data-biased response by external sampling, and so on. A
+    `Variant` is CFR with custom discounts.
     """
     if isinstance(name, Algorithm):
         return name

@@ -1,4 +1,4 @@
-"""Safe re-solving: solve the current subgame again during play so that the opponent gains nothing from it.
+"""Re-solve subgames during play so that no opponent gains from it.
 
 A player who re-solves the subgame that play has reached knows its own range, which follows from its own strategy. The
 opponent's range is only an estimate, and a strategy that is optimal against the estimate may lose to an opponent with
@@ -95,7 +95,7 @@ class Resolved:
     seconds: float
 
     def margins(self) -> FloatArray:
-        """Return how much each of the opponent's hands loses compared with its value before re-solving, in chips.
+        """Return by how many chips re-solving lowers the value of each of the opponent's hands.
 
         The margin of a hand is `values` minus its best-response value. The strategy is safe if no margin is negative.
         """
@@ -219,7 +219,10 @@ def _tables(problem: VectorProblem, root: RootChoice | None) -> Tables:
 
 
 def with_depth_limit(game: Subgame, menu: Menu | None, continued: LeafValues) -> Subgame:
-    """Return a subgame that ends after its first round. `continued` gives the values of its ends."""
+    """Return a subgame that ends after its first round.
+
+    `continued` is a function that returns the values of these ends.
+    """
     cut = first_round_of(game)
     return replace(cut, continued=continued(cut, ends_of_round(cut, menu)))
 
@@ -232,7 +235,7 @@ def ends_of_round(game: Subgame, menu: Menu | None) -> tuple[Betting, ...]:
 def relevant_hands(
     game: Holdem, board: str | Sequence[int], player: int, ranges: FloatArray, neglect: float
 ) -> npt.NDArray[np.bool_]:
-    """Return which of the opponent's hands have enough weight to be considered, for each hand of the deck.
+    """Return which of the opponent's hands are likely enough to be considered when a subgame is re-solved.
 
     If `neglect` is 0, all hands are considered. A hand counts if it has at least that share of the largest weight among
     the hands that both players can hold.

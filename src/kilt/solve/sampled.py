@@ -77,13 +77,13 @@ class FlatMCCFR(TableState):
         self._paths = paths(nodes)
 
     def step(self, iterations: int) -> None:
-        """Run `iterations` more iterations, each with one sampled pass for each player."""
+        """Run `iterations` more iterations. In each, one sampled pass updates player 0 and another player 1."""
         walks = (self.seed[()], 2 * self.iterations, 2 * iterations)
         self._walk(*walks, self._paths, self.regret, self.regret, self.strategy, self.total)
         self.iterations += iterations
 
     def average(self) -> FloatArray:
-        """Return the average strategy, which converges, as one probability for each action of each information set."""
+        """Return the average strategy, with one probability for each action of each information set."""
         return normalised(self.total, self.nodes)
 
     def current(self) -> FloatArray:
@@ -118,7 +118,7 @@ def paths(nodes: FlatNodes) -> kernels.Paths:
 
 
 def chance_events(nodes: FlatNodes) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return, for each outcome of each chance event, the event's node, the node it leads to, and its probability.
+    """Return the possible outcomes of each chance event, and their probabilities.
 
     Consecutive chance nodes are merged into one event. Rows are sorted by event.
     """

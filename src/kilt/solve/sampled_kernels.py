@@ -32,7 +32,9 @@ Links: TypeAlias = npt.NDArray[np.uint32]
 
 
 class Paths(NamedTuple):
-    """A flat tree as arrays for Monte Carlo CFR, with consecutive chance nodes merged and forced moves skipped.
+    """A game tree as arrays for Monte Carlo CFR.
+
+    Consecutive chance nodes are merged, and forced moves are skipped.
 
     ======  ==================  ====================================  ======================================
     actor   count               link                                  slot
@@ -61,9 +63,10 @@ def choose(strategy: FloatArray, slot: np.uint64, count: np.uint64, draw: float)
 
 @kernel
 def match(regret: FloatArray, slot: np.uint64, count: np.uint64, strategy: FloatArray) -> None:
-    """Write the strategy of regret matching: proportional to positive regrets, or uniform if there are none.
+    """Compute a strategy by regret matching at one information set.
 
-    A single loop handles both cases: with one loop for each, walks over Leduc take nearly 50% longer.
+    Probabilities are proportional to positive regrets, or equal if there are none. A single loop handles both cases:
+    with one loop for each, walks over Leduc take nearly 50% longer.
     """
     whole = 0.0
     for a in range(count):
@@ -88,11 +91,11 @@ def deal(paths: Paths, link: np.uint64, count: np.uint64, draw: float) -> np.uin
 
 @kernel
 def alias(first: npt.NDArray[np.int64], odds: FloatArray, outcome: Links) -> None:
-    """Build alias tables for chance events: equally likely rows with two outcomes each (Walker 1977, Vose 1991).
+    """Build alias tables, with which an outcome of a chance event is sampled in constant time.
 
-    Event i has the rows first[i] to first[i + 1]. On entry, `odds` holds the probability of each row's outcome, which
-    is in both columns of `outcome`. Writes `odds`, and the second column of rows whose outcome is too improbable to
-    fill their share.
+    An event gets equally likely rows with two outcomes each (Walker 1977, Vose 1991). Event i has the rows first[i] to
+    first[i + 1]. On entry, `odds` holds the probability of each row's outcome, which is in both columns of `outcome`.
+    Writes `odds`, and the second column of rows whose outcome is too improbable to fill their share.
     """
     # rows of an event: those below their share from the left, those above it from the right
     order = np.empty(len(odds), dtype=np.int64)
@@ -129,11 +132,11 @@ def walk_all(
     strategy: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Run sampled passes in which the learning player tries every action, for players 0 and 1 in turn.
+    """Run sampled passes of CFR in which the learning player tries every action.
 
-    Adds sampled counterfactual regrets to `gain`, which is the same array as `regret` unless they are examined, and the
-    opponent's strategy to `total`. Writes the strategy of `regret` to `strategy`. In `pure` walks, the player also has
-    a pure strategy.
+    Players 0 and 1 learn in turn. Adds sampled counterfactual regrets to `gain`, which is the same array as `regret`
+    unless they are examined, and the opponent's strategy to `total`. Writes the strategy of `regret` to `strategy`. In
+    `pure` walks, the player also has a pure strategy.
 
     On the way down, entries are appended in the order of their discovery: a payoff, or a node of the player, whose
     children get the next free entries. On the way back, each such node reads its children's values from these entries.
@@ -207,9 +210,9 @@ def walk_one(
     strategy: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Run outcome-sampling passes, each along a single path, for players 0 and 1 in turn.
+    """Run passes of outcome-sampling CFR, each along a single path of the tree.
 
-    With probability `exploration`, the player takes a uniformly random action.
+    Players 0 and 1 learn in turn. With probability `exploration`, the player takes a uniformly random action.
     """
     one = np.uint64(1)
     most = len(paths.nodes)

@@ -1,4 +1,4 @@
-"""Solve a separate game for each player, and combine the two results into one strategy.
+"""Solve a separate game for each player, and combine the two strategies into one.
 
 Counter-strategies need this, because in each game the other player is restricted to a model: see `counter`. So do
 opponents who see finer cards than the player (Bard, Johanson and Bowling 2014): see `AbstractProblem.seats`.
@@ -19,7 +19,7 @@ Combine: TypeAlias = Callable[[tuple[Array, Array]], Array]  # player 0's part o
 
 
 class SeatSolver:
-    """A solver that solves a separate game for each player. An iteration is one iteration in each of the two games.
+    """A solver that solves a separate game for each player, and combines the results into one strategy.
 
     Parameters
     ----------
@@ -40,11 +40,17 @@ class SeatSolver:
         self.iterations += iterations
 
     def average(self) -> Array:
-        """Return the average strategy, which converges; each player's part comes from that player's game."""
+        """Return the average strategy.
+
+        Each player's part comes from the game that is solved for that player.
+        """
         return self.combine((self.seats[0].average(), self.seats[1].average()))
 
     def current(self) -> Array:
-        """Return the strategy of the last iteration, in which each player's part comes from that player's game."""
+        """Return the strategy of the last iteration.
+
+        Each player's part comes from the game that is solved for that player.
+        """
         return self.combine((self.seats[0].current(), self.seats[1].current()))
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:

@@ -68,13 +68,16 @@ class InParts(WithWorkers, Protocol):
     """The interface of a solver whose workers hold most of its tables in their memory."""
 
     def save_parts(self, folder: Path) -> None:
-        """Write the workers' tables to a folder, at the same iteration as `state`."""
+        """Let the workers write their tables to a folder, for a checkpoint.
+
+        They belong to the same iteration as `state`.
+        """
 
     def restore_parts(self, folder: Path) -> None:
-        """Read the workers' tables from a folder. Call `restore` before."""
+        """Let the workers read their tables from a folder, after `restore`."""
 
     def mend(self) -> None:
-        """Discard all tables after a worker was lost, so that they can be restored from a checkpoint."""
+        """Discard all tables after a worker was lost. They can then be restored from a checkpoint."""
 
 
 @runtime_checkable
@@ -82,13 +85,13 @@ class StrategyInParts(Protocol):
     """The interface of a solver whose strategy is stored in parts, because the whole may not fit into memory."""
 
     def over_parts(self, work: Callable[[Any], R]) -> list[R]:
-        """Call `work` on each part of the average strategy, on the worker that stores the part, and return the results.
+        """Call `work` on each part of the average strategy, on the worker that stores the part.
 
-        `work` is pickled.
+        Returns the results. `work` is pickled.
         """
 
     def fill(self, shares: Array, folder: Path) -> None:
-        """Write the average strategy to the array `shares`, which may be mapped from a file.
+        """Write the average strategy to the array `shares`, which may be larger than memory.
 
         `folder` is for temporary files.
         """
@@ -108,16 +111,25 @@ class OnDisk(Protocol):
         """
 
     def settle(self) -> None:
-        """Make sure that the folder holds the solver's latest files, because workers may have newer ones."""
+        """Bring the folder of a run up to date with the solver.
+
+        Workers may have newer files than the folder.
+        """
 
 
 def on_disk(solver: Solver) -> OnDisk | None:
-    """Return the solver or its tables, whichever keeps its tables in files, or None if neither does."""
+    """Return the object that stores a solver's tables in files, or None if they are in memory.
+
+    It is the solver or its `tables`.
+    """
     return found if isinstance(found := _home(solver), OnDisk) else None
 
 
 def with_workers(solver: Solver) -> WithWorkers | None:
-    """Return the solver or its tables, whichever has workers, or None if neither has."""
+    """Return the object that has workers, or None if a solver runs in a single process.
+
+    It is the solver or its `tables`.
+    """
     return found if isinstance(found := _home(solver), WithWorkers) else None
 
 
@@ -126,7 +138,7 @@ def _home(solver: Solver) -> object:
 
 
 class TableState:
-    """Base class of solvers whose state is a few arrays and counts. It saves and restores them."""
+    """Base class of solvers that save a few arrays and counts to a checkpoint, and restore them."""
 
     KEPT: tuple[str, ...]  # names of the attributes that are arrays
     COUNTS: tuple[str, ...] = ()  # names of integer attributes; missing in checkpoints of kilt 0.1.0
@@ -158,9 +170,9 @@ def normalised(table: FloatArray, nodes: FlatNodes) -> FloatArray:
 
 
 def scheduled(iteration: int, first: int = 0) -> int:
-    """Return the first iteration of a schedule that is not before `iteration`.
+    """Return the first step of a schedule at or after an iteration.
 
-    The schedule has the powers of √2, from number `first` on.
+    Schedules say when to discount tables. The schedule has the powers of √2, from number `first` on.
 
     >>> [scheduled(iteration) for iteration in (0, 1, 2, 5, 9, 12)]
     [1, 1, 2, 6, 11, 16]

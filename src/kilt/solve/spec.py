@@ -1,4 +1,7 @@
-"""Describe an abstract game to solve as a configuration states it, before any cards or tables are built."""
+"""Describe an abstract game to solve and its solver, as a configuration states them.
+
+Neither card abstractions nor tables need to exist.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ class AbstractSpec:
 
     @property
     def description(self) -> str:
-        """The algorithm and the game in words, for messages."""
+        """The names of the algorithm and of the game, for messages."""
         return f"{self.config.solver.algorithm} on {self.game.name}"
 
     @property
@@ -56,7 +59,7 @@ class AbstractSpec:
 
     @property
     def shared_cards(self) -> AbstractionSpec:
-        """The card abstraction whose classes of boards the workers share.
+        """A card abstraction with the classes of boards that the workers share.
 
         Raises RunError if the players have different classes.
         """
@@ -74,9 +77,10 @@ class AbstractSpec:
 
     @cached_property
     def learned(self) -> tuple[SyntheticGame, ...]:
-        """The games that the solver learns in, with arbitrary buckets: one, or one for each player against finer cards.
+        """Games with arbitrary buckets, of the same size as the games that the solver learns in.
 
-        Iterations on them take as long as on the games themselves.
+        There are two if the opponent sees finer cards: one for each player. Iterations on them take as long as on the
+        games themselves.
         """
         first, second = self.cards[0], self.cards[-1]
         if self.opponent is None:
@@ -85,7 +89,7 @@ class AbstractSpec:
 
     @property
     def infosets(self) -> int:
-        """The number of information sets in all games that the solver learns in."""
+        """The number of information sets that the solver learns about."""
         return sum(sum(game.size.infosets) for game in self.learned)
 
     def _synthetic(self, first: Cards, second: Cards) -> SyntheticGame:
@@ -94,12 +98,12 @@ class AbstractSpec:
 
     @property
     def slots(self) -> int:
-        """The bytes of a table with 4 bytes for each action of each information set."""
+        """The size in bytes of a table with 4 bytes for each action of each information set."""
         return 4 * sum(self.size.slots)
 
     @cached_property
     def walk(self) -> WalkSize:
-        """Estimates of the memory and time for evaluating the game on all boards."""
+        """The estimated memory and time for evaluating the game on all boards."""
         return WalkSize.of(self.game, self.menu, self.size, self.config.solver.threads)
 
     def takes(
@@ -112,11 +116,11 @@ class AbstractSpec:
         iteration: float | None = None,
         device: int = 0,
     ) -> Cost:
-        """Return the memory, disk space and time for solving the game, given the size of the solver's tables.
+        """Return the memory, disk space and time of solving the game.
 
-        `tables`, `kept` and `mapped` are bytes: of tables, of files on disk, and of card abstractions. The cost
-        includes the betting tree and a strategy of up to two bytes per slot. `instead` is a remedy that needs less
-        memory.
+        They follow from the sizes of the solver's tables and files. `tables`, `kept` and `mapped` are bytes: of tables,
+        of files on disk, and of card abstractions. The cost includes the betting tree and a strategy of up to two bytes
+        per slot. `instead` is a remedy that needs less memory.
         """
         memory = tables + PER_NODE * self.size.nodes + self.slots // 2 + mapped
         remedy = f"use fewer buckets or bets, or {instead}"
@@ -131,7 +135,7 @@ class AbstractSpec:
         )
 
     def parts(self, blades: tuple[int, ...]) -> PartsMemory:
-        """Return the memory of the head process and of the workers in a distributed run.
+        """Return the memory that each process of a distributed run needs.
 
         `blades` has the number of workers on each level.
         """

@@ -1,4 +1,4 @@
-"""Define the variants of CFR: each is a row of numbers that says how it discounts earlier regrets and strategies.
+"""Define the variants of CFR, which discount earlier regrets and strategies in different ways.
 
 After iteration t, regrets above zero are multiplied by t^α / (t^α + 1), regrets below zero by t^β / (t^β + 1), and the
 sum of strategies by (t / (t + 1))^γ: discounted CFR of Brown and Sandholm (2019). The limits of the exponents give
@@ -53,7 +53,9 @@ LEFT = 2.0**-30
 
 
 def scheduled(first: float, last: float) -> Exponent:
-    """Return a function that gives a discount's exponent for each iteration: from `first` to `last`, in equal steps.
+    """Return a function that gives the exponent of a discount at each iteration.
+
+    It changes from `first` to `last` in equal steps.
 
     >>> scheduled(30, 25)(np.array([0, 100, 1000, 2000])).tolist()
     [30.0, 29.5, 25.0, 25.0]
@@ -86,12 +88,15 @@ class Variant(NamedTuple):
 
     @property
     def unsigned(self) -> bool:
-        """Whether no regret is ever negative and nothing is predicted, so that unsigned tables suffice."""
+        """Whether unsigned tables can store a variant's regrets: they are never negative, and none is predicted."""
         return self.beta == -inf and not self.predictive
 
     @property
     def steady(self) -> bool:
-        """Whether the exponents are constant and the average never restarts, as sampled variants require."""
+        """Whether a variant can be used with sampling.
+
+        Its exponents must be constant, and its average must never restart.
+        """
         return not self.restart and not any(map(callable, self[:3]))
 
 
@@ -122,7 +127,7 @@ def variant_named(variant: str | Variant) -> Variant:
 
 
 def exponent_at(exponent: Exponent, iteration: FloatArray) -> float | FloatArray:
-    """Return the exponent at each iteration, or a single number if it is constant."""
+    """Return the exponents of a discount at some iterations, or a single number if all are equal."""
     return exponent(iteration) if callable(exponent) else exponent
 
 
@@ -139,9 +144,10 @@ def last_power(base: int, number: int) -> int:
 
 
 def multipliers(variant: Variant, iteration: FloatArray) -> FloatArray:
-    """Return the factors that multiply positive regrets, negative regrets and the average after each iteration.
+    """Return the factors that discount regrets and average strategies after each iteration.
 
-    The shape is (iterations, 3).
+    The columns are the factors of positive regrets, of negative regrets, and of the average. The shape is (iterations,
+    3).
 
     >>> multipliers(VARIANTS["dcfr"], np.array([1.0, 4.0])).round(4).tolist()
     [[0.5, 0.5, 0.25], [0.8889, 0.5, 0.64]]
@@ -164,7 +170,7 @@ def multipliers(variant: Variant, iteration: FloatArray) -> FloatArray:
 
 
 def discounts(variant: Variant, first: int, count: int, *, sampled: bool = False) -> FloatArray:
-    """Return the discount factors of consecutive iterations, as one row of numbers per iteration.
+    """Return the discount factors of consecutive iterations of CFR, with one row per iteration.
 
     The columns are fields of `rule.Discount`.
 
