@@ -281,7 +281,7 @@ class _Source:
 
     @property
     def too_many_bets(self) -> bool:
-        """Whether a no-limit game has so many betting sequences that its tree would be too large."""
+        """Whether a no-limit game has too many betting sequences for a tree in memory."""
         counted = self.size if isinstance(self.game, Holdem) else None
         return counted is not None and counted.actions.total >= betting.MOST_NODES
 
