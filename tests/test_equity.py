@@ -214,6 +214,9 @@ def test_bad_input():
         hand_strength([0, 1, 2], np.ones(3))
     with pytest.raises(CardError, match="twice"):
         duel(FULL.cards("AsAh"), FULL.cards("KsKh"), FULL.cards("As2c3d"))
+    for board in ("2c", "2c3d", "2c3d4c5d6c7d"):
+        with pytest.raises(CardError, match="a board of hold'em has 0, 3, 4 or 5"):
+            duel(FULL.cards("AsAh"), FULL.cards("KsKh"), FULL.cards(board))
 
 
 SIDES = (

@@ -152,8 +152,8 @@ def test_nested_re_solving_beats_translation():
         assert found <= alone + excess + 1e-9
 
 
-def test_a_row_of_the_reproduction():
-    (row,) = answer("reproduce", "resolving", "--only", "other bets: translated")["rows"]
+def test_a_row_of_the_reproduction(tmp_path):
+    (row,) = answer("reproduce", "resolving", "--only", "other bets: translated", "--out", tmp_path / "cells")["rows"]
     assert row["ours"] == pytest.approx(27.45, abs=0.1)
     assert row["unit"] == "mbb/g"
 

@@ -358,6 +358,8 @@ def test_limit_games_have_spots():
     ranges = FULL.range("AK,QQ:0.25"), "KK,98s,65s"
     spot = Spot(board="QsJh2hTc7d", pot=8, ranges=ranges, game="holdem.limit.2p")
     assert spot == Spot(board="QsJh2hTc7d", pot=8, ranges=spot.ranges, game="holdem.limit.2p")
+    with pytest.raises(RunError, match="raises of a limit game have one size: leave out `bets`"):
+        replace(spot, bets="50%")
     assert sorted(spot.subgame.weights[0])[::-1] == [1.0] * 16 + [0.25] * 3 + [0.0] * 14
     found = spot.solve(iterations=50)
     assert found.at().actions == ("x", "b")
@@ -409,6 +411,7 @@ def test_a_lock_may_be_about_all_cards(solution):
         ("x x / 7h = x: rest", "a / where the hand is over"),
         ("x / 7h = x: rest", "a / where a round is not over"),
         ("b3 = f: JJ; f: JJ:0.5; c: rest", "'f' names an action a second time: give each action all its hands"),
+        ("b3 = f: 22-66,JJ; c: rest", "player 2 holds no 22-66: name hands of the player's range"),
         (" = b3: QQ+; x: rest; b50%: QQ+:0.2", "'b50%' names an action a second time"),  # which is b3
     ],
 )

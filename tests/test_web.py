@@ -257,8 +257,11 @@ def test_classes_of_boards_are_described(monkeypatch):
 
 
 def test_what_is_there(client, folder):
-    names = client.get("/api/players").json()["players"]
-    assert names[:4] == ["runs/leduc", "house", LEDUC, KUHN]
+    found = client.get("/api/players").json()
+    assert found["players"][:4] == ["runs/leduc", "house", LEDUC, KUHN]
+    for name in found["bucketed"]:
+        assert client.get("/api/abstraction", params={"player": name}).status_code == 200
+    assert found["bucketed"][-1] == "house" and not {*found["bucketed"]} & {LEDUC, KUHN, "always-call"}
     runs = {run["name"]: run for run in client.get("/api/runs").json()["runs"]}
     assert runs["runs/leduc"]["solved"] and runs["runs/leduc"]["last"]["iterations"] == 100
     assert "damaged" in runs["runs/broken"]["error"]

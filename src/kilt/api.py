@@ -158,7 +158,7 @@ def equity(hand: str, opponent: str = "random", board: str = "", *, deck: Deck =
     opponent : str
         Two cards, a range such as "QQ+,AKs,A5s-A2s,KQs:0.5", or "random" for any two cards.
     board : str
-        Up to five cards, such as "Qd7h2c"; empty before the flop.
+        Three to five cards, such as "Qd7h2c"; empty before the flop.
     deck : Deck
         The deck of the cards.
 

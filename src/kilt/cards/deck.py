@@ -218,7 +218,7 @@ class Deck:
         """
         weights = np.zeros(comb(self.size, count))
         named: dict[int, str] = {}  # the part of the text that gave each hand its weight
-        parts = [part for part in re.split(r"[\s,;]+", text.strip()) if part]
+        parts = range_parts(text)
         if not parts:
             raise CardError("the range is empty: write hands like 'QQ+,AKs,A5s-A2s,KQs:0.5' or 'random'")
         for part in parts:
@@ -313,6 +313,15 @@ class Deck:
 
 
 FULL = Deck()
+
+
+def range_parts(text: str) -> list[str]:
+    """Return the parts of a range, such as ``QQ+`` and ``KQs:0.5``.
+
+    >>> range_parts("QQ+, KQs:0.5")
+    ['QQ+', 'KQs:0.5']
+    """
+    return re.findall(r"[^\s,;]+", text)
 
 
 def subsets(size: int, count: int) -> ByteArray:

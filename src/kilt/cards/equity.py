@@ -32,6 +32,7 @@ from kilt.cards.hands_kernels import RANK_MASK
 from kilt.errors import CardError
 
 BOARD_SIZE = 5
+BOARD_SIZES = (0, 3, 4, 5)  # in hold'em
 COMPARED_ONE_BY_ONE = 16  # up to this number of opponent's hands, compare each with all hands; else rank all
 
 
@@ -315,7 +316,7 @@ def duel(
     opponent : sequence of int, or ndarray of shape (hands,)
         Two cards, or a range as `Deck.range` returns it.
     board : sequence of int
-        Public cards, 0 to 5.
+        Public cards: 0, 3, 4 or 5.
     deck : Deck
         The deck that numbers the cards.
 
@@ -327,12 +328,15 @@ def duel(
     Raises
     ------
     CardError
-        A card is used twice, or the range has no hand that is possible with these cards.
+        A card is used twice, the board has another number of cards, or the range has no hand that is possible with
+        these cards.
 
     >>> result = duel(FULL.cards("AsAh"), FULL.cards("KsKh"))
     >>> round(100 * result.equity, 2)
     82.64
     """
+    if len(board) not in BOARD_SIZES:
+        raise CardError(f"the board {deck.name(board)} has {len(board)} cards: a board of hold'em has 0, 3, 4 or 5")
     _check_board([*board, *hand], deck, BOARD_SIZE + 2)
     pairs = [hand, opponent] if len(opponent) <= 2 else [hand]
     for cards in pairs:

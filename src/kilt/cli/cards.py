@@ -57,11 +57,8 @@ def equity(
     """Compute the exact equity of a hand against another hand or a range, over all possible boards."""
     from kilt.cards.deck import FULL
     from kilt.cards.equity import duel, one_hand
-    from kilt.errors import CardError
 
     public = FULL.cards(board)
-    if len(public) not in (0, 3, 4, 5):
-        raise CardError(f"the board {board!r} has {len(public)} cards: a board of hold'em has 0, 3, 4 or 5")
     mine = one_hand(hand, public)
     opponents = FULL.range(opponent)
     with waiting("playing out all boards …"):

@@ -42,8 +42,15 @@ def require_legal(menu: ActionAbstraction, position: Betting) -> None:
             )
 
 
-def require_used(bets: tuple[str, ...], menu: ActionAbstraction, names: Sequence[str], start: int) -> None:
-    """Raise RunError if there is no bet size, or if there are sizes for more rounds than are left from `start` on."""
+def require_used(bets: tuple[str, ...], menu: ActionAbstraction | None, names: Sequence[str], start: int) -> None:
+    """Raise RunError if there is no bet size, or if there are sizes for more rounds than are left from `start` on.
+
+    Limit games have no `menu`, and take no sizes.
+    """
+    if menu is None:
+        if bets:
+            raise RunError(f"`bets` is {bets[0]!r}, but raises of a limit game have one size: leave out `bets`")
+        return
     if menu.empty:
         raise RunError("`bets` has no size, so no player can bet: use sizes such as '50%, 1x, a'")
     left = names[start:]

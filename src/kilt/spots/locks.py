@@ -3,8 +3,8 @@
 A lock is a line, ``=``, and the range of each action: ``b3 = f: 22-66; c: QQ+,AKs:0.5; a: rest``. The line leads to the
 decision, and the ranges give the weights with which hands take an action. ``rest`` stands for the remaining weight of
 each hand: in this example half of AKs, and all hands that are not named. If the weights of a hand do not sum to 1, they
-are scaled. kilt refuses a lock if a hand takes no action, if an action is named twice, or if another lock gives the
-decision a different strategy.
+are scaled. kilt refuses a lock if a hand takes no action, if the player holds no hand of a part such as 22-66, if an
+action is named twice, or if another lock gives the decision a different strategy.
 
 After a ``/``, a lock applies to the cards that it names, or with ``/ *`` to all cards. If a lock treats suits
 differently, they are no longer equivalent.
@@ -22,7 +22,7 @@ from itertools import pairwise
 import numpy as np
 
 from kilt.arrays import BoolArray, FloatArray
-from kilt.cards.deck import Deck
+from kilt.cards.deck import Deck, range_parts
 from kilt.errors import CardError, RunError, quoted
 from kilt.games.subgame import Subgame
 from kilt.spots.line import action_of, line_words
@@ -87,8 +87,8 @@ class Lock:
         """Return the strategy that the lock fixes at each of its decisions, and which hands the player can hold there.
 
         Keys are rows of the tree's tables. Strategies have the shape [action, hand]. Raises RunError if the tree has
-        no such decision or action, or if the lock names an action twice. If `strict` is False, the weights of an
-        action that is named twice are summed.
+        no such decision or action, or if the lock names an action twice or hands that the player does not hold. If
+        `strict` is False, the weights of an action that is named twice are summed, and other hands are ignored.
         """
         tree = SpotTree(game)
         try:
@@ -101,11 +101,21 @@ class Lock:
             if strict and (again := [number for number, action in enumerate(taken) if action in taken[:number]]):
                 word = self.actions[again[0]][0]
                 raise RunError(f"{word!r} names an action a second time: give each action all its hands at once")
+            if strict:
+                self._require_held(tree.subgame, position.actor)
         except RunError as error:
             raise RunError(f"the lock {quoted(self.text)}: {error}") from None
         strategy = self._strategy(tree.subgame, position.actor, taken, len(labels))
         held = tree.subgame.weights[position.actor] > 0
         return {tree.row(place): (strategy[:, place.hands], held[place.hands]) for place in places}
+
+    def _require_held(self, game: Subgame, actor: int) -> None:
+        """Raise RunError if the lock names hands of which none is in the player's range."""
+        held = game.numbers[game.weights[actor] > 0]
+        for part in (part for _, hands in self.actions if hands != REST for part in range_parts(hands)):
+            hands, _, _ = part.partition(":")
+            if not self._range(hands, game.deck, game.rules.hole_cards)[held].any():
+                raise RunError(f"player {actor + 1} holds no {hands}: name hands of the player's range")
 
     def _strategy(self, game: Subgame, actor: int, taken: list[int], actions: int) -> FloatArray:
         """Return action probabilities, [action, hand]. Raises RunError if a hand of the player takes no action."""

@@ -270,8 +270,7 @@ class Spot(Record, Drawable):
             self._weights(player, strict=True)
         for lock in self._locks:
             lock.require_clear(deck, held)
-        if self.menu is not None:
-            require_used(self.bets, self.menu, self.holdem.rules.round_names, self.subgame.start().round)
+        require_used(self.bets, self.menu, self.holdem.rules.round_names, self.subgame.start().round)
 
     def tree(self, threads: int = 1, *, kept: bool = False) -> VectorGame:
         """Build the public tree of the spot, with the strategies that its locks fix.

@@ -7,6 +7,7 @@ each request, so that new runs appear at once. Each player is opened only once.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from math import isfinite
@@ -31,7 +32,7 @@ from kilt.spots.line import UNIT
 from kilt.spots.saved import open_spot
 from kilt.spots.solution import SpotSolution
 from kilt.spots.solving import in_chips
-from kilt.strategy.blueprint import SHIPPED, STRATEGY
+from kilt.strategy.blueprint import KIND, SHIPPED, STRATEGY
 from kilt.strategy.naming import solved_name
 
 SMALL = {f"{game} (solved here)": f"{SOLVED}{game}" for game in ("leduc", "kuhn")}  # games that are solved on demand
@@ -74,6 +75,11 @@ class Library:
         """Return the names of all players. Those of the user come first."""
         own = [name for name, place in self.places().items() if _has_strategy(place) and not _is_spot(place)]
         return [*own, *SHIPPED, *SMALL, *BASELINES]
+
+    def bucketed(self) -> list[str]:
+        """Return the names of the players who sort hands into buckets, in the order of `players`."""
+        places = self.places()
+        return [name for name in self.players() if name in SHIPPED or (name in places and _is_blueprint(places[name]))]
 
     def spots(self) -> list[str]:
         """Return the names of solved spots, which users can examine and train with, but not play against."""
@@ -211,6 +217,13 @@ def _places(folder: Path, deep: int) -> list[Path]:
 
 def _has_strategy(place: Path) -> bool:
     return artifact.exists(place / STRATEGY)
+
+
+def _is_blueprint(place: Path) -> bool:
+    """Return whether a strategy is for an abstract game. False if its manifest is damaged."""
+    with suppress(ArtifactError):
+        return artifact.kind_of(place / STRATEGY) == KIND
+    return False
 
 
 def _is_spot(place: Path) -> bool:

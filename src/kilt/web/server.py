@@ -250,8 +250,11 @@ def create_app(state: State, guard: Guard | None = None) -> FastAPI:
 
     @app.get("/api/players")
     async def players() -> dict[str, Any]:
-        names, spots = await work(state.library.players), await work(state.library.spots)
-        return {"players": names, "spots": spots, "small": list(SMALL), "control": state.runner is not None}
+        def listed() -> dict[str, Any]:
+            library = state.library
+            return {"players": library.players(), "bucketed": library.bucketed(), "spots": library.spots()}
+
+        return await work(listed) | {"small": list(SMALL), "control": state.runner is not None}
 
     @app.post("/api/tables")
     async def open_table(asked: NewTable) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 // The abstraction room: the buckets of the hands on a board.
 import { go } from "./app.js";
-import { ask, card, chooser, deckOf, make, percent, players, redraw, square, suited } from "./tools.js";
+import { ask, bucketed, card, chooser, deckOf, make, percent, redraw, square, suited } from "./tools.js";
 
 export async function enter(main, at, here) {
-  const names = (await players()).filter((name) => !name.startsWith("always-"));
+  const names = await bucketed();
   const player = at.player || names[0];
   const board = (at.board || "").match(/../g) || [];
   const move = (changes) => go("abstraction", { player, board: board.join(""), bucket: at.bucket, hand: at.hand, seat: at.seat, ...changes });

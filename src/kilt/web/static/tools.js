@@ -100,6 +100,7 @@ export const signed = (amount) => (amount > 0 ? "+" : amount < 0 ? "−" : "") +
 let everybody;
 const known = () => (everybody = everybody || ask("api/players").catch((error) => ((everybody = null), Promise.reject(error))));
 export const players = async () => (await known()).players;
+export const bucketed = async () => (await known()).bucketed; // players who sort hands into buckets
 export const spots = async () => (await known()).spots; // solved and saved: for study and training, not for play
 export const small = async () => (await known()).small; // games that are solved on demand
 
