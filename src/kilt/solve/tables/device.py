@@ -25,7 +25,7 @@ TOGETHER = 1024  # rows, or boards, of a table that are copied to the device at 
 
 
 def require_walkable(game: VectorGame, scheme: Scheme) -> None:
-    """Raise RunError if the GPU code does not support a sampling scheme.
+    """Raise RunError if a GPU does not support the given way to sample boards and hands.
 
     It is called before the game is copied to the GPU.
     """
@@ -40,14 +40,14 @@ def require_walkable(game: VectorGame, scheme: Scheme) -> None:
 
 
 class LearningTables(NamedTuple):
-    """The GPU tables in which one player learns: the regrets, and the numbers that give the next strategy."""
+    """The tables of a learning player in GPU memory: regrets, and weights of the next strategy."""
 
     strategy: Any  # the next strategy is proportional to it: the regrets, or the predicted ones
     regret: Any
 
 
 class DeviceTables(Tables):
-    """The regrets and average strategies of hands in GPU memory.
+    """The regrets and average strategies of a game with one column per hand, in GPU memory.
 
     Runs can resume from their checkpoints on a CPU or a GPU.
 
@@ -114,7 +114,10 @@ class DeviceTables(Tables):
         return LearningTables(self.next, self.regret) if number < 2 else LearningTables(self.other_next, self.other)
 
     def run(self, rows: FloatArray, predictive: float) -> None:
-        """Run one iteration for each row of discounts, and wait for the GPU to finish, so that timings are right."""
+        """Run CFR iterations on the GPU, and wait until it has finished.
+
+        `rows` has the discount factors of each iteration.
+        """
         super().run(rows, predictive)
         self.total[0, 0].item()
 
@@ -154,7 +157,7 @@ class DeviceTables(Tables):
         return self.total
 
     def current(self) -> Any:
-        """Return the strategy that the next iteration starts from, as a table in GPU memory."""
+        """Return the strategy that the players will use in the next iteration, as a table in GPU memory."""
         return self.next
 
     def _rows(self, name: str) -> int:
@@ -185,7 +188,7 @@ class DeviceTables(Tables):
 
 
 class CompactTables(Tables):
-    """The regrets and average strategies of hands in GPU memory, with two bytes per number in the last round.
+    """The regrets and average strategies of a game in GPU memory, with two bytes per number in the last round.
 
     Parameters
     ----------
@@ -197,7 +200,10 @@ class CompactTables(Tables):
         self.game = game
 
     def prepare(self, variant: Variant) -> None:
-        """Allocate tables of zeros. Raises RunError for variants with negative regrets or with discounts."""
+        """Allocate tables of zeros in GPU memory.
+
+        Raises RunError if the variant of CFR has negative regrets or discounts.
+        """
         if (variant.alpha, variant.beta, variant.predictive) != (inf, -inf, 0):
             raise RunError("compact tables support only variants without negative regrets and discounts: use cfr+")
         self.regret = self.game.table()
@@ -210,11 +216,11 @@ class CompactTables(Tables):
         game.sweep(turn.player, FOLLOW, self.regret, learning, self.total, number)
 
     def average(self) -> Any:
-        """Return the average strategy as a `CompactTable`, or the current strategy if no average is stored."""
+        """Return the average strategy, or the current one if no average is stored, as a `CompactTable`."""
         return self.total
 
     def current(self) -> Any:
-        """Return the strategy that the next iteration starts from, as a `CompactTable`."""
+        """Return the strategy that the players will use in the next iteration, as a `CompactTable`."""
         return self.regret
 
     def _kept(self) -> dict[str, Any]:

@@ -149,16 +149,19 @@ class SubgameTables(PartTables):
             self._temporary()
 
     def store_in(self, folder: Path, *said: Any) -> SubgameStore:
-        """Return an object that reads and writes the files of a folder, given the other arguments of `SubgameStore`."""
+        """Return the object that reads and writes the files of subgames in a folder."""
         return SubgameStore(folder, *said)
 
     @abstractmethod
     def give_to(self, store: SubgameStore) -> None:
-        """Copy all files of the last complete pass over the subgames into another folder."""
+        """Copy the current files of all subgames to another folder."""
 
     @abstractmethod
     def settle(self) -> None:
-        """Make sure that the folder holds the files of the last complete pass over the subgames."""
+        """Bring the folder of a run up to date with the solver.
+
+        Workers may have newer files than the folder.
+        """
 
     @property
     def size(self) -> int:
@@ -166,11 +169,14 @@ class SubgameTables(PartTables):
         return max(self.store.size, 4 * self.subgames.numbers * (1 + self.averaging) // PACKED)
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Return the number of iterations, for a checkpoint. All tables are in the folder."""
+        """Return the number of iterations for a checkpoint. All tables are already in files."""
         return {"iterations": np.asarray(self.iterations)}
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Check that the folder has at least the iterations of a checkpoint. Raises ArtifactError if it has fewer."""
+        """Check that the files contain at least the iterations of a checkpoint.
+
+        Raises ArtifactError if they contain fewer.
+        """
         self.store.require_passes(self.passes, 2 * int(state["iterations"]))
 
     @property
@@ -184,17 +190,21 @@ class SubgameTables(PartTables):
 
     @property
     def trunk_tables(self) -> Table:
-        """The tables of the first rounds, which stay in memory: regrets, followed by the average if it is stored."""
+        """The regrets of the first rounds, followed by their average strategy if it is stored.
+
+        These tables stay in memory.
+        """
         return np.concatenate([self.trunk, self.average_trunk] if self.averaging else [self.trunk])
 
     def prepare(self, variant: Variant) -> None:
-        """Raise GameError for variants with negative regrets, because the files hold integers of at least 0."""
+        """Raise GameError if the variant of CFR has negative regrets, which the files cannot store."""
         require_unsigned(variant, "regrets on disk")
 
     def run(self, rows: FloatArray, predictive: float) -> None:
-        """Run one iteration for each row of discounts: a pass over all subgames for player 0, then one for player 1.
+        """Run CFR iterations, each with a pass over all subgames for player 0 and another for player 1.
 
-        An interrupted iteration is completed first, and counts as one of them.
+        `rows` has the discount factors of each iteration. An interrupted iteration is completed first, and counts as
+        one of them.
         """
         for row in rows.tolist():
             self.take(Discount._make([*row, predictive]), SELF_PLAY[self.passes % 2 :])
@@ -206,24 +216,27 @@ class SubgameTables(PartTables):
         self.passes += 1
 
     def opened(self, turn: Turn) -> int:
-        """Return how many chance nodes lead from the first rounds to subgames."""
+        """Return the number of chance nodes that end the first rounds."""
         return int(self.subgames.opened)
 
     def trunk_learning(self, turn: Turn, discount: Discount) -> Learning:
-        """Return the computation with which a player learns in the first rounds, which precede the subgames."""
+        """Prepare the pass over the first rounds in which a player learns."""
         cut = self.subgames
         tables = self.trunk, self.average_trunk, cut.sums(cut.trunk_rows)
         return self.learning(turn.player, LoadedSubgame(-1, cut.game.tree, cut.layouts(), *tables), discount)
 
     def current(self) -> Any:
-        """Return the strategy of the last iteration as a `DiskStrategy`.
+        """Return the strategy that the players will use in the next iteration.
 
-        It is valid until the next `step` or `open`.
+        It is a `DiskStrategy`, which is valid until the next `step` or `open`.
         """
         return self._strategy(averaged=False)
 
     def average(self) -> Any:
-        """Return the average strategy as a `DiskStrategy`, or the last iteration's strategy if no average is stored."""
+        """Return the average strategy as a `DiskStrategy`.
+
+        If no average is stored, it is the strategy of the last iteration.
+        """
         return self._strategy(averaged=self.averaging)
 
     def _strategy(self, *, averaged: bool) -> DiskStrategy:
@@ -236,10 +249,13 @@ class SubgameTables(PartTables):
 
     @abstractmethod
     def strategy_of(self, trunk: Table, *, averaged: bool) -> DiskStrategy:
-        """Return the strategy in the subgames after the last pass, with given weights for the first rounds."""
+        """Return the strategy that is stored in the files of the subgames.
+
+        `trunk` has the weights of its actions in the first rounds.
+        """
 
     def learning(self, player: int, subgame: LoadedSubgame, discount: Discount) -> Learning:
-        """Return the computation and the table update with which a player learns in a subgame or the first rounds."""
+        """Prepare the pass over a subgame, or over the first rounds, in which a player learns."""
         cut, regret = self.subgames, subgame.regret
         first, second = (
             PlayerTables(
@@ -260,7 +276,9 @@ class SubgameTables(PartTables):
 
 
 class DiskTables(SubgameTables):
-    """CFR tables on disk: the regrets of each subgame are in a file. Variants with negative regrets are refused.
+    """Tables of CFR on disk, with the regrets of each subgame in a file.
+
+    Variants of CFR with negative regrets are refused.
 
     Parameters
     ----------
@@ -288,27 +306,36 @@ class DiskTables(SubgameTables):
         store.write_trunk(self.passes, self.trunk_tables)
 
     def settle(self) -> None:
-        """Do nothing, because the folder always holds the files of the last complete pass."""
+        """Do nothing, because the folder is always up to date."""
 
     def run(self, rows: FloatArray, predictive: float) -> None:
-        """Run one iteration for each row of discounts, while the folder is locked against other processes."""
+        """Run CFR iterations, and meanwhile lock the folder against other processes.
+
+        `rows` has the discount factors of each iteration.
+        """
         with self.store.claimed():
             if self.store.read_trunk().passes != self.passes:
                 raise RunError(f"another process has continued {self.store.folder}: open it again")
             super().run(rows, predictive)
 
     def learn(self, turn: Turn, discount: Discount) -> None:
-        """Update one player's regrets in all subgames, then in the first rounds, and write the latter to their file."""
+        """Update one player's regrets in all subgames and in the first rounds, and write them to files."""
         super().learn(turn, discount)
         self.store.write_trunk(self.passes, self.trunk_tables)
 
     def worths(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
-        """Update all subgames in parallel: read each from disk, compute its values and new regrets, and write it."""
+        """Update one player's regrets in all subgames, and yield the values of each.
+
+        Several subgames are read, updated and written in parallel.
+        """
         walked = enumerate(self.walked(turn.player, discount))
         return ((self.subgames.opens(number), worth) for number, worth in walked)
 
     def walked(self, player: int, discount: Discount, numbers: Iterable[int] | None = None) -> Iterator[Values]:
-        """Let a player learn in all subgames, or in those given by `numbers`. Yield the values of each in order."""
+        """Update one player's regrets in some subgames, and yield the values of each in order.
+
+        `numbers` lists the subgames. Default: all.
+        """
         self.store.begin(self.passes, self.trunk)
         read, write = partial(self._read, player), partial(self._write, player)
         return self.subgames.stream(read, partial(self._learn, player, discount), write, numbers)
@@ -349,12 +376,18 @@ class DiskTables(SubgameTables):
         self.store.write(number, player, KeptNumbers(self.passes + 1, values, tuple(packed)))
 
     def strategy_of(self, trunk: Table, *, averaged: bool) -> DiskStrategy:
-        """Return the strategy in the files of the folder, with given weights for the first rounds."""
+        """Return the strategy that is stored in the folder.
+
+        `trunk` has the weights of its actions in the first rounds.
+        """
         return DiskStrategy(self.subgames, self.store, self.passes, trunk, averaged)
 
 
 class DiskPace(NamedTuple):
-    """CPU seconds per number in the tables, for one player's pass over all subgames."""
+    """The CPU time that CFR on disk takes, in seconds per number in the tables.
+
+    It is measured in a pass over all subgames, in which one player learns.
+    """
 
     read: float  # including unpacking
     walk: float
@@ -362,7 +395,10 @@ class DiskPace(NamedTuple):
 
     @property
     def total(self) -> float:
-        """The sum of the times to read, compute and write, which overlap if cores are free."""
+        """The total CPU time to read, compute and write.
+
+        These steps overlap if CPU cores are free.
+        """
         return self.read + self.walk + self.write
 
 
@@ -370,7 +406,7 @@ USUAL_PACE = DiskPace(*(pace("disk", part) for part in DiskPace._fields))
 
 
 def measured_pace(subgames: Subgames, seconds: float, *, averaging: bool = False) -> DiskPace:
-    """Measure the speed of CFR on disk with the first subgames, in a temporary folder.
+    """Measure the speed of CFR on disk on the first subgames of a game.
 
     The measurement takes about `seconds` of CPU time. Each subgame is processed twice, and the second time counts: the
     first time there is nothing to read, and some kernels may have to be compiled.

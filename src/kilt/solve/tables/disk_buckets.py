@@ -1,11 +1,11 @@
-"""Split an abstract game into subgames on disk that share no bucket of hands.
+"""Split an abstract game into subgames that can be stored in separate files.
 
-Tables are indexed by row and bucket, and boards share buckets. A subgame must therefore contain every flop that shares
-a bucket with one of its flops in any later round. This divides the flops into sets, and one or several sets are a
-subgame. If the card abstraction has classes of flops [Brown15], buckets belong to a class, and the sets are the
-classes; in a lossless abstraction each flop is a set. A set that is too large, or the only set if all flops share
-buckets, is cut by the betting of the first round: different betting sequences have no rows in common. Buckets are
-looked up when a subgame is read, so memory holds the buckets of only a few sets.
+No bucket of hands belongs to two subgames. Tables are indexed by row and bucket, and boards share buckets. A subgame
+must therefore contain every flop that shares a bucket with one of its flops in any later round. This divides the flops
+into sets, and one or several sets are a subgame. If the card abstraction has classes of flops [Brown15], buckets belong
+to a class, and the sets are the classes; in a lossless abstraction each flop is a set. A set that is too large, or the
+only set if all flops share buckets, is cut by the betting of the first round: different betting sequences have no rows
+in common. Buckets are looked up when a subgame is read, so memory holds the buckets of only a few sets.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MOST_COLUMNS = 65_535  # largest number of buckets per round in a subgame: kerne
 
 
 class BucketedSubgames(Subgames):
-    """A game whose players see buckets of hands, split into its first round and subgames that share no bucket.
+    """An abstract game, split into its first round and subgames with separate buckets.
 
     Parameters
     ----------
@@ -82,7 +82,10 @@ class BucketedSubgames(Subgames):
         return cls(VectorGame(abstract.game, abstract.actions, threads=threads), abstract.cards)
 
     def require_memory(self, tables: int) -> None:
-        """Raise RunError if memory cannot hold the subgames with the given number of tables, 1 or 2."""
+        """Raise RunError if memory cannot hold the subgames that are loaded at a time.
+
+        `tables` is the number of tables per subgame: 1 without an average strategy, 2 with one.
+        """
         remedy = "use fewer buckets or bets, more classes of boards, or external"
         Cost(self.memory * tables, what=f"solving subgames of {self.game.game.name}", remedy=remedy).require()
 
@@ -144,7 +147,7 @@ class BucketedSubgames(Subgames):
 
     @property
     def width(self) -> int:
-        """The number of columns of the tables: one for each bucket, and one for impossible hands."""
+        """The number of columns of a subgame's table: one per bucket, and one for impossible hands."""
         return self._width
 
     @property
@@ -156,18 +159,21 @@ class BucketedSubgames(Subgames):
 
     @property
     def numbers(self) -> int:
-        """The total count of stored numbers: one for each action and bucket."""
+        """The total count of regrets in all files: one for each action of each bucket."""
         return sum(
             len(rows) * self.numbers_of[seat][r] for seat in (0, 1) for r, rows in enumerate(self._own_rows[seat]) if r
         )
 
     @property
     def default_scale(self) -> float:
-        """The number of integer steps per chip with which files store regrets. A bucket sums those of all its hands."""
+        """The number by which regrets in chips are multiplied before files store them as integers.
+
+        A bucket sums the regrets of all its hands.
+        """
         return super().default_scale * 2.0 ** (FINER - ceil(log2(self._together)))
 
     def memory_of(self, abreast: int) -> int:
-        """Return the memory in bytes that the tables and buckets need while `abreast` subgames are loaded."""
+        """Return the memory in bytes for tables and buckets if `abreast` subgames are loaded at a time."""
         tables, maps = 4 * self.rows * self.width * self.dtype.itemsize, 2 * 4 * self._boards * self.game.shape[1]
         return int(abreast * tables + min(abreast, KNOWN + 1 if self.by_betting else abreast) * maps)
 
@@ -177,13 +183,16 @@ class BucketedSubgames(Subgames):
         return max(len(flops_tree(self.game.tree, flops).board) for flops in self._flops)
 
     def part(self, number: int) -> VectorTree:
-        """Return the part of the public tree that belongs to a subgame, including the first round that leads to it."""
+        """Return the part of the public tree that a subgame needs.
+
+        It includes the part of the first round that leads to the subgame.
+        """
         return self.betting(number).within(flops_tree(self.game.tree, self._flops[self._group[number]]))
 
     def layouts(self, number: int | None = None, part: VectorTree | None = None) -> tuple[TableLayout, TableLayout]:
-        """Return how the tables of both players are laid out in a subgame, or in the first round by default.
+        """Return where each player's numbers are in the table of a subgame.
 
-        `part` is the subgame's part of the tree.
+        `part` is the subgame's part of the tree. Without a subgame, the layouts are those of the first round.
         """
         if number is None or part is None:
             return self._trunk_layouts
@@ -223,22 +232,25 @@ class BucketedSubgames(Subgames):
         return first, second
 
     def bucket_rows(self, player: int, number: int, layout: TableLayout) -> IntArray:
-        """Return the rows of a player's decisions in the table of a subgame, or in the table of the first round."""
+        """Return the rows of a player's decisions in the table of a subgame or of the first round."""
         own = [self._own_rows[player][0]]
         if number >= 0:
             own += [int(layout.start[r]) + self.rows_in(player, number, r) for r in range(1, len(layout.rows))]
         return np.concatenate(own)
 
     def sums(self, rows: int) -> Table:
-        """Return new scratch memory for sums over the hands of each bucket, for a table with `rows` rows."""
+        """Allocate memory for sums over the hands of each bucket, for a table with `rows` rows."""
         return np.zeros((2, rows, self.width), self.dtype)
 
     def clear(self, table: Table) -> None:
-        """Set scratch memory to 0, because the previous subgame may have had more buckets."""
+        """Set the memory of a subgame to 0 before it is reused for another subgame."""
         table[...] = 0
 
     def rows_of(self, player: int, number: int, layout: TableLayout) -> tuple[list[PartRows], int]:
-        """Return which rows and columns of a subgame's table store a player's numbers, and how many these are."""
+        """Return the rows and columns of a subgame's table that a player's file stores.
+
+        Also returns how many numbers these are.
+        """
         tree, found, numbers = self.game.tree, [], 0
         for r in range(1, len(tree.rows)):
             columns, rows = len(self.columns[player][r][number]), self.rows_in(player, number, r)
@@ -266,7 +278,7 @@ class BucketedSubgames(Subgames):
 
 @dataclass(frozen=True)
 class SubgameShares:
-    """Converts the tables of subgames to the integer probabilities that a saved blueprint strategy consists of.
+    """A converter from the tables of subgames to the integer probabilities of a saved strategy.
 
     Attributes
     ----------
@@ -295,9 +307,9 @@ class SubgameShares:
                 yield place, self.cut.columns[place.player][place.round][number], row - begin
 
     def of(self, subgame: LoadedSubgame) -> list[Array]:
-        """Return the integer probabilities of all actions in a subgame and in the first round, decision by decision.
+        """Return the integer probabilities of all actions in a subgame and the first round.
 
-        Each array has the shape (buckets, actions).
+        There is one array of the shape (buckets, actions) for each decision.
         """
         start, dtype, found = subgame.layouts[0].start, dtype_of(self.abstract.slots), []
         for place, own, row in self._within(subgame.number):
@@ -307,12 +319,18 @@ class SubgameShares:
         return found
 
     def of_strategy(self, strategy: DiskStrategy) -> Array:
-        """Convert a strategy on disk to the integer probabilities of a blueprint. Subgames are read one by one."""
+        """Convert a strategy on disk to the integer probabilities of a saved strategy.
+
+        Subgames are read one after the other.
+        """
         tables = self.cut.scratch()
         return self.whole(self.of(strategy.read(number, tables)) for number in range(self.cut.count))
 
     def whole(self, subgames: Iterable[list[Array]]) -> Array:
-        """Combine the integer probabilities of all subgames, each as returned by `of`, into one blueprint array."""
+        """Combine the integer probabilities of all subgames into one array for a saved strategy.
+
+        Those of each subgame are as returned by `of`.
+        """
         shares = np.zeros(self.abstract.slots, dtype_of(self.abstract.slots))
         for number, found in enumerate(subgames):
             for (place, own, _), part in zip(self._within(number), found, strict=True):

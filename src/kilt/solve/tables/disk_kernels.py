@@ -1,4 +1,4 @@
-"""Convert the numbers of subgames to planes of bytes, which compress well, and back, in compiled code."""
+"""Convert tables to bytes that compress well, and back, in compiled code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Alike = npt.NDArray[np.int32]  # [symmetry, hand] first hand that is equal up to
 
 
 class PartRows(NamedTuple):
-    """The rows of consecutive boards in a subgame's table, with data to find hands that are equal up to suits."""
+    """The rows of some boards in a subgame's table, with data to find hands that are equal up to suits."""
 
     start: int  # row of the first board
     stride: int  # rows from one board to the next
@@ -39,7 +39,7 @@ class PartRows(NamedTuple):
 
 @kernel
 def count_hands(alike: Alike, symmetry: IntArray, bits: IntArray, held: IntArray, counts: IntArray) -> None:
-    """Write the number of distinct hands on each board to `counts`. Hands that are equal up to suits count once."""
+    """Count the distinct hands on each board. Hands that are equal up to suits count once."""
     for board in range(len(held)):
         first, found = alike[symmetry[board]], 0
         for hand in range(len(bits)):
@@ -49,7 +49,10 @@ def count_hands(alike: Alike, symmetry: IntArray, bits: IntArray, held: IntArray
 
 @kernel
 def list_hands(part: PartRows, board: int, distinct: Order) -> int:
-    """Write the distinct hands on a board to `distinct`, weakest first if hands have strengths. Return how many."""
+    """List the distinct hands on a board, and return how many there are.
+
+    They are ordered by strength, weakest first, if hands have strengths.
+    """
     first, count = part.alike[part.symmetry[board]], 0
     if part.ranked:
         groups = rank_board(part.cards[board], part.deck, part.tables, part.ranking)
@@ -70,11 +73,11 @@ def list_hands(part: PartRows, board: int, distinct: Order) -> int:
 def to_planes(
     table: Table, part: PartRows, scale: float, dither: float, planes: Planes, at: int
 ) -> tuple[int, np.uint32]:
-    """Multiply table entries by `scale`, round them to integers, and write these to planes of bytes from index `at` on.
+    """Round numbers of a table to integers, and write these to an array of bytes that compresses well.
 
-    Integers are floor(number · scale + `dither`), at most `MOST`. A row is written hand by hand; each hand is stored as
-    its difference from the previous one, and differences 0, −1, 1, −2, … are mapped to 0, 1, 2, 3, ….
-    Returns the index after the last number, and the largest integer.
+    The integers are floor(number · scale + `dither`), at most `MOST`. A row is written hand by hand, from index `at`
+    on; each hand is stored as its difference from the previous one, and differences 0, −1, 1, −2, … are mapped to 0, 1,
+    2, 3, …. Returns the index after the last number, and the largest integer.
     """
     most, largest, width = np.float64(MOST), np.uint32(0), len(planes)
     apart, numbers = np.empty(len(part.bits), np.uint16), np.zeros(len(part.bits) + 1, np.int32)
@@ -100,10 +103,10 @@ def to_planes(
 
 @kernel
 def from_planes(planes: Planes, at: int, part: PartRows, scale: float, table: Table) -> int:
-    """Read integers from planes of bytes, divide them by `scale`, and write them to rows of a table.
+    """Read integers that `to_planes` has written, and convert them back to numbers of a table.
 
     Equivalent hands get the same numbers, and hands that hold a card of the board get 0. Returns the index after the
-    last number. See `to_planes`.
+    last number.
     """
     width, unit, nothing = len(planes), table.dtype.type(1 / scale), len(part.bits)
     apart, place = np.empty(len(part.bits), np.uint16), np.empty(len(part.bits), np.uint16)
@@ -135,11 +138,14 @@ def from_planes(planes: Planes, at: int, part: PartRows, scale: float, table: Ta
 
 @subkernel
 def fold(change: np.int32) -> np.uint32:
-    """Map an integer of either sign to a nonnegative one, so that numbers near 0 stay small."""
+    """Map an integer of either sign to a nonnegative integer.
+
+    Numbers near 0 stay small.
+    """
     return np.uint32(change << 1 ^ change >> 31)
 
 
 @subkernel
 def unfold(number: np.uint32) -> np.int32:
-    """Return the integer of either sign that `fold` mapped to a nonnegative one."""
+    """Invert `fold`: map a nonnegative integer back to an integer of either sign."""
     return np.int32(number >> 1) ^ -np.int32(number & 1)

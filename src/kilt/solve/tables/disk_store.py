@@ -56,7 +56,7 @@ Checksums = npt.NDArray[np.uint64]
 
 
 class KeptNumbers(NamedTuple):
-    """The content of a subgame's file: the packed numbers of one player, with the pass that wrote them."""
+    """The numbers in the file of one player's subgame, and the pass of CFR that wrote the file."""
 
     passes: int = 0  # passes over all subgames, including the one that wrote the file
     values: FloatArray = np.zeros((0, 0))  # [chance node of the trunk, hand] in that pass
@@ -65,7 +65,7 @@ class KeptNumbers(NamedTuple):
 
 
 class FileHead(NamedTuple):
-    """The header of a file: its checksum, and what identifies the pass over the subgames that wrote it."""
+    """The header of a subgame's file: a checksum, and which pass of CFR wrote the file."""
 
     checksum: int  # of the file's name and of the content after the checksum
     passes: int  # as in `KeptNumbers`
@@ -123,7 +123,10 @@ def unpack(data: bytes, parts: list[PartRows], numbers: int, scale: float, table
 
 
 def trunk_name(passes: int, trunk: Table) -> int:
-    """Return a number other than 0 that identifies the state of a run by its pass count and first-round regrets."""
+    """Return a number that identifies the state of a run.
+
+    It is a hash of the number of passes and of the regrets of the first rounds, and never 0.
+    """
     digest = blake2b(np.ascontiguousarray(trunk).view(np.uint8).data, digest_size=8, person=b"kilt trunk")
     digest.update(np.array([passes], HEAD).tobytes())
     return int.from_bytes(digest.digest(), "little") or 1
@@ -181,18 +184,18 @@ class SubgameStore:
 
     @staticmethod
     def about(game: str, scale: float, averaging: bool) -> dict[str, Any]:
-        """Return the description of a folder that is stored in its file `ABOUT`."""
+        """Return the description of a folder of subgames, which its file `ABOUT` stores."""
         return {"format": FORMAT, "game": game, "scale": scale, "average": averaging}
 
     @classmethod
     def opened(cls, folder: Path, game: str, run: str | None = None) -> SubgameStore:
-        """Open an existing folder, with the scale that it was created with."""
+        """Open an existing folder of subgames."""
         said = _about(folder)
         require_about(folder, {"format": FORMAT, "game": game})
         return cls(folder, game, said["scale"], said["average"], said["subgames"], run)
 
     def settled(self, trunk: str) -> int:
-        """Check the files of a saved strategy, and return how many passes over the subgames they record.
+        """Check the files of a saved strategy, and return how many passes of CFR have computed it.
 
         `trunk` is the checksum of the trunk's file according to the strategy's manifest, or an empty string if the
         manifest has none. Raises RunError if the file has another checksum.
@@ -204,7 +207,7 @@ class SubgameStore:
 
     @property
     def scale(self) -> float:
-        """The number of integer steps per chip with which the files store regrets."""
+        """The number by which regrets in chips are multiplied before files store them as integers."""
         return float(self.said["scale"])
 
     @contextmanager
@@ -218,10 +221,10 @@ class SubgameStore:
             yield
 
     def open(self, number: int, player: int, passes: int) -> KeptNumbers:
-        """Return a player's numbers in a subgame. They are empty if no pass has written the file yet.
+        """Read a player's numbers in a subgame from their file.
 
-        Raises RunError unless the file was written by the player's last of `passes` complete passes, or by the pass in
-        progress.
+        They are empty if the file has not been written yet. Raises RunError unless the file was written by the player's
+        last of `passes` complete passes, or by the pass in progress.
         """
         file = self._file(number, player)
         head, kept = self._read(file)
@@ -229,16 +232,18 @@ class SubgameStore:
         return kept
 
     def begin(self, passes: int, trunk: Table) -> None:
-        """Begin a new pass over the subgames: from now on, the files that it writes are accepted.
+        """Begin a pass of CFR over all subgames.
 
-        The pass starts from the first-round regrets `trunk` after `passes` passes.
+        From now on, files that this pass has written are accepted. The pass starts from the first-round regrets `trunk`
+        after `passes` passes.
         """
         self._name = trunk_name(passes, trunk)
 
     def survey(self, passes: int) -> bool:
-        """Return whether any file belongs to the next pass. Raises RunError if a file is missing or of another run.
+        """Check the headers of all files, and return whether any file belongs to the next pass.
 
-        Reads only the headers of files: other damage is reported when the file is read.
+        Raises RunError if a file is missing or of another run. Reads only the headers of files: other damage is
+        reported when the file is read.
         """
         begun = False
         for number in range(self.count):
@@ -248,7 +253,7 @@ class SubgameStore:
         return begun
 
     def require(self, number: int, player: int, passes: int) -> FileHead | None:
-        """Return the header of a file, or None if it is missing or unreadable.
+        """Return the header of a player's file of a subgame, or None if the file is missing or unreadable.
 
         Raises RunError if `open` would refuse the file.
         """
@@ -286,7 +291,7 @@ class SubgameStore:
             self.checksums[number, player] = head.checksum + KNOWN
 
     def write(self, number: int, player: int, kept: KeptNumbers) -> None:
-        """Replace a player's file of a subgame with the numbers of the pass in progress."""
+        """Replace the file of a player's numbers in a subgame."""
         file = self._file(number, player)
         content = _packed_file(file.name, kept._replace(begun=self._name or 0))
         self._write(file, content)
@@ -355,7 +360,7 @@ class SubgameStore:
         return f"{head.checksum:08x}" if head else ""
 
     def coming(self) -> Path:
-        """Create an empty folder for new versions of files, with which `take_over` will replace the current ones."""
+        """Create an empty folder for new versions of the files, which `take_over` moves into place."""
         folder = self.folder / COMING
         with os_errors(f"{folder} cannot be written"):
             shutil.rmtree(folder, ignore_errors=True)
@@ -363,13 +368,16 @@ class SubgameStore:
         return folder
 
     def take_over(self, passes: int, tables: Table) -> None:
-        """Replace the current files with the new ones in the folder that `coming` created, all together or none."""
+        """Replace the files by the new versions in the folder that `coming` has created.
+
+        Either all files are replaced, or none.
+        """
         self._write(self.folder / COMING / TRUNK, self.trunk_file(passes, tables))
         self.complete()
         self._begin(passes, tables)
 
     def complete(self) -> None:
-        """Finish moving new files into place, also if a process was killed meanwhile.
+        """Finish an interrupted replacement of files, for example after the process was killed.
 
         The first-rounds file is moved last.
         """
@@ -395,17 +403,23 @@ class SubgameStore:
         copy_files(sorted(self.folder.glob(FILES), key=_trunk_last), folder)
 
     def describe(self, folder: Path, game: str) -> None:
-        """Write the description of another folder with subgames of the game that has the fingerprint `game`."""
+        """Write a file to another folder that describes the subgames there.
+
+        They belong to the game with the fingerprint `game`.
+        """
         with os_errors(f"{folder} cannot be written"):
             write_text(folder / ABOUT, json.dumps(self.said | {"game": game, "subgames": self.count}))
 
     def files(self, numbers: Iterable[int]) -> list[Path]:
-        """Return the paths of the files of some subgames, as far as they exist."""
+        """Return the paths of the existing files of some subgames."""
         every = (self._file(number, player) for number in numbers for player in (0, 1))
         return [file for file in every if file.exists()]
 
     def checksums_of(self, number: int) -> list[int]:
-        """Return the checksum of each player's file of a subgame, plus `KNOWN`, or 0 if there is no file."""
+        """Return the checksums of both players' files of a subgame.
+
+        `KNOWN` is added to each; it is 0 if there is no file.
+        """
         found = []
         for player in (0, 1):
             known = int(self.checksums[number, player])
@@ -520,7 +534,7 @@ def copy_files(files: Iterable[Path], folder: Path) -> None:
 
 
 def require_about(folder: Path, wanted: dict[str, Any]) -> None:
-    """Raise RunError if a folder holds subgames of another game, scale or format than `wanted`."""
+    """Raise RunError if a folder holds subgames of another game, scale or format."""
     said = _about(folder)
     for what, value in wanted.items():
         if said.get(what) != value:

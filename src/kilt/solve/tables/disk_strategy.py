@@ -1,4 +1,4 @@
-"""Define strategies that are stored on disk subgame by subgame, and the games that they belong to."""
+"""Define strategies that are stored on disk, subgame by subgame, and the games that they are for."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class DiskStrategy:
         return lru_cache(maxsize=max(1, KEPT // size))(self.subgame)
 
     def under(self, subgames: Subgames) -> DiskStrategy:
-        """Return the same strategy for a game with other payoffs but the same tree and the same subgames."""
+        """Return the same strategy for a game with the same tree but other payoffs."""
         if subgames is self.subgames:
             return self
         if not np.array_equal(subgames.cuts, self.subgames.cuts):
@@ -91,7 +91,7 @@ class DiskStrategy:
         return self._under[key]
 
     def processed(self, rule: Rule) -> DiskStrategy:
-        """Return the strategy after a post-processing rule, which is applied whenever a subgame is read."""
+        """Return the strategy with post-processing, which is applied whenever a subgame is read."""
         cut, trunk = self.subgames, self.trunk.copy()
         boards = np.diff(cut.game.tree.board_start)
         boards[cut.trunk_rounds :] = 0
@@ -99,7 +99,7 @@ class DiskStrategy:
         return replace(self, trunk=trunk, rule=rule, _under={})
 
     def response_values(self) -> tuple[float, float]:
-        """Return the value of a best response to the strategy in seat 0 and in seat 1, in chips per game."""
+        """Return what a best response to the strategy wins in seat 0 and in seat 1, in chips per game."""
         return self._worth[2], self._worth[3]
 
     def expected_values(self) -> tuple[float, float]:
@@ -107,7 +107,10 @@ class DiskStrategy:
         return self._worth[0], self._worth[1]
 
     def exploitability(self) -> float:
-        """Return how much a best response gains over the strategy, as a mean over both seats, in chips per game."""
+        """Return the exploitability of the strategy in chips per game.
+
+        It is the mean of the best responses' winnings in both seats.
+        """
         first, second, *responses = self._worth
         return exploitability_of_responses(responses, (first, second) if self.subgames.game.uneven else ())
 
@@ -138,7 +141,7 @@ class DiskStrategy:
         return [Walk(seat, (task,), table, table, layouts[seat], layouts[1 - seat]) for seat, task in todo]
 
     def walk(self, numbers: Iterable[int] | None = None) -> Iterator[Values]:
-        """Yield the values of each subgame in order, for following the strategy and for best responses.
+        """Evaluate the strategy and best responses to it, and yield the values of each subgame.
 
         Values have the shape (computations, chance nodes of the trunk, hands).
         """
@@ -165,7 +168,10 @@ class DiskStrategy:
         return self.read(number, self.subgames.scratch())
 
     def table(self) -> Table:
-        """Return the whole strategy as one table in memory, with rows by board and action and columns by hand."""
+        """Return the whole strategy as one table in memory.
+
+        It has rows by board and action, and columns by hand.
+        """
         tree, whole = self.subgames.game.tree, self.subgames.game.table(self.subgames.dtype)
         hands = whole.shape[1]
         whole[: len(self.trunk)] = self.trunk
@@ -184,7 +190,7 @@ class DiskStrategy:
 
 @dataclass(frozen=True)
 class DiskProblem(VectorProblem):
-    """A game whose strategies are on disk, as `DiskStrategy` objects, instead of tables in memory."""
+    """A game whose strategies are stored on disk, subgame by subgame."""
 
     form = DISK
     engine: Engine | None = None  # its workers have the subgames on their disks; None: they are in the run's folder
@@ -219,7 +225,10 @@ class DiskProblem(VectorProblem):
             new.figures.update(figures)
 
     def load(self, path: Path) -> tuple[Any, dict[str, Any]]:
-        """Return a saved `DiskStrategy` and its figures. Raises an error if it was made for other rules."""
+        """Return a saved `DiskStrategy` and the results that were saved with it.
+
+        Raises an error if the strategy is for other rules.
+        """
         found = artifact.read(path, IN_SUBGAMES, remedy=REMEDY)
         with artifact.damage_errors(path, REMEDY):
             said = found.parameters["game"], found.inputs["game"]
@@ -240,7 +249,7 @@ def read_subgame(
     *,
     averaged: bool = False,
 ) -> LoadedSubgame:
-    """Read a subgame's regrets after some passes, or its average strategy, into scratch memory."""
+    """Read the regrets or the average strategy of a subgame from its files into memory."""
     tree = cut.part(number)
     layouts = cut.layouts(number, tree)
     table = tables.regret[: int(layouts[0].start[-1])]
@@ -265,7 +274,7 @@ def unpack_rows(
     *,
     averaged: bool,
 ) -> None:
-    """Unpack a player's numbers from a file of a subgame into rows of a table."""
+    """Read a player's numbers in a subgame from a compressed file into a table."""
     parts, numbers = cut.rows_of(player, number, layout)
     if not found.packed:
         for part in parts:

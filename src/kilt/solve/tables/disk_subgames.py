@@ -1,4 +1,4 @@
-"""Split a public tree into its first rounds and subgames, and stream the subgames through memory."""
+"""Split a public tree into its first rounds and subgames, and process one subgame after the other."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ PER_NUMBER = pace("disk", "pass")  # seconds per number of the tables in a pass:
 
 
 class LoadedSubgame(NamedTuple):
-    """A subgame in memory: its part of the public tree, and its tables, which start with rows of the first rounds."""
+    """A subgame in memory: its part of the public tree, and its tables.
+
+    The tables begin with the rows of the first rounds.
+    """
 
     number: int
     tree: VectorTree
@@ -140,7 +143,7 @@ class Subgames:
 
     @property
     def by_betting(self) -> bool:
-        """Whether subgames are split by the betting of the first rounds, and not only by boards."""
+        """Whether the game is split by betting sequences of the first rounds, in addition to boards."""
         return bool((self.cuts[:, 3] - self.cuts[:, 2] < self.entries).any()) or self.trunk_rounds > 1
 
     @cached_property
@@ -152,14 +155,14 @@ class Subgames:
 
     @property
     def numbers(self) -> int:
-        """The total count of stored numbers: one for each action, board and distinct hand."""
+        """The total count of regrets in all files: one for each action of each distinct hand on each board."""
         tree = self.game.tree
         hands = np.add.reduceat(self._hands, tree.board_start[:-1])
         return int(sum((hands * tree.rows)[self.trunk_rounds :]))
 
     @property
     def default_scale(self) -> float:
-        """The number of integer steps per chip with which files store regrets.
+        """The number by which regrets in chips are multiplied before files store them as integers.
 
         The largest possible regret of one pass then has `FINENESS` bits.
         """
@@ -169,18 +172,27 @@ class Subgames:
 
     @cached_property
     def abreast(self) -> int:
-        """The number of subgames to load at once: enough to keep all threads busy, in at most half of the memory."""
+        """The number of subgames to load at the same time.
+
+        It keeps all threads busy, but uses at most half of the memory.
+        """
         one = self.memory_of(1) - self.memory_of(0)
         room = machine.available_memory() // 2 - self.memory_of(0)
         return min(subgames_abreast(self.game.threads), max(1, room // one))
 
     @property
     def memory(self) -> int:
-        """The memory in bytes for the first rounds and for the subgames loaded at once, with regrets only."""
+        """The memory in bytes for the first rounds and the subgames that are loaded at a time.
+
+        It does not include average strategies.
+        """
         return self.memory_of(self.abreast)
 
     def memory_of(self, abreast: int) -> int:
-        """Return the memory in bytes for the first rounds and for `abreast` loaded subgames, with regrets only."""
+        """Return the memory in bytes for the first rounds and `abreast` loaded subgames.
+
+        It does not include average strategies.
+        """
         rows, values = 2 * abreast * self.rows + self.trunk_rows, self.opened * self.game.shape[1]
         return int(rows * self.width * self.dtype.itemsize + 8 * values)
 
@@ -190,13 +202,16 @@ class Subgames:
         return 2 * PER_NUMBER * self.game.shape[0] * self.game.shape[1] / self.game.threads
 
     def opens(self, number: int) -> slice:
-        """Return which of the chance nodes that end the first rounds lead to a subgame, as a slice."""
+        """Return the chance nodes at the end of the first rounds that lead to a subgame, as a slice."""
         flop, _, begin, end = self.cuts[number].tolist()
         before = flop * self.entries if self.trunk_rounds > 1 else 0
         return slice(before + begin, before + end)
 
     def lead(self, number: int, trunk: Table) -> Table:
-        """Return the first-round rows with which a subgame's table begins: those on the subgame's boards."""
+        """Return the rows of the first rounds that a subgame's table begins with.
+
+        They are those of the boards that lead to the subgame.
+        """
         tree, flop = self.game.tree, int(self.cuts[number, 0])
         if self.trunk_rounds == 1:
             return trunk
@@ -204,7 +219,7 @@ class Subgames:
         return np.concatenate([trunk[: tree.rows[0]], trunk[first : first + tree.rows[1]]])
 
     def betting(self, number: int) -> BettingPart:
-        """Return the betting that leads to a subgame, together with the betting inside it."""
+        """Return the part of the betting tree that a subgame needs: what leads to it, and what follows."""
         return self._betting(*self.cuts[number, 2:].tolist())
 
     @cached_property
@@ -212,13 +227,16 @@ class Subgames:
         return lru_cache(maxsize=1024)(partial(BettingPart.of, self.game.tree, self.trunk_rounds))
 
     def part(self, number: int) -> VectorTree:
-        """Return the part of the public tree that belongs to a subgame, including the first rounds that lead to it."""
+        """Return the part of the public tree that a subgame needs.
+
+        It includes the parts of the first rounds that lead to the subgame.
+        """
         return self.betting(number).within(flop_tree(self.game.tree, *self.cuts[number, :2].tolist()))
 
     def layouts(self, number: int | None = None, part: VectorTree | None = None) -> tuple[TableLayout, TableLayout]:
-        """Return how the tables of both players are laid out in a subgame, or in the first rounds by default.
+        """Return where each player's numbers are in the table of a subgame.
 
-        `part` is the subgame's part of the tree.
+        `part` is the subgame's part of the tree. Without a subgame, the layouts are those of the first rounds.
         """
         tree = part or self.game.tree
         boards = np.diff(tree.board_start)
@@ -229,18 +247,21 @@ class Subgames:
         return layout, layout
 
     def bucket_rows(self, player: int, number: int, layout: TableLayout) -> IntArray:
-        """Return an empty array. In subclasses whose players see buckets, it has the rows of a player's decisions."""
+        """Return an empty array, because players see hands instead of buckets.
+
+        In subclasses whose players see buckets, it has the rows of a player's decisions.
+        """
         return np.empty(0, np.int64)
 
     def rows_in(self, player: int, number: int, round_: int) -> IntArray:
-        """Return which table rows of a board belong to a player's decisions, in one round of a subgame."""
+        """Return the rows of a player's decisions on one board, in one round of a subgame."""
         begin, end = self.betting(number).rows[round_].tolist()
         rows: IntArray = self._own_rows[player][round_]
         first, last = np.searchsorted(rows, [begin, end])
         return np.asarray(rows[first:last] - begin)
 
     def place_of(self, row: int) -> tuple[int, int, int]:
-        """Return where a row of the whole table is stored: its subgame, its round, and its row in that round.
+        """Return where a row of the whole game's table is: in which subgame, in which round, and in which row.
 
         The row counts within the subgame's table. The row must belong to a round after the trunk.
         """
@@ -261,10 +282,16 @@ class Subgames:
         return number, r, (board + int(tree.board_start[r]) - opening) * (end - begin) + within - begin
 
     def clear(self, table: Table) -> None:
-        """Do nothing. Subclasses set scratch memory to 0 that files do not overwrite completely."""
+        """Do nothing, because reading a subgame overwrites its memory completely.
+
+        Subclasses whose tables differ in size set the memory to 0.
+        """
 
     def rows_of(self, player: int, number: int, layout: TableLayout) -> tuple[list[PartRows], int]:
-        """Return which rows of a subgame's table store a player's numbers, and how many numbers these are."""
+        """Return the rows of a subgame's table that a player's file stores.
+
+        Also returns how many numbers these are.
+        """
         tree, found, numbers = self.game.tree, [], 0
         low, high = (tree.board_start[1] + self.cuts[number, :2]).tolist()
         for r in range(1, len(tree.rows)):
@@ -306,7 +333,7 @@ class Subgames:
         write: Callable[[LoadedSubgame, Values], None] | None = None,
         numbers: Iterable[int] | None = None,
     ) -> Iterator[Values]:
-        """Read, compute and write subgames in parallel, and yield the values of each in order.
+        """Read, compute and write subgames in parallel, and yield the values of each subgame in order.
 
         Parameters
         ----------
@@ -371,17 +398,23 @@ class Subgames:
         return self._tables.get()
 
     def scratch(self) -> SubgameMemory:
-        """Allocate memory for the tables of a subgame. Pages that are never written to cost nothing."""
+        """Allocate memory for the tables of one subgame."""
         shape = self.rows, self.width
         return SubgameMemory(np.empty(shape, self.dtype), np.empty(shape, self.dtype), self.sums(self.rows))
 
     def sums(self, rows: int) -> Table:
-        """Return an empty array. In subclasses whose players see buckets, it is scratch memory for sums over hands."""
+        """Return an empty array, because players see hands instead of buckets.
+
+        In subclasses whose players see buckets, it is memory for sums over hands.
+        """
         return np.zeros((0, 0, 0), self.dtype)
 
 
 def subgames_abreast(threads: int) -> int:
-    """Return how many subgames to load at once: per thread, one being read, one computed, and two being written."""
+    """Return how many subgames to load at the same time, so that all threads are busy.
+
+    Per thread, one is read, one is computed, and two are written.
+    """
     return 4 * threads + 1
 
 
@@ -422,9 +455,9 @@ def _cuts(sizes: IntArray, size: int | None, *, together: bool) -> IntArray:
 
 
 def in_a_row(sizes: IntArray, size: int) -> list[tuple[int, int]]:
-    """Split consecutive items into runs whose sizes sum to about `size`. Return the begin and end of each run.
+    """Split a list of items into consecutive groups of about the same total size.
 
-    A single item that is larger is a run of its own.
+    Returns the begin and end of each group. A single item that is larger than `size` is a group of its own.
     """
     first = np.unique(np.cumsum(sizes) // size, return_index=True)[1].tolist()
     return list(pairwise([*first, len(sizes)]))

@@ -1,10 +1,10 @@
-"""Run CFR with tables on the disks of several workers, each of which stores some subgames [Johanson16 chapter 9].
+"""Run CFR with tables on the disks of several workers.
 
-The head process stores the first rounds, called the *trunk*. Before a pass over the subgames it sends the trunk's
-strategy to all workers, and afterwards it receives the values of each subgame. It sums these in the order of subgames,
-so all results are the same to the bit as in a single process. A worker stores its files in a temporary folder. At a
-checkpoint it copies them to the folder of the run, which all workers must be able to reach, and which then looks like
-that of a run in one process.
+Each worker stores some subgames [Johanson16 chapter 9]. The head process stores the first rounds, called the *trunk*.
+Before a pass over the subgames it sends the trunk's strategy to all workers, and afterwards it receives the values of
+each subgame. It sums these in the order of subgames, so all results are the same to the bit as in a single process. A
+worker stores its files in a temporary folder. At a checkpoint it copies them to the folder of the run, which all
+workers must be able to reach, and which then looks like that of a run in one process.
 
 The effect of a pass on a subgame depends only on its files and on the trunk's strategy. The head keeps the strategies
 that it has sent since the last checkpoint. When a worker is lost, a new worker takes over its subgames (or the
@@ -112,7 +112,7 @@ class SubgameWorker:
 
     @cached_property
     def real(self) -> Subgames:
-        """The subgames with the payoffs of the game itself, without the changes of a tilt."""
+        """The same subgames with the game's original payoffs, for evaluation."""
         game = self.cut.game.game
         return self.make(game.real) if isinstance(game, TiltedGame) else self.cut
 
@@ -127,20 +127,23 @@ class SubgameWorker:
 
     @_timed
     def replay(self, numbers: Sequence[int], passes: int, trunk: Table, discount: Discount) -> Iterable[None]:
-        """Repeat an update of some subgames that a lost worker had made. The head process already knows the values."""
+        """Repeat an update of some subgames for a lost worker.
+
+        The values are not returned, because the head process has them.
+        """
         self.tables.passes, self.tables.trunk = passes, trunk
         return (None for _ in self.tables.walked(passes % 2, discount, numbers))
 
     @_timed
     def walk(self, numbers: Sequence[int], passes: int, trunk: Table, averaged: bool, real: bool) -> Iterable[Values]:
-        """Yield the values of some subgames, both for players who follow the strategy and for best responses to it."""
+        """Evaluate a strategy and best responses to it, and yield the values of some subgames."""
         return DiskStrategy(self.real if real else self.cut, self.tables.store, passes, trunk, averaged).walk(numbers)
 
     @_timed
     def shares(
         self, numbers: Sequence[int], passes: int, trunk: Table, averaged: bool, cards: SharedCards
     ) -> Iterable[list[Array]]:
-        """Yield the integer probabilities of a blueprint strategy in each of some subgames."""
+        """Yield the integer probabilities of a strategy in some subgames."""
         tables = self.cut.scratch()
         if self._means is None:
             assert isinstance(self.cut, BucketedSubgames)
@@ -152,14 +155,14 @@ class SubgameWorker:
 
     @_timed
     def save(self, numbers: Sequence[int], folder: Path) -> Iterable[list[int]]:
-        """Copy the files of some subgames to a folder, and yield their checksums."""
+        """Copy the files of some subgames to a folder, and yield the checksums of the files."""
         for number in numbers:
             copy_files(self.tables.store.files([number]), folder)
             yield self.tables.store.checksums_of(number)
 
     @_timed
     def restore(self, numbers: Sequence[int], folder: Path) -> Iterable[None]:
-        """Copy the files of some subgames from a folder, except those that the worker already has."""
+        """Copy the missing files of some subgames from a folder."""
         saved, here = SubgameStore.opened(folder, self.cut.fingerprint), self.tables.store
         passes = saved.read_trunk().passes
         for number in numbers:
@@ -175,12 +178,15 @@ class SubgameWorker:
 
 
 def cut_game(dtype: str, size: int | None, trunk: int, threads: int, game: Game) -> Subgames:
-    """Return a game split into subgames, with tables by hand."""
+    """Split a game into subgames for a worker."""
     return Subgames(VectorGame(game, threads=threads), dtype, size, trunk)
 
 
 class SharedCards(NamedTuple):
-    """A recipe for an abstract game: the folders of its card abstractions, which all machines must be able to read."""
+    """The locations of card abstractions, from which each machine can create the same abstract game.
+
+    All machines must be able to read the folders.
+    """
 
     folders: tuple[Path, ...]
     actions: ActionAbstraction | None
@@ -206,9 +212,10 @@ def _own_folder() -> Path:
 
 
 class SentTrunks:
-    """The first-round regrets that were sent to workers since the last checkpoint, with the discounts of each pass.
+    """The strategies of the first rounds that workers have received since the last checkpoint.
 
-    They are stored in memory, and move to disk when they exceed `IN_MEMORY` bytes.
+    With them, a new worker can repeat the passes of a lost worker. They are stored in memory, and move to disk when
+    they exceed `IN_MEMORY` bytes.
     """
 
     def __init__(self) -> None:
@@ -216,20 +223,23 @@ class SentTrunks:
         finalize(self, self._file.close)
 
     def begin(self, since: int) -> None:
-        """Discard all stored regrets, and count passes from `since` on."""
+        """Discard all stored strategies. The next pass to store is number `since`."""
         self.since, self.discounts = since, []
         self._file.seek(0)
         self._file.truncate()
 
     def keep(self, passes: int, trunk: Table, discount: Discount) -> None:
-        """Store the first-round regrets and the discounts of a pass."""
+        """Store the regrets of the first rounds and the discount factors of a pass."""
         self.discounts[passes - self.since :] = [discount]
         with os_errors(f"strategies of the trunk in {gettempdir()}"):
             self._file.seek((passes - self.since) * trunk.nbytes)
             self._file.write(trunk.tobytes())
 
     def of(self, passes: int, like: Table) -> tuple[Table, Discount]:
-        """Return the first-round regrets and the discounts of a pass. The regrets have the shape and type of `like`."""
+        """Return the regrets of the first rounds and the discount factors that `keep` has stored for a pass.
+
+        The regrets have the shape and type of `like`.
+        """
         with os_errors(f"strategies of the trunk in {gettempdir()}"):
             self._file.seek((passes - self.since) * like.nbytes)
             trunk = np.frombuffer(self._file.read(like.nbytes), like.dtype).reshape(like.shape)
@@ -294,11 +304,11 @@ class WorkerTables(SubgameTables):
             self._behind = set(range(self.subgames.count))
 
     def store_in(self, folder: Path, *said: Any) -> SubgameStore:
-        """Return the files of a folder, to which workers copy their files whenever someone reads it."""
+        """Return the object that reads the files of a folder, to which workers copy their files."""
         return SharedStore(self.settle, folder, *said)
 
     def settle(self) -> None:
-        """Have the workers copy their files to the folder of the run, if theirs are newer."""
+        """Let the workers copy their files to the folder of the run, if they have newer files."""
         if self.passes > self._sent.since:
             with self.store.claimed():
                 if self.store.read_trunk().passes != self._sent.since:
@@ -314,13 +324,13 @@ class WorkerTables(SubgameTables):
     # ── workers ──
 
     def worths(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
-        """Have all workers update their subgames, and yield the values of each subgame."""
+        """Let all workers update their subgames, and yield the values of each subgame."""
         self._sent.keep(self.passes, self.trunk, discount)
         found = self._ask("learn", self.passes, self.trunk, discount)
         return ((self.subgames.opens(number), worth) for number, worth in enumerate(found))
 
     def shares(self, strategy: DiskStrategy, cards: SharedCards) -> list[list[Array]]:
-        """Return the integer probabilities of a blueprint in all subgames, as computed by the workers."""
+        """Return the integer probabilities of a strategy in all subgames, as computed by the workers."""
         return self._ask("shares", strategy.passes, strategy.trunk, strategy.averaged, cards)
 
     def _ask(self, method: str, *arguments: Any) -> list[Any]:
@@ -410,9 +420,9 @@ class WorkerTables(SubgameTables):
         return self._ask("walk", strategy.passes, strategy.trunk, strategy.averaged, real)
 
     def strategy_of(self, trunk: Table, *, averaged: bool) -> DiskStrategy:
-        """Return the strategy that the workers have now, with given weights for the first rounds.
+        """Return the strategy that is stored by the workers.
 
-        The workers evaluate it.
+        The workers also evaluate it. `trunk` has the weights of its actions in the first rounds.
         """
         return DiskStrategy(self.subgames, self.store, self.passes, trunk, averaged, walked=self._walked)
 
@@ -437,14 +447,14 @@ class WorkerTables(SubgameTables):
 
 
 class SharedStore(SubgameStore):
-    """A folder to which workers copy their files before someone reads it."""
+    """A folder of subgames that workers bring up to date before it is read."""
 
     def __init__(self, settle: Callable[[], None], folder: Path, *said: Any) -> None:
         super().__init__(folder, *said)
         self.settle = settle
 
     def open(self, number: int, player: int, passes: int) -> KeptNumbers:
-        """Return a player's numbers in a subgame, after the workers have copied their files."""
+        """Read a player's numbers in a subgame, after the workers have copied their files to the folder."""
         self.settle()
         return super().open(number, player, passes)
 
