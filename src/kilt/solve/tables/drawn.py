@@ -1,4 +1,4 @@
-"""Run CFR-BR, or CFR with sampled boards, for games whose boards do not fit into memory.
+"""Run CFR-BR, or CFR with sampled boards, if memory cannot hold all boards of a game.
 
 See [Johanson16 §4.3]. An iteration of CFR-BR takes these steps for each seat:
 
@@ -41,7 +41,7 @@ from kilt.tree.vector_arrays import ANSWER, FOLLOW, Table, TableLayout, VectorTr
 
 
 class Draw(NamedTuple):
-    """Boards that were drawn at random, and the public tree of the play on them."""
+    """A random sample of boards, and the public tree of the play on these boards."""
 
     boards: tuple[int, ...]  # the sampled boards, numbered over all rounds
     tree: VectorTree  # the sampled boards and all later ones
@@ -54,7 +54,10 @@ class Draw(NamedTuple):
 
 
 class Trunk(NamedTuple):
-    """The row layout of the opponent's table in CFR-BR: its first rounds on all boards, then its best responses."""
+    """Where the numbers of CFR-BR's opponent are in its table.
+
+    The rows of the first rounds, for all boards, precede those of the best responses.
+    """
 
     rounds: int
     rows: tuple[int, ...]  # [round] rows of a board
@@ -62,7 +65,7 @@ class Trunk(NamedTuple):
 
     @classmethod
     def of(cls, game: VectorGame, rounds: int) -> Trunk:
-        """Return the table layout for an opponent who learns in the first `rounds` rounds of a game."""
+        """Return the table layout of an opponent who learns in the first `rounds` rounds and then best-responds."""
         tree, every = game.tree, len(game.tree.rows)
         if not 1 <= rounds < every:
             raise GameError(f"the trunk is {rounds} rounds; boards are drawn after 1 to {every - 1} of them")
@@ -71,12 +74,15 @@ class Trunk(NamedTuple):
         return cls(rounds, tuple(rows), (0, *np.cumsum(sizes).tolist()))
 
     def first_row(self, tree: VectorTree, boards: tuple[int, ...], r: int) -> int:
-        """Return the first table row of the board that was sampled in one of the first rounds."""
+        """Return where a sampled board of round `r` begins in the opponent's table, as a row index."""
         board = boards[r - 1] - int(tree.board_start[r]) if r else 0
         return self.start[r] + board * self.rows[r]
 
     def layout(self, tree: VectorTree, draw: Draw) -> TableLayout:
-        """Return the layout of the opponent's table for sampled boards: the responses on one board after another."""
+        """Return where the opponent's numbers on a sample of boards are in its table.
+
+        The best responses on one board follow those on another.
+        """
         starts = [self.first_row(tree, draw.boards, r) for r in range(self.rounds)]
         last = self.start[-1]
         for r in range(self.rounds, len(self.rows)):
@@ -87,10 +93,10 @@ class Trunk(NamedTuple):
 
 
 class SampledBoardTables(TableState, PartTables):
-    """CFR tables for players with card abstractions. Buckets are looked up only for the boards that are sampled.
+    """Tables of CFR with sampled boards, for players who see buckets.
 
-    Against a best response, boards are sampled at the end of its trunk. In self-play, boards of all rounds are sampled:
-    public chance sampling.
+    Buckets are looked up only for the boards that are sampled. Against a best response, boards are sampled at the end
+    of its trunk. In self-play, boards of all rounds are sampled: public chance sampling.
 
     Parameters
     ----------
@@ -122,7 +128,7 @@ class SampledBoardTables(TableState, PartTables):
         self._tasks = np.array([learn, np.repeat([FOLLOW, ANSWER], [self.where.rounds, rounds - self.where.rounds])])
 
     def prepare(self, variant: Variant) -> None:
-        """Allocate tables of zeros for the players, and for the opponent in the first rounds."""
+        """Allocate tables of zeros for the players and for the opponent."""
         if variant.predictive:
             raise GameError("variants cannot predict from sampled boards: use cfr, cfr+ or linear")
         self._regret, self._total = self.bucketed.table(), self.bucketed.table()
@@ -133,7 +139,7 @@ class SampledBoardTables(TableState, PartTables):
 
     @property
     def regret(self) -> Table:
-        """The regrets of the players, with one row per action and one column per bucket."""
+        """The players' regrets, with one row per action and one column per bucket."""
         return self._regret
 
     @property
@@ -143,7 +149,10 @@ class SampledBoardTables(TableState, PartTables):
 
     @property
     def trunk(self) -> Table:
-        """The opponent's regrets in the rounds before it starts to play a best response, with one column per hand."""
+        """The opponent's regrets in the first rounds, with one row per action on a board and one column per hand.
+
+        In later rounds, the opponent plays a best response.
+        """
         return self._other[: self.where.start[-1]]
 
     def drawn_boards(self, number: int) -> tuple[int, ...]:
@@ -159,12 +168,15 @@ class SampledBoardTables(TableState, PartTables):
         return tuple(scope.board[1 : rounds + 1].tolist())
 
     def draw(self, boards: tuple[int, ...]) -> Draw:
-        """Build the tree of all boards that follow some boards, and look up the buckets of their hands."""
+        """Build the public tree of all boards that follow the given ones, and look up the buckets of their hands."""
         part = drawn_tree(self.vectors.tree, boards)
         return Draw(boards, part, bucket_layouts(self.vectors, self.cards, part))
 
     def side_by_side(self, work: Callable[[Sequence[Turn]], None]) -> None:
-        """Sample boards for both seats, which then learn in parallel if the game has several threads."""
+        """Let both players learn, each on a separate sample of boards.
+
+        Players learn in parallel if the game has several threads.
+        """
         self._draws = [self.draw(self.drawn_boards(2 * self.iterations + seat)) for seat in (0, 1)]
         if self.self_play:
             super().side_by_side(work)
@@ -185,12 +197,12 @@ class SampledBoardTables(TableState, PartTables):
         return int(np.diff(self._draws[turn.offset].tree.entry_start)[1])
 
     def worths(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
-        """Update a player's regrets on the sampled boards, and yield their values."""
+        """Update a player's regrets on the sampled boards, and yield the values of the player's hands."""
         walk = self.trunk_learning(turn, discount).walk
         yield slice(None), self.vectors.part_values(turn.player, walk, self._draws[turn.offset].tree, self.dtype)
 
     def trunk_learning(self, turn: Turn, discount: Discount) -> Learning:
-        """Return the computation with which a player learns on the boards that were sampled for a seat."""
+        """Prepare the pass over the sampled boards in which a player learns."""
         draw, noise = self._draws[turn.offset], self.vectors.tree.noise
         own, theirs = self._seat(turn.own, turn.offset), self._seat(turn.theirs, turn.offset)
         walk = learning_walk(draw.tree, turn.player, self._tasks[turn.task], own, theirs, discount)
@@ -224,9 +236,15 @@ class SampledBoardTables(TableState, PartTables):
         ]
 
     def average(self) -> Array:
-        """Return the average strategy as weights, with one row per action and one column per bucket."""
+        """Return the average strategy, with one row per action and one column per bucket.
+
+        Its numbers are weights that need not sum to 1.
+        """
         return self.total
 
     def current(self) -> Array:
-        """Return the current strategy as weights, with one row per action and one column per bucket."""
+        """Return the current strategy, with one row per action and one column per bucket.
+
+        Its numbers are weights: the positive ones are proportional to the probabilities.
+        """
         return self.regret

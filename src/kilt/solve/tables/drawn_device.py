@@ -40,7 +40,7 @@ FOUND = 1 << 32  # size in bytes of the buffer for records of the last round
 
 
 class Members(NamedTuple):
-    """The hands on the boards of a round, sorted by bucket, in GPU memory."""
+    """The hands on the boards of one round, sorted by bucket, in GPU memory."""
 
     items: Any  # board · hands + hand; in the last round the hand's rank by strength replaces the hand
     begin: Any  # [present bucket + 1] first index into `items`
@@ -67,7 +67,7 @@ class OwnDecisions(NamedTuple):
 
 
 class DeviceDraws(DeviceFlops):
-    """The public tree of a poker game on a GPU, for computations on sampled boards.
+    """A game in GPU memory for CFR-BR: its public tree, and the tables that are updated on sampled boards.
 
     Parameters
     ----------
@@ -92,7 +92,10 @@ class DeviceDraws(DeviceFlops):
         self.regret, self.total = (self.cupy.zeros(self._chances.shape, np.float64) for _ in range(2))
 
     def prepare_draw(self, draw: Draw, seat: int) -> DrawOnDevice:
-        """Copy the arrays of a sample of boards to the GPU. Several threads may call this method at the same time."""
+        """Copy a sample of boards and the buckets of its hands to the GPU.
+
+        Several threads may call this method at the same time.
+        """
         part = draw.tree
         places, live = self._ordered(part)
         bucket = draw.layouts[seat].bucket
@@ -120,7 +123,10 @@ class DeviceDraws(DeviceFlops):
         return Members(items, edges, column, len(begin))
 
     def answer(self, draw: DrawOnDevice, seat: int, discount: Discount) -> None:
-        """Let a seat's opponent learn in the first rounds and best-respond later, and average the seat's strategy."""
+        """Update the opponent of one player: it learns in the first rounds and computes best responses in the others.
+
+        The player's strategy is added to the player's average.
+        """
         player, boards = 1 - seat, draw.boards
         noted, own = self._noted(discount), self._own_decisions[seat]
         rounds = [self._with_room(r, empty) for r, empty in enumerate(boards.rounds)]
@@ -143,7 +149,7 @@ class DeviceDraws(DeviceFlops):
         self.up(there, player, pulls, (self._roots, last))
 
     def learn(self, draw: DrawOnDevice, seat: int, discount: Discount) -> None:
-        """Let the player of a seat learn against the best responses that `answer` has computed."""
+        """Update the regrets of one player, who learns against the best responses that `answer` has computed."""
         boards, noted, own = draw.boards, self._noted(discount), self._own_decisions[seat]
         rounds = [self._with_room(r, empty) for r, empty in enumerate(boards.rounds)]
         there, tables = self._opponents(draw, rounds)
@@ -281,7 +287,7 @@ class DeviceDraws(DeviceFlops):
         return found
 
     def packed(self, table: Table) -> Any:
-        """Convert the table of both players to the memory layout of the GPU: by decision, column and action."""
+        """Copy a strategy table to the GPU, in the memory layout of the GPU."""
         every = np.concatenate(self._decisions)
         packed = np.zeros(self._chances.shape)
         for a in range(self._actions):
@@ -290,7 +296,7 @@ class DeviceDraws(DeviceFlops):
         return self._put(packed)
 
     def on_host(self, packed: Any, table: Table) -> Table:
-        """Convert a table from the memory layout of the GPU, write it to `table`, and return that."""
+        """Copy a table from the GPU to `table`, a NumPy array with one row per action, and return `table`."""
         every, found = np.concatenate(self._decisions), self.cupy.asnumpy(packed)
         for a in range(self._actions):
             there = every[:, 2] > a
@@ -298,7 +304,7 @@ class DeviceDraws(DeviceFlops):
         return table
 
     def match(self, regret: Table) -> None:
-        """Replace the regrets of both players, and compute their strategies by regret matching."""
+        """Replace the regrets of both players, and compute their strategies from them by regret matching."""
         self.regret, self._chances = self.packed(regret), self._put(self._packed(regret))
 
     def _require_memory(self, columns: int) -> None:
@@ -324,7 +330,10 @@ def _weights(part: VectorTree) -> list[Array]:
 
 
 class GpuSampledBoardTables(SampledBoardTables):
-    """CFR tables for sampled boards in GPU memory. Runs can resume from their checkpoints on a CPU or a GPU."""
+    """Tables of CFR-BR with sampled boards, in GPU memory.
+
+    Runs can resume from their checkpoints on a CPU or a GPU.
+    """
 
     def prepare(self, variant: Variant) -> None:
         """Allocate tables of zeros in GPU memory."""
@@ -337,7 +346,10 @@ class GpuSampledBoardTables(SampledBoardTables):
         self._prepared = lru_cache(STAYING if draws <= STAYING else 0)(self._prepare)
 
     def run(self, rows: FloatArray, predictive: float) -> None:
-        """Run one iteration for each row of discounts on the GPU, while CPU threads prepare later samples."""
+        """Run CFR-BR iterations on the GPU.
+
+        `rows` has the discount factors of each iteration. Meanwhile, CPU threads prepare the next samples of boards.
+        """
         for row in rows.tolist():
             discount = Discount._make([*row, predictive])
             for seat in (0, 1):
@@ -359,7 +371,7 @@ class GpuSampledBoardTables(SampledBoardTables):
 
     @property
     def regret(self) -> Table:
-        """The regrets of the players as a NumPy array, with one row per action and one column per bucket."""
+        """The players' regrets as a NumPy array, with one row per action and one column per bucket."""
         return self._device.on_host(self._device.regret, self.bucketed.table())
 
     @property
@@ -369,7 +381,7 @@ class GpuSampledBoardTables(SampledBoardTables):
 
     @property
     def trunk(self) -> Table:
-        """The regrets of the best-responding opponent in the first rounds, as a NumPy array with a column per hand."""
+        """The opponent's regrets in the first rounds, as a NumPy array with one column per hand."""
         found: Table = self._device.cupy.asnumpy(self._device.other)
         return found
 

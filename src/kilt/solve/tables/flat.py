@@ -93,16 +93,22 @@ class FlatTables(TableState, Tables):
             self._restrict()
 
     def run(self, rows: FloatArray, predictive: float) -> None:
-        """Run one iteration for each row of discounts, in compiled code."""
+        """Run CFR iterations in compiled code.
+
+        `rows` has the discount factors of each iteration.
+        """
         tables = (self.regret, self.expected, self.total, self.strategy)
         held = self._held.player, self._held.coin, self._fixed, self._played
         kernels.iterate(self.nodes, rows, predictive, self.responds, *held, *tables, *self._scratch, self._choice)
         self.iterations += len(rows)
 
     def average(self) -> FloatArray:
-        """Return the average strategy, which converges, as one probability for each action of each information set."""
+        """Return the average strategy, with one probability for each action of each information set."""
         return normalised(self.total, self.nodes)
 
     def current(self) -> FloatArray:
-        """Return the strategy that the next iteration starts from, as one probability for each action."""
+        """Return the strategy that the players will use in the next iteration.
+
+        It has one probability for each action of each information set.
+        """
         return self.strategy.copy()

@@ -13,9 +13,10 @@ from kilt.tree.walk_kernels import ROUNDING, Choice, own_reach, pull_values, pus
 def match_regrets(
     nodes: FlatNodes, player: int, regret: FloatArray, expected: FloatArray, strategy: FloatArray
 ) -> None:
-    """Write the strategy of regret matching: proportional to positive regrets, or uniform if there are none.
+    """Compute a player's strategy from regrets by regret matching.
 
-    `expected`, a predictive minimiser's estimate of the next iteration's regret, is added to the regrets first.
+    Probabilities are proportional to positive regrets, or equal if there are none. `expected`, a predictive minimiser's
+    estimate of the next iteration's regret, is added to the regrets first.
     """
     for where in range(len(nodes.infoset_player)):
         if nodes.infoset_player[where] == player:
@@ -41,7 +42,10 @@ def update(
     expected: FloatArray,
     average: FloatArray,
 ) -> None:
-    """Add the regrets of one iteration, and the strategy weighted by `reach`, to their sums, and discount both sums."""
+    """Add the regrets and the strategy of one iteration to their sums, and discount the sums.
+
+    The strategy is weighted by `reach`.
+    """
     for where in range(len(nodes.infoset_player)):
         if nodes.infoset_player[where] == player:
             start, end = nodes.infoset_start[where], nodes.infoset_start[where + 1]
@@ -59,7 +63,7 @@ def update(
 
 @kernel
 def take_choices(nodes: FlatNodes, choice: Choice, strategy: FloatArray) -> None:
-    """Replace the strategy at each information set that has a chosen action: it takes this action with certainty."""
+    """Let a strategy take the chosen action with certainty at each information set where one is chosen."""
     for where in range(len(choice)):
         if choice[where] >= 0:
             start, end = nodes.infoset_start[where], nodes.infoset_start[where + 1]
@@ -77,10 +81,11 @@ def restrict(
     reach: FloatArray,
     played: FloatArray,
 ) -> None:
-    """Write the strategy to play for a player who must follow `fixed` in part, and plays `strategy` for the rest.
+    """Compute the strategy of a player who must follow a fixed strategy in part.
 
-    With a `coin` toss before the game, `fixed` is the reach of the fixed strategy times the coin's probability, and
-    `played` is the behaviour strategy that reaches every slot as often as the mixture of both. `reach` is scratch.
+    The player follows `strategy` for the rest, and the result is written to `played`. With a `coin` toss before the
+    game, `fixed` is the reach of the fixed strategy times the coin's probability, and `played` is the behaviour
+    strategy that reaches every slot as often as the mixture of both. `reach` is scratch.
     """
     if coin > 0:
         own_reach(nodes, strategy, player, reach)
@@ -120,12 +125,13 @@ def iterate(
     slot_reach: FloatArray,
     choice: Choice,
 ) -> None:
-    """Run one CFR iteration for each row of `multipliers`.
+    """Run CFR iterations on a flat tree.
 
-    Writes all arrays from `played` on; the last five are scratch. Players learn alternately, each from the other's
-    latest strategy. If the opponent `responds`, as in CFR-BR, it plays a best response to the strategy before the
-    iteration, and both players learn from that. A `restricted` player (−1: none) plays `played` in place of the learnt
-    strategy, see `restrict`; otherwise both are one array.
+    Each row of `multipliers` has the discount factors of an iteration. Writes all arrays from `played` on; the last
+    five are scratch. Players learn alternately, each from the other's latest strategy. If the opponent `responds`, as
+    in CFR-BR, it plays a best response to the strategy before the iteration, and both players learn from that. A
+    `restricted` player (−1: none) plays `played` in place of the learnt strategy, see `restrict`; otherwise both are
+    one array.
     """
     before = strategy.copy()
     for t in range(multipliers.shape[0]):

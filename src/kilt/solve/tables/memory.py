@@ -1,4 +1,4 @@
-"""Run CFR with tables in memory, by hand or by bucket, with any variant, sampling scheme and opponent.
+"""Run CFR with tables in memory, for any variant of CFR, any sampling scheme and any opponent.
 
 All options can be combined: a game unabstracted or with a card abstraction for each player [Johanson16 chapter 5], all
 boards and hands or sampled ones, and the opponents of `opponents`. All hands of a bucket play the bucket's strategy,
@@ -51,12 +51,13 @@ def iterate(
     sums: FloatArray,
     result: FloatArray,
 ) -> None:
-    """Run one CFR iteration for each row of discounts, in compiled code.
+    """Run CFR iterations on a public tree, in compiled code.
 
-    An iteration makes a pass over the tree for each of `turns`, whose columns are the fields of `Turn`. Small games
-    spend more time between passes than in them; this loop keeps them in compiled code. `numbers` are the number of the
-    first pass, and the step from one iteration to the next. If `whole` is False, the caller samples the scope of the
-    passes before the call, and concludes them afterwards.
+    Each row of `rows` has the discount factors of an iteration. An iteration makes a pass over the tree for each of
+    `turns`, whose columns are the fields of `Turn`. Small games spend more time between passes than in them; this loop
+    keeps them in compiled code. `numbers` are the number of the first pass, and the step from one iteration to the
+    next. If `whole` is False, the caller samples the scope of the passes before the call, and concludes them
+    afterwards.
     """
     boards, mine, theirs = sampled
     first, stride = numbers
@@ -81,10 +82,11 @@ def iterate(
 def learning_walk(
     tree: VectorTree, player: int, tasks: IntArray, own: PlayerTables, theirs: PlayerTables, discount: Discount
 ) -> CompiledWalk:
-    """Return a CFR pass in which a player learns, as a function that `VectorGame.run` divides among threads.
+    """Return a function that runs a pass of CFR in which a player learns.
 
-    The pass is an `iterate` of one turn, so that one kernel is compiled for games of all sizes. The exception is two
-    tables of different types, between which an iteration cannot choose.
+    `VectorGame.run` divides the pass among threads. The pass is an `iterate` of one turn, so that one kernel is
+    compiled for games of all sizes. The exception is two tables of different types, between which an iteration cannot
+    choose.
     """
     if own.regret.dtype != theirs.regret.dtype:
         return partial(walk, tree, player, tasks, own, theirs, discount)
@@ -102,7 +104,9 @@ def seats_of(
     layouts: Sequence[TableLayout],
     restriction: Restriction | None,
 ) -> list[PlayerTables]:
-    """Return the tables of both players, of whom one may be restricted to a fixed strategy.
+    """Return the tables of both players, as arrays for compiled code.
+
+    One of the players may be restricted to a fixed strategy.
 
     Parameters
     ----------
@@ -142,7 +146,7 @@ def seats_of(
 
 
 class TreeTables(TableState, Tables):
-    """The regrets and average strategies of hands or buckets, in memory.
+    """The regrets and average strategies of a game in memory, with one column per hand or per bucket.
 
     Parameters
     ----------
@@ -250,21 +254,25 @@ class TreeTables(TableState, Tables):
 
     @property
     def regret(self) -> Table:
-        """The regrets, with the rows and columns of the game's strategy tables."""
+        """The players' regrets, as a table with the rows and columns of the game's strategies."""
         return self._arranged.by_hand(self._regret)
 
     @property
     def next(self) -> Table:
-        """The table that the next strategy is proportional to: the regrets, or predicted regrets."""
+        """The table from which regret matching computes the next strategy: regrets, or predicted regrets."""
         return self._arranged.by_hand(self._next)
 
     @property
     def total(self) -> Table:
-        """The sums of the strategies of all iterations. If no average is stored, it is the table `next`."""
+        """The sums of the players' strategies over all iterations, or the table `next` if no average is stored."""
         return self._arranged.by_hand(self._total)
 
     def run(self, rows: FloatArray, predictive: float) -> None:
-        """Run one iteration for each row of discounts, entirely in compiled code if a single thread can do it."""
+        """Run CFR iterations.
+
+        `rows` has the discount factors of each iteration. If a single thread can do all the work, it is done in
+        compiled code.
+        """
         game = self._vectors
         alone = game.threads == 1 or len(game.tree.rows) == 1 or (self.scheme.boards and not self.opponent.is_separate)
         if alone and self.other.dtype == self._regret.dtype:
@@ -273,14 +281,17 @@ class TreeTables(TableState, Tables):
             super().run(rows, predictive)
 
     def side_by_side(self, work: Callable[[Sequence[Turn]], None]) -> None:
-        """Let both seats learn in parallel, if each has an opponent of its own instead of the other player."""
+        """Let both players learn in an iteration.
+
+        If each player has a separate opponent, the two learn in parallel.
+        """
         if self.opponent.is_separate:
             self._vectors.both_seats(lambda seat: work(self.groups[seat]), self.scheme)
         else:
             super().side_by_side(work)
 
     def learn(self, turn: Turn, discount: Discount) -> None:
-        """Update one player's regrets and the opponent's average strategy, on all threads."""
+        """Update one player's regrets and the opponent's average strategy, on several threads."""
         self._arranged.to_distinct_hands()
         game, own, theirs = self._vectors, self._tables[turn.own], self._tables[turn.theirs]
         learning = learning_walk(self._tree, turn.player, self._tasks[turn.task], own, theirs, discount)
@@ -330,7 +341,10 @@ class TreeTables(TableState, Tables):
             restrict(seat)
 
     def exploitability(self) -> float:
-        """Return the exploitability of the average strategy, in chips per game, without reordering the tables."""
+        """Return the exploitability of the average strategy, in chips per game.
+
+        The tables need not be reordered for it.
+        """
         if not self._arranged.has_only_distinct(self._total):
             return self.game.exploitability(self.average())
         game, table = self._vectors, self._tables[0].average
@@ -340,19 +354,19 @@ class TreeTables(TableState, Tables):
         return exploitability_of_responses(*([game.walk(walk) for walk in each] for each in walks))
 
     def average(self) -> Table:
-        """Return the average strategy, which converges, as a strategy table of the game. It is not normalised."""
+        """Return the average strategy as a table of the game. Its numbers need not sum to 1."""
         return self.total
 
     def release(self) -> Table:
-        """Return the average strategy, and free the other tables before it is ordered by hand."""
+        """Return the average strategy, and delete the other tables to save memory."""
         total = self._total
         del self._tables, self._regret, self._next
         self._arranged.keep(total)
         return self._arranged.by_hand(total)
 
     def current(self) -> Table:
-        """Return the strategy that the next iteration starts from, as a strategy table of the game.
+        """Return the strategy that the players will use in the next iteration, as a table of the game.
 
-        It is not normalised.
+        Its numbers need not sum to 1.
         """
         return self.next

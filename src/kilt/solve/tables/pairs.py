@@ -1,4 +1,4 @@
-"""Store the regrets and average strategies of abstract games that are evaluated by pairs of bucket sequences."""
+"""Store the tables of CFR for abstract games that are evaluated by pairs of bucket sequences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOBODY = -1
 
 
 class PairTables(TableState, Tables):
-    """The regrets and average strategies of an abstract game with pairs of buckets, on the CPU or on a GPU.
+    """The regrets and average strategies of an abstract game that is evaluated by pairs of bucket sequences.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class PairTables(TableState, Tables):
         self._restrict()
 
     def learn(self, turn: Turn, discount: Discount) -> None:
-        """Update one player's regrets against the opponent's strategy, which is added to the average."""
+        """Update the regrets of one player and the average strategy of the opponent."""
         game, other, coin = self.game, 1 - turn.player, self._held.coin
         player, strategy, played = turn.player, self.strategy, self._played
         # A coin tossed before the game chooses between the opponent's fixed and learnt strategies.

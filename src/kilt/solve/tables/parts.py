@@ -1,4 +1,4 @@
-"""Define CFR tables that are updated in parts: each subtree after the first rounds, then the first rounds."""
+"""Define CFR tables that are updated part by part: one subtree after the other, then the first rounds."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ Values = FloatArray  # [chance node of the trunk, hand] values of a part
 
 
 class Learning(NamedTuple):
-    """A computation in which a player learns, and a function that then adds sums over buckets to the tables."""
+    """A pass of CFR in which a player learns, and a function that then updates the tables."""
 
     walk: CompiledWalk
     enter: Callable[[], None]  # does nothing without buckets
 
 
 class PartTables(Tables):
-    """CFR tables of the first rounds, and of the parts of the tree after them, which are updated separately.
+    """Base class of CFR tables that are updated part by part.
 
-    A player first learns in each part. The values of all parts are summed in a fixed order at the chance nodes that end
-    the first rounds, called the trunk. The pass over the trunk starts from these sums.
+    The parts are the subtrees after the first rounds, followed by the first rounds. A player first learns in each part.
+    The values of all parts are summed in a fixed order at the chance nodes that end the first rounds, called the trunk.
+    The pass over the trunk starts from these sums.
     """
 
     vectors: VectorGame  # the game that is walked
@@ -48,19 +49,22 @@ class PartTables(Tables):
 
     @abstractmethod
     def opened(self, turn: Turn) -> int:
-        """Return how many chance nodes lead from the first rounds to parts, counted on each board."""
+        """Return the number of chance nodes that end the first rounds, on all boards."""
 
     @abstractmethod
     def worths(self, turn: Turn, discount: Discount) -> Iterable[tuple[slice, Values]]:
-        """Let a player learn in all parts. Yield the chance nodes that lead to each part, and its values, in order."""
+        """Update one player's regrets in all subtrees after the first rounds, and yield their values in order.
+
+        Each item is the chance nodes that lead to a subtree, and their values.
+        """
 
     @abstractmethod
     def trunk_learning(self, turn: Turn, discount: Discount) -> Learning:
-        """Return the computation with which a player learns in the first rounds."""
+        """Prepare the pass over the first rounds in which a player learns."""
 
 
 def require_unsigned(variant: Variant, what: str) -> None:
-    """Raise GameError for variants with negative regrets or prediction, which unsigned tables cannot store."""
+    """Raise GameError if a variant of CFR has negative or predicted regrets, which unsigned tables cannot store."""
     if not variant.unsigned:
         fitting = (name for name, row in VARIANTS.items() if row.unsigned)
         raise GameError(

@@ -57,7 +57,7 @@ SINGLE = np.float32  # precision of the first round, and of unpacked entries
 
 
 class PackedTable(NamedTuple):
-    """Regrets, or sums of strategies: single precision in the first round, two-byte fixed point afterwards."""
+    """A table with two bytes per number, except in the first round, whose numbers have four bytes."""
 
     early: Table  # [row, hand] of the first round
     entries: list[npt.NDArray[np.uint16]]  # [part][row, hand] of all later rounds
@@ -65,7 +65,7 @@ class PackedTable(NamedTuple):
 
 
 class TreePart(NamedTuple):
-    """The part of the tree after one board of the second round, with its own small table.
+    """The part of a game after one board of the second round, with the layout of a small table for it.
 
     Rows of the first round come first in this table.
     """
@@ -127,7 +127,10 @@ class TwoByteGame(EvaluableGame):
         return np.zeros((rows, self.game.shape[1]), SINGLE)
 
     def table(self) -> PackedTable:
-        """Return a table of zeros. It means the uniform strategy, except at decisions with a fixed strategy."""
+        """Return a table of zeros, which stands for the uniform strategy.
+
+        Decisions with a fixed strategy have its probabilities.
+        """
         hands = self.game.shape[1]
         early = self._zeros(self.early)
         for row, strategy in self.game.given.items():
@@ -137,7 +140,9 @@ class TwoByteGame(EvaluableGame):
         return PackedTable(early, entries, [np.zeros(len(part.actor), np.uint8) for part in self.parts])
 
     def on_host(self, table: PackedTable, to: Table | None = None, *, release: bool = False) -> Table:
-        """Convert a two-byte table to single precision, with rows by board and action and columns by hand.
+        """Convert a two-byte table to a NumPy array with four bytes per number.
+
+        It has rows by board and action, and columns by hand.
 
         Parameters
         ----------
@@ -165,7 +170,10 @@ class TwoByteGame(EvaluableGame):
         return found
 
     def read(self, part: TreePart, table: PackedTable, own: Table, player: int = EVERY) -> None:
-        """Unpack the first round and one part of the tree into a single-precision table, for one player or both."""
+        """Unpack a part of a two-byte table into a table with four bytes per number.
+
+        The part includes the first round. The decisions are those of one player or of both.
+        """
         own[: self.early] = table.early
         entries, powers = table.entries[part.number], table.powers[part.number]
         read_entries(entries, powers, part.first, part.actor, player, own)
@@ -173,7 +181,10 @@ class TwoByteGame(EvaluableGame):
             own[row : row + len(strategy)] = strategy
 
     def write(self, part: TreePart, own: Table, player: int, seed: int, table: PackedTable) -> None:
-        """Pack a player's decisions of one part. The random rounding depends only on the seed and the part."""
+        """Pack a player's decisions in a part of the game into a two-byte table.
+
+        Numbers are rounded at random, depending on the seed and the part.
+        """
         entries, powers = table.entries[part.number], table.powers[part.number]
         drawn = seed * len(self.parts) + part.number
         write_entries(own, own.view(np.int32), part.first, part.actor, player, drawn, self._draws, entries, powers)
@@ -188,9 +199,9 @@ class TwoByteGame(EvaluableGame):
             self._scratch.put(found)
 
     def over_parts(self, work: Callable[[TreePart, Table, Table], FloatArray]) -> Iterator[FloatArray]:
-        """Call `work` on all parts of the tree in parallel, with two scratch tables each.
+        """Call `work` on all parts of the game in parallel, and yield the results in order.
 
-        Yield the results in order.
+        Each call gets two scratch tables.
         """
 
         def do(part: TreePart) -> FloatArray:
@@ -205,7 +216,10 @@ class TwoByteGame(EvaluableGame):
         return self.game.uneven
 
     def worth(self, player: int, task: int, table: PackedTable) -> float:
-        """Return what a player wins who follows a strategy, or who plays a best response to it, in chips per game."""
+        """Return a player's winnings for following a strategy or for playing a best response to it.
+
+        The unit is chips per game.
+        """
 
         def part_worth(part: TreePart, own: Table, _: Table) -> FloatArray:
             self.read(part, table, own)
@@ -254,7 +268,10 @@ class TwoByteTables(PartTables):
         self.game, self.vectors = game, game.game
 
     def prepare(self, variant: Variant) -> None:
-        """Allocate tables of zeros. Raises GameError for variants with negative regrets or prediction."""
+        """Allocate tables of zeros.
+
+        Raises GameError if a variant of CFR has negative or predicted regrets.
+        """
         require_unsigned(variant, "tables of two bytes")
         self.regret, self.total = self.game.table(), self.game.table()
 
@@ -291,16 +308,16 @@ class TwoByteTables(PartTables):
         return values
 
     def average(self) -> Any:
-        """Return the average strategy, which converges, as a `PackedTable`."""
+        """Return the average strategy as a table with two bytes per number."""
         return self.total
 
     def release(self) -> Table:
-        """Return the average strategy in single precision, and free the packed tables during the conversion."""
+        """Return the average strategy with four bytes per number, and delete the two-byte tables to save memory."""
         self.regret.entries.clear()
         return self.game.on_host(self.total, release=True)
 
     def current(self) -> Any:
-        """Return the strategy that the next iteration starts from, as a `PackedTable`."""
+        """Return the strategy that the players will use in the next iteration, as a two-byte table."""
         return self.regret
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
