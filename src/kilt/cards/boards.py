@@ -29,7 +29,7 @@ from kilt.cards.deck import FULL, Deck, subsets
 
 
 class Boards(NamedTuple):
-    """The canonical boards of one round, grouped by the board of the previous round that they extend."""
+    """The boards of one round up to a renaming of suits, grouped by the earlier board that they extend."""
 
     cards: ByteArray  # [board, card] in the order of dealing
     parent: npt.NDArray[np.int32]  # [board] index of the board that it extends; −1 before the first cards
@@ -51,7 +51,7 @@ def canonical_boards(layout: Sequence[int], deck: Deck = FULL) -> tuple[Boards, 
 
 
 def known_board(cards: Sequence[int], deck: Deck = FULL, symmetry: int | None = None) -> Boards:
-    """Return a `Boards` that holds one given board, so that `extend` can add cards to it.
+    """Return a `Boards` object with a single given board, to which `extend` can add cards.
 
     Only suit permutations in `symmetry` (a bit mask) may identify its extensions. By default these are the permutations
     that map the board's set of cards to itself.
@@ -103,7 +103,9 @@ def ways(rounds: Sequence[Boards]) -> IntArray:
 
 
 def board_index(rounds: Sequence[Boards], deck: Deck = FULL) -> BoardIndex:
-    """Build the tables with which the kernel `locate` finds the canonical board of any board dealt in these rounds.
+    """Build the look-up tables that map any dealt board to its canonical board, which differs only by suits.
+
+    The kernel `locate` uses these tables.
 
     >>> rounds = canonical_boards((3, 1))
     >>> board, turned = kernels.locate(board_index(rounds), np.array(FULL.cards("Ah7d2cAd")))
@@ -135,7 +137,7 @@ def board_index(rounds: Sequence[Boards], deck: Deck = FULL) -> BoardIndex:
 
 
 def symmetry_of(deck: Deck, *sets: Sequence[int]) -> int:
-    """Return a bit mask of the suit permutations that map each of the given sets of cards to itself.
+    """Return a bit mask of the suit permutations that do not change any of the given sets of cards.
 
     >>> symmetry_of(FULL, FULL.cards("AsAh")).bit_count()  # spades with hearts, clubs with diamonds
     4
@@ -149,7 +151,7 @@ def symmetry_of(deck: Deck, *sets: Sequence[int]) -> int:
 
 @lru_cache
 def card_permutations(deck: Deck) -> ByteArray:
-    """Return a table of cards after each permutation of the suits, shape (permutations, cards).
+    """Return a table with the number of each card after each renaming of suits, shape (permutations, cards).
 
     Row 0 is the identity.
     """
@@ -163,7 +165,7 @@ def card_permutations(deck: Deck) -> ByteArray:
 
 @lru_cache
 def hand_permutations(deck: Deck, hole_cards: int = 2) -> npt.NDArray[np.int32]:
-    """Return the number of the hand that each hand becomes under each renaming of suits.
+    """Return a table with the number of each hand after each renaming of suits.
 
     The shape is (permutations, hands); row 0 is the identity.
 

@@ -12,7 +12,7 @@ from kilt.jit import kernel
 
 
 class BoardIndex(NamedTuple):
-    """Look-up tables that find the canonical board of any dealt board.
+    """Look-up tables that map any dealt board to its canonical board, which differs from it only by suits.
 
     Boards are numbered over all rounds; 0 is the empty board.
     """
@@ -38,7 +38,9 @@ def extend_boards(
     symmetry: npt.NDArray[np.int32],
     first_child: npt.NDArray[np.int32],
 ) -> int:
-    """Add new cards to each board in every way, keep one of all isomorphic boards, and return the number kept.
+    """Extend each board by new cards in every way, and keep one of the boards that differ only by suits.
+
+    Returns the number of boards that are kept.
 
     Only suit permutations that map the old board to itself (`before_symmetry`, one bit each) may identify two
     extensions. A set of cards is a bit set, and the extension with the least bit set of its class is kept. `picks` are
@@ -88,9 +90,9 @@ def extend_boards(
 
 @kernel
 def locate(index: BoardIndex, cards: IntArray) -> tuple[int, int]:
-    """Return the index of the canonical board of dealt cards, and the suit permutation that maps the cards to it.
+    """Find the canonical board of some dealt cards, and the suit permutation that maps the cards to it.
 
-    The index counts the boards of its round.
+    Returns the index of the board, among those of its round, and that of the permutation.
     """
     board, turned, known = 0, 0, 0
     for r in range(len(index.dealt)):
@@ -118,9 +120,10 @@ def locate(index: BoardIndex, cards: IntArray) -> tuple[int, int]:
 def number_hands(
     bits: IntArray, held: np.int64, symmetry: int, moved: npt.NDArray[np.int32], numbers: npt.NDArray[np.int32]
 ) -> int:
-    """Number the hands on a board: hands that differ only by suits share a number, and blocked hands get −1.
+    """Number the hands on a board, with one number for hands that differ only by suits.
 
-    Returns the number of classes. `held` is the bit set of the board's cards, in the coding of `bits`.
+    Hands that share a card with the board get −1. Returns how many numbers there are. `held` is the bit set of the
+    board's cards, in the coding of `bits`.
     """
     for hand in range(len(bits)):
         numbers[hand] = hand

@@ -82,11 +82,11 @@ class Deck:
 
     @cached_property
     def full(self) -> ByteArray:
-        """The index of each card of this deck in a full deck of 52 cards, shape (cards,)."""
+        """The index of each of the deck's cards in a full deck of 52 cards, shape (cards,)."""
         return np.array([FULL._numbers[name] for name in self.names], dtype=np.int8)
 
     def name(self, cards: Iterable[int]) -> str:
-        """Return the names of cards, given by their numbers, as text such as ``AsKh``: the inverse of `cards`."""
+        """Return the names of cards as text such as ``AsKh``, given the numbers of the cards."""
         return "".join(self.names[card] for card in cards)
 
     def cards(self, text: str, count: int | None = None, *, dead: Iterable[int] = ()) -> tuple[int, ...]:
@@ -134,7 +134,7 @@ class Deck:
     def numbers(
         self, cards: str | Iterable[str | int], count: int | None = None, *, dead: Iterable[int] = ()
     ) -> tuple[int, ...]:
-        """Return the numbers of cards that are given as text, as a list of names, or as numbers.
+        """Return the numbers of cards, which are given as text, as a list of names, or as numbers.
 
         Parameters
         ----------

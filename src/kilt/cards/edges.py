@@ -73,7 +73,7 @@ def edge_on(
     *,
     board_size: int = BOARD_SIZE,
 ) -> FloatArray:
-    """Return the edge of one hand over another, P(win) − P(loss), on each of many boards.
+    """Return the edge of one hand over another, P(win) − P(loss), on each of several boards.
 
     `boards` has shape (boards, cards): all boards have the same number of cards. The result has shape (boards,).
     """

@@ -23,10 +23,11 @@ def add_edges(
     strength: Strengths,
     won: npt.NDArray[np.int32],
 ) -> None:
-    """Compare every hand with the hand `opponent` on complete boards: add 1 to `won` for a win and −1 for a loss.
+    """Count the wins minus losses of every hand against one hand of the opponent, on complete boards.
 
-    The boards have none of the opponent's cards. A board adds nothing to a hand that shares a card with it. `strength`
-    is scratch for an entry per hand.
+    The opponent's hand has the number `opponent`. A win adds 1 to `won`, a loss −1. The boards have none of the
+    opponent's cards. A board adds nothing to a hand that shares a card with it. `strength` is scratch for an entry per
+    hand.
     """
     for b in range(boards.shape[0]):
         board_strengths(boards[b], hands, tables, strength)
@@ -40,7 +41,9 @@ def add_edges(
 def pair_edge(
     held: IntArray, rest: IntArray, ways: npt.NDArray[np.int8], hands: HandList, pair: IntArray, tables: HandTables
 ) -> int:
-    """Return the wins minus losses of one hand against another, over all ways to complete the board `held`.
+    """Return the wins minus losses of one hand against another, over all ways to complete a board.
+
+    The cards of the board are `held`.
 
     `pair` has the numbers of the two hands. A way is a row of indices into `rest`, the cards that are neither on the
     board nor in a hand.
@@ -74,7 +77,9 @@ def pair_edges_on(
     tables: HandTables,
     won: IntArray,
 ) -> None:
-    """Write the wins minus losses of one hand against another, for each of many boards, to `won`.
+    """Write the wins minus losses of one hand against another, over all ways to complete each of several boards.
+
+    They are written to `won` [board].
 
     `boards` has a row of cards for each board, and `rest` a row of the cards that remain: see `pair_edge`.
     """
@@ -122,7 +127,9 @@ def add_pairs(
     sums: Strengths,
     won: IntArray,
 ) -> None:
-    """Add the wins minus losses of every pair of hands on complete boards, weighted by board, to `won`.
+    """Count the wins minus losses of every pair of hands on complete boards, and add them to `won`.
+
+    A board counts with its weight.
 
     Only entries of `won` [hand, other] with hand < other are meaningful.
 

@@ -84,9 +84,9 @@ def some_hands(holes: ByteArray, deck: Deck = FULL) -> HandList:
 
 
 def cards_with_blanks(deck: Deck, hole_cards: int) -> int:
-    """Return the number of cards, plus one blank for each hand in games with one private card.
+    """Return the number of cards in a deck, including blank cards in games with one private card.
 
-    The kernels of `equity_kernels` expect two cards per hand, so a blank is added to hands of one card.
+    The kernels of `equity_kernels` expect two cards per hand, so each hand of one card gets a blank.
     """
     return deck.size if hole_cards == 2 else 2 * deck.size
 
@@ -98,7 +98,7 @@ def _columns(holes: ByteArray, deck: Deck) -> Columns:
 
 
 def room_to_rank(deck: Deck, hole_cards: int, board_size: int, hands: int | None = None) -> Ranking:
-    """Allocate the arrays in which the kernel `rank_board` ranks all hands on a board.
+    """Allocate the arrays that the kernel `rank_board` needs to rank all hands on a board.
 
     They have room for `hands` hands; by default, for all hands of the deck.
     """
@@ -188,7 +188,7 @@ def hand_strength(
 def distribution(
     board: Sequence[int] = (), deck: Deck = FULL, *, board_size: int = BOARD_SIZE, hole_cards: int = 2
 ) -> IntArray:
-    """Count how often each hand ends with each hand strength, over all ways to complete a board.
+    """Return how often each hand has each strength, over all ways to complete a board.
 
     Returns
     -------
@@ -212,9 +212,10 @@ def distribution(
 
 
 def board_rows(boards: IntArray, deck: Deck = FULL, hole_cards: int = 2) -> npt.NDArray[np.int16]:
-    """Return the strength of every hand on each complete board, as 2·wins + ties against a random opponent's hand.
+    """Return the strength of every hand on each of several complete boards.
 
-    The shape is (boards, hands), with −1 for hands that share a card with the board.
+    Strength is 2·wins + ties against all hands of the opponent. The shape is (boards, hands), with −1 for hands that
+    share a card with the board.
 
     >>> rows = board_rows(np.array([FULL.cards("2c2d2hKsQs")]))
     >>> int(rows.max()), int((rows[0] >= 0).sum())
@@ -229,7 +230,7 @@ def board_rows(boards: IntArray, deck: Deck = FULL, hole_cards: int = 2) -> npt.
 
 
 def mean_strength(counts: IntArray, power: int = 1) -> FloatArray:
-    """Return the mean hand strength E[HS] of each hand from a `distribution`, or E[HS²] with ``power=2``.
+    """Return each hand's mean strength E[HS], or E[HS²] with ``power=2``, from the result of `distribution`.
 
     The result is NaN for impossible hands.
     """
@@ -239,7 +240,7 @@ def mean_strength(counts: IntArray, power: int = 1) -> FloatArray:
 
 
 def histogram(counts: IntArray, bins: int) -> FloatArray:
-    """Return the histogram of each hand's strength, from the counts of `distribution`, in `bins` bins of equal width.
+    """Return a histogram of each hand's strength with `bins` bins of equal width, from the result of `distribution`.
 
     The shape is (hands, bins). A strength HS falls into bin ⌊HS·bins⌋, and HS = 1 into the last.
     """
@@ -259,7 +260,7 @@ def completions(
     board_size: int = BOARD_SIZE,
     hole_cards: int = 2,
 ) -> Completions:
-    """Return all ways to complete a board, with one representative for boards that differ by interchangeable suits.
+    """Return all ways to complete a board, up to a renaming of interchangeable suits.
 
     Suits are interchangeable unless the board, the weights of a range or a known private hand distinguishes them.
 

@@ -28,7 +28,10 @@ Columns: TypeAlias = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]  # [han
 
 
 class HandList(NamedTuple):
-    """Private hands as arrays for compiled code: all hands of a deck, or a subset, in the order of `Deck.holes`."""
+    """Private hands as arrays for compiled code, in the order of `Deck.holes`.
+
+    They are all hands of a deck, or some of them.
+    """
 
     cards: Columns
     key: IntArray  # [hand] what the hand adds to the key of a board
@@ -40,7 +43,7 @@ class HandList(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """The hands that are possible on one complete board in order of strength, with scratch arrays.
+    """The possible hands on one complete board in order of strength, with scratch arrays.
 
     `rank_board` fills it. A group is a set of hands of equal strength. Arrays have an entry for each hand; entries of
     `order` and `cards` after the end of the last group are undefined.
@@ -61,7 +64,7 @@ class Ranking(NamedTuple):
 
 
 class PlayerRankings(NamedTuple):
-    """The hands that each of two players may hold on one complete board, in order of strength.
+    """The possible hands of each of two players on one complete board, in order of strength.
 
     `split_by_player` fills it from a `Ranking`. Side 0 is the player whose values are computed, side 1 the opponent.
     Groups are those of the ranking; a side may have no hand in some of them.
@@ -105,7 +108,7 @@ def board_strengths(board: IntArray, hands: HandList, tables: HandTables, out: S
 
 @kernel
 def rank_board(board: IntArray, hands: HandList, tables: HandTables, ranking: Ranking) -> int:
-    """Rank all hands on a complete board in order of strength, and return the number of groups of equal strength.
+    """Sort all hands on a complete board by strength, and return the number of different strengths.
 
     A counting sort: few strengths occur on one board, so the loop marks those in a bit set, and visits only them.
     """
@@ -148,7 +151,7 @@ def rank_board(board: IntArray, hands: HandList, tables: HandTables, ranking: Ra
 
 @kernel
 def merge_equivalent_hands(ranking: Ranking, groups: int, symmetry: int, moved: Moved, renamed: Renamed) -> None:
-    """Reduce a ranking to one hand of each class of hands that differ only by interchangeable suits of the board.
+    """Reduce a ranking to one hand of each group of hands that differ only by interchangeable suits.
 
     The first hand of each class is kept and stands for the whole class, and the first card of each class of cards for
     that class: sums by card are those of one such card. `symmetry` is a bit mask of suit permutations; bit by bit,
@@ -192,7 +195,7 @@ def merge_equivalent_hands(ranking: Ranking, groups: int, symmetry: int, moved: 
 
 @kernel
 def compatible(live: Order, cards: Columns, reach: FloatArray, by_card: FloatArray, value: FloatArray) -> None:
-    """Write, for each hand in `live`, the total weight of the opponent's hands that share no card with it.
+    """Write, for each hand, the total weight of the opponent's hands that share no card with it.
 
     Hands that are not `live` get 0. By inclusion and exclusion: from the total, subtract the hands with each of my
     cards; my own hand has then been subtracted twice, and is added back. `by_card` is scratch for one entry per card.
@@ -249,7 +252,9 @@ def showdown(ranking: Ranking, groups: int, reach: FloatArray, value: FloatArray
 
 @kernel
 def showdowns(ranking: Ranking, groups: int, reach: Floats, by_card: Floats, result: Floats, whole: Floats) -> None:
-    """Compute `showdown` and `compatible` for `LANES` sets of weights of the opponent's hands at once.
+    """Compute the showdown values of all hands against `LANES` ranges of the opponent at once.
+
+    The results are those of `showdown` and `compatible`.
 
     Arrays are in the order of `ranking`, and the lanes of a hand are adjacent. `whole` receives the opponent's reach
     that shares no card with each hand, and `result` the reach that the hand beats plus the reach that it beats or ties:
@@ -290,7 +295,7 @@ def showdowns(ranking: Ranking, groups: int, reach: Floats, by_card: Floats, res
 def split_by_player(
     ranking: Ranking, groups: int, mine: Held, theirs: Held, every: bool, sides: PlayerRankings
 ) -> tuple[int, int]:
-    """Split the hands of a ranking into those that each player may hold; return the number of hands of each player.
+    """Split a ranking of hands into the hands that each player may hold, and return how many each player has.
 
     If `every` is set, the first player has all hands.
     """
@@ -321,7 +326,7 @@ def split_by_player(
 def showdowns_between(
     sides: PlayerRankings, groups: int, weighted: bool, reach: Floats, by_card: Floats, result: Floats, whole: Floats
 ) -> None:
-    """Compute `showdowns` for two players who may hold different sets of hands.
+    """Compute showdown values like `showdowns`, for two players who may hold different sets of hands.
 
     `reach` is over the opponent's hands, the other arrays over the player's. After the opponent's last hand, `reach`
     has a 0 for hands that only the player may hold.
@@ -363,7 +368,7 @@ def showdowns_between(
 def ties_between(
     sides: PlayerRankings, groups: int, weighted: bool, reach: Floats, by_card: Floats, tied: Floats
 ) -> None:
-    """Write the weight of the opponent's hands that each hand ties with, for `LANES` sets of weights at once.
+    """Write the total weight of the opponent's hands that each hand ties with, for `LANES` ranges at once.
 
     The arrays are those of `showdowns_between`.
     """

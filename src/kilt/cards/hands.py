@@ -141,7 +141,9 @@ def census(cards: int = MAX_CARDS, deck: Deck = FULL) -> dict[str, int]:
 
 
 def best_five(cards: str | Sequence[int], deck: Deck = FULL) -> tuple[int, ...]:
-    """Return the cards, at most five, that make the hand's strength; pairs and sets come before kickers.
+    """Return the best five cards of a hand, with pairs and sets before kickers.
+
+    A hand of fewer than five cards is returned whole.
 
     >>> FULL.name(best_five("AsAhKdKcKs9d2c"))
     'KcKdKsAhAs'

@@ -1,4 +1,4 @@
-"""Compiled look-ups of the strength of poker hands.
+"""Compiled functions that look up the strength of poker hands in tables.
 
 A hand is the pair (key, bits), each a sum over its cards: see `hands`.
 """
@@ -41,14 +41,17 @@ class HandTables(NamedTuple):
 
 @inlined
 def look_up_ranks(key: Word, tables: HandTables) -> int:
-    """Return the strength of one hand from its ranks alone, as if it had no flush."""
+    """Return the strength of a hand from the ranks of its cards, ignoring flushes."""
     strength: int = tables.strength[tables.low[key & LOW_MASK] + tables.high[(key >> HIGH_SHIFT) & HIGH_MASK]]
     return strength
 
 
 @inlined
 def look_up(key: Word, bits: Word, tables: HandTables) -> int:
-    """Return the strength of one hand, given as its key and its bit set of cards."""
+    """Look up the strength of one hand in tables.
+
+    The hand is given as its key and its bit set of cards.
+    """
     mark = key & FLUSH_MARKS
     if mark:
         suit = (trailing_zeros(mark) - SUIT_SHIFT) >> 2
@@ -75,7 +78,7 @@ def strengths(cards: ByteArray, tables: HandTables, out: Strengths) -> None:
 def showdown_winners(
     cards: IntArray, held: int, tables: HandTables, hands: IntArray, outcome: npt.NDArray[np.float32]
 ) -> None:
-    """Write the numbers of both players' private hands and the winner of the showdown, for many deals.
+    """Determine the winner of the showdown in each of many deals, and number both players' private hands.
 
     `cards` [deal, card] has `held` private cards of each player, then the board. `hands` [deal, player] gets the
     numbers of the hands, and `outcome` [deal] is 1 if player 0 wins, −1 if player 1 wins, and 0 for a split pot.

@@ -52,7 +52,7 @@ MOST_CARDS = 7  # so that tables stay small (2²¹ entries at worst) and product
 
 @dataclass(frozen=True)
 class Isomorphism:
-    """A one-to-one map between hands, up to a renaming of suits, and the indices 0, 1, …, size − 1.
+    """A numbering of hands from 0 without gaps, in which hands that differ only by suits share an index.
 
     A hand is the cards of its rounds, one after another. For one hand, `index` returns an int; for an array
     of hands, an array.
@@ -87,12 +87,12 @@ class Isomorphism:
 
     @property
     def size(self) -> int:
-        """The number of hands up to a renaming of suits."""
+        """The number of different hands, if hands that differ only by suits count once."""
         return int(self.tables.offset[-1])
 
     @cached_property
     def tables(self) -> IndexTables:
-        """The look-up tables that the kernels `index_one`, `unindex_one` and `orbit_one` need."""
+        """The look-up tables with which compiled code converts hands to indices and back."""
         return build_tables(self.layout, self.deck)
 
     @overload
@@ -121,7 +121,10 @@ class Isomorphism:
         return int(out[0]) if plain else out.reshape(hands.shape[:-1])
 
     def unindex(self, index: Numbers | Sequence[int] | int) -> ByteArray:
-        """Return the canonical hand of each index, shape (..., cards), with the cards of each round ascending."""
+        """Return the canonical hand of each index, which stands for all hands with this index, shape (..., cards).
+
+        The cards of each round are in ascending order.
+        """
         indices = _checked("index", np.asarray(index), self.size).astype(np.int64)
         out = np.empty((indices.size, self.cards), dtype=np.int8)
         unindex_many(indices.reshape(-1), out, self.tables)
@@ -132,7 +135,7 @@ class Isomorphism:
     @overload
     def orbit(self, index: Numbers | Sequence[int]) -> IntArray: ...
     def orbit(self, index: Numbers | Sequence[int] | int) -> IntArray | int:
-        """Return the number of hands that share each index, which is the weight of its canonical hand."""
+        """Return the number of hands that share each index."""
         indices = _checked("index", np.asarray(index), self.size).astype(np.int64)
         out = np.empty(indices.size, dtype=np.int64)
         orbit_many(indices.reshape(-1), out, self.tables)
@@ -152,7 +155,9 @@ def _checked(what: str, numbers: npt.NDArray[Any], bound: int) -> npt.NDArray[An
 
 @lru_cache
 def build_tables(layout: tuple[int, ...], deck: Deck) -> IndexTables:
-    """Compute the look-up tables that map the hands of a layout to indices and back.
+    """Compute the look-up tables that convert hands to indices and back.
+
+    `layout` has the number of cards of each round.
 
     All callers share one copy: do not write to it.
     """

@@ -45,7 +45,7 @@ class IndexTables(NamedTuple):
 
 @inlined
 def index_one(cards: ByteArray, t: IndexTables) -> int:
-    """Return the index of one hand, which all hands that differ only by a renaming of suits share."""
+    """Return the index of one hand; hands that differ only by a renaming of suits share an index."""
     shapes = 0
     for i in range(len(cards)):
         shapes += t.step[i, cards[i]]
@@ -85,9 +85,10 @@ def index_one(cards: ByteArray, t: IndexTables) -> int:
 
 @inlined
 def put(code: int, k: int, place: int, t: IndexTables) -> int:
-    """Return what the suit at position `place` of configuration `k` adds to the index of a hand.
+    """Return the contribution of one suit to the index of a hand.
 
-    Sorted numbers x₀ ≤ x₁ ≤ … have the number C(x₀, 1) + C(x₁ + 1, 2) + … among the multisets of their size.
+    The suit is at position `place` of configuration `k`, and `code` describes its cards. Sorted numbers x₀ ≤ x₁ ≤ …
+    have the number C(x₀, 1) + C(x₁ + 1, 2) + … among the multisets of their size.
     """
     turn = t.turn[k, place]
     added: int = t.worth[k, place] * choose(code - t.base[t.shape[k, place]] + turn, turn + 1)
@@ -96,7 +97,10 @@ def put(code: int, k: int, place: int, t: IndexTables) -> int:
 
 @inlined
 def take(rest: int, k: int, place: int, t: IndexTables) -> tuple[int, int]:
-    """Undo `put` for the last remaining suit: return the code of the suit, and the rest of the index."""
+    """Extract the code of one suit from the index of a hand, and return it with the rest of the index.
+
+    This is the inverse of `put`, for the last remaining suit.
+    """
     turn = t.turn[k, place]
     most = rest // t.worth[k, place]
     if turn == 0:
@@ -123,7 +127,10 @@ def choose(n: int, k: int) -> int:
 
 @inlined
 def find(index: int, t: IndexTables) -> int:
-    """Return the configuration whose range of indices contains `index`, by binary search."""
+    """Return the configuration to which an index belongs, by binary search.
+
+    A configuration is the sorted shapes of a hand's suits, and has a range of indices.
+    """
     low, high = 0, len(t.offset) - 1
     while high - low > 1:
         middle = (low + high) // 2

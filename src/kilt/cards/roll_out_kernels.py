@@ -1,4 +1,4 @@
-"""Compiled loops for `equity`: sums over complete boards of what hands win against others."""
+"""Compiled loops for `equity`: sums of wins, losses and hand strength over complete boards."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kilt.jit import kernel
 def board_rows(
     boards: IntArray, hands: HandList, tables: HandTables, ranking: Ranking, opponents: int, rows: Strengths
 ) -> None:
-    """Write the strength of every hand, as 2·wins + ties against a random opponent's hand, one row per complete board.
+    """Write the strength of every hand on each complete board: 2·wins + ties against all hands of the opponent.
 
     `opponents` is the number of hands that the other player can hold. Hands that share a card with the board get −1.
     """
@@ -30,9 +30,9 @@ def board_rows(
 
 @kernel
 def count_rows(rows: Strengths, weights: IntArray, classes: IntArray, counts: IntArray) -> None:
-    """Count how often each class of hands has each value; a board counts as often as the boards it stands for.
+    """Count how often each class of hands has each strength, over several boards.
 
-    This is ``counts[classes[hand], row[hand]] += weight`` for each row.
+    A board counts as often as the boards it stands for: ``counts[classes[hand], row[hand]] += weight`` for each row.
     """
     for b in range(rows.shape[0]):
         for hand in range(rows.shape[1]):
@@ -52,7 +52,7 @@ def roll_out(
     won: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Sum each class's showdown values, and the weight of the opponent's compatible hands, over complete boards.
+    """Add up the showdown values of each class of hands over complete boards.
 
     Adds the values to `won` [class] and the weight of the opponent's hands that share no card with the hand to `total`
     [class].
@@ -79,9 +79,9 @@ def roll_out_few(
     won: npt.NDArray[np.int32],
     met: npt.NDArray[np.int32],
 ) -> None:
-    """Compare every hand with each of a few of the opponent's hands on complete boards, and count wins minus losses.
+    """Count each hand's wins minus losses against each of a few hands of the opponent, on complete boards.
 
-    Adds wins minus losses to `won` [opponent, hand], and to `met` the boards on which both hands are possible. With few
+    Adds the counts to `won` [opponent, hand], and to `met` the boards on which both hands are possible. With few
     opponents, this is less work than ranking all hands. Whether a hand and an opponent share a card is not checked.
     """
     strength = np.empty(len(hands.bits), dtype=np.int16)
@@ -108,10 +108,10 @@ def duel(
     tables: HandTables,
     result: FloatArray,
 ) -> None:
-    """Add to `result` the weight of one hand's wins, ties and losses against several hands, over complete boards.
+    """Count the wins, ties and losses of one hand against several hands, over complete boards.
 
-    The opponents share no card with the hero. The strength of a few opponents is looked up one by one; for many, it is
-    faster to compute the strength of all hands on the board.
+    Adds their weights to `result`. The opponents share no card with the hero. The strength of a few opponents is looked
+    up one by one; for many, it is faster to compute the strength of all hands on the board.
     """
     strength = np.empty(len(hands.bits), dtype=np.int16)
     for b in range(boards.shape[0]):

@@ -45,7 +45,7 @@ StateFunction: TypeAlias = Callable[[Betting, tuple[int, ...], int, tuple[int, .
 
 @dataclass(frozen=True)
 class EnumeratedValues:
-    """State values that a given function defines, for games small enough to deal all possible cards.
+    """Values of the states of a hand by a given function, for games small enough to deal all possible cards.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class EnumeratedValues:
     def hand_values(
         self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]
     ) -> HandValues:
-        """Return the value of a state for each private hand of a player, from the given function.
+        """Return the value of a state to a player with each private hand, as the given function computes it.
 
         Each hand is a class of its own.
         """
@@ -71,7 +71,7 @@ class EnumeratedValues:
     def values_after_deal(
         self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]
     ) -> FloatArray:
-        """Return each hand's mean value after the next public cards are dealt.
+        """Return the mean value of each private hand over all public cards that may be dealt next.
 
         The mean is over all cards that neither player holds.
         """
@@ -87,20 +87,23 @@ class EnumeratedValues:
         return total / comb(len(rest) - rules.hole_cards, count)
 
     def start(self, seat: int) -> float:
-        """Return a player's mean value before the first action, over all deals."""
+        """Return a player's mean value at the start of a hand, over all deals of private cards."""
         deals, begin = self.game.deals(), self.game.start()
         holes = [tuple(hand) for hand in self.game.deck.holes(self.game.rules.hole_cards).tolist()]
         return float(sum(deals[:, o] @ self.function(begin, (), seat, hand) for o, hand in enumerate(holes)))
 
 
 def showdown(game: Holdem, position: Betting, board: tuple[int, ...], opponent: tuple[int, ...]) -> FloatArray:
-    """Return each hand's mean showdown payoff in chips over the cards to come, if no player can bet any more."""
+    """Return each hand's mean payoff at showdown, in chips, over all cards that may still be dealt.
+
+    No player can bet any more.
+    """
     rules = game.rules
     return position.stake * edges(opponent, board, rules.deck, board_size=rules.board_size(rules.rounds - 1))
 
 
 class BlueprintValues:
-    """State values that are learnt from a blueprint's play against itself.
+    """Values of the states of a hand, learnt from a blueprint's play against itself.
 
     Buckets of a round are merged into groups of about equal weight, by their probability of winning a showdown. On
     sampled deals, a walk of the betting tree takes the expectation over all actions; the value of a state is the mean
@@ -165,7 +168,7 @@ class BlueprintValues:
     def hand_values(
         self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]
     ) -> HandValues:
-        """Return the value of a state for each bucket of a player, in chips, given the opponent's cards.
+        """Return the value of a state in chips for each bucket of a player's hands, given the opponent's cards.
 
         Values depend only on the groups of both players.
         """
@@ -177,14 +180,14 @@ class BlueprintValues:
         return HandValues(self._table(position, seat)[:, other].astype(np.float64)[group[seat]], bucket)
 
     def value(self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]) -> FloatArray:
-        """Return the value of a state for each private hand of a player, in chips, given the opponent's cards."""
+        """Return the value of a state in chips for each private hand of a player, given the opponent's cards."""
         table, bucket = self.hand_values(position, board, seat, opponent)
         return table[bucket]
 
     def values_after_deal(
         self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]
     ) -> FloatArray:
-        """Return each hand's mean value after the next public cards are dealt.
+        """Return the mean value of each private hand over all public cards that may be dealt next.
 
         The mean is over all cards that neither player holds.
         """
@@ -213,7 +216,7 @@ class BlueprintValues:
         return total / comb(len(rest) - rules.hole_cards, more.shape[1])
 
     def start(self, seat: int) -> float:
-        """Return a player's mean value before the first action, over all deals."""
+        """Return a player's mean value at the start of a hand, over all deals of private cards."""
         return self._start if seat == 0 else -self._start
 
     def _table(self, position: Betting, seat: int) -> SingleArray:

@@ -1,4 +1,4 @@
-"""Compiled loops that learn state values for AIVAT and sum them over boards: see `aivat`."""
+"""Compiled loops for `aivat`: learn the values of states from self-play, and sum them over boards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kilt.play.batch_kernels import weight_of
 
 
 class LearningTree(NamedTuple):
-    """A blueprint's betting tree and strategy as arrays, for the compiled function `learn`."""
+    """A blueprint's betting tree and strategy as arrays, from which the function `learn` computes state values."""
 
     actor: ByteArray  # [node]
     round: ByteArray  # [node]
@@ -29,7 +29,7 @@ class LearningTree(NamedTuple):
 
 
 class LearningScratch(NamedTuple):
-    """Scratch memory of `learn` for the nodes that its walk reaches: arrays with an entry for each node of the tree."""
+    """Scratch arrays of the function `learn`, with an entry for each node of the betting tree."""
 
     node: IntArray
     begin: IntArray  # index of the first child that is reached
@@ -48,7 +48,7 @@ def add_values(
     with_card: npt.NDArray[np.uint16],
     total: FloatArray,
 ) -> None:
-    """Add the values of each hand on several boards to `total`, except on boards whose new cards the hand contains.
+    """Add up the value of each hand over several boards, without boards that share a new card with the hand.
 
     `total` has an entry for each hand. `bucket` [board, hand] are the player's buckets, `theirs` [board] is the
     opponent's group, `worth` [opponent's group, player's bucket] the values. `more` [board, card] are the new cards of
@@ -79,7 +79,9 @@ def learn(
     total: FloatArray,
     mass: FloatArray,
 ) -> None:
-    """Sum the values of betting states to seat 0 over many deals, weighted by the probability of reaching each state.
+    """Add up the values of betting states over many deals, weighted by the probability of reaching each state.
+
+    Values are those of seat 0.
 
     `total` and `mass` [node, pair of groups] receive the sums of the values and of the weights. The walk of each deal
     takes the expectation over all actions: `bucket` [deal, round, seat], `outcome` [deal] is 1 if seat 0 wins a

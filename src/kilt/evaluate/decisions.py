@@ -48,7 +48,7 @@ MOST_DECISIONS = 3_000  # maximum number of decisions that a walk visits
 
 
 class DecisionValues(NamedTuple):
-    """The probabilities and values of all actions at a decision, for every private hand.
+    """The probability and value of every action at a decision, for every private hand.
 
     Attributes
     ----------
@@ -98,7 +98,9 @@ class ReviewedDecision(NamedTuple):
 
 
 def ranges(agent: PolicyAgent, game: Holdem, position: Betting, board: tuple[int, ...]) -> FloatArray:
-    """Return the probability of each player's actions so far with each private hand, if both follow an agent.
+    """Return the probability that each player, with each private hand, takes the actions so far.
+
+    Both players follow the agent.
 
     The shape is (seats, hands). Hands that share a card with the board have 0.
     """
@@ -113,7 +115,7 @@ def ranges(agent: PolicyAgent, game: Holdem, position: Betting, board: tuple[int
 
 
 def boards_to_come(game: Holdem, position: Betting) -> int:
-    """Return the number of complete boards that may follow a position."""
+    """Return the number of complete boards that may follow a position in a hand."""
     left, boards = game.deck.size - game.rules.board_size(position.round), 1
     for count in game.rules.board_cards[position.round + 1 :]:
         boards, left = boards * comb(left, count), left - count
@@ -196,7 +198,7 @@ def state_value(
 
 
 def decisions_of(game: Holdem, hand: Hand, seat: int) -> list[tuple[Betting, str]]:
-    """Return the decisions that a player made in a hand, each with the action that was taken."""
+    """Return the decisions of one player in a hand, each with the action that the player took."""
     return [(position, taken) for position, taken in game.positions.moves(hand.position) if position.actor == seat]
 
 
@@ -295,13 +297,13 @@ class _Walk:
 
     @cached_property
     def free(self) -> BoolArray:
-        """Whether each hand shares no card with each board, as an array of shape (boards, hands)."""
+        """Whether each hand is possible on each board because they share no card, shape (boards, hands)."""
         return np.array([~np.isin(self.holes, board).any(axis=1) for board in self.boards])
 
     def worth(self, position: Betting, reach: FloatArray) -> FloatArray:
-        """Return the chips that `me` wins after a position, summed over the opponent's hands with the weights `reach`.
+        """Return the chips that each hand of a player wins after a position, summed over the opponent's hands.
 
-        The shape is (boards, hands).
+        The player is `me`, and `reach` has the weights of the opponent's hands. The shape is (boards, hands).
         """
         positions, mine = self.game.positions, position.actor == self.me
         if position.actor == CHANCE:
@@ -323,7 +325,7 @@ class _Walk:
         return total
 
     def met(self, reach: FloatArray) -> FloatArray:
-        """Return the weight of the opponent's hands that share no card with each hand of `me`.
+        """Return, for each hand, the total weight of the opponent's hands that share no card with it.
 
         `reach` and the result have the shape (boards, hands).
         """
@@ -333,7 +335,7 @@ class _Walk:
         return np.where(self.free & (left > 1e-12 * reach.sum(axis=1, keepdims=True)), left, 0.0)
 
     def shown_down(self, reach: FloatArray) -> FloatArray:
-        """Return the weight of the opponent's hands that each hand beats, minus the weight of those that beat it.
+        """Return each hand's showdown value: the weight of hands that it beats minus that of hands that beat it.
 
         `reach` and the result have the shape (boards, hands).
         """

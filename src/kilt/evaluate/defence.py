@@ -142,7 +142,7 @@ def _range(game: Holdem, agent: PolicyAgent, at: Betting, seat: int, board: tupl
 
 
 def lines(game: Holdem) -> Iterator[FacedBet]:
-    """Yield common lines of play that end with a bet, once for each size of the bet."""
+    """Yield common betting sequences that end with a bet, once for each size of the bet."""
     start, names, last = game.start(), game.rules.round_names, game.rules.rounds - 1
     opened = raised_by(start, OPEN)
     yield from _bets(f"{names[0]}, first raise", FIRST, start, OPENS)
@@ -175,7 +175,7 @@ def _bets(line: str, kind: str, before: Betting, sizes: dict[str, float]) -> Ite
 
 
 def raised_by(position: Betting, size: float) -> Betting | None:
-    """Return the position after a raise whose size is a number of pots; None if it is all-in or not legal.
+    """Return the position after a raise by a multiple of the pot; None if the raise is all-in or not legal.
 
     A raise below the minimum becomes the minimum raise.
     """

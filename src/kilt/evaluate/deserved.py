@@ -25,7 +25,7 @@ MOST_NODES = 100_000  # maximum size of a betting tree for which state values ar
 
 
 def states_of(agent: Tabulated, game: Holdem, *, learn: bool = True) -> StateValues | None:
-    """Return the state values with which AIVAT can evaluate hands against an agent; None if there are none.
+    """Return the state values that AIVAT needs to evaluate hands against an agent, or None if there are none.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class DeservedScore:
     _judged: dict[int, HandEstimates] = field(default_factory=dict, repr=False)  # by the number of the hand
 
     def estimates(self, hands: Sequence[Hand], deals: Sequence[int] = ()) -> LogEstimates:
-        """Return the person's actual winnings and the estimates of what the person deserved: see `deserved`."""
+        """Return a person's actual winnings, and estimates of what the person deserved to win."""
         rows = [estimator_named(name) for name in (MONEY, DIVAT, *([AIVAT] if self.states else []))]
         evaluator = LogEvaluator(self.game, AGENT, self.agent, self.agent, rows, self.states)
         for hand in hands:

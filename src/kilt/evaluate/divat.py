@@ -36,7 +36,7 @@ MAKES = tuple(1 - (sqrt(2) - 1) ** k for k in range(1, MOST_RAISES + 1))  # [rai
 
 
 def stakes_after_raise(rules: GameDef, level: int, r: int) -> int:
-    """Return each player's chips in the pot after one more raise of round `r` is called.
+    """Return each player's chips in the pot after one more raise in a round is called.
 
     In limit games the raise has the size of the round, otherwise half the pot.
     """
@@ -46,7 +46,7 @@ def stakes_after_raise(rules: GameDef, level: int, r: int) -> int:
 def baseline_values(
     rules: GameDef, r: int, level: int, mine: FloatArray, theirs: FloatArray, edge: FloatArray, *, first: bool
 ) -> FloatArray:
-    """Return a player's expected winnings in chips if both players follow DIVAT's baseline betting in one round.
+    """Return a player's expected winnings in one round, in chips, if both players follow DIVAT's baseline betting.
 
     Bets of later rounds are ignored.
 
@@ -88,7 +88,7 @@ def baseline_values(
 
 
 def board_ranks(rules: GameDef, boards: IntArray) -> FloatArray:
-    """Return the rank of each private hand on each of several boards: the share of hands that it beats, from 0 to 1.
+    """Return the rank of each private hand on several boards: the share of other hands that it beats, from 0 to 1.
 
     The boards have the same size; the result is [board, hand]. Ties count half. Without public cards, the rank is the
     percentile of the mean edge over all other hands. Hands that share a card with the board have an arbitrary rank.
@@ -102,7 +102,10 @@ def board_ranks(rules: GameDef, boards: IntArray) -> FloatArray:
 
 @lru_cache(maxsize=16)
 def mean_of_deals(rules: GameDef, seat: int) -> float:
-    """Return the exact mean of a player's baseline value of the first round over all deals, in chips."""
+    """Return the exact mean of DIVAT's baseline value over all deals of private cards, in chips.
+
+    The value is a player's winnings if both players follow the baseline betting in the first round.
+    """
     none = np.zeros((1, 0), dtype=np.int64)
     ranks, bits = board_ranks(rules, none)[0], hand_list(rules.deck, rules.hole_cards).bits
     edges = pair_edges(rules.deck, rules.hole_cards, rules.board_size(rules.rounds - 1))

@@ -63,13 +63,13 @@ class Estimator(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of the estimator: its choices with ``+`` between them, or ``basic`` if there are none."""
+        """The name of the estimator: its choices joined by ``+``, or ``basic`` if it has none."""
         parts = [ALL_CARDS] * self.all_cards + [self.endings] * bool(self.endings)
         return "+".join(parts + [self.value] * (self.value != MONEY)) or BASIC
 
     @property
     def slow(self) -> bool:
-        """Whether the estimator is slow, because it evaluates every private hand on all boards that might have come.
+        """Whether the estimator is slow because it evaluates every private hand on many boards.
 
         In hold'em it evaluates some 10 hands per second.
         """
@@ -102,7 +102,9 @@ def estimator_named(name: str) -> Estimator:
 
 
 class Outcome(NamedTuple):
-    """An ending that an estimator evaluates for observed hands, with the probability that each private hand reaches it.
+    """A possible end of observed hands, with the probability that each private hand reaches it.
+
+    Estimators evaluate observed hands at such ends.
 
     `played` is the probability up to the state from which all hands stand for this ending: the end itself, or the
     decision before the final action. Rows are those of `LoggedHands`.
@@ -115,7 +117,7 @@ class Outcome(NamedTuple):
 
 
 class LineStep(NamedTuple):
-    """An action in observed hands, with the probability that the evaluated player reaches it with each hand."""
+    """An action in observed hands, with the probability that each private hand of the evaluated player reaches it."""
 
     position: Betting  # before it
     action: str
@@ -125,7 +127,7 @@ class LineStep(NamedTuple):
 
 
 class Line(NamedTuple):
-    """The actions of hands with the same betting, and the endings at which an estimator may evaluate them."""
+    """The actions that observed hands have in common, and the ends at which estimators may evaluate these hands."""
 
     steps: list[LineStep]
     outcomes: list[Outcome]  # everything an estimator may need; the observed end comes first
@@ -136,7 +138,9 @@ class Line(NamedTuple):
 def follow_line(
     seen: LoggedHands, played: PolicyAgent, evaluated: PolicyAgent, endings: Collection[str] = ENDINGS["game-endings"]
 ) -> Line:
-    """Follow the actions of observed hands, and return both strategies' probabilities of reaching each of them.
+    """Compute the probabilities with which two strategies reach each action of observed hands.
+
+    One strategy played the hands, the other is to be evaluated.
 
     The result also has the endings that the hands stand for; `endings` are the final actions that estimators may
     imagine.
@@ -210,7 +214,7 @@ def hand_values(
     states: StateValues | None = None,
     opponent: PolicyAgent | None = None,
 ) -> FloatArray:
-    """Return two numbers for each estimator and observed hand: the hand's value in chips, and its weight.
+    """Return the value in chips and the weight of each observed hand, by several estimators.
 
     Parameters
     ----------
@@ -265,7 +269,7 @@ def hand_values(
 def correction(
     seen: LoggedHands, line: Line, states: StateValues, opponent: PolicyAgent | None = None, *, all_cards: bool = True
 ) -> FloatArray:
-    """Return AIVAT's correction of the raw winnings of each hand in chips, which has mean 0 [Burch18].
+    """Return AIVAT's correction of each hand's raw winnings, in chips; the mean correction is 0 [Burch18].
 
     The mean is 0 for any values `states`. For each step with known probabilities (of chance, of the evaluated player,
     and of the opponent if known), the correction adds the mean value of all possible next states, and subtracts the

@@ -45,7 +45,7 @@ P = TypeVar("P", bound=Problem)
 
 
 class Figures(NamedTuple):
-    """Measurements of a solver's average and current strategies, such as their exploitability."""
+    """Results of measuring a solver's average and current strategies, such as their exploitability."""
 
     exploitability: float  # of the average strategy, in chips per game; nan if unknown
     current_exploitability: float  # of the strategy of the last iteration
@@ -58,14 +58,14 @@ class Figures(NamedTuple):
 
 @dataclass(frozen=True)
 class Evaluator(ABC, Generic[P]):
-    """Evaluates the strategies of one game in one representation, such as a flat tree or an abstract game."""
+    """Evaluates strategies of one game, which may be stored as a flat tree, a public tree or an abstract game."""
 
     problem: P
     patience: float = PATIENCE  # maximum seconds of a walk for exploitability to be measured
 
     @property
     def exact(self) -> bool:
-        """Whether best responses can be computed, which is impossible in large abstract games."""
+        """Whether best responses can be computed; in large abstract games they cannot."""
         return True
 
     @property
@@ -79,25 +79,28 @@ class Evaluator(ABC, Generic[P]):
 
     @abstractmethod
     def response_values(self, strategy: Array) -> tuple[float, float]:
-        """Return the winnings of a best response to a strategy in each seat, in chips per game."""
+        """Return what a best response to a strategy wins in each seat, in chips per game."""
 
     @abstractmethod
     def responses(self, strategy: Array) -> Array:
-        """Return the strategy that plays a best response to the given strategy in each seat, as a table."""
+        """Return a table with the best response to a strategy in each seat."""
 
     def walks(self, strategy: Array) -> Walks:
-        """Return tree walks that evaluate a strategy in parts, so that several workers can share the work.
+        """Return passes over the game tree that evaluate a strategy, divided so that several workers can share them.
 
         Raises RunError if the game has no parts.
         """
         raise RunError(f"{self.problem.name} is one small tree without parts for workers to walk: remove the engine")
 
     def others(self, strategy: Array) -> dict[str, float]:
-        """Return win rates against simple opponents in mbb per hand, or nothing if exploitability is measured."""
+        """Return win rates against simple opponents in mbb per hand, if exploitability cannot be measured.
+
+        Otherwise the result is empty.
+        """
         return {}
 
     def abstract_exploitability(self, strategy: Array) -> float:
-        """Return what opponents who see the same buckets can win at most, in chips per game; nan if unknown."""
+        """Return the most that opponents who see the same buckets can win, in chips per game; nan if unknown."""
         return nan
 
     def exploitability(self, strategy: Array) -> float:
@@ -112,14 +115,14 @@ class Evaluator(ABC, Generic[P]):
         return self.expected_value(strategy), self.exploitability(strategy)
 
     def measure(self, solver: Solver) -> Figures:
-        """Measure the average and the current strategy of a solver."""
+        """Return the exploitability of a solver's average strategy and of its current strategy."""
         average = solver.average()
         value, exploitability = self.evaluate(average)
         current = self.exploitability(solver.current()) if self.exact else nan
         return Figures(exploitability, current, value, self.others(average), self.abstract_exploitability(average))
 
     def require_measurable(self, target: float | None) -> None:
-        """Raise RunError if exploitability cannot be measured, or not precisely enough for a target."""
+        """Raise RunError if exploitability cannot be measured as precisely as a target requires."""
         if target is not None and not self.exact:
             raise RunError(f"{self.problem.name} is too large to measure exploitability: give iterations or minutes")
         if target is not None and target < self.precision:
@@ -145,11 +148,11 @@ class FlatEvaluator(Evaluator[FlatProblem]):
         return best_response.expected_value(self.problem.tree, strategy)
 
     def response_values(self, strategy: Array) -> tuple[float, float]:
-        """Return the winnings of a best response to a strategy in each seat, in chips per game."""
+        """Return what a best response to a strategy wins in each seat, in chips per game."""
         return best_response.response_values(self.problem.tree, strategy)
 
     def responses(self, strategy: Array) -> Array:
-        """Return the strategy that plays a best response to the given strategy in each seat, as an array."""
+        """Return an array with the best response to a strategy in each seat."""
         tree = self.problem.tree
         first, second = (best_response.best_response(tree, strategy, player).strategy for player in (0, 1))
         nodes = tree.nodes
@@ -157,7 +160,7 @@ class FlatEvaluator(Evaluator[FlatProblem]):
 
 
 class VectorEvaluator(Evaluator[VectorProblem]):
-    """Evaluates the strategies of games that are walked on their public tree, with all private hands at once."""
+    """Evaluates strategies of games by passes over the public tree, with all private hands at once."""
 
     @property
     def precision(self) -> float:
@@ -172,7 +175,7 @@ class VectorEvaluator(Evaluator[VectorProblem]):
         return self.problem.walker.expected_value(strategy)
 
     def response_values(self, strategy: Array) -> tuple[float, float]:
-        """Return the winnings of a best response to a strategy in each seat, in chips per game."""
+        """Return what a best response to a strategy wins in each seat, in chips per game."""
         return self.problem.walker.response_values(strategy)
 
     def exploitability(self, strategy: Array) -> float:
@@ -183,11 +186,11 @@ class VectorEvaluator(Evaluator[VectorProblem]):
         return self.problem.walker.exploitability(strategy)
 
     def responses(self, strategy: Array) -> Array:
-        """Return the strategy that plays a best response to the given strategy in each seat, [row, hand]."""
+        """Return a table with the best response to a strategy in each seat, shape (rows, hands)."""
         return self.problem.game.responses(strategy)
 
     def walks(self, strategy: Array) -> Walks:
-        """Return tree walks that evaluate a strategy in parts, so that several workers can share the work.
+        """Return passes over the game tree that evaluate a strategy, divided so that several workers can share them.
 
         Raises RunError if the game has one round.
         """
@@ -197,7 +200,7 @@ class VectorEvaluator(Evaluator[VectorProblem]):
 
 
 class DiskEvaluator(Evaluator[DiskProblem]):
-    """Evaluates strategies whose subgames are stored on disk; one pass over them computes all figures."""
+    """Evaluates strategies whose subgames are stored on disk; a single pass over the files computes all results."""
 
     @property
     def precision(self) -> float:
@@ -209,7 +212,7 @@ class DiskEvaluator(Evaluator[DiskProblem]):
         return self._of(strategy).expected_values()[0]
 
     def response_values(self, strategy: Any) -> tuple[float, float]:
-        """Return the winnings of a best response to a strategy in each seat, in chips per game."""
+        """Return what a best response to a strategy wins in each seat, in chips per game."""
         return self._of(strategy).response_values()
 
     def exploitability(self, strategy: Any) -> float:
@@ -242,7 +245,7 @@ class AbstractEvaluator(Evaluator[AbstractProblem]):
 
     @cached_property
     def exact(self) -> bool:
-        """Whether best responses can be computed: the whole game fits into memory, and a walk takes only seconds."""
+        """Whether best responses can be computed: the game must fit into memory, and passes over it must be fast."""
         return self.problem.walk.whole.fits and self.problem.walk.seconds <= self.patience
 
     def expected_value(self, strategy: Array) -> float:
@@ -256,7 +259,7 @@ class AbstractEvaluator(Evaluator[AbstractProblem]):
         return bucketed.expected_value(bucketed.table_of(self.problem.abstract, strategy))
 
     def response_values(self, strategy: Array) -> tuple[float, float]:
-        """Return the winnings in each seat of a best response that sees all cards, in chips per game.
+        """Return what a best response that sees all cards wins in each seat, in chips per game.
 
         Returns nan if best responses cannot be computed (`exact`).
         """
@@ -270,7 +273,7 @@ class AbstractEvaluator(Evaluator[AbstractProblem]):
         raise RunError("best responses to an abstract strategy see all cards: they are not abstract strategies")
 
     def walks(self, strategy: Array) -> Walks:
-        """Return tree walks that evaluate a strategy in parts, so that several workers can share the work.
+        """Return passes over the game tree that evaluate a strategy, divided so that several workers can share them.
 
         Raises RunError if the game has one round, or is too large to be walked.
         """
@@ -281,7 +284,7 @@ class AbstractEvaluator(Evaluator[AbstractProblem]):
         return Walks(bucketed.game, lambda player, task: bucketed.walk(player, task, table))
 
     def abstract_exploitability(self, strategy: Array) -> float:
-        """Return what opponents who see the same buckets can win at most, in chips per game; nan if unknown.
+        """Return the most that opponents who see the same buckets can win, in chips per game; nan if unknown.
 
         It is computed from joint tables if they exist, otherwise by walks of the whole game if these are fast, and is
         at least 0. With imperfect recall it is a lower bound: see `kilt.solve.joint`.
@@ -296,7 +299,7 @@ class AbstractEvaluator(Evaluator[AbstractProblem]):
         return nan
 
     def measure(self, solver: Solver) -> Figures:
-        """Measure the average and the current strategy of a solver.
+        """Return the exploitability of a solver's strategies or, in large games, the average strategy's win rates.
 
         If only win rates can be measured, and the strategy is split into parts, the workers that hold the parts measure
         them. The strategy is never assembled.
@@ -314,7 +317,7 @@ class AbstractEvaluator(Evaluator[AbstractProblem]):
         return FixedOpponents(self.problem.abstract, self.problem.threads)
 
     def others(self, strategy: Array) -> dict[str, float]:
-        """Return win rates against simple opponents in mbb per hand, as means over both seats.
+        """Return the strategy's win rates against simple opponents in mbb per hand, as means over both seats.
 
         Returns nothing if best responses can be computed (`exact`).
         """
@@ -322,7 +325,7 @@ class AbstractEvaluator(Evaluator[AbstractProblem]):
 
 
 def evaluator_for(problem: Problem, patience: float = PATIENCE) -> Evaluator[Any]:
-    """Return the object that evaluates strategies for a problem: a game in one of its representations.
+    """Return an object that evaluates strategies of a game in a given representation, such as an abstract game.
 
     Parameters
     ----------

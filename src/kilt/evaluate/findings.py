@@ -11,7 +11,7 @@ from kilt.strategy.naming import AVERAGE
 
 @dataclass(frozen=True)
 class Finding:
-    """One check of a sanity report, with its figures.
+    """The result of one sanity check of a strategy.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Report:
 
     @property
     def off(self) -> tuple[Finding, ...]:
-        """The findings whose figures are beyond their bounds."""
+        """The failed checks: findings with results beyond their limits."""
         return tuple(finding for finding in self.findings if finding.off)
 
     @property

@@ -46,17 +46,17 @@ class ProgressMonitor(Protocol):
     """An object that receives messages and progress of a long computation, and can ask it to stop."""
 
     def say(self, text: str, takes: float | None = None) -> None:
-        """Show a message, and the approximate number of seconds that the next step takes."""
+        """Show a message, and roughly how many seconds the next step takes."""
 
     def show(self, what: str, done: float, left: float | None) -> None:
-        """Show which share of a step is done, and how many seconds are left if that is known."""
+        """Show what share of a step is done, and how many seconds are left if this is known."""
 
     def stopped(self) -> bool:
         """Return whether the user has asked to stop."""
 
 
 class FlopWalks:
-    """Computes best responses to one strategy, one flop at a time, by walks of the public tree after each flop.
+    """Computes best responses to one strategy, one flop at a time, by passes over the public tree after the flop.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class FlopWalks:
         self._lock = Lock()
 
     def part(self, flop: int, seat: int) -> FloatArray:
-        """Return what a best response in a seat wins on one flop with each hand.
+        """Return what a best response wins with each hand on one flop.
 
         The shape is (chance nodes of the first round, hands). Values are weighted by the flop's share of all boards.
         """
@@ -85,7 +85,7 @@ class FlopWalks:
         return self.game.flop_values(self._walk(seat, RESPOND, layouts), tree)
 
     def prepared(self, flop: int) -> Any:
-        """Return the data that best responses in both seats need for a flop, from a cache if possible.
+        """Return the data that best responses need for a flop, from a cache if possible.
 
         A few flops are cached, so that the second seat finds the data of the first.
         """
@@ -103,7 +103,7 @@ class FlopWalks:
         return (known or mine).result()
 
     def prepare(self, flop: int) -> Any:
-        """Compute the boards that can follow a flop, and the rows of the strategy table for each of these boards."""
+        """Compute the boards that can follow a flop, and where the strategy table stores each of them."""
         tree = flop_tree(self.game.tree, flop)
         return tree, self.layouts(tree)
 
@@ -116,11 +116,11 @@ class FlopWalks:
         return Walk(seat, (task,), self.table, self.table, layouts[seat], layouts[1 - seat])
 
     def conclude(self, seat: int, values: FloatArray) -> float:
-        """Return what a best response wins in chips per game, given the sum of the values of all flops."""
+        """Return what a best response wins in chips per game, given the sum of its values on all flops."""
         return self.game.conclude(self._walk(seat, RESPOND, self._trunk), values.copy())
 
     def response(self, seat: int, values: FloatArray) -> Table:
-        """Return the first round of a best response as a strategy table, given the values of the flops.
+        """Return the first-round strategy of a best response, given its values on all flops.
 
         The shape is (rows of the first round, hands).
         """
@@ -129,7 +129,10 @@ class FlopWalks:
         return table
 
     def follow(self, seat: int, response: Table, values: FloatArray) -> float:
-        """Return the chips per game of a player who follows `response` in the first round, and then wins `values`."""
+        """Return the winnings of a player who follows a given strategy in the first round, in chips per game.
+
+        The strategy is `response`. After the first round, the player wins `values`.
+        """
         walk = self._walk(seat, FOLLOW, self._trunk)._replace(own=response, own_layout=self._own)
         return self.game.conclude(walk, values.copy())
 
@@ -151,26 +154,26 @@ class DeviceFlopWalks(FlopWalks):
         self.device = DeviceFlops(game, table)
 
     def part(self, flop: int, seat: int) -> FloatArray:
-        """Return what a best response in a seat wins on one flop with each hand, computed on the GPU.
+        """Return what a best response wins with each hand on one flop, computed on the GPU.
 
         The shape is (chance nodes of the first round, hands). Values are weighted by the flop's share of all boards.
         """
         return self.device.values(self.prepared(flop), seat)
 
     def prepare(self, flop: int) -> Any:
-        """Return, in the GPU's memory, the boards that follow a flop and where the strategy table has their rows."""
+        """Return, in GPU memory, the boards that can follow a flop and where the strategy table stores them."""
         return self.device.prepare(*super().prepare(flop))
 
 
 class CardlessFlopWalks(FlopWalks):
-    """Computes best responses to an agent that ignores its cards, one flop at a time: see `tree.cardless`."""
+    """Computes best responses to an agent that ignores its cards (see `tree.cardless`), one flop at a time."""
 
     def __init__(self, game: VectorGame, table: Table) -> None:
         super().__init__(game, table)
         self._seats = [CardlessWalk.of(game, seat, table) for seat in (0, 1)]
 
     def part(self, flop: int, seat: int) -> FloatArray:
-        """Return what a best response in a seat wins on one flop with each hand.
+        """Return what a best response wins with each hand on one flop.
 
         The shape is (chance nodes of the first round, hands). Values are weighted by the flop's share of all boards.
         """
@@ -181,7 +184,9 @@ WALKS: dict[str, type[FlopWalks]] = {CPU: FlopWalks, GPU: DeviceFlopWalks}
 
 
 def agent_walks(game: VectorGame, table: Table, device: str = CPU) -> FlopWalks:
-    """Return an object that computes best responses to an agent that ignores the board, on the CPU or a GPU.
+    """Return an object that computes best responses to an agent that ignores the board.
+
+    Best responses are computed on the CPU or a GPU.
 
     `table` is the agent's strategy, [row, hand].
     """
@@ -192,7 +197,9 @@ def agent_walks(game: VectorGame, table: Table, device: str = CPU) -> FlopWalks:
 
 
 def flop_walks(problem: AbstractProblem, strategy: Array, device: str = CPU) -> FlopWalks:
-    """Return an object that computes best responses to a strategy of an abstract game; the responder sees all cards.
+    """Return an object that computes best responses to a strategy of an abstract game.
+
+    The responder sees all cards.
 
     `strategy` has an entry for each slot. The buckets of the boards that follow a flop are looked up just before its
     walk.
@@ -226,7 +233,7 @@ class FlopEstimate(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """The middle between `low` and `high` in chips per game; at least 0."""
+        """The middle of the interval from `low` to `high`, in chips per game; at least 0."""
         return max((self.low + self.high) / 2, 0.0)
 
     @property
@@ -328,9 +335,9 @@ class FlopResponses:
         return float(self.before[self.done] / self.before[-1])
 
     def part(self, number: int) -> FloatArray:
-        """Compute the values that one part adds to those of its seat.
+        """Compute a best response's values on one flop in one seat.
 
-        Both parts of a flop go to the same worker.
+        These are the values that part `number` adds to the sum of its seat. Both parts of a flop go to the same worker.
         """
         place, seat = divmod(number, 2)
         flop = int(self.flops[place])
@@ -341,11 +348,11 @@ class FlopResponses:
 
     @property
     def threads(self) -> int:
-        """Number of parts that are computed at the same time."""
+        """How many parts of the computation run at the same time; a part is one flop in one seat."""
         return self.walks.threads if self.crew is None else 2 * self.crew.size
 
     def time_left(self) -> float:
-        """Estimate how many seconds the remaining parts take.
+        """Estimate how many seconds the rest of the computation takes.
 
         The estimate uses the speed so far or, at the start, that of a few flops.
         """
@@ -366,7 +373,7 @@ class FlopResponses:
         return float(idle * seconds / work * (self.before[-1] - self.before[self.done]))
 
     def compute(self, watcher: ProgressMonitor, what: str = "") -> None:
-        """Compute the remaining parts and write checkpoints, until all parts are done or the watcher asks to stop.
+        """Compute the remaining flops and write checkpoints, until the work is done or the watcher asks to stop.
 
         `what` is the name of the work in progress reports.
         """
@@ -451,7 +458,7 @@ def rivers_of(game: VectorGame) -> IntArray:
 
 
 def flop_weights(game: VectorGame) -> IntArray:
-    """Return the number of flops that are equivalent to each canonical flop, up to a permutation of suits."""
+    """Return how many flops each canonical flop stands for, because they differ only by suits."""
     return game.tree.weight[slice(*game.tree.board_start[1:3])].astype(np.int64)
 
 

@@ -46,7 +46,7 @@ AGAINST_FIXED = 6 * DEALS  # number of deals in matches against `OPPONENTS`
 
 
 class AbstractStrategy(NamedTuple):
-    """A strategy for an abstract game: a weight for each action of each information set."""
+    """A strategy for an abstract game, as a weight for each action of each information set."""
 
     abstract: SlotLayout
     shares: Array  # [slot] weights; the actions of an information set are normalised. If all are 0, the player calls
@@ -150,7 +150,9 @@ def strategies_in_one_tree(agents: tuple[Agent, Agent]) -> tuple[AbstractStrateg
 
 
 class HeadToHead:
-    """A pair of strategies with the same betting tree, to be evaluated against each other on deals; not thread-safe.
+    """Evaluates two strategies with the same betting tree against each other on given deals.
+
+    It is not thread-safe.
 
     Attributes
     ----------
@@ -168,7 +170,7 @@ class HeadToHead:
         self.cards = self._yours.cards = self._mine.cards
 
     def expected_chips(self, won: FloatArray) -> None:
-        """Compute the expected winnings of strategy `one` in each seat, in chips for each deal.
+        """Compute the chips that strategy `one` is expected to win on each deal, in each seat.
 
         They are written to `won` [deal, seat], for the first deals of `cards`. The expectation is over the actions of
         both players.
@@ -233,7 +235,7 @@ def expected_match(
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Match:
-    """Play a match in which the result of each deal is the expectation over the actions of both players.
+    """Play a match in which the result of each deal is averaged over all actions of both players.
 
     Parameters
     ----------
@@ -280,7 +282,7 @@ def expected_match(
 
 
 class FixedOpponents:
-    """Measures how much strategies of an abstract game win against simple opponents, on the same deals each time.
+    """Measures how much strategies of an abstract game win against simple opponents, always on the same deals.
 
     The opponents are `OPPONENTS`. A call with a strategy ([slot] weights) returns win rates in mbb/h by opponent, means
     over both seats.
@@ -295,9 +297,10 @@ class FixedOpponents:
         return {agent: self.win_rate(strategy, agent).mean for agent in OPPONENTS}
 
     def of_parts(self, solver: StrategyInParts) -> dict[str, float]:
-        """Return the win rate of a solver's average strategy against each of `OPPONENTS`, in mbb/h.
+        """Return the win rates of a solver's average strategy against simple opponents, in mbb/h.
 
-        The strategy is split into parts, each of which is measured where it is held.
+        The opponents are `OPPONENTS`. The strategy is split into parts, and the workers that store the parts measure
+        them.
         """
         won = np.full((len(OPPONENTS), AGAINST_FIXED, 2), nan)
         for deals, mine in solver.over_parts(partial(won_in_part, AGAINST_FIXED)):
@@ -305,7 +308,7 @@ class FixedOpponents:
         return {agent: self._in_mbb(each).mean for agent, each in zip(OPPONENTS, won, strict=True)}
 
     def win_rate(self, strategy: Array, agent: str, deals: int = AGAINST_FIXED) -> Estimate:
-        """Return the win rate of a strategy against one opponent in mbb/h, with its 95% interval.
+        """Return the win rate of a strategy against one simple opponent in mbb/h, with its 95% interval.
 
         It is the mean over both seats.
         """
@@ -321,10 +324,10 @@ class FixedOpponents:
 
 
 def won_in_part(deals: int, part: StrategyPart) -> tuple[IntArray, FloatArray]:
-    """Return the expected winnings of a part of a strategy, on the deals whose boards belong to the part.
+    """Return what one part of a strategy wins against simple opponents, on the deals that belong to the part.
 
-    Returns the numbers of these deals, and chips [opponent, deal, seat] against each of `OPPONENTS`, equal to those of
-    `expected_winnings` for the whole strategy.
+    The boards of these deals belong to the part. Returns the numbers of the deals, and expected chips [opponent, deal,
+    seat] against each of `OPPONENTS`, equal to those of `expected_winnings` for the whole strategy.
     """
     rules = part.slots.game.rules
     cards = np.empty((deals, 2 * rules.hole_cards + rules.board_size(rules.rounds - 1)), dtype=np.int64)

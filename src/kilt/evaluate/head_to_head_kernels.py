@@ -1,4 +1,4 @@
-"""Compiled walks of the betting tree that compute the expected winnings of two strategies, for `head_to_head`."""
+"""Compiled passes over the betting tree that compute the expected winnings of one strategy against another."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kilt.solve.external_kernels import Records, Rules, Singles, Words
 
 
 class Seat(NamedTuple):
-    """A player's strategy, and the buckets of that player's hands on some deals."""
+    """One player's strategy, and the buckets of the player's hands on some deals."""
 
     nodes: Records  # [node] as in `Rules`, with one word per slot
     bucket: Words  # [deal, round, player]
@@ -22,9 +22,9 @@ class Seat(NamedTuple):
 
 @kernel
 def branch(seat: Seat, deal: int, actor: int, place: np.uint64, queue: Records, free: np.uint64) -> np.uint64:
-    """Append to a queue those children of a node that a player's strategy may choose.
+    """Append the children of a node to a queue if the player's strategy may choose them.
 
-    Returns the first free index of the queue after them.
+    Returns the first free index of the queue after these children.
     """
     here = seat.nodes[queue[place].link]
     n, link, reach = np.uint64(here.count), np.uint64(here.link), queue[place].value
@@ -50,7 +50,7 @@ def expected_chips(
     queue: Records,
     won: FloatArray,
 ) -> None:
-    """Compute the expected chips of the first player against the second on each deal, in both seats.
+    """Compute the expected winnings of one strategy against another on each deal, in chips, in both seats.
 
     They are written to `won` [deal, seat]. If a strategy has only zeros at a decision, it takes the action `call`
     [node]. `queue` is scratch memory with an entry for each node.

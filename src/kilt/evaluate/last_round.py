@@ -61,9 +61,9 @@ class LastRoundResponse:
         return [self.value(agent, hand, hand.number % 2) for hand in hands]
 
     def value(self, agent: PolicyAgent, hand: Hand, seat: int) -> float:
-        """Return the chips that the responder wins after a hand's line of play, averaged over all private hands.
+        """Return the responder's mean winnings over all private hands, given the board and betting of a hand.
 
-        The board and the betting before the last round are those of the hand.
+        The result is in chips. The board and the betting before the last round are those of the hand.
         """
         rules, board = self.game.rules, hand.cards.board
         start, reach = self.game.start(), np.ones(len(self.game.holes))

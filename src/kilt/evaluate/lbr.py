@@ -78,7 +78,7 @@ class LocalBestResponse:
         return max(values, key=values.__getitem__)
 
     def action_values(self, observation: Observation) -> dict[str, float]:
-        """Return the value of each action, if both players check and call after the opponent's answer to it.
+        """Return the value of each action, if both players only check and call after the opponent's answer.
 
         Parameters
         ----------
@@ -96,7 +96,7 @@ class LocalBestResponse:
         return {action: float(value) for action, value in self._values(position, board, chances, edge).items()}
 
     def opponents_range(self, observation: Observation) -> FloatArray:
-        """Return the probability of each private hand of the opponent, given its actions and the cards that LBR sees.
+        """Return the probability of each hand of the opponent, given the opponent's actions and the cards LBR sees.
 
         Raises PlayError if no hand is left: the opponent took an action to which its `policy` gives probability 0.
         """
@@ -109,7 +109,7 @@ class LocalBestResponse:
         return self._normalised(chances, position)
 
     def without_luck(self, hand: Hand, seat: int) -> float:
-        """Return the chips that LBR won in a hand after variance reduction, which does not change their mean.
+        """Return the chips that LBR won in a hand after variance reduction, which keeps the mean.
 
         If no player can bet any more, the result is the mean over the cards to come; at a showdown, it is the mean over
         the opponent's range.
@@ -206,7 +206,7 @@ class LocalBestResponse:
 
 
 def raises_on(position: Betting, bets: ActionAbstraction) -> list[str]:
-    """Return the raises that a menu of bet sizes offers at a position; in limit games, the legal raise."""
+    """Return the raises that a choice of bet sizes allows at a position; in limit games, the legal raise."""
     if position.rules.betting == "limit":
         return [RAISE] if position.raise_bounds() else []
     return [f"{RAISE}{level}" for level in sorted(bets(position))]

@@ -114,7 +114,7 @@ class LogEstimates:
 
 
 class HandEstimates(NamedTuple):
-    """The values of some hands under several estimators, in the order of the hands."""
+    """The estimated winnings of each hand, by several estimators."""
 
     found: FloatArray  # [3, estimator, hand] value in chips, weight, and missing support
     kept: list[Hand]  # the hands that were evaluated
@@ -124,7 +124,7 @@ class HandEstimates(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LogEvaluator:
-    """Evaluates logged hands with one or several estimators.
+    """Evaluates the hands of a log with one or several estimators.
 
     `estimate_from_log` explains the fields.
     """
@@ -146,7 +146,7 @@ class LogEvaluator:
             )
 
     def evaluate(self, hands: Iterable[Hand]) -> HandEstimates:
-        """Return the value of each hand under each estimator, and count the hands that cannot be evaluated."""
+        """Return the estimated winnings of each hand by each estimator, and count hands that cannot be evaluated."""
         left_out = Counter[str]()
         players: set[str] = set()
         theirs: list[Hand] = []
@@ -198,7 +198,7 @@ class LogEvaluator:
         return np.stack([*hand_values(seen, line, self.estimators, self.states, opponent), missing])
 
     def summary(self, parts: Iterable[HandEstimates]) -> LogEstimates:
-        """Return the means over the values of all hands, with their intervals."""
+        """Return each estimator's mean over all hands, with its 95% interval."""
         result, found, kept = LogEstimates(), [], []
         for part in parts:
             found.append(part.found)
@@ -267,7 +267,9 @@ def estimate_from_log(
 
 @dataclass(frozen=True)
 class LogCase:
-    """A request to estimate win rates from a log; it gives players by name, so that every process can load them.
+    """A request to estimate win rates from a log of hands, with all players given by name.
+
+    Every process can load the players by their names.
 
     Attributes
     ----------
@@ -304,7 +306,7 @@ class LogCase:
 
     @cached_property
     def evaluator(self) -> LogEvaluator:
-        """The object that evaluates hands, with all agents loaded and state values learnt or read."""
+        """The object that evaluates the hands of the log, with all agents and state values already loaded."""
         played = self._tabulated(self.played)
         evaluated = self._tabulated(self.evaluated) if self.evaluated and self.evaluated != self.played else played
         opponent = self._tabulated(self.opponent) if self.opponent else None
@@ -313,7 +315,10 @@ class LogCase:
         return replace(without, estimators=_all(self.game, self.estimators, states), states=states)
 
     def read(self, text: str, first: int) -> tuple[list[Hand], list[str]]:
-        """Return the hands in a part of the log, with their notes, and the errors of lines that cannot be read."""
+        """Read the hands in a part of the log, and return them with the errors of lines that cannot be read.
+
+        Notes on the hands are added.
+        """
         hands, faults = readable_hands(text, self.game, first)
         if self.notes:
             names = (self.player, self.evaluator.played.name)

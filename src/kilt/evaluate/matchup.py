@@ -177,7 +177,10 @@ class AivatEvaluator:
         return [float(value) for value in (found if self.evaluated_player == 0 else -found)]
 
     def values(self, agents: tuple[Agent, Agent]) -> tuple[BlueprintAgent, BlueprintValues, PolicyAgent | None]:
-        """Return the evaluated player, its learnt state values, and the other player if its strategy is available."""
+        """Return the blueprint to evaluate, its state values for AIVAT, and the other player.
+
+        The other player is None if its strategy is not available.
+        """
         player, other = agents[self.evaluated_player], agents[1 - self.evaluated_player]
         assert isinstance(player, BlueprintAgent)
         if player.name not in _values or _values[player.name].blueprint is not player.blueprint:

@@ -59,7 +59,7 @@ class ObservedHands(NamedTuple):
     weight: FloatArray  # [hand]
 
     def pick(self, which: BoolArray) -> ObservedHands:
-        """Return the hands for which `which` is true."""
+        """Return the hands that a boolean array selects."""
         return ObservedHands(self.end[which], self.seat[which], self.own[which], self.board[which], self.weight[which])
 
 
@@ -92,7 +92,7 @@ class Observer(ABC):
 
     @abstractmethod
     def model(self) -> OpponentModel:
-        """Return the opponent model of all hands that have been counted."""
+        """Build the opponent model from all hands that have been counted."""
 
     @abstractmethod
     def _count(self, hands: ObservedHands) -> None:
@@ -135,7 +135,7 @@ class Observer(ABC):
         return wrong
 
     def require_hands(self, logs: str, faults: Sequence[str] = ()) -> None:
-        """Raise PlayError if no hand of the player was counted.
+        """Raise PlayError if none of the player's hands has been counted.
 
         `logs` names the logs in the message, which quotes the first of `faults`.
         """
@@ -152,7 +152,7 @@ class Observer(ABC):
         raise PlayError(f"{self.player} does not play in {logs}; {said}{first}")
 
     def add(self, hands: HandColumns) -> None:
-        """Count the player's actions in hands that `reader` has read.
+        """Count the player's actions in hands that have been read from a log.
 
         Hands of other players are skipped.
         """
@@ -204,7 +204,7 @@ class Observer(ABC):
 
     @property
     def figures(self) -> dict[str, object]:
-        """Numbers of counted and skipped hands, for `OpponentModel.figures`."""
+        """The numbers of counted and skipped hands, which the opponent model reports."""
         return {"hands": self.hands, "mucked": self.mucked, "left_out": dict(self.left_out)}
 
 
@@ -225,7 +225,7 @@ class FlatObserver(Observer):
         self._known: dict[tuple[int, ...], list[int]] = {}  # slots by end, seat and cards
 
     def model(self) -> OpponentModel:
-        """Return the opponent model of all hands that have been counted."""
+        """Build the opponent model from all hands that have been counted."""
         return OpponentModel.of_tree(
             self.tree, self.player, self.counts, decisions=float(self.counts.sum()), off_tree=0.0, **self.figures
         )
@@ -284,7 +284,7 @@ class VectorObserver(Observer):
         self._slots: dict[int, tuple[list[tuple[int, int]], list[tuple[int, int]]]] = {}  # [end][seat] round and row
 
     def model(self) -> OpponentModel:
-        """Return the opponent model of all hands that have been counted."""
+        """Build the opponent model from all hands that have been counted."""
         decisions = float(self.counts.sum())
         return OpponentModel.of_vectors(
             self.vectors, self.player, self.counts, decisions=decisions, off_tree=0.0, **self.figures
@@ -379,7 +379,7 @@ class AbstractObserver(Observer):
         self._lost: list[float] = []  # [end and seat] decisions that the tree lacks
 
     def model(self) -> OpponentModel:
-        """Return the opponent model of all hands that have been counted."""
+        """Build the opponent model from all hands that have been counted."""
         decisions, off = float(self.counts.sum()), self.off_tree
         return OpponentModel.of_abstract(
             self.abstract, self.player, self.counts, decisions=decisions, off_tree=off, **self.figures

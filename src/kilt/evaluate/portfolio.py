@@ -45,7 +45,7 @@ Scores: TypeAlias = FloatArray  # [6, component]: hands, value in chips, its squ
 def component_scores(
     game: Holdem, hand: PlayedHand, played: PolicyAgent, components: tuple[PolicyAgent, ...], estimator: Estimator
 ) -> Scores:
-    """Estimate what each component of a portfolio would have won in a hand, whichever of them played it.
+    """Estimate what each component of a portfolio would have won in a hand that one of them played.
 
     Parameters
     ----------
@@ -100,12 +100,12 @@ def player_of(agent: Tabulated, hand: Hand, seat: int) -> PolicyAgent:
 
 
 def components_of(agent: Tabulated) -> tuple[PolicyAgent, ...]:
-    """Return the components of a portfolio; for any other agent, a tuple of the agent itself."""
+    """Return the components of a portfolio; any other agent counts as its only component."""
     return agent.components if isinstance(agent, Portfolio) else (agent,)
 
 
 def upper_bounds(totals: FloatArray, explore: float = 1.0) -> FloatArray:
-    """Return UCB1's upper confidence bound of what each component of a portfolio wins, in chips per hand.
+    """Return an upper confidence bound (UCB1) on what each component of a portfolio wins, in chips per hand.
 
     See the docstring of this module.
 

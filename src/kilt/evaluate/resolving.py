@@ -1,4 +1,4 @@
-"""Measure with low variance how much an agent gains over its own blueprint by re-solving.
+"""Measure with low variance how much an agent gains by re-solving instead of following its blueprint.
 
 An agent that re-solves and its blueprint play the same strategy up to the first re-solved round, so neither gains
 anything there on average. Hands of the blueprint against itself are followed up to that round. After that, only
@@ -57,7 +57,7 @@ def resolving_match(
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Match:
-    """Evaluate a match between an agent that re-solves and its blueprint, by expected instead of actual winnings.
+    """Play an agent that re-solves against its own blueprint, and compute expected instead of actual winnings.
 
     Parameters
     ----------
@@ -97,10 +97,10 @@ def resolving_match(
 
 
 def pair_value(agent: ResolvingAgent, hand: Hand, key: tuple[int, int] = (0, 0)) -> float:
-    """Return an agent's mean winnings against its blueprint after a line of play, in chips per hand over both seats.
+    """Return what an agent wins against its blueprint after given actions, in chips per hand.
 
-    The line is that of `hand`. The result is 0 if the hand ended before the first re-solved round, or if no player
-    could bet any more.
+    The actions are those of `hand` up to the first re-solved round; the result is the mean over both seats. It is 0 if
+    the hand ended before that round, or if no player could bet any more.
     """
     start = next(
         (

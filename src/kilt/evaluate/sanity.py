@@ -59,7 +59,7 @@ def report(
     mapping: Mapping = pseudo_harmonic,
     rule: Rule = AS_SOLVED,
 ) -> Report:
-    """Check whether a strategy of a blueprint is fit to play, and return a report.
+    """Run all sanity checks of a blueprint's strategy, and return a report.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def first_raises(agent: BlueprintAgent, rows: Sequence[Defence]) -> Iterator[Fin
 
 
 def aces(blueprint: Blueprint, rule: Rule = AS_SOLVED) -> Iterator[Finding]:
-    """Check how often aces fold in the first round if both players follow the blueprint.
+    """Check how often a player folds aces in the first round if both players follow the blueprint.
 
     The figures are exact, one for each seat.
     """
@@ -188,7 +188,7 @@ def aces(blueprint: Blueprint, rule: Rule = AS_SOLVED) -> Iterator[Finding]:
 def actions_and_value(
     blueprint: Blueprint, deals: int, random: np.random.Generator, rule: Rule = AS_SOLVED
 ) -> Iterator[Finding]:
-    """Report what happens in self-play: actions by round, decisions without a strategy, and the value of each seat."""
+    """Report how often each action occurs in self-play, which decisions lack a strategy, and what each seat wins."""
     game = blueprint.game
     walk = SelfPlay(blueprint, buckets_and_results(blueprint, draw_deals(blueprint, deals, random)), random, rule)
     rounds = game.rules.rounds
@@ -220,7 +220,7 @@ def actions_and_value(
 
 
 def nuts(blueprint: Blueprint, boards: int, random: np.random.Generator, rule: Rule = AS_SOLVED) -> Iterator[Finding]:
-    """Check how often the best possible hand folds to a bet on the river, in either seat.
+    """Check how often a player with the best possible hand folds to a bet on the river, in either seat.
 
     The player with the best hand follows the blueprint. The opponent follows it too, or takes every action except
     folding.
@@ -306,7 +306,7 @@ class _Bold(NamedTuple):
 def translation(
     blueprint: Blueprint, mapping: Mapping, random: np.random.Generator, rule: Rule = AS_SOLVED
 ) -> Iterator[Finding]:
-    """Check that an agent has a legal answer to bets of any size, and that translation keeps the order of bets.
+    """Check that an agent answers bets of any size legally, and that translation keeps the order of bets.
 
     With the same random number, a larger bet must never be translated to a smaller one: then the translation
     probabilities shift upwards with the size of the bet.

@@ -59,7 +59,7 @@ def first_round(blueprint: Blueprint, rule: Rule = AS_SOLVED) -> Iterator[FirstR
 
 
 def no_shared_card(game: Holdem, hands: IntArray) -> BoolArray:
-    """Return, for each of some hands and each hand of the deck, whether they have no card in common.
+    """Return which private hands have no card in common with each of some given hands.
 
     `hands` are indices of hands; the result is [row, hand].
     """
@@ -70,14 +70,14 @@ def no_shared_card(game: Holdem, hands: IntArray) -> BoolArray:
 
 
 class Deals(NamedTuple):
-    """The buckets of both players' hands and the showdown result, for each of a number of deals."""
+    """For each of several deals, the buckets of both players' hands and the winner at showdown."""
 
     bucket: IntArray  # [deal, round, seat]
     outcome: IntArray  # [deal] at a showdown: 1 if seat 0 wins, −1 if seat 1 does, 0 for a split pot
 
 
 class Moves(NamedTuple):
-    """The next decisions of many hands that are played at once: an entry for each hand in which a player must act."""
+    """The next decisions of many hands that are played at the same time, one for each unfinished hand."""
 
     deal: IntArray  # number of the deal
     node: IntArray  # of the betting tree
@@ -88,7 +88,7 @@ class Moves(NamedTuple):
 
 
 class SelfPlay:
-    """Many hands of a blueprint against itself, played at the same time; iterating gives the next decisions of all.
+    """Many hands of a blueprint against itself, played at once; iteration gives the next decisions of all hands.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def draw_deals(blueprint: Blueprint, deals: int, random: np.random.Generator) ->
 
 
 def buckets_and_results(blueprint: Blueprint, cards: IntArray) -> Deals:
-    """Return the buckets of both players' hands and the showdown results of some deals.
+    """Return the buckets of both players' hands in some deals, and the winners at showdown.
 
     `cards` are in the order of `draw_deals`.
     """
@@ -174,7 +174,7 @@ def buckets_and_results(blueprint: Blueprint, cards: IntArray) -> Deals:
 def strategy_rows(
     blueprint: Blueprint, node: IntArray, bucket: IntArray, rule: Rule = AS_SOLVED
 ) -> tuple[FloatArray, BoolArray]:
-    """Return the action probabilities of some information sets, and whether the solver visited each of them.
+    """Return the action probabilities at some information sets, and whether the solver visited them.
 
     `node` and `bucket` give the information set of each row; probabilities are [row, action], after a post-processing
     rule. Information sets that the solver never visited put all probability on the call, as the blueprint's agent does.

@@ -34,7 +34,7 @@ SEEDS = 1 << 32  # difference between the seeds of two parts of a match
 
 
 class Decision(NamedTuple):
-    """The result of a sequential test: the match so far, and whether it has a clear winner."""
+    """The state of a sequential test: the match so far, and whether it has a clear winner."""
 
     match: Match
     error: float  # maximum probability of naming a winner if neither player is better
@@ -50,7 +50,10 @@ class Decision(NamedTuple):
 
 
 def margin(deviation: float, units: int, error: float) -> float:
-    """Return the half-width of a confidence sequence after a number of observations; inf for less than two."""
+    """Return the half-width of an interval for the mean that stays valid however often it is checked.
+
+    It is a confidence sequence, and infinite for less than two observations.
+    """
     if units < 2:
         return inf
     return deviation / units * sqrt((units + SCALE) * log((units + SCALE) / (SCALE * error**2)))

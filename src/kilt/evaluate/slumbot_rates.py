@@ -1,4 +1,4 @@
-"""Compute win rates against Slumbot from played hands: raw, relative to Slumbot's baseline, and with AIVAT."""
+"""Compute win rates against Slumbot in three ways: raw, relative to Slumbot's baseline, and with AIVAT."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def played_rate(match: Match) -> Estimate:
 
 
 def played_hands(match: Match) -> float:
-    """Return the number of played hands that would give as narrow an interval as the match has; nan if unknown.
+    """Return how many played hands would give as narrow an interval as the match has; nan if unknown.
 
     The played hands of the match give the standard deviation.
     """

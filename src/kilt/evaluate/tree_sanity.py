@@ -28,9 +28,9 @@ KINDS: tuple[str, ...] = ("fold", "call", "raise")
 
 
 class BoardDecision(NamedTuple):
-    """A decision on a board if both players follow a strategy, with the probability of reaching it with every hand.
+    """A decision on a given board, with the probability that each private hand reaches it.
 
-    Arrays are over all hands.
+    Both players follow one strategy. Arrays have an entry for each hand.
     """
 
     position: Betting
@@ -41,7 +41,7 @@ class BoardDecision(NamedTuple):
 
 
 def reachable_decisions(agent: PolicyAgent, game: Holdem, board: tuple[int, ...]) -> Iterator[BoardDecision]:
-    """Yield every decision that may be reached on a board, in the rounds whose cards the board has."""
+    """Yield every decision that may be reached on a board, in all rounds whose cards the board has."""
     holes = game.holes
     free = ~np.isin(holes, board).any(axis=1)
     below: list[tuple[Betting, FloatArray]] = [(game.start(), np.tile(free, (2, 1)).astype(np.float64))]
@@ -68,7 +68,7 @@ def reachable_decisions(agent: PolicyAgent, game: Holdem, board: tuple[int, ...]
 
 
 def tree_report(agent: PolicyAgent, game: Holdem, boards: int = BOARDS, seed: int = 0) -> Report:
-    """Check whether an unabstracted strategy is fit to play, and return a report.
+    """Run all sanity checks of an unabstracted strategy, and return a report.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def tree_report(agent: PolicyAgent, game: Holdem, boards: int = BOARDS, seed: in
 
 
 def aces(agent: PolicyAgent, game: Holdem) -> Iterator[Finding]:
-    """Check how often aces fold in the first round if both players follow a strategy.
+    """Check how often a player folds aces in the first round if both players follow a strategy.
 
     The figures are exact, one for each seat.
     """

@@ -40,7 +40,7 @@ MANY, DRAWN = 1_000, 8  # a mean over more than MANY boards to come uses DRAWN r
 
 
 class HandValues(NamedTuple):
-    """A value for each private hand, stored once for each class of hands, such as a bucket.
+    """The value of each private hand, stored only once for hands of the same class, such as a bucket.
 
     Sums are over classes, which is faster than over hands.
     """
@@ -49,14 +49,14 @@ class HandValues(NamedTuple):
     column: IntArray | None = None  # [hand] its class; None if each hand is a class, or all are one
 
     def weighted_sum(self, weights: FloatArray) -> float:
-        """Return the sum over all hands of value times weight; `weights` has an entry for each hand."""
+        """Return the sum of all hands' values, weighted by `weights`, which has an entry for each hand."""
         if len(self.table) == 1:
             return float(self.table[0]) * float(weights.sum())
         by_class = weights if self.column is None else np.bincount(self.column, weights, len(self.table))
         return float(by_class @ self.table)
 
     def action_sum(self, policy: PublicPolicy, action: str, weights: FloatArray, by_column: FloatArray) -> float:
-        """Return the sum over all hands of value times weight times the probability that the hand takes an action.
+        """Return the sum of all hands' values, weighted by `weights` and by each hand's probability of an action.
 
         `weights` has an entry for each hand. `by_column` has the sums of the weights over the columns of the policy:
         they suffice if the classes are these columns.
@@ -70,7 +70,7 @@ class HandValues(NamedTuple):
 
 
 class StateValues(Protocol):
-    """Estimates of what a player wins after each state of a hand, with which AIVAT reduces variance [Burch18].
+    """Estimates of a player's winnings at each state of a hand, for variance reduction by AIVAT [Burch18].
 
     AIVAT is unbiased with any values; good ones reduce more variance.
     """
@@ -78,7 +78,7 @@ class StateValues(Protocol):
     def hand_values(
         self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]
     ) -> HandValues:
-        """Return the expected chips of a player with each private hand, given the board and the opponent's cards.
+        """Return a player's expected chips with each private hand, given the board and the opponent's cards.
 
         Hands that share a card with the board or the opponent have arbitrary values.
         """
@@ -86,20 +86,20 @@ class StateValues(Protocol):
     def values_after_deal(
         self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]
     ) -> FloatArray:
-        """Return the exact mean value of each hand after the next public cards are dealt.
+        """Return the exact mean value of each private hand over all public cards that may be dealt next.
 
         The values are those of `hand_values`, or payoffs if the hand is over.
         """
 
     def start(self, seat: int) -> float:
-        """Return the exact mean of a player's values over all deals of private cards, before the first action.
+        """Return a player's exact mean value at the start of a hand, over all deals of private cards.
 
         The values are those of `hand_values`.
         """
 
 
 class LoggedHands:
-    """Logged hands with the same betting and the same seat of the evaluated player, which are evaluated together.
+    """Logged hands that are evaluated together, because they have the same betting and the same seat.
 
     Arrays over all private hands of the player have a row for each hand of the log, or a single row if all are equal:
     [1 or row, hand].
@@ -134,17 +134,17 @@ class LoggedHands:
 
     @property
     def hands(self) -> int:
-        """Number of all private hands in the game, including those that the known cards rule out."""
+        """The number of all private hands in the game, including those that the known cards rule out."""
         return len(self.game.holes)
 
     @cached_property
     def own(self) -> IntArray:
-        """Index of the private hand that the player held, for each observed hand."""
+        """For each observed hand, the index of the private hand that the player held."""
         return np.array([self.game.deck.hole_index(hole) for hole in self.holes])
 
     @cached_property
     def their_hands(self) -> IntArray:
-        """Index of the private hand that the opponent held, for each observed hand.
+        """For each observed hand, the index of the private hand that the opponent held.
 
         The opponent's cards must be known.
         """
@@ -152,7 +152,7 @@ class LoggedHands:
         return np.array([self.game.deck.hole_index(hole) for hole in self.opponents])
 
     def moves(self) -> tuple[tuple[Betting, str], ...]:
-        """Return the actions of the hands, each with the position before it.
+        """Return the actions that the observed hands have in common, each with the position before the action.
 
         Deals of public cards are included as ``/``.
         """
@@ -163,12 +163,12 @@ class LoggedHands:
         return self.game.positions.after(position, action)
 
     def boards_of(self, r: int) -> list[tuple[int, ...]]:
-        """Return the public cards of each observed hand up to round `r`."""
+        """Return the public cards of each observed hand in round `r`."""
         size = self.game.rules.board_size(r)
         return [board[:size] for board in self.boards]
 
     def policies(self, agent: PolicyAgent, position: Betting) -> list[PublicPolicy]:
-        """Return an agent's strategy at a position of the hands, for each board.
+        """Return an agent's strategy at a position, on the board of each observed hand.
 
         If there are no public cards yet, there is a single strategy.
         """
@@ -179,7 +179,7 @@ class LoggedHands:
         return [agent.policy(position, board) for board in boards]
 
     def of_held_hands(self, by_hand: FloatArray) -> FloatArray:
-        """Return the entries for the hands that the player actually held, from an array over all private hands.
+        """Return the entries of the private hands that the player actually held, from an array over all hands.
 
         The array is [1 or row, hand], the result [row].
         """
@@ -187,7 +187,7 @@ class LoggedHands:
         return found
 
     def weights(self, evaluated: FloatArray, played: FloatArray, r: int, *, all_cards: bool) -> FloatArray:
-        """Return the importance weight of each private hand at a state of round `r`, for each observed hand.
+        """Return an importance weight for each private hand of the player, for each observed hand.
 
         The weight is `evaluated` over the sum of `played` (7.20); both [1 or row, hand] are probabilities of reaching
         the state. Without `all_cards`, it is their ratio for the hand that was held, and 0 for others. The result is
@@ -203,9 +203,9 @@ class LoggedHands:
         return weights
 
     def weight(self, evaluated: FloatArray, played: FloatArray, r: int, *, all_cards: bool) -> FloatArray:
-        """Return the importance weight of each observed hand: the sum of `weights` over all private hands.
+        """Return the importance weight of each observed hand, which corrects for the strategy that played it.
 
-        It is 1 if the strategy that played is the evaluated one.
+        It is the sum of `weights` over all private hands, and 1 if the strategy that played is the evaluated one.
         """
         if evaluated is played:
             return np.ones(len(self))
@@ -215,7 +215,7 @@ class LoggedHands:
         return self.of_held_hands(evaluated) / self.of_held_hands(played)
 
     def state_value(self, states: StateValues, position: Betting, row: int) -> HandValues:
-        """Return the values of a state of one observed hand, for each private hand of the player.
+        """Return the value that each private hand of the player has at a state of one observed hand.
 
         At the end of the hand they are payoffs, before it the estimates of `states`.
         """
@@ -233,7 +233,7 @@ class LoggedHands:
         return known
 
     def expected_value(self, states: StateValues, position: Betting, row: int) -> FloatArray:
-        """Return what each private hand is worth after the next public cards, as a mean over those cards."""
+        """Return the mean value of each private hand over all public cards that may be dealt next."""
         name = row, position.history + REVEAL
         if name not in self._means:
             assert self.opponents is not None
@@ -242,7 +242,7 @@ class LoggedHands:
         return self._means[name]
 
     def possible_hands(self, r: int) -> FloatArray:
-        """Return 1 for each private hand that the player can hold on the board of round `r`, and 0 for the others.
+        """Mark the private hands that the player can hold on the board of a round with 1, and other hands with 0.
 
         A hand is impossible if it shares a card with the board or with the known cards of the opponent. The shape is
         (rows, hands).
@@ -254,7 +254,7 @@ class LoggedHands:
         return self._free[r]
 
     def edge(self, r: int, *, all_cards: bool) -> FloatArray:
-        """Return the probability of winning a showdown minus that of losing it, as seen in round `r`.
+        """Return the probability of winning minus that of losing at showdown, given the board of round `r`.
 
         This is the edge of `kilt.cards.edges` over the opponents' hands. With `all_cards`, the result is [row, hand]
         for every private hand, otherwise [row] for the hand that was held.
@@ -273,7 +273,7 @@ class LoggedHands:
 
 
 def group_by_betting(hands: Sequence[Hand], seats: Sequence[int]) -> Iterator[list[int]]:
-    """Group hands with the same betting and seat; yield the indices of each group, at most `HANDS_PER_BATCH`."""
+    """Group hands with the same betting and seat; yield the indices of at most `HANDS_PER_BATCH` hands at a time."""
     groups: dict[tuple[str, int], list[int]] = {}
     for number, (hand, seat) in enumerate(zip(hands, seats, strict=True)):
         groups.setdefault((hand.position.history, seat), []).append(number)
@@ -282,12 +282,12 @@ def group_by_betting(hands: Sequence[Hand], seats: Sequence[int]) -> Iterator[li
 
 
 def has_many_boards(rules: GameDef) -> bool:
-    """Return whether a game has a round whose public cards can be dealt in more than `MANY` ways."""
+    """Return whether some round of a game has more than `MANY` ways to deal its public cards."""
     return any(comb(rules.deck.size, count) > MANY for count in rules.board_cards)
 
 
 def hands_without_cards(rules: GameDef, cards: Sequence[Sequence[int]]) -> BoolArray:
-    """Return whether each private hand contains none of the cards of each of several sets.
+    """Return whether each private hand shares no card with each of several sets of cards.
 
     The shape is (sets, hands).
     """
@@ -298,9 +298,9 @@ def hands_without_cards(rules: GameDef, cards: Sequence[Sequence[int]]) -> BoolA
 
 @lru_cache(maxsize=KEPT_EDGES)
 def edges_over(rules: GameDef, opponent: tuple[int, ...], board: tuple[int, ...]) -> FloatArray:
-    """Return each private hand's probability of winning minus that of losing against the opponent's hand; cached.
+    """Return each private hand's probability of winning minus that of losing against the opponent's hand.
 
-    This is the edge of `kilt.cards.edges`, given the public cards so far.
+    Results are cached. This is the edge of `kilt.cards.edges`, given the public cards so far.
     """
     size = rules.board_size(rules.rounds - 1)
     if not board and size > 0:
@@ -322,7 +322,7 @@ ValueFunction: TypeAlias = Callable[[LoggedHands, Betting, bool], FloatArray]
 
 
 def winnings(seen: LoggedHands, end: Betting, all_cards: bool) -> FloatArray:
-    """Return the chips that the evaluated player wins at an ending of observed hands.
+    """Return the chips that the evaluated player wins at a given end of observed hands.
 
     Parameters
     ----------
@@ -343,12 +343,12 @@ def winnings(seen: LoggedHands, end: Betting, all_cards: bool) -> FloatArray:
 
 
 def folded_winnings(seen: LoggedHands, end: Betting) -> float:
-    """Return the chips that the evaluated player wins when a player has folded, which do not depend on the cards."""
+    """Return the chips that the evaluated player wins when one player folds, whatever the cards."""
     return float(-end.stake if end.folded == seen.seat else end.stake)
 
 
 def bet_call_divat(seen: LoggedHands, end: Betting, all_cards: bool) -> FloatArray:
-    """Return the chips that the evaluated player wins, minus the luck of the cards by BC-DIVAT.
+    """Return the chips that the evaluated player wins, corrected for the luck of the cards by BC-DIVAT.
 
     The luck is measured as if each later round had one bet, which is called. Before the deal, neither player has an
     advantage: the mean of W is 0. Parameters as in `winnings`; the opponents' cards must be known.
@@ -362,7 +362,7 @@ def bet_call_divat(seen: LoggedHands, end: Betting, all_cards: bool) -> FloatArr
 
 
 def divat(seen: LoggedHands, end: Betting, all_cards: bool) -> FloatArray:
-    """Return the chips that the evaluated player wins, minus the luck of the cards by DIVAT.
+    """Return the chips that the evaluated player wins, corrected for the luck of the cards by DIVAT.
 
     The luck is measured as if each round followed the baseline. Parameters as in `winnings`; the opponents' cards must
     be known.
@@ -387,11 +387,12 @@ def baseline_luck(
     hole: tuple[int, ...] | None,
     board: tuple[int, ...],
 ) -> FloatArray:
-    """Return how much the cards of round `r` change DIVAT's baseline value, minus the mean change; cached.
+    """Return how lucky a player was with the cards of one round, in chips, as DIVAT measures it.
 
-    The mean is over all public cards that might have come, or, if they are more than `MANY`, over `DRAWN` of them, with
-    one draw per pair of private hands. The draw affects only the bets of the round: the mean showdown value of earlier
-    bets is known.
+    This is the amount by which the cards of round `r` change DIVAT's baseline value, minus its mean; results are
+    cached. The mean is over all public cards that might have come, or, if they are more than `MANY`, over `DRAWN` of
+    them, with one draw per pair of private hands. The draw affects only the bets of the round: the mean showdown value
+    of earlier bets is known.
 
     Parameters
     ----------
@@ -462,7 +463,7 @@ def _edges_on(
 
 
 def bet_call_stake(rules: GameDef, level: int, r: int) -> int:
-    """Return the chips at stake at the showdown if each round from `r` on has one bet, which is called.
+    """Return each player's stake at showdown, if each round from `r` on has one bet and one call.
 
     `level` is each player's number of chips in the pot. A bet has the size of the round, in no-limit games half the
     pot.
@@ -478,7 +479,7 @@ def bet_call_stake(rules: GameDef, level: int, r: int) -> int:
 
 @lru_cache(maxsize=1 << 16)
 def opening_levels(rules: GameDef, history: str) -> tuple[int, ...]:
-    """Return each player's chips in the pot at the beginning of each round of a betting history.
+    """Return each player's chips in the pot at the beginning of each round, given a betting history.
 
     In the first round, they are the largest blind.
 

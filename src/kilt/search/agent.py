@@ -80,7 +80,7 @@ KEPT_POLICIES = 4096  # maximum number of cached decisions, 40 kB each in hold'e
 
 
 class ResolvedPolicy(NamedTuple):
-    """The agent's strategy at one public state, before and after post-processing."""
+    """An agent's strategy at one public state, before and after post-processing."""
 
     policy: PublicPolicy  # of the blueprint without post-processing, or of a subgame: it updates the ranges
     played: PublicPolicy  # after the post-processing that the agent applies
@@ -131,7 +131,7 @@ class ResolvingAgent:
 
     @cached_property
     def raw(self) -> BlueprintAgent:
-        """An agent that plays the same blueprint without post-processing."""
+        """An agent that plays the same blueprint, but without post-processing."""
         played = self.blueprint
         return played if played.rule.idle else BlueprintAgent(played.name, played.blueprint, mapping=played.mapping)
 
@@ -276,7 +276,7 @@ class ResolvingAgent:
     def hand_state(
         self, position: Betting, board: tuple[int, ...], me: int, until: float | None = None
     ) -> SubgameState:
-        """Return both players' ranges and the current subgame at a position, for the agent in seat `me`.
+        """Return both players' ranges and the current subgame at a position.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Limit the time that an agent spends on an answer, and tell it when the answer is no longer needed."""
+"""Limit the time that an agent may take for an answer, and cancel answers that are no longer needed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class DroppedError(PlayError):
 
 @dataclass(frozen=True)
 class Allowance:
-    """A time limit for the computation of an answer, with a signal that the answer is no longer needed.
+    """A time limit for an agent's answer, which also signals when the answer is no longer needed.
 
     `until` is a time of `time.monotonic`, or None for no limit.
 
@@ -37,7 +37,7 @@ class Allowance:
         return None if self.until is None else max(self.until - monotonic(), 0.0)
 
     def part(self, share: float) -> Allowance:
-        """Return an allowance for a share, from 0 to 1, of the time that is left."""
+        """Return a new allowance with a share, from 0 to 1, of the time that is left."""
         return self if self.left is None else replace(self, until=monotonic() + share * self.left)
 
     def before(self, rest: Sequence[tuple[Betting, str, Betting]], me: int, *, half: bool) -> Allowance:
@@ -53,7 +53,7 @@ class Allowance:
         return self.part(0.5) if half and any(action.startswith(RAISE) for _, action, _ in rest) else self
 
     def drop(self) -> None:
-        """Signal that the answer is no longer needed."""
+        """Signal that the agent's answer is no longer needed."""
         self._dropped.set()
 
     def check(self) -> None:

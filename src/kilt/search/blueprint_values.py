@@ -23,7 +23,7 @@ from kilt.tree.vector_arrays import FOLLOW, Table, TableLayout
 
 
 class SubgameDecision(NamedTuple):
-    """A decision of one player in a subgame, with the corresponding position in the whole game."""
+    """A decision in a subgame, with the position in the whole game that corresponds to it."""
 
     round: int
     row: int  # its first row among those of a board
@@ -79,7 +79,7 @@ def blueprint_values(
 
 
 def own_menu(blueprint: BlueprintAgent, root: Betting) -> Menu:
-    """Return a menu with the raises that a blueprint makes at each position of a subgame."""
+    """Return a menu of raises for a subgame: those that the blueprint makes at the same positions."""
 
     def menu(at: Betting) -> set[int]:
         actions = blueprint.actions(blueprint.game.replay(root.history + at.history))

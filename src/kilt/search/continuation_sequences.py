@@ -1,4 +1,4 @@
-"""List the action sequences and ends of a game after a position, if both players follow known strategies.
+"""List the players' action sequences and the ends of the hand after a position, under known strategies.
 
 A *sequence* is the list of one player's actions since the position. The probability of a sequence with a hand is a
 product of that hand's action probabilities. The winnings of two hands are a sum, over the ends of the game, of the
@@ -24,10 +24,10 @@ KEPT_BYTES = 256 << 20  # bytes of cached sequence forms
 
 
 class PublicStrategy(Protocol):
-    """A strategy that can be queried on many boards at once, such as a blueprint's agent."""
+    """A strategy that can be queried on many boards at once, such as that of a blueprint's agent."""
 
     def table(self, position: Betting) -> tuple[tuple[str, ...], FloatArray] | None:
-        """Return the actions at a position and their probabilities; None if they depend on the board.
+        """Return the actions at a position and their probabilities, or None if these depend on the board.
 
         The probabilities are [action, column]; `policies` gives the column of each hand.
         """
@@ -44,7 +44,7 @@ Its arguments are a position, the actions, the strategy's probabilities and the 
 
 
 class PlayerSequences(NamedTuple):
-    """The action sequences of one player after a position; each extends its parent sequence by one action."""
+    """The action sequences of one player after a position, each one action longer than its parent sequence."""
 
     parent: IntArray  # [sequence], with a lower index; the first sequence is empty
     round: IntArray  # [sequence] round of the last action, whose columns apply; after all rounds: hands of the deck
@@ -55,7 +55,7 @@ class PlayerSequences(NamedTuple):
 
 
 class SequenceEnds(NamedTuple):
-    """The ends of a game that can follow a position, with both players' sequences and the chips at stake."""
+    """The possible ends of a hand after a position, with both players' action sequences and the chips at stake."""
 
     sequence: tuple[IntArray, IntArray]  # [end] of each player
     gain: Singles  # [end] chips to player 0 after a fold, to the better hand at a showdown
@@ -63,7 +63,7 @@ class SequenceEnds(NamedTuple):
 
 
 class ContinuationSequences(NamedTuple):
-    """The possible play after a position: the action sequences of both players, and the ends of the game."""
+    """All ways in which a hand can continue after a position: both players' action sequences, and the ends."""
 
     players: tuple[PlayerSequences, PlayerSequences]
     ends: SequenceEnds
@@ -75,7 +75,7 @@ class ContinuationSequences(NamedTuple):
 
 
 class SequenceCache:
-    """A cache of action sequences after positions, emptied when it would exceed `KEPT_BYTES`."""
+    """A cache of the action sequences that can follow positions; it is emptied before it exceeds `KEPT_BYTES`."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, ContinuationSequences] = {}
@@ -100,7 +100,7 @@ def sequences_after(
     chosen: tuple[ContinuationPolicy, ContinuationPolicy],
     board: IntArray,
 ) -> ContinuationSequences:
-    """List the action sequences and ends of a game after a position, if both players follow the given strategy.
+    """Return the action sequences and ends of a hand after a position, if both players follow a given strategy.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class _Maker:
     seen: dict[int, Betting] = field(default_factory=dict)
 
     def decide(self, at: Betting, strategy: PublicStrategy, board: IntArray, before: int) -> list[tuple[str, int]]:
-        """Add a sequence for each action of positive probability at a decision, and return actions and sequences."""
+        """Extend an action sequence by each action of positive probability; return the actions and new sequences."""
         known = strategy.table(at)
         if known is None:
             cards = tuple(board[: at.rules.board_size(at.round)].tolist())
@@ -181,7 +181,10 @@ class _Maker:
         return len(self.parent) - 1
 
     def player(self, hands: int) -> PlayerSequences:
-        """Return the collected sequences as arrays, for a game in which a player has `hands` private hands."""
+        """Return the collected sequences as arrays for compiled code.
+
+        A player has `hands` private hands.
+        """
         offset, length = np.array(self.offset), self.length
         for _, first, actions in self.depending:
             offset[first : first + actions] = length + hands * np.arange(actions)

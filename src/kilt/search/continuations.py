@@ -1,4 +1,4 @@
-"""Compute the values at the ends of a depth-limited subgame, after which play follows a blueprint [Brown18].
+"""Compute values where a depth-limited subgame ends and play continues by a blueprint [Brown18].
 
 A subgame with a depth limit ends with its first round. After that round, the player who solves it follows the
 blueprint. The opponent chooses, for each hand, among *continuations*: the blueprint, and the blueprint biased towards
@@ -58,9 +58,9 @@ BATCH = 4  # boards that are processed together, between two checks of the time
 
 
 class LuckCorrection(NamedTuple):
-    """A factor and a summand for each pair of hands, which turn sums over some boards into means over all boards.
+    """Corrections that turn sums over sampled boards into means over all boards, for each pair of hands.
 
-    See `finish_pairs`.
+    They are a factor and a summand: see `finish_pairs`.
     """
 
     scale: Singles  # [hand, hand] 0 for hands that share a card
@@ -69,7 +69,7 @@ class LuckCorrection(NamedTuple):
 
 @dataclass(frozen=True)
 class BlueprintContinuations:
-    """A function that computes the values of the positions at which a depth-limited subgame ends.
+    """A function that computes values at the ends of a depth-limited subgame, if play continues by a blueprint.
 
     It is the argument `continued` of `solve.resolve.resolve`.
 
@@ -112,9 +112,10 @@ class BlueprintContinuations:
         return self._known(rest, {end.history: self.ways for end in ends})
 
     def followed(self, menu: Menu | None) -> LeafValues:
-        """Return a function that computes the values at a subgame's end if both players follow the blueprint after it.
+        """Return a function that computes values at a subgame's end, if both players then follow the blueprint.
 
-        A call of that function also computes the ends that `menu` leads to, because a call for these comes next.
+        A call of that function also computes values at the ends that `menu` leads to, because a call for these comes
+        next.
         """
 
         def told(rest: Subgame, ends: Sequence[Betting]) -> ContinuationValues:
@@ -125,7 +126,7 @@ class BlueprintContinuations:
         return told
 
     def prepare(self, rest: Subgame, menu: Menu | None, own: Menu) -> None:
-        """Prepare for later calls on any board: list the action sequences after the ends of a subgame.
+        """Prepare for later calls: list the action sequences that can follow the ends of a subgame, for any board.
 
         The ends are those that `menu` leads to, and those that the blueprint's menu `own` leads to, which `followed`
         needs.
@@ -209,7 +210,7 @@ class BlueprintContinuations:
         add_pair_values(won, first, second, boards.strength, rows, values)
 
     def sequences(self, position: Betting, board: IntArray, ways: int) -> ContinuationSequences:
-        """Return the action sequences that may follow a position, from the cache if they are there.
+        """Return the action sequences that can follow a position, from the cache if possible.
 
         See `sequences_after` for `board`.
         """
@@ -257,7 +258,7 @@ class BlueprintContinuations:
 
 
 class SampledBoards:
-    """A batch of complete boards, with the strength of a subgame's hands and the blueprint's strategy on each board."""
+    """A batch of complete boards, with the strength of hands and the blueprint's strategy on each board."""
 
     def __init__(self, cards: IntArray, rest: Subgame, game: Holdem, blueprint: PublicStrategy) -> None:
         self.cards, self.numbers, self._rounds, self._blueprint = cards, rest.numbers, game.rules.rounds, blueprint
@@ -269,15 +270,19 @@ class SampledBoards:
         self._known: dict[tuple[int, int, tuple[int, ...]], tuple[IntArray, IntArray]] = {}
 
     def on(self, b: int, position: Betting) -> PublicPolicy:
-        """Return the blueprint's strategy at a position, given the cards of board `b` that have been dealt by then."""
+        """Return the blueprint's strategy at a position, on one of the sampled boards.
+
+        It depends only on the cards of board `b` that have been dealt by then.
+        """
         size = position.rules.board_size(position.round)
         return self._blueprint.policies(position, [tuple(self.cards[b, :size].tolist())])[0]
 
     def columns(self, own: PlayerSequences, player: int, b: int) -> tuple[IntArray, IntArray]:
-        """Group a player's hands by the blueprint's strategy on board `b`; return the groups and each hand's group.
+        """Group the hands of a player that the blueprint plays in the same way on a board.
 
-        The first array is [round, group]: the column of the group in the blueprint's tables of that round. Its row
-        after the last round has the index in the deck, for decisions that depend on the board in another way.
+        The board is number `b`. Returns the groups, and the group of each hand. The first array is [round, group]: the
+        column of the group in the blueprint's tables of that round. Its row after the last round has the index in the
+        deck, for decisions that depend on the board in another way.
         """
         rounds = (*sorted(own.seen), *([self._rounds] if own.depending else []))
         if (player, b, rounds) not in self._known:
@@ -315,9 +320,9 @@ def biased(actions: Sequence[str], shares: Singles, ways: int) -> Singles:
 
 
 def all_edges(rules: GameDef, board: Sequence[int], holes: ByteArray) -> FloatArray:
-    """Return how much more often each hand wins than loses against each other hand, over all completions of a board.
+    """Return the edge of each hand over each other hand, over all ways to complete a board.
 
-    The shape is (hands, hands), with differences of probabilities. See `cards.edges`.
+    The edge is the probability of winning minus that of losing: see `cards.edges`. The shape is (hands, hands).
     """
     left, more = np.setdiff1d(np.arange(rules.deck.size), board), sum(rules.board_cards) - len(board)
     ways = np.array(list(combinations(left.tolist(), more)), dtype=np.int64).reshape(-1, more)

@@ -1,4 +1,4 @@
-"""Compiled loops that compute the values at the ends of a depth-limited subgame, for `continuations`."""
+"""Compiled loops for `continuations`: compute values at the ends of a depth-limited subgame."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def follow_sequences(
     reach: Singles,
     keys: FloatArray,
 ) -> None:
-    """Write to `reach` the probability that a player takes all actions of each sequence, under each continuation.
+    """Compute the probability that a player takes the actions of each sequence, for each group of hands.
+
+    There is one result for each continuation: the blueprint, or a variant of it.
 
     `reach` is [way, sequence, column]; a column is a group of hands with the same strategy. The last action of a
     sequence has the probabilities `shares` [way, …] from `offset` on, one for each entry of ``columns[kind]`` [kind,
@@ -54,7 +56,7 @@ def sum_winnings(
     sums: Singles,
     won: Singles,
 ) -> None:
-    """Sum player 0's winnings over all ends of a game, for each pair of hand groups of the two players.
+    """Add up player 0's winnings over all ends of a hand, for each pair of both players' groups of hands.
 
     A column is a group of hands. `first` and `second` [end] are both players' sequences, ascending for player 0; `mine`
     and `theirs` [way or 1, sequence, column] their reach. `won` [2, way, column, column] receives what player 0 wins if
@@ -90,7 +92,7 @@ def sum_winnings(
 def add_pair_values(
     won: Singles, first: IntArray, second: IntArray, strength: Singles, rows: Singles, values: Singles
 ) -> None:
-    """Add player 0's winnings on some boards to `values`, which has an entry for each pair of hands.
+    """Add up player 0's winnings on some boards for each pair of hands, given the winnings of groups of hands.
 
     `values` is [way, hand of player 0, hand of player 1]. `won` [board, 2, way, column, column + 1] has the winnings of
     columns if a player folds, and those of the better hand at showdowns; the last column has zeros. `first` and
@@ -120,9 +122,9 @@ def add_pair_values(
 
 @kernel
 def finish_pairs(scale: Singles, luck: Singles, values: Singles) -> None:
-    """Multiply the values of each pair of hands by `scale`, and add `luck`.
+    """Turn sums over sampled boards into mean values over all boards, for each pair of hands.
 
-    `values` is [way, hand, hand]; `scale` and `luck` are [hand, hand].
+    `values` [way, hand, hand] is multiplied by `scale` [hand, hand], and `luck` [hand, hand] is added.
     """
     for way in range(len(values)):
         for i in range(values.shape[1]):

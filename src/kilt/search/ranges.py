@@ -51,9 +51,9 @@ def update_range(reach: FloatArray, before: Betting, share: FloatArray) -> float
 def translated_share(
     policy: PublicPolicy, position: Betting, action: str, mapping: Mapping = pseudo_harmonic
 ) -> FloatArray:
-    """Return the probability of an action with each hand; a raise that the policy never makes is translated first.
+    """Return the probability of an action with each hand; a raise that the policy lacks counts as similar raises.
 
-    It counts as the raises nearest to it in size. A check or call counts as a raise of no chips.
+    Such a raise counts as the raises nearest to it in size. A check or call counts as a raise of no chips.
     """
     if policy.may_take(action) or not action.startswith(RAISE) or action == RAISE:
         return policy.probability(action)
@@ -68,7 +68,7 @@ def translated_share(
 
 
 def blueprint_ranges(player: BlueprintAgent, position: Betting, board: tuple[int, ...]) -> FloatArray:
-    """Return both players' ranges at a position: the probability of each seat's actions so far with each hand.
+    """Return both players' ranges at a position: the probability of their actions so far with each hand.
 
     Parameters
     ----------
@@ -94,7 +94,11 @@ def blueprint_ranges(player: BlueprintAgent, position: Betting, board: tuple[int
 
 
 def dealable_ranges(game: Holdem, reach: FloatArray, board: tuple[int, ...]) -> FloatArray:
-    """Return ranges that allow a deal; a player whose actions so far have probability 0 gets all hands."""
+    """Repair ranges from which no hands can be dealt: a player without possible hands gets all hands.
+
+    A player whose actions so far have probability 0 gets all hands, and so do both players if no pair of their hands
+    can be dealt together.
+    """
     free = free_hands(game, board)
     ranges = np.stack([own * free if (own * free).any() else free for own in reach])
     if pair_weight(ranges, game.holes, game.deck.size) <= 0:
@@ -104,11 +108,11 @@ def dealable_ranges(game: Holdem, reach: FloatArray, board: tuple[int, ...]) -> 
 
 
 def free_hands(game: Holdem, board: tuple[int, ...]) -> FloatArray:
-    """Return an array over all hands: 1 if a hand shares no card with the board, otherwise 0."""
+    """Return 1 for each hand that shares no card with the board, and 0 for the other hands."""
     return np.asarray(~np.isin(game.holes, board).any(axis=1), dtype=np.float64)
 
 
 def moves_of(game: Holdem, position: Betting) -> Iterator[tuple[Betting, str, Betting]]:
-    """Yield each action of a hand, with the positions before and after it."""
+    """Yield each action of a hand so far, with the positions before and after the action."""
     for before, action in game.positions.moves(position):
         yield before, action, game.positions.after(before, action)
