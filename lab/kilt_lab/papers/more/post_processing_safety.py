@@ -18,6 +18,7 @@ from kilt.evaluate.lbr import BETS, lower_bound
 from kilt.games.playable import load_holdem
 from kilt.players.agents import blueprint_agent, loaded
 from kilt.runs.examples import SHIPPED_AGENT, demo_config
+from kilt.solve.problem import CPU
 from kilt_lab.cells import Cell, CellBudget, Measured, RowSpec, Setting, changes
 from kilt_lab.claims import Claim, Row, Slack, contrast
 from kilt_lab.experiment import Experiment, Lab
@@ -41,7 +42,7 @@ MATCH, TREE = "against the best rule", "LBR from river, sizes of the tree"
 ROUNDS = {f"LBR from {name}": r for r, name in enumerate(("preflop", "flop", "turn", "river"))}  # its first round
 LBR = ROUNDS | {TREE: len(ROUNDS) - 1}
 MEASURES = (MATCH, *LBR)
-DEFAULTS = {"demo": "none", "house": "none"}  # chosen by this table
+DEFAULTS = {"demo": "threshold-0.1", "house": "none"}  # chosen by this table
 OLD = "new-0.2"  # the previous default
 SOURCE = "kilt"
 
@@ -89,7 +90,14 @@ def _config(agent: str, lab: Lab, seed: int) -> Config:
         # a smaller deck has fewer values of hands than the opponent has buckets
         opponent = cards(config.opponent_cards, "opponent") if deal == Deal() else ""
     own = solver_config(lab, seed, LONGER[agent])
-    solver = replace(config.solver, minutes=own.minutes, iterations=own.iterations, threads=own.threads, seed=own.seed)
+    solver = replace(
+        config.solver,
+        minutes=own.minutes,
+        iterations=own.iterations,
+        threads=own.threads,
+        seed=own.seed,
+        device=lab.device,
+    )
     return replace(config, game=game, cards=(own_cards,), opponent_cards=opponent, solver=solver)
 
 
@@ -227,7 +235,7 @@ TABLE = RulesOfAgents(
     hint="each of --runs has its own seeds for cards, solving and deals; the best rule wins most on average",
     time="`house` takes ten times as long as the demo; plus three hours of evaluation in total, on two cores",
     solves=round(sum(LONGER.values())),
-    defaults=Setting(EACH, CellBudget.of(minutes=4), 3, threads=2),
+    defaults=Setting(EACH, CellBudget.of(minutes=8), 3, CPU, threads=2),
     quick=changes(
         only=tuple(
             row_name("demo", rule, measure)
