@@ -151,9 +151,9 @@ class BucketedGame(EvaluableGame):
         return self.game.walk(self.walk(player, task, strategy))
 
     def walk(self, player: int, task: int, strategy: Table) -> Walk:
-        """Describe a pass over the game that evaluates a player's strategy or a best response to it.
+        """Return a description of a pass over the tree that values a player's strategy or best response.
 
-        The result is a `Walk` for `VectorGame.walk`. The player sees buckets.
+        The player sees buckets. `VectorGame.walk` runs the pass.
         """
         return Walk(player, (task,), strategy, strategy, self.layouts[player], self.layouts[1 - player])
 

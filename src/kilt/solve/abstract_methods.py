@@ -40,7 +40,7 @@ SAMPLING_KEYS = ("average", "linear", "prune", "equities", "compact")
 
 @dataclass(frozen=True)
 class AbstractMethod(Method, ABC):
-    """Base class of methods: how an algorithm solves abstract games, what it costs and what it requires."""
+    """Base class for an algorithm's method of solving abstract games: its solver, cost and requirements."""
 
     UNUSED: ClassVar[Sequence[str]] = SAMPLING_KEYS  # keys of [solver] that the method ignores
 
@@ -190,7 +190,7 @@ class ResponseMethod(WalkMethod):
 
 @dataclass(frozen=True)
 class JointMethod(AbstractMethod):
-    """CFR that replaces boards by probabilities and payoffs for pairs of the players' bucket sequences.
+    """CFR on pairs of the players' bucket sequences, with their probabilities and payoffs instead of boards.
 
     It runs on the CPU or on a GPU.
     """
@@ -342,7 +342,10 @@ class BucketDiskMethod(AbstractMethod):
     tables: int = 1
 
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
-        """Return the cost of solving, estimated before the sizes of the subgames are known."""
+        """Estimate the memory, disk space and time of solving with subgames on disk.
+
+        The sizes of the subgames are not yet known.
+        """
         walk, asked = spec.walk, spec.config.engine
         abreast = subgames_abreast(spec.config.solver.threads)
         maps = min(walk.maps, 2 * walk.maps // walk.boards[min(1, len(walk.boards) - 1)] * abreast)

@@ -163,7 +163,10 @@ class Tables(ABC):
 
     @abstractmethod
     def average(self) -> Any:
-        """Return the average strategy, as a table or another type that the game of these tables can evaluate."""
+        """Return the average strategy of all iterations.
+
+        Its type is one that the game of these tables can evaluate.
+        """
 
     @abstractmethod
     def current(self) -> Any:

@@ -92,7 +92,7 @@ class Against:
         return artifact.fingerprint(self.model.fingerprint, self.model.counts, f"{self.p!r} {self.confidence}")
 
     def fixed(self) -> FloatArray:
-        """Return the strategy of the opponent model that the opponent must follow.
+        """Return the opponent model's strategy, which the opponent must follow fully or in part.
 
         It is P_conf · σ for a data-biased response, and σ itself for a restricted Nash response.
         """
@@ -102,7 +102,7 @@ class Against:
         return policy * self.model.spread(self.p * CONFIDENCES[self.confidence](self.model.seen))
 
     def restriction(self, player: int, fixed: Array) -> Restriction:
-        """Return the restriction of one player to the strategy `fixed`, which is a table of the solver."""
+        """Return a `Restriction`, which makes one player follow the strategy `fixed` fully or in part."""
         return Restriction(player, fixed, 0.0 if self.confidence else self.p)
 
     def own(self, tables: tuple[Array, Array]) -> Array:

@@ -116,7 +116,7 @@ def require_gpu_sampling(game: Holdem, menu: ActionAbstraction | None, options: 
 
 
 def priced_rounds(options: SamplingOptions, rounds: range) -> range:
-    """Return the rounds in which an all-in showdown pays its mean over all boards.
+    """Return the rounds in which an all-in showdown pays the mean result over all boards.
 
     In the other rounds, it pays the result on the sampled board.
     """
@@ -147,9 +147,9 @@ class RegretTable:
         return self.table.view(np.float32), self.table[: len(self.table) if self.options.average else 0]
 
     def quantised(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
-        """Return the average strategy as integers. If no average is stored, return the current strategy.
+        """Return the average strategy, with probabilities rounded to integers.
 
-        See `quantise`.
+        If no average is stored, the result is the current strategy. See `quantise`.
         """
         shares = np.zeros(self.slots.slots, dtype=dtype)
         counted = counted and self.options.average
@@ -157,7 +157,7 @@ class RegretTable:
         return shares
 
     def discount(self, key: np.uint64, threads: int = 1) -> None:
-        """Multiply all regrets and counts by the discount of linear weighting.
+        """Multiply all regrets and counts by the discount factor of linear CFR.
 
         The factor is `FACTOR`. Counts are rounded to integers at random.
         """

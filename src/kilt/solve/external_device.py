@@ -120,7 +120,7 @@ def depth_of(betting: BettingTree) -> int:
 
 
 def row_words(actions: IntArray, options: SamplingOptions) -> IntArray:
-    """Return the size of a row of the GPU's table, for each number of actions.
+    """Return the size of a row of the GPU's table for decisions with the given numbers of actions.
 
     The unit is 4-byte words, and the row is one of a round after the first.
     """
@@ -252,7 +252,10 @@ class DeviceTable:
         return np.array(tuple(address(array) for array in (*self._rows, self.table, self.numbers)), dtype=ROWS)
 
     def quantised(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
-        """Return the average strategy as integers. If no average is stored, return the current strategy."""
+        """Return the average strategy, with probabilities rounded to integers.
+
+        If no average is stored, the result is the current strategy.
+        """
         shares = np.empty(self.slots.slots, dtype=dtype)
         ends = np.append(self.first, self.slots.slots)[1:]
         begin, most = 0, max(TOGETHER // shares.itemsize, int(np.diff(self.first, append=self.slots.slots).max()))
@@ -268,7 +271,7 @@ class DeviceTable:
         return shares
 
     def discount(self, key: np.uint64, threads: int = 1) -> None:
-        """Multiply all regrets and counts by the discount of linear weighting."""
+        """Multiply all regrets and counts by the discount factor of linear CFR."""
         self._over("discount_rows", 0, len(self.first), np.float64(FACTOR), key.view(np.int64))
 
     def halve(self, limit: int, threads: int = 1) -> None:

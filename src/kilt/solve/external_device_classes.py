@@ -44,7 +44,7 @@ FEWEST = 1 << 14  # smallest number of deals of a pass
 
 
 class DeviceNeeds(NamedTuple):
-    """How much GPU memory a run needs, and for how many classes of boards at a time."""
+    """How much GPU memory a run needs, and how many classes of boards fit into it at a time."""
 
     memory: int  # bytes
     frames: int  # classes of boards in GPU memory at a time; 0: the whole table fits
@@ -214,7 +214,7 @@ class ClassTables(DeviceTable):
                 self._waiting[label].append((name, arguments))
 
     def discount(self, key: np.uint64, threads: int = 1) -> None:
-        """Multiply all regrets and counts by the discount of linear weighting."""
+        """Multiply all regrets and counts by the discount factor of linear CFR."""
         self._of_all("discount", key)
 
     def halve(self, limit: int, threads: int = 1) -> None:
@@ -222,7 +222,10 @@ class ClassTables(DeviceTable):
         self._of_all("halve", limit)
 
     def quantised(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
-        """Return the average strategy as integers. If no average is stored, return the current strategy."""
+        """Return the average strategy, with probabilities rounded to integers.
+
+        If no average is stored, the result is the current strategy.
+        """
         whole = self.partition.abstract
         shares = np.zeros(whole.slots, dtype=dtype)
         join_parts([(self.partition.head, super().quantised(dtype, counted=counted))], whole, shares)

@@ -410,7 +410,7 @@ def quantise(
     regret: Singles,
     count: Words,
 ) -> None:
-    """Convert counted actions or regrets to integer probabilities, and write these to `shares`.
+    """Convert counted actions or regrets to probabilities, rounded to integers, and write these to `shares`.
 
     The largest integer stands for 1. [decision] `first` is the first slot, `counts` the number of actions and `buckets`
     the number of buckets; a slot has `words` numbers. If nothing was counted, regret matching gives the probabilities;

@@ -69,7 +69,7 @@ def load_problem(
     device: str = CPU,
     tilt: Sequence[float] = (),
 ) -> Problem:
-    """Load a game in a representation that an algorithm can solve.
+    """Load a game for an algorithm, in a representation that the algorithm supports.
 
     Without an algorithm, the representation suits the evaluation of strategies.
 
@@ -131,7 +131,7 @@ def fitted(
     *,
     unlimited: bool = False,
 ) -> FittedGame:
-    """Choose a representation of a game that an algorithm can solve.
+    """Choose a representation of a game that an algorithm supports.
 
     Raises RunError if there is none. The parameters are those of `load_problem`. With `unlimited`, for estimates,
     memory is not checked.

@@ -174,15 +174,15 @@ class JointGame(EvaluableGame):
     # ── kernels on a range of the nodes of a round ──
 
     def push_reach(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, reach: FloatArray) -> None:
-        """Compute the probability that `player` plays to each of some nodes of the betting tree."""
+        """Compute the probability that the actions of `player` lead to each node of a part of the betting tree."""
         kernels.push_reach(self.nodes, self.first, begin, end, player, self.bucket(player, r), strategy, reach)
 
     def pull_values(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, value: FloatArray) -> None:
-        """Compute the value of each of some nodes for `player`, who follows a strategy."""
+        """Compute the value of each node of a part of the betting tree for `player`, who follows a strategy."""
         kernels.pull_values(self.nodes, self.first, begin, end, player, self.bucket(player, r), strategy, value)
 
     def respond(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, value: FloatArray) -> None:
-        """Compute a best response of `player` at some nodes of the betting tree, and its values."""
+        """Compute a best response of `player` in a part of the betting tree, and its values."""
         kernels.respond(self.nodes, self.first, begin, end, player, self.bucket(player, r), strategy, value)
 
     def add_average(

@@ -98,15 +98,15 @@ class DeviceJointGame(JointGame):
         return strategy  # type: ignore[no-any-return]
 
     def push_reach(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, reach: FloatArray) -> None:
-        """Compute the probability that `player` plays to each of some nodes of the betting tree."""
+        """Compute the probability that the actions of `player` lead to each node of a part of the betting tree."""
         self._call("push_reach", r, begin, end, player, strategy, reach)
 
     def pull_values(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, value: FloatArray) -> None:
-        """Compute the value of each of some nodes for `player`, who follows a strategy."""
+        """Compute the value of each node of a part of the betting tree for `player`, who follows a strategy."""
         self._call("pull_values", r, begin, end, player, strategy, value)
 
     def respond(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, value: FloatArray) -> None:
-        """Compute a best response of `player` at some nodes of the betting tree, and its values."""
+        """Compute a best response of `player` in a part of the betting tree, and its values."""
         self._call("respond", r, begin, end, player, strategy, value)
 
     def add_average(

@@ -27,7 +27,7 @@ def push_reach(
     strategy: FloatArray,
     reach: FloatArray,
 ) -> None:
-    """Compute the probability that `player` plays to each of some nodes of the betting tree."""
+    """Compute the probability that the actions of `player` lead to each node of a part of the betting tree."""
     for node in range(begin, end):
         actor = nodes.actor[node]
         if actor < 0:
@@ -85,7 +85,7 @@ def pull_values(
     strategy: FloatArray,
     value: FloatArray,
 ) -> None:
-    """Compute the value of each of some nodes for `player`, who follows a strategy."""
+    """Compute the value of each node of a part of the betting tree for `player`, who follows a strategy."""
     for node in range(end - 1, begin - 1, -1):
         actor = nodes.actor[node]
         if actor < 0:
@@ -115,7 +115,7 @@ def respond(
     strategy: FloatArray,
     value: FloatArray,
 ) -> None:
-    """Compute a best response of `player` at some nodes of the betting tree, and its values.
+    """Compute a best response of `player` in a part of the betting tree, and its values.
 
     The best actions are written to `strategy`. The value of an action in a bucket is the sum over the bucket's
     sequences.

@@ -57,7 +57,7 @@ NO_CHOICE = RootChoice(-1, False, np.zeros(0), np.zeros(0), np.zeros(0), np.zero
 def update_average(
     reach: FloatArray, child: int, start: Hand, end: Hand, weight: float, kept: float, average: Table, row: int
 ) -> None:
-    """Add the reach probabilities of hands after an action to their average strategy.
+    """Add the reach probability of each hand after an action to the hand's average strategy.
 
     The earlier sum is discounted.
     """
@@ -259,7 +259,7 @@ def add_regrets(
 
 @kernel
 def begin_game(root: RootChoice, prior: FloatArray) -> None:
-    """Compute by regret matching with which probability each hand plays the game.
+    """Compute the probability with which each hand plays the game, by regret matching.
 
     `prior` has the shape (players, hands).
     """
@@ -358,7 +358,7 @@ def blend(
 
 @inlined
 def entered(board: int, hands: IntArray, lasting: bool, columns: int) -> tuple[int, int, int]:
-    """Return which board and hands a pass over sampled boards may have changed in a row of a table.
+    """Return the board and the hands that a pass may have changed in a row of a table.
 
     The board is −1 and the hands are all columns if this cannot be narrowed down. It can be if a single board was
     sampled for few hands, and if entries of the row that nothing is added to do not change (`lasting`).

@@ -99,7 +99,7 @@ def solve_restricted(nodes: FlatNodes, restriction: Restriction) -> Equilibrium:
 
 
 def safe_response(nodes: FlatNodes, player: int, strategy: FloatArray, safety: float) -> Equilibrium:
-    """Return the strategy that wins most against a given one while giving up at most `safety` [Johanson16 §6.2].
+    """Return the most profitable counter-strategy whose exploitability is at most `safety` [Johanson16 §6.2].
 
     Parameters
     ----------

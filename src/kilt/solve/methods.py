@@ -109,7 +109,7 @@ class FlatMethod(WholeMethod):
         return source.missing_for_flat()
 
     def problem(self, source: Source) -> Problem:
-        """Return the problem of solving the game on a flat tree, which has a node for each history."""
+        """Return the game as a flat tree, which has a node for each history."""
         return source.problem(FLAT, self.tables)
 
     def cost(self, source: Source) -> Cost:
@@ -147,7 +147,7 @@ class VectorMethod(WholeMethod):
         return source.missing_for_vector(self.tables)
 
     def problem(self, source: Source) -> Problem:
-        """Return the public tree of the game as a problem to solve."""
+        """Return the game as a public tree with vectors over all private hands."""
         return source.problem(VECTOR, self.tables, compact=self.compact)
 
     def cost(self, source: Source) -> Cost:
@@ -170,7 +170,7 @@ class DiskMethod(WholeMethod):
         return source.missing_for_disk()
 
     def problem(self, source: Source) -> Problem:
-        """Return the game, split into subgames, as a problem to solve."""
+        """Return the game, split into subgames that are stored on disk."""
         return source.problem(DISK, 1)
 
     def cost(self, source: Source) -> Cost:

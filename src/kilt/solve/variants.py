@@ -88,7 +88,10 @@ class Variant(NamedTuple):
 
     @property
     def unsigned(self) -> bool:
-        """Whether unsigned tables can store a variant's regrets: they are never negative, and none is predicted."""
+        """Whether a variant of CFR has neither negative nor predicted regrets.
+
+        Unsigned tables can then store its regrets.
+        """
         return self.beta == -inf and not self.predictive
 
     @property

@@ -305,7 +305,7 @@ def counted_in(boards: ByteArray, deck: int) -> tuple[int, IntArray, IntArray]:
 
 
 def picked_starts(starts: Starts, deals: IntArray) -> tuple[Starts, IntArray]:
-    """Select the starting nodes of some deals. Return them and their indices among those of all deals."""
+    """Return the starting nodes of some deals, and their indices among the starting nodes of all deals."""
     most = int(np.diff(starts.begin)[deals].sum())
     node, player = np.empty(most, dtype=np.uint32), np.empty(most, dtype=np.int8)
     picked, index = Starts(np.empty(len(deals) + 1, dtype=np.int64), node, player), np.empty(most, dtype=np.int64)
@@ -357,7 +357,7 @@ class ClassWorker(ClassOwner):
         return BatchResult(sums, perf_counter() - began, decisions, visits, work)
 
     def received(self, batch: Batch) -> tuple[Batch, IntArray, float]:
-        """Prepare a batch of deals: return the batch, its private hands, and the weight of all earlier deals.
+        """Prepare a batch of deals for work. Return the batch, its private hands, and the weight of earlier deals.
 
         Discounts and halves the tables if it is time.
         """
@@ -439,7 +439,7 @@ class ClassWorker(ClassOwner):
         key: np.uint64,
         weight: float = 0.0,
     ) -> tuple[IntArray, int, int]:
-        """Run CFR on a batch of deals with the boards of one class that were sampled for it.
+        """Run CFR on a batch of deals, with sampled boards of one class.
 
         The cards are in `workspace`. Each deal's values and updates are weighted by `ways`.
         """

@@ -88,7 +88,7 @@ def spread_boards(
 
 @kernel
 def pick_starts(starts: Starts, deals: IntArray, picked: Starts, index: IntArray) -> None:
-    """Copy the starting nodes of some deals from an array of those of all deals."""
+    """Copy the starting nodes of some deals to another array, with their indices in the original array."""
     free = 0
     for place in range(len(deals)):
         picked.begin[place] = free
@@ -111,7 +111,7 @@ def draw_boards(
     tally: Words,
     drawn: IntArray,
 ) -> None:
-    """Sample a board of one class for each deal of private hands.
+    """Sample one board of a class for each deal, given the private hands.
 
     Reads the `hands` [deal, card] of both players, the `boards` [board, card] of the class with their `bits`, and
     `ways` [deal], the number of compatible boards. Writes `cards` [deal, card], hands and all boards up to the last;
@@ -215,7 +215,7 @@ def draw_next(
 
 @kernel
 def add_values(begin: IntArray, ways: IntArray, value: Singles, sums: IntArray) -> None:
-    """Add up the values of a batch, each multiplied by the weight of its deal."""
+    """Add the value of each starting node, multiplied by the weight of its deal, to `sums`."""
     for deal in range(len(ways)):
         for start in range(begin[deal], begin[deal + 1]):
             sums[start] += np.int64(np.rint(ways[deal] * np.float64(value[start]) * FINE))

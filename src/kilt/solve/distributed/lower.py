@@ -275,7 +275,7 @@ class LowerWorker(ClassOwner):
         self.clear(batch, samples, boards, self.partition.head, rounds)
 
     def work(self, number: int, messages: list[LowerRequest]) -> LowerResult:
-        """Run CFR on deals of the worker above, on all classes of boards of this worker."""
+        """Run CFR on deals that the worker above has begun, on all classes of boards of this worker."""
         game, weight = self.game, self.game.weight(number)
         # Arrays from messages are read-only, and kernels would be compiled once more for read-only arrays.
         messages = [
@@ -378,7 +378,7 @@ class LowerWorker(ClassOwner):
         return self.walked(own.regrets, workspace, one.starts, bucket, outcome, ways, drawn.key, first, weight)
 
     def echo(self, batch: Batch) -> None:
-        """Do no work, and wait for the workers below, to measure the latency of messages."""
+        """Wait for the workers below without doing any work, to measure the latency of messages."""
         if self.below:
             self.below.echo(batch)
 

@@ -123,7 +123,7 @@ class PartsMemory(NamedTuple):
 
 
 def part_cost(tables: int, work: int) -> Cost:
-    """Return the memory of a process as a `Cost`, with the share of its tables.
+    """Return the memory of a process as a `Cost`, which also says how much of it the tables take.
 
     `tables` and `work` are bytes.
     """

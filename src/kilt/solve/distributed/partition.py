@@ -88,7 +88,7 @@ class Partition:
         return [number // above for above, number in pairwise(numbers)]
 
     def end(self, level: int) -> int:
-        """Return the index of the first round that a level of workers no longer solves."""
+        """Return the index of the first round after those that a level of workers solves."""
         return self.trunk + level if level < self.depth else self._rounds
 
     def number(self, *path: int) -> int:

@@ -57,7 +57,7 @@ class BatchChoice(NamedTuple):
 
     @property
     def share(self) -> float:
-        """The fraction of the time that messages take if the head process does nothing else meanwhile."""
+        """The largest fraction of the time that messages can take."""
         return self.latency / (self.latency + self.batch * self.deal)
 
     def __str__(self) -> str:
@@ -115,7 +115,7 @@ def walked_places(partition: Partition) -> list[int]:
 
 
 def limits(partition: Partition) -> tuple[int, int]:
-    """Return two upper limits for the deals per batch: by memory, and by how recent a strategy must be."""
+    """Return two upper limits for the deals per batch: one set by memory, one that keeps strategies recent."""
     return most_deals(max(walked_places(partition))), FRESH * partition.abstract.buckets[0][0]
 
 

@@ -220,7 +220,7 @@ class SubgameTables(PartTables):
         return int(self.subgames.opened)
 
     def trunk_learning(self, turn: Turn, discount: Discount) -> Learning:
-        """Prepare the pass over the first rounds in which a player learns."""
+        """Prepare the pass of CFR over the first rounds that updates a player's regrets."""
         cut = self.subgames
         tables = self.trunk, self.average_trunk, cut.sums(cut.trunk_rows)
         return self.learning(turn.player, LoadedSubgame(-1, cut.game.tree, cut.layouts(), *tables), discount)
@@ -255,7 +255,7 @@ class SubgameTables(PartTables):
         """
 
     def learning(self, player: int, subgame: LoadedSubgame, discount: Discount) -> Learning:
-        """Prepare the pass over a subgame, or over the first rounds, in which a player learns."""
+        """Prepare the pass of CFR over a subgame, or over the first rounds, that updates a player's regrets."""
         cut, regret = self.subgames, subgame.regret
         first, second = (
             PlayerTables(

@@ -54,7 +54,7 @@ class Draw(NamedTuple):
 
 
 class Trunk(NamedTuple):
-    """Where the numbers of CFR-BR's opponent are in its table.
+    """The layout of the opponent's table in CFR-BR.
 
     The rows of the first rounds, for all boards, precede those of the best responses.
     """
@@ -79,7 +79,7 @@ class Trunk(NamedTuple):
         return self.start[r] + board * self.rows[r]
 
     def layout(self, tree: VectorTree, draw: Draw) -> TableLayout:
-        """Return where the opponent's numbers on a sample of boards are in its table.
+        """Return the layout of the opponent's table for a sample of boards.
 
         The best responses on one board follow those on another.
         """
@@ -202,7 +202,7 @@ class SampledBoardTables(TableState, PartTables):
         yield slice(None), self.vectors.part_values(turn.player, walk, self._draws[turn.offset].tree, self.dtype)
 
     def trunk_learning(self, turn: Turn, discount: Discount) -> Learning:
-        """Prepare the pass over the sampled boards in which a player learns."""
+        """Prepare the pass of CFR over the sampled boards that updates a player's regrets."""
         draw, noise = self._draws[turn.offset], self.vectors.tree.noise
         own, theirs = self._seat(turn.own, turn.offset), self._seat(turn.theirs, turn.offset)
         walk = learning_walk(draw.tree, turn.player, self._tasks[turn.task], own, theirs, discount)

@@ -63,7 +63,7 @@ def update(
 
 @kernel
 def take_choices(nodes: FlatNodes, choice: Choice, strategy: FloatArray) -> None:
-    """Let a strategy take the chosen action with certainty at each information set where one is chosen."""
+    """Change a strategy so that it takes the chosen action at each information set that has one."""
     for where in range(len(choice)):
         if choice[where] >= 0:
             start, end = nodes.infoset_start[where], nodes.infoset_start[where + 1]

@@ -60,7 +60,7 @@ class PartTables(Tables):
 
     @abstractmethod
     def trunk_learning(self, turn: Turn, discount: Discount) -> Learning:
-        """Prepare the pass over the first rounds in which a player learns."""
+        """Prepare the pass of CFR over the first rounds that updates a player's regrets."""
 
 
 def require_unsigned(variant: Variant, what: str) -> None:

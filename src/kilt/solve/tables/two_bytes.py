@@ -65,7 +65,7 @@ class PackedTable(NamedTuple):
 
 
 class TreePart(NamedTuple):
-    """The part of a game after one board of the second round, with the layout of a small table for it.
+    """The part of a game after one board of the second round, with the layout of its own table.
 
     Rows of the first round come first in this table.
     """
@@ -212,7 +212,7 @@ class TwoByteGame(EvaluableGame):
 
     @property
     def uneven(self) -> bool:
-        """Whether the players' winnings do not sum to 0, because of rake or tilted payoffs."""
+        """Whether the game is not zero-sum, because of rake or modified payoffs."""
         return self.game.uneven
 
     def worth(self, player: int, task: int, table: PackedTable) -> float:
@@ -284,7 +284,7 @@ class TwoByteTables(PartTables):
         return ((slice(None), worth) for worth in self.game.over_parts(partial(self._learn, turn.player, discount)))
 
     def trunk_learning(self, turn: Turn, discount: Discount) -> Learning:
-        """Return the computation with which a player learns in the first round."""
+        """Prepare the pass of CFR over the first round that updates a player's regrets."""
         where = self.vectors.tree, self.vectors.layouts[0]
         return Learning(self._walk(turn.player, discount, *where, self.regret.early, self.total.early), lambda: None)
 
