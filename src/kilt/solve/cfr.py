@@ -126,7 +126,7 @@ SELF_PLAY = Turn(0, 0, 1, 0, 0), Turn(1, 1, 0, 0, 1)
 
 
 class Tables(ABC):
-    """Base class for the tables of CFR. They store regrets and average strategies, and update them."""
+    """Base class for tables of CFR, which store and update regrets and average strategies."""
 
     iterations: int = 0  # completed iterations
     sampled = False  # whether a pass reaches only a part of the tables: then sums are weighted, not discounted

@@ -88,7 +88,7 @@ PLACE = 16  # bytes of a list entry
 
 
 class Room(NamedTuple):
-    """How much memory the GPU needs to process one deal: the numbers of decisions and values to list."""
+    """The numbers of decisions and values that the GPU must store to process one deal."""
 
     own: float
     values: float

@@ -239,7 +239,7 @@ class _Source:
 
     @cached_property
     def size(self) -> GameSize | None:
-        """The number of states and information sets, or None if only a full tree can tell."""
+        """The number of states and information sets, or None if only building the tree can tell."""
         if isinstance(self.game, Poker):
             return size_of(self.game.rules)
         return size_of(self.game) if isinstance(self.game, Bluff) else None

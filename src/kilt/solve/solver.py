@@ -65,7 +65,7 @@ class WithWorkers(Protocol):
 
 @runtime_checkable
 class InParts(WithWorkers, Protocol):
-    """The interface of a solver whose workers hold most of its tables in their memory."""
+    """The interface of a solver whose tables are mostly in the memory of its workers."""
 
     def save_parts(self, folder: Path) -> None:
         """Let the workers write their tables to a folder, for a checkpoint.
@@ -170,7 +170,7 @@ def normalised(table: FloatArray, nodes: FlatNodes) -> FloatArray:
 
 
 def scheduled(iteration: int, first: int = 0) -> int:
-    """Return the first step of a schedule at or after an iteration.
+    """Return the first scheduled iteration that is not before a given iteration.
 
     Schedules say when to discount tables. The schedule has the powers of √2, from number `first` on.
 

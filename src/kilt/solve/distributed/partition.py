@@ -83,7 +83,10 @@ class Partition:
 
     @property
     def inside(self) -> list[int]:
-        """The number of classes of boards within each class of the level above, for each level of workers."""
+        """How many classes of boards each class contains on the next level, level by level.
+
+        The first number is for the whole game.
+        """
         numbers = [1, self.classes, *(classes.number for classes in self.inner)]
         return [number // above for above, number in pairwise(numbers)]
 

@@ -113,7 +113,10 @@ def _to_planes(
 
 
 def unpack(data: bytes, parts: list[PartRows], numbers: int, scale: float, table: Table) -> None:
-    """Write numbers that `pack` has compressed to rows of `table`. Raises ValueError if `data` has the wrong size."""
+    """Decompress numbers that `pack` has compressed, and write them to rows of `table`.
+
+    Raises ValueError if `data` has the wrong size.
+    """
     planes = np.frombuffer(ZstdDecompressor().decompress(data), np.uint8)
     if planes.size not in (SHORT * numbers, 2 * SHORT * numbers):
         raise ValueError(f"the file has {planes.size} bytes for {numbers} numbers")
@@ -355,7 +358,10 @@ class SubgameStore:
         self.begin(passes, tables[: len(tables) // (2 if self.said["average"] else 1)])
 
     def trunk_checksum(self) -> str:
-        """Return the checksum of the file for the first rounds, which covers the checksums of all other files."""
+        """Return the checksum of the file that stores the first rounds.
+
+        It covers the checksums of all other files.
+        """
         head, _ = self._read(self.folder / TRUNK)
         return f"{head.checksum:08x}" if head else ""
 
