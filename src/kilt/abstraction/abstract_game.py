@@ -73,7 +73,7 @@ class SlotLayout(ABC):
 
     @cached_property
     def first(self) -> IntArray:
-        """The index of the first table entry of each decision, shape (nodes + 1,)."""
+        """The position in strategy tables where the entries of each decision begin, shape (nodes + 1,)."""
         return np.concatenate([[0], np.cumsum(self.betting.nodes.children * self.buckets_at, dtype=np.int64)])
 
     @property
@@ -104,7 +104,7 @@ class SlotLayout(ABC):
 
 @dataclass(frozen=True)
 class AbstractGame(SlotLayout):
-    """An abstract game: a game of the hold'em family with a card abstraction and a menu of bets.
+    """A game of the hold'em family, simplified by a card abstraction and a choice of bet sizes.
 
     Parameters
     ----------
@@ -219,9 +219,10 @@ class AbstractPart(SlotLayout):
                         cards.rounds[r].require_below(number, seen[:, r, player].max())
 
     def pieces(self, into: SlotLayout, acts: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return where some decisions' entries begin in this part's table and in that of `into`, and their number.
+        """Return the positions of some decisions in two tables: that of this part, and that of `into`.
 
-        There is one number for each decision in each of the three arrays.
+        The result has three arrays with a number for each decision: where its entries begin in this part's table, where
+        they begin in the table of `into`, and their number.
         """
         nodes = self.betting.nodes
         theirs = np.array(into.offset if isinstance(into, AbstractPart) else np.zeros_like(self.offset))
@@ -230,7 +231,7 @@ class AbstractPart(SlotLayout):
         return begin, into.first[acts] + nodes.children[acts] * ahead, self.first[acts + 1] - begin
 
     def places(self, node: int) -> slice:
-        """Return the slice of the whole game's table that has the entries of one of this part's decisions."""
+        """Return the slice of the whole game's table that belongs to one decision of this part."""
         nodes = self.betting.nodes
         player, r, n = int(nodes.actor[node]), int(nodes.round[node]), int(nodes.children[node])
         start = int(self.whole.first[node]) + n * self.offset[player][r]

@@ -63,7 +63,7 @@ class AbstractionSpec:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of deal and plan: specifications with equal hashes lead to equal buckets."""
+        """A hash of the cards and the plan; specifications with equal hashes lead to equal buckets."""
         return artifact.fingerprint(*map(artifact.stable_repr, (self.deal, self.plan)))
 
     def data(self) -> dict[str, Any]:
@@ -217,7 +217,7 @@ class CardAbstraction:
 
     @property
     def each(self) -> tuple[CardAbstraction, CardAbstraction]:
-        """A pair with the abstraction of each player, which is this object for both."""
+        """The card abstractions of both players: this object, twice."""
         return self, self
 
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
@@ -323,7 +323,7 @@ def load_abstractions(folders: Sequence[Path], *, check: bool = False) -> Player
 
 
 def layout(plan: Plan, deal: Deal, r: int) -> tuple[int, ...]:
-    """Return how the board cards of a round are divided into groups, as the size of each group.
+    """Return the sizes of the groups into which the board cards of a round are divided.
 
     The order of the cards within a group does not matter.
 
@@ -348,7 +348,7 @@ def layout(plan: Plan, deal: Deal, r: int) -> tuple[int, ...]:
 
 
 def public_layout(plan: Plan, deal: Deal, public: PublicPlan) -> tuple[int, ...]:
-    """Return how the cards of boards with classes are divided into groups, as the size of each group.
+    """Return the sizes of the groups into which the cards of boards with classes are divided.
 
     The cards up to the first round with classes form one set, those up to the next such round another, and so on.
 

@@ -31,7 +31,7 @@ class BoardClasses(NamedTuple):
     figures: Mapping[str, Any] = {}  # figures that the build reported
 
     def of(self, boards: IntArray) -> Labels:
-        """Return the class of each of some boards, which may be of this round or of later rounds."""
+        """Return the class of each given board; the boards may be of this round or of a later round."""
         found = np.empty((len(boards), 1), dtype=np.int32)
         size = self.holdings.boards.shape[1]
         kernels.find_classes(self.holdings.index, self.labels, boards, np.arange(size)[None], found)
@@ -39,7 +39,7 @@ class BoardClasses(NamedTuple):
         return labels
 
     def within(self, holdings: Holdings) -> tuple[IntArray, Labels]:
-        """Return, for each later board, the classes of the boards of this round from which it may have developed.
+        """Return the classes of the earlier boards from which given boards may have developed.
 
         Returns the positions of the cards that form them as [way, card], and the classes as [board, way]. If later
         boards are dealt in rounds, the cards are their first ones; if boards are sets, any choice is possible.
@@ -52,9 +52,9 @@ class BoardClasses(NamedTuple):
         return ways, found
 
     def weigh(self, holdings: Holdings, codes: Labels | IntArray, count: int) -> FloatArray:
-        """Count the deals of each group of similar hands (called a code) in each class, shape (classes, codes).
+        """Return the number of deals of each group of similar hands (called a code) in each class of boards.
 
-        `codes` has the code of each hand on each later board, as [board, hand].
+        The shape is (classes, codes). `codes` has the code of each hand on each later board, as [board, hand].
         """
         _, found = self.within(holdings)
         weights = np.zeros((self.number, count))

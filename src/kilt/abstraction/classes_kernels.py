@@ -16,7 +16,7 @@ from kilt.jit import kernel, kernel_of_slices
 
 @kernel
 def find_classes(public: HoldingIndex, labels: Labels, boards: IntArray, ways: IntArray, found: Labels) -> None:
-    """Write the class of each smaller board that consists of some cards of a given board.
+    """Look up the classes of smaller boards, each of which consists of some cards of a given board.
 
     `ways` [way, position] lists the choices of cards, and `found` [board, way] gets the classes.
     """

@@ -221,7 +221,7 @@ class _Problem(NamedTuple):
         return centroids
 
     def assign(self, centroids: Singles, labels: Labels, others: Singles, old: Singles) -> tuple[int, Singles]:
-        """Assign each point to its nearest centroid again after the centroids moved.
+        """Assign each point to the nearest centroid again, after the centroids have moved.
 
         Updates `labels`, and returns the number of changed labels and the distances of the points.
         """

@@ -120,7 +120,7 @@ def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1)
 
 
 def estimate_in_codes(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1) -> Cost | None:
-    """Estimate the time and memory of a build that sorts groups of similar hands instead of single hands.
+    """Estimate the time and memory for building an abstraction that sorts groups of similar hands, not single hands.
 
     Each class of boards sorts these groups, called codes, into buckets.
 

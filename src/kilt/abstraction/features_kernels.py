@@ -88,7 +88,7 @@ def find_later(
     codes: npt.NDArray[np.int16],
     rows: npt.NDArray[np.int32],
 ) -> int:
-    """Find the table row of each hand on a board after each way to deal the next cards.
+    """Find the later value of each hand on a board, as a row of a table, for each way to deal the next cards.
 
     `rows` [pick, holding] gets the rows, with −1 if the holding is impossible. The row is the number of the later
     holding or, if values are `coded`, its code. `picks` are sets of indices into the cards that the board leaves.

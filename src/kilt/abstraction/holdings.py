@@ -84,7 +84,7 @@ class Holdings:
         return weights
 
     def row(self, board: Sequence[int]) -> tuple[int, IntArray]:
-        """Return the index of a board up to suits, and the number of each hand on this board.
+        """Return the index of the canonical form of a board, and the number of each hand on the board.
 
         The number of a hand that shares a card with the board is −1.
 

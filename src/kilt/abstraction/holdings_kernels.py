@@ -168,7 +168,7 @@ def spread(t: HoldingTables, start: int, end: int, buckets: npt.NDArray[np.int32
 
 @kernel
 def look_up(index: HoldingIndex, table: npt.NDArray[Any], boards: IntArray, buckets: npt.NDArray[np.int32]) -> np.int64:
-    """Write the bucket of each hand on some boards to `buckets`, and return the largest bucket of them.
+    """Write the bucket of each hand on some boards to `buckets`, and return the largest of these buckets.
 
     Entries of hands that share a card with the board are undefined.
     """
@@ -188,7 +188,7 @@ def look_up(index: HoldingIndex, table: npt.NDArray[Any], boards: IntArray, buck
 def look_up_hands(
     index: HoldingIndex, table: npt.NDArray[Any], boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]
 ) -> np.int64:
-    """Write the bucket of each dealt hand on its own board to `buckets`, and return the largest bucket of them.
+    """Write the bucket of each dealt hand on its own board to `buckets`, and return the largest of these buckets.
 
     `hands` and `buckets` are [deal, player].
     """

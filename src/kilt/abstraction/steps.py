@@ -260,7 +260,7 @@ class StepFitter(NamedTuple):
         return self.features.is_last(self.r)
 
     def points(self, feature: str) -> Points:
-        """Return a function that maps a batch of hands to points, which have the values of a feature as coordinates.
+        """Return a function that maps hands to points, whose coordinates are the values of a feature.
 
         All tables have equal weights.
         """

@@ -325,7 +325,7 @@ def range_parts(text: str) -> list[str]:
 
 
 def subsets(size: int, count: int) -> ByteArray:
-    """Return all sets of `count` numbers below `size`, one ascending row each, in colexicographic order.
+    """Return all sets of `count` numbers from 0 to `size` − 1, as ascending rows in colexicographic order.
 
     >>> subsets(4, 2).tolist()
     [[0, 1], [0, 2], [1, 2], [0, 3], [1, 3], [2, 3]]

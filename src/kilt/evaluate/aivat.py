@@ -45,7 +45,7 @@ StateFunction: TypeAlias = Callable[[Betting, tuple[int, ...], int, tuple[int, .
 
 @dataclass(frozen=True)
 class EnumeratedValues:
-    """Values of the states of a hand by a given function, for games small enough to deal all possible cards.
+    """Values of the states of a hand, computed by a given function; only for games with few possible deals.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class EnumeratedValues:
     def hand_values(
         self, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]
     ) -> HandValues:
-        """Return the value of a state to a player with each private hand, as the given function computes it.
+        """Return the value of a state for each private hand of a player, computed by the given function.
 
         Each hand is a class of its own.
         """

@@ -48,7 +48,9 @@ def add_values(
     with_card: npt.NDArray[np.uint16],
     total: FloatArray,
 ) -> None:
-    """Add up the value of each hand over several boards, without boards that share a new card with the hand.
+    """Add up each hand's values over several boards, leaving out boards with a card that the hand holds.
+
+    Only the new cards of a board are compared with the hand.
 
     `total` has an entry for each hand. `bucket` [board, hand] are the player's buckets, `theirs` [board] is the
     opponent's group, `worth` [opponent's group, player's bucket] the values. `more` [board, card] are the new cards of

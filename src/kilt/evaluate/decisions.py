@@ -98,7 +98,7 @@ class ReviewedDecision(NamedTuple):
 
 
 def ranges(agent: PolicyAgent, game: Holdem, position: Betting, board: tuple[int, ...]) -> FloatArray:
-    """Return the probability that each player, with each private hand, takes the actions so far.
+    """Return, for each private hand of both players, the probability of the player's actions so far.
 
     Both players follow the agent.
 
@@ -136,7 +136,7 @@ def decision_values(
     *,
     hands: Sequence[int] | None = None,
 ) -> DecisionValues:
-    """Return the value of each action at a decision for every private hand, if both players follow an agent.
+    """Return the value of each action at a decision for every hand, if both players play an agent's strategy.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def decision_values(
 def state_value(
     agent: PolicyAgent, game: Holdem, position: Betting, board: tuple[int, ...], seat: int, opponent: tuple[int, ...]
 ) -> FloatArray:
-    """Return the chips that a player wins with each private hand after a position, if both players follow an agent.
+    """Return the chips that a player wins with each hand after a position, if both play an agent's strategy.
 
     The chips are those of the whole hand against the opponent's cards, averaged over all boards that may follow, or
     over `DRAWN` of them: see `kilt.evaluate.aivat`. They are 0 for hands that share a card with the opponent or the

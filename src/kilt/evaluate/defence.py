@@ -42,7 +42,7 @@ RARE = 1e-6  # share of all hands: an agent that takes a line less often gets no
 
 @dataclass(frozen=True)
 class Defence:
-    """How often an agent folds, calls and raises when it faces a certain bet after certain earlier actions."""
+    """How often an agent folds, calls and raises when it faces a certain bet after a common betting sequence."""
 
     line: str  # earlier actions
     kind: str  # kind of line: one of `KINDS`
@@ -55,17 +55,17 @@ class Defence:
 
     @property
     def break_even(self) -> float:
-        """Fold probability above which betting any two cards is profitable, even if every called bet loses."""
+        """The share of folds above which betting any two cards is profitable, even if every called bet loses."""
         return self.chips / (self.pot + self.chips)
 
     @property
     def profit(self) -> float:
-        """Profit of betting any two cards, as a share of the pot, if the bettor loses every called bet."""
+        """The profit of a bet with any two cards, as a share of the pot, if the bet always loses when called."""
         return self.folds - (1 - self.folds) * self.chips / self.pot
 
 
 class FacedBet(NamedTuple):
-    """A bet of one size that an agent faces after a common line of play."""
+    """A bet of a certain size that an agent faces after a common betting sequence."""
 
     line: str
     kind: str
@@ -76,7 +76,7 @@ class FacedBet(NamedTuple):
 
 
 def defence(game: Holdem, agent: PolicyAgent, boards: int = BOARDS, seed: int = 0) -> list[Defence]:
-    """Measure how often an agent folds to bets of several sizes on common lines of play.
+    """Measure how often an agent folds to bets of several sizes, after common betting sequences.
 
     Parameters
     ----------

@@ -86,7 +86,7 @@ class Evaluator(ABC, Generic[P]):
         """Return a table with the best response to a strategy in each seat."""
 
     def walks(self, strategy: Array) -> Walks:
-        """Return passes over the game tree that evaluate a strategy, divided so that several workers can share them.
+        """Return an object that evaluates a strategy by passes over the game tree, which several workers can share.
 
         Raises RunError if the game has no parts.
         """
@@ -190,7 +190,7 @@ class VectorEvaluator(Evaluator[VectorProblem]):
         return self.problem.game.responses(strategy)
 
     def walks(self, strategy: Array) -> Walks:
-        """Return passes over the game tree that evaluate a strategy, divided so that several workers can share them.
+        """Return an object that evaluates a strategy by passes over the game tree, which several workers can share.
 
         Raises RunError if the game has one round.
         """
@@ -273,7 +273,7 @@ class AbstractEvaluator(Evaluator[AbstractProblem]):
         raise RunError("best responses to an abstract strategy see all cards: they are not abstract strategies")
 
     def walks(self, strategy: Array) -> Walks:
-        """Return passes over the game tree that evaluate a strategy, divided so that several workers can share them.
+        """Return an object that evaluates a strategy by passes over the game tree, which several workers can share.
 
         Raises RunError if the game has one round, or is too large to be walked.
         """

@@ -109,7 +109,7 @@ class LocalBestResponse:
         return self._normalised(chances, position)
 
     def without_luck(self, hand: Hand, seat: int) -> float:
-        """Return the chips that LBR won in a hand after variance reduction, which keeps the mean.
+        """Return the chips that LBR won in a hand, after a variance reduction that does not change the mean.
 
         If no player can bet any more, the result is the mean over the cards to come; at a showdown, it is the mean over
         the opponent's range.
@@ -213,7 +213,7 @@ def raises_on(position: Betting, bets: ActionAbstraction) -> list[str]:
 
 
 class LowerBound(NamedTuple):
-    """The win rate of a local best response against an agent, which is at most the agent's exploitability.
+    """A lower bound of an agent's exploitability: the win rate of a local best response against the agent.
 
     It is the mean over both seats.
     """

@@ -1,4 +1,4 @@
-"""Evaluate one player against another with the method of lowest variance that both players allow.
+"""Evaluate one player against another by the method with the lowest variance that both players allow.
 
 ============  ========================================================================================================
 ``expected``  Both players use one betting tree (see `head_to_head.strategies_in_one_tree`): cards are dealt, and the

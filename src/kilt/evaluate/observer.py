@@ -259,7 +259,7 @@ class FlatObserver(Observer):
 
 
 class VectorObserver(Observer):
-    """Counts a player's actions at the decisions of a public tree, by canonical board and hand.
+    """Counts a player's actions at each decision of a public tree, for each board and hand up to suits.
 
     Parameters
     ----------
@@ -352,7 +352,7 @@ class _Followed(NamedTuple):
 
 
 class AbstractObserver(Observer):
-    """Counts a player's actions at the information sets of an abstract game; bets that the menu lacks are translated.
+    """Counts a player's actions at the information sets of an abstract game, and translates bets that it lacks.
 
     Parameters
     ----------

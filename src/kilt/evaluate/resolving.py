@@ -57,7 +57,7 @@ def resolving_match(
     tick: Callable[[int], None] = lambda hands: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Match:
-    """Play an agent that re-solves against its own blueprint, and compute expected instead of actual winnings.
+    """Play a match between an agent that re-solves and its blueprint, with expected instead of actual winnings.
 
     Parameters
     ----------

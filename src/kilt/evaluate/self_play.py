@@ -37,7 +37,7 @@ class FirstRoundDecision(NamedTuple):
 
 
 def first_round(blueprint: Blueprint, rule: Rule = AS_SOLVED) -> Iterator[FirstRoundDecision]:
-    """Yield every decision of the first round, with the blueprint's strategy after a post-processing rule.
+    """Yield the decisions of the first round, each with the blueprint's strategy after post-processing.
 
     Parents come before children.
     """

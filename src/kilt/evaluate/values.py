@@ -187,7 +187,7 @@ class LoggedHands:
         return found
 
     def weights(self, evaluated: FloatArray, played: FloatArray, r: int, *, all_cards: bool) -> FloatArray:
-        """Return an importance weight for each private hand of the player, for each observed hand.
+        """Return the importance weight of each possible private hand of the player, for each observed hand.
 
         The weight is `evaluated` over the sum of `played` (7.20); both [1 or row, hand] are probabilities of reaching
         the state. Without `all_cards`, it is their ratio for the hand that was held, and 0 for others. The result is
@@ -254,7 +254,7 @@ class LoggedHands:
         return self._free[r]
 
     def edge(self, r: int, *, all_cards: bool) -> FloatArray:
-        """Return the probability of winning minus that of losing at showdown, given the board of round `r`.
+        """Return each hand's probability of winning minus that of losing at showdown, given the board of round `r`.
 
         This is the edge of `kilt.cards.edges` over the opponents' hands. With `all_cards`, the result is [row, hand]
         for every private hand, otherwise [row] for the hand that was held.

@@ -41,7 +41,7 @@ class Allowance:
         return self if self.left is None else replace(self, until=monotonic() + share * self.left)
 
     def before(self, rest: Sequence[tuple[Betting, str, Betting]], me: int, *, half: bool) -> Allowance:
-        """Return the time allowance for an earlier subgame, which must be solved before the current one.
+        """Return the time that may be spent on an earlier subgame, which must be solved before the current one.
 
         `rest` are the actions since the start of the earlier subgame, and the agent sits in seat `me`. With a time
         limit, a subgame in which the agent has already acted gets no time: it was solved in time, or is not solved any

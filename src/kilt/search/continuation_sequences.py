@@ -33,7 +33,7 @@ class PublicStrategy(Protocol):
         """
 
     def policies(self, position: Betting, boards: Sequence[tuple[int, ...]]) -> list[PublicPolicy]:
-        """Return the strategy of the player to act on each of several boards, for every hand."""
+        """Return the strategy of the player to act, for every hand on each of several boards."""
 
 
 ContinuationPolicy = Callable[[Betting, Sequence[str], Singles, IntArray | None], Singles]
