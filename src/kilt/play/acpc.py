@@ -53,7 +53,7 @@ _CHIPS = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,6})?")
 
 @dataclass(frozen=True)
 class MatchState:
-    """The state of a hand as the dealer sends it to one player, without the hidden cards.
+    """The state of a hand as the dealer sends it to one player, without the cards that this player cannot see.
 
     `str` returns the dealer's line.
     """
@@ -80,7 +80,7 @@ class MatchState:
         return self.position.actor == TERMINAL
 
     def observation(self, seed: int) -> Observation:
-        """Return what an agent needs to act in this state: the visible cards, the betting, and a key for random draws.
+        """Return what an agent needs to act in this state: its cards, the board, the betting, and a random key.
 
         The key is the one that `Dealer.keys` returns for this seed, seat and hand. A player over a network who knows
         the dealer's seed therefore acts like a local player of that dealer.
@@ -89,7 +89,7 @@ class MatchState:
         return Observation(self.position, self.hand, self.board, keys[self.viewer])
 
     def played_hand(self, game: Holdem) -> PlayedHand:
-        """Return the finished hand from the point of view of the player who received the state.
+        """Return a finished hand as the player who received this state saw it.
 
         Raises PlayError if there was a showdown but the opponent's cards are missing.
         """
@@ -163,7 +163,9 @@ def read_betting(text: str, game: Holdem) -> Betting:
 
 
 def read_reply(line: str, expected: MatchState, game: Holdem) -> str | None:
-    """Return the action in a player's answer, as text. None if the line answers another state than `expected`.
+    """Return the action that a player sent in answer to a given state, as text.
+
+    None if the line answers another state than `expected`.
 
     The text is not parsed: see `read_action`.
     """
@@ -245,7 +247,7 @@ class Log(NamedTuple):
 
 
 def log_entry(hand: Hand) -> str:
-    """Return the lines that describe a hand in a log: the notes of its players as comments, then the hand itself."""
+    """Return a hand as the lines of a log: first its players' notes as comments, then the hand itself."""
     noted = [
         f"# hand {hand.number}: {name}: {note}" for name, note in zip(hand.players, hand.notes, strict=False) if note
     ]
@@ -253,7 +255,9 @@ def log_entry(hand: Hand) -> str:
 
 
 def read_notes(text: str) -> dict[int, list[str]]:
-    r"""Return the notes that players left in the text of a log: a list of ``NAME: NOTE`` for each hand number.
+    r"""Parse the notes of players from the text of a log.
+
+    The result maps the number of each hand to a list of ``NAME: NOTE``.
 
     >>> read_notes("# hand 7: portfolio(a,b): b\nSTATE:7:f:Kh|As:-1|1:portfolio(a,b)|c\n")
     {7: ['portfolio(a,b): b']}
@@ -265,7 +269,7 @@ def read_notes(text: str) -> dict[int, list[str]]:
 
 
 def with_notes(hand: Hand, notes: Mapping[int, Sequence[str]], *names: tuple[str, str]) -> Hand:
-    """Return a copy of a hand that includes the notes of its two players.
+    """Return a copy of a hand with the notes of its two players added.
 
     `notes` is the result of `read_notes`. Each pair in `names` is a player's name in the hand and another name under
     which the player's notes appear.
@@ -318,7 +322,9 @@ def read_hand(line: str, game: Holdem) -> Hand:
 
 
 def decoded(data: bytes) -> str:
-    r"""Decode the bytes of a log as UTF-8 or, if that fails, as Latin-1, which older programs use for names.
+    r"""Decode the bytes of a log as UTF-8 or, if that fails, as Latin-1.
+
+    Older programs write names in Latin-1.
 
     >>> decoded("Zoë".encode()), decoded(b"Zo\xeb")
     ('Zoë', 'Zoë')
@@ -330,7 +336,9 @@ def decoded(data: bytes) -> str:
 
 
 def read_log(text: str, game: Holdem, source: str = "the log") -> Log:
-    r"""Parse the log of one match. Error messages call the log `source`.
+    r"""Parse the log of one match: its hands, its final score and its comments.
+
+    Error messages call the log `source`.
 
     The score is None if the match was not finished.
 
@@ -374,7 +382,10 @@ def read_names(names: Sequence[str]) -> tuple[str, str]:
 
 
 def different_names(names: Sequence[str]) -> tuple[str, str]:
-    """Return two players' names as a tuple. Raises PlayError if they are equal, or if a log cannot contain them."""
+    """Raise PlayError if two players' names are equal, or if a log cannot contain them.
+
+    The names are returned as a tuple.
+    """
     first, second = read_names(names)
     if first == second:
         raise PlayError(f"both players are called {quoted(first)}, but a log needs different names: use two names")
@@ -450,7 +461,10 @@ def _write_chips(chips: Iterable[float]) -> str:
 
 
 def read_chips(text: str) -> tuple[float, float]:
-    """Parse the chips of the two positions, such as ``100|-100``. Raises PlayError if the text is malformed."""
+    """Parse the chips that two players won, such as ``100|-100``.
+
+    Raises PlayError if the text is malformed.
+    """
     parts = text.split("|")
     if len(parts) != 2 or not all(map(_CHIPS.fullmatch, parts)):
         raise PlayError(f"the chips {quoted(text)} cannot be read; they are two numbers with | between them")

@@ -53,7 +53,7 @@ class Observation(NamedTuple):
     key: int
 
     def draw(self, number: int) -> float:
-        """Return a uniform random number in [0, 1), determined by the key and `number`.
+        """Return a uniform random number in [0, 1), which depends only on the key and on `number`.
 
         Use each `number` only once in a hand.
         """
@@ -122,7 +122,7 @@ class RememberingAgent(Protocol):
         """Name of the agent in tables and logs."""
 
     def begin(self, game: Holdem) -> RememberingAgent:
-        """Return a new agent for a new match, which knows nothing about other matches.
+        """Return a new agent that plays a new match, without memory of other matches.
 
         In a duplicate match, each deal is played at two tables; `begin` is called once for each table.
         """
@@ -131,7 +131,10 @@ class RememberingAgent(Protocol):
         """Return the action that the agent takes: see `Agent.act`."""
 
     def observe_hand(self, hand: PlayedHand) -> str | None:
-        """Learn from a finished hand of the match. May return a note, which is written to the log of the match."""
+        """Learn from a finished hand of the match.
+
+        It may return a note, which is written to the log of the match.
+        """
 
 
 @runtime_checkable
@@ -139,14 +142,17 @@ class PreparingAgent(Protocol):
     """An agent that compiles its code before the first hand, because it has limited time for each decision."""
 
     def prepare(self) -> None:
-        """Compile the code that play needs. It is called when a match begins; further calls do nothing."""
+        """Compile the code that the agent needs to play.
+
+        It is called when a match begins; further calls do nothing.
+        """
 
 
 T = TypeVar("T")
 
 
 def with_current_names(agent: T) -> T:
-    """Return an agent, after adding the method `observe_hand` to its class if it has the name of kilt 0.1, `saw`."""
+    """Return an agent, after renaming its method `saw` to `observe_hand` if it was written for kilt 0.1."""
     kind: Any = type(agent)
     if callable(getattr(kind, "saw", None)) and not hasattr(kind, "observe_hand"):
         message = f"the method `saw` of {kind.__name__} is now `observe_hand`; the old name is removed in kilt 0.3"
@@ -156,7 +162,7 @@ def with_current_names(agent: T) -> T:
 
 
 def agent_for_match(agent: Agent, game: Holdem) -> Agent:
-    """Return the agent that plays a new match, ready to act: `agent` itself, or a new copy if it remembers hands."""
+    """Return the agent that plays a new match: `agent` itself, or a new copy of it if it remembers hands."""
     with_current_names(agent)
     if isinstance(agent, PreparingAgent):
         agent.prepare()
@@ -190,7 +196,7 @@ class PublicPolicy(NamedTuple):
     column: Array
 
     def probability(self, action: str) -> FloatArray:
-        """Return the probability of an action with each private hand, [hand]."""
+        """Return the probability of an action for each private hand, as an array over hands."""
         if action not in self.actions:
             return np.zeros(len(self.column))
         row: FloatArray = self.table[self.actions.index(action)]
@@ -202,13 +208,16 @@ class PublicPolicy(NamedTuple):
 
     @property
     def probabilities(self) -> FloatArray:
-        """The probability of each action with each private hand, [action, hand]."""
+        """The probability of each action with each private hand, with the shape (actions, hands)."""
         return self.table.take(self.column, axis=1)
 
 
 @runtime_checkable
 class PolicyAgent(Protocol):
-    """An agent that can return its strategy at a public state for all private hands at once. Estimators need that."""
+    """The interface of agents that can return their strategy at a public state, for all private hands at once.
+
+    Some estimators need such agents.
+    """
 
     @property
     def name(self) -> str:
@@ -218,7 +227,9 @@ class PolicyAgent(Protocol):
         """Return the action that the agent takes: see `Agent.act`."""
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Return the action probabilities of the player to act, for every private hand. `act` draws from them.
+        """Return the probabilities of the actions of the player to act, for every private hand.
+
+        `act` chooses actions with these probabilities.
 
         Parameters
         ----------
@@ -252,7 +263,10 @@ def require_policy(agent: Agent) -> PolicyAgent:
 
 
 def has_policy(agent: Agent, game: Holdem) -> bool:
-    """Return whether an agent can tell its action probabilities in a game, judged by the start of a hand."""
+    """Return whether an agent can tell the probabilities of its actions in a game.
+
+    The answer is found at the beginning of a hand.
+    """
     if not isinstance(agent, PolicyAgent):
         return False
     try:
@@ -264,7 +278,7 @@ def has_policy(agent: Agent, game: Holdem) -> bool:
 
 @dataclass(frozen=True)
 class Fixed:
-    """An agent with a fixed rule that ignores cards, such as always-call.
+    """An agent that follows a fixed rule and ignores its cards, such as ``always-call``.
 
     In no-limit games it raises by the minimum.
     """
@@ -273,7 +287,7 @@ class Fixed:
     habits: str  # key of `strategy.fixed.AGENTS`, which has the probabilities
 
     def act(self, observation: Observation) -> str:
-        """Return an action drawn from the fixed probabilities of the agent."""
+        """Return an action, chosen at random with the fixed probabilities of the agent."""
         position = observation.position
         actions, bounds = position.passive_actions(), position.raise_bounds()
         kinds = (*actions, RAISE) if bounds else actions
@@ -306,7 +320,9 @@ def _share(habits: str, kinds: tuple[str, ...]) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Random:
-    """An agent that picks fold, call or raise with equal probability among the legal ones.
+    """An agent that chooses between fold, call and raise at random, each with the same probability.
+
+    Actions that are not legal are left out.
 
     A raise has a random legal size.
     """
@@ -314,7 +330,10 @@ class Random:
     name: str = "random"
 
     def act(self, observation: Observation) -> str:
-        """Return fold, call or raise at random, with a random size for a raise."""
+        """Return fold, call or raise, chosen at random among the legal ones.
+
+        A raise has a random size.
+        """
         position, number = observation.position, 2 * len(observation.position.history)
         actions, bounds = position.passive_actions(), position.raise_bounds()
         kinds = (*actions, RAISE) if bounds else actions
@@ -369,7 +388,9 @@ class Uniform:
 
 @dataclass(frozen=True)
 class SeatedAgent:
-    """An agent that uses a different agent for each seat, for example two solved strategies, each good in one seat.
+    """An agent that consists of two agents, one for each seat.
+
+    They may be two solved strategies, each good in one seat.
 
     Parameters
     ----------
@@ -386,22 +407,25 @@ class SeatedAgent:
     game: Holdem | None = None
 
     def prepare(self) -> None:
-        """Prepare the agents of both seats: see `PreparingAgent`."""
+        """Compile the code that the agents of both seats need: see `PreparingAgent`."""
         for player in self.players:
             if isinstance(player, PreparingAgent):
                 player.prepare()
 
     def act(self, observation: Observation) -> str:
-        """Return the action of the agent whose seat is to act."""
+        """Return the action of the agent that plays the seat to act."""
         return self.players[observation.position.actor].act(observation)
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Return the policy of the agent whose seat is to act. Raises PlayError if an agent has no policy."""
+        """Return the action probabilities of the agent that plays the seat to act.
+
+        Raises PlayError if one of the agents has no policy.
+        """
         return [require_policy(player) for player in self.players][position.actor].policy(position, board)
 
 
 def draw_action(actions: Sequence[str], share: Sequence[float], draw: float) -> str:
-    """Return one of `actions`, chosen with the probabilities `share` by a uniform random number `draw` in [0, 1).
+    """Choose one of several actions with given probabilities, by a uniform random number `draw` in [0, 1).
 
     >>> draw_action(("f", "c", "r"), (0.25, 0.5, 0.25), 0.6)
     'c'

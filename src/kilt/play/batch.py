@@ -1,4 +1,4 @@
-"""Play matches between two blueprints in compiled batches. The hands are the same as if they were played one by one.
+"""Play matches between two blueprints in compiled batches, with the same hands as if they were played one by one.
 
 Hands move through a *joint tree*. Each of its states is a position of the real game, together with the positions of
 both players in their abstract games. An action leads to two states if the opponent translates the bet at random to one
@@ -33,7 +33,7 @@ MOST_STATES = 200_000  # largest number of states of a joint tree (200 MB); a la
 
 
 class JointTree:
-    """A tree of the real betting between two blueprints, with both players' positions in their abstract games.
+    """The betting of a real game between two blueprints, as a tree with each player's position in its abstract game.
 
     It covers both seat arrangements, and grows as hands reach new states.
 
@@ -59,7 +59,10 @@ class JointTree:
         self.roots = [self._add(start, [agents[seat ^ swap].start for seat in (0, 1)], swap) for swap in (0, 1)]
 
     def write(self, edge: int) -> None:
-        """Add the states that follow an action to the tree."""
+        """Add the states that follow an action to this tree.
+
+        `edge` is the number of the action in the tree.
+        """
         state, action = self._origin[edge]
         before, swapped = self.positions[state], self._swapped[state]
         seat, position = before.actor, self.game.positions.after(before, action)
@@ -137,7 +140,7 @@ class BatchMatch:
 
     @staticmethod
     def can_play(game: Holdem, agents: tuple[Agent, Agent]) -> bool:
-        """Return whether both agents are blueprints for this game, of a kind that the compiled code supports."""
+        """Return whether compiled code can play a match between these agents, which must be blueprints."""
         return all(
             type(agent) is BlueprintAgent
             and agent.game.rules == game.rules
@@ -147,7 +150,7 @@ class BatchMatch:
         )
 
     def play(self, first: int, last: int, keep: bool) -> tuple[list[float], list[Hand]]:
-        """Play some hands or duplicate pairs, and return the result of each in chips per hand.
+        """Play some hands or duplicate pairs of a match, and return the result of each in chips per hand.
 
         They have the numbers `first` to `last` − 1. If `keep` is set, the hands are returned too; otherwise, an empty
         list.
@@ -210,7 +213,7 @@ def _side(agent: BlueprintAgent, bucket: npt.NDArray[np.uint32]) -> Side:
 
 
 def bytes_of(blueprint: Blueprint) -> tuple[npt.NDArray[np.uint8], int]:
-    """Return the weights of a blueprint as raw bytes, and the number of bytes per weight.
+    """Return the weights of a blueprint as raw bytes, together with the number of bytes per weight.
 
     With raw bytes, one compiled kernel works for all types of weights.
     """

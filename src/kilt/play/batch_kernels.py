@@ -1,4 +1,4 @@
-"""Compiled loops that play hands between two blueprints: draw an action, follow it in the tree, and repeat."""
+"""Play hands between two blueprints in compiled code."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Records: TypeAlias = npt.NDArray[Any]
 
 
 class Side(NamedTuple):
-    """A player of a compiled match: the blueprint's weights, and the buckets of the player's hands in many deals."""
+    """A blueprint in a compiled match: its weights, and the buckets of its hands in many deals."""
 
     shares: npt.NDArray[np.uint8]  # [byte] weights of slots, `width` bytes each, lowest byte first
     width: int
@@ -56,7 +56,7 @@ class Side(NamedTuple):
 
 @inlined
 def weight_of(shares: npt.NDArray[np.uint8], width: int, slot: np.uint64) -> float:
-    """Return one of a blueprint's weights as a number. `shares` stores each in `width` bytes, the lowest byte first."""
+    """Return one weight of a blueprint, which is stored in `width` bytes, as a number."""
     weight = 0.0
     for byte in range(width - 1, -1, -1):
         weight = 256 * weight + shares[slot * np.uint64(width) + np.uint64(byte)]
@@ -67,7 +67,9 @@ def weight_of(shares: npt.NDArray[np.uint8], width: int, slot: np.uint64) -> flo
 def chosen(
     side: Side, first: np.uint64, bucket: np.uint32, count: Any, call: Any, ruled: bool, draw: float, row: FloatArray
 ) -> Any:
-    """Return the index of the action that a blueprint takes, selected by a random number `draw` in [0, 1).
+    """Choose an action with the probabilities of a blueprint, by a random number `draw` in [0, 1).
+
+    The result is the index of the action.
 
     The rule is that of `agent.pick`. If the weights of the information set are all 0, it is a call.
     """
@@ -106,7 +108,9 @@ def play_hands(
     going: IntArray,
     wanted: IntArray,
 ) -> int:
-    """Play hands of two blueprints to their ends, or until a hand needs a state that their joint tree lacks.
+    """Play hands of two blueprints to their ends, as far as their tree of the betting is built.
+
+    A hand stops if it needs a state that the tree lacks.
 
     `at` [hand] holds the state of each hand, and is updated. `deal` [hand] is the deal of each hand. `keys` [deal,
     seat] are the players' sources of random numbers. `going` lists the hands to play. Hands that need a missing state

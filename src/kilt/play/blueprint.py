@@ -1,4 +1,6 @@
-"""An agent that plays a blueprint: translate bets, look up probabilities, post-process, draw [Brown15 §§4, 5].
+"""Define the agent that plays a blueprint, a strategy for an abstract game, in the real game [Brown15 §§4, 5].
+
+The agent translates bets, looks up the probabilities of its actions, post-processes them, and draws an action.
 
 The agent follows the real hand in the tree of the abstract game. If the tree does not have a bet, the agent translates
 it to a bet of the tree with a similar size relative to the pot (see `strategy.translate`). A small bet may be
@@ -48,7 +50,7 @@ ActionTable: TypeAlias = tuple[tuple[str, ...], FloatArray]
 
 
 class AbstractState(NamedTuple):
-    """The state of a hand in the abstract game of a blueprint."""
+    """The state of a hand in a blueprint's abstract game: the node of the betting tree, and the level of the bets."""
 
     node: int | None  # a decision of the player in the betting tree; None if the tree has no matching node
     level: int  # level in chips that each player has to match at that node
@@ -57,7 +59,10 @@ class AbstractState(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """One of several nodes of the abstract tree at which the player may be, because bets are translated at random."""
+    """A node of the abstract tree that a player may have reached.
+
+    There may be several, because bets are translated at random.
+    """
 
     state: AbstractState
     share: float  # probability, given the branch at the player's previous decision
@@ -65,7 +70,7 @@ class Branch(NamedTuple):
 
 
 class OwnDecision(NamedTuple):
-    """A decision of the player, on the way to a public state or at that state."""
+    """A decision that a player made earlier in the hand, or makes now, with the nodes of the abstract tree."""
 
     position: Betting
     branches: list[Branch]
@@ -73,12 +78,15 @@ class OwnDecision(NamedTuple):
 
     @property
     def shares(self) -> FloatArray:
-        """Probability of each branch, given the player's previous branch, [branch, 1]: see `Branch.share`."""
+        """The probability of each node at which the player may be, given the node at the previous decision.
+
+        The shape is (branches, 1): see `Branch.share`.
+        """
         return np.array([[branch.share] for branch in self.branches])
 
 
 class DecisionContext(NamedTuple):
-    """The player's decision at a public state, with the earlier decisions in the hand and the action probabilities."""
+    """What is known about a player's decision at a public state: the earlier decisions and the action probabilities."""
 
     before: list[OwnDecision]
     turn: OwnDecision
@@ -90,7 +98,7 @@ OwnWay: TypeAlias = tuple[list[OwnDecision], list[Branch]]  # a player's decisio
 
 
 class ChoiceSet(NamedTuple):
-    """The actions at a node of the abstract tree, and the legal action of the real game that each stands for."""
+    """The actions at a node of the abstract tree, each with the legal action that it means in the real game."""
 
     node: int | None  # see `AbstractState`
     acted: bool  # see `AbstractState`
@@ -133,12 +141,15 @@ class BlueprintAgent:
         return self.blueprint.game
 
     def act(self, observation: Observation) -> str:
-        """Return a legal action, drawn with the probabilities that `probabilities` returns."""
+        """Return a legal action, chosen at random with the probabilities that `probabilities` returns."""
         actions, shares = zip(*self.probabilities(observation), strict=True)
         return draw_action(actions, shares, observation.draw(action_draw(observation.position)))
 
     def probabilities(self, observation: Observation) -> list[tuple[str, float]]:
-        """Return pairs of a legal action and its probability. An action may occur more than once."""
+        """Return the legal actions that the agent may take, with their probabilities.
+
+        The result is a list of pairs. An action may occur more than once.
+        """
         menu = self._menus.get(observation.position.history) or self._menu(observation)
         if menu.node is None:
             return [(CALL, 1.0)]
@@ -159,7 +170,7 @@ class BlueprintAgent:
         return self.policies(position, [board])[0]
 
     def policies(self, position: Betting, boards: Sequence[tuple[int, ...]]) -> list[PublicPolicy]:
-        """Return the result of `policy` for each of many boards.
+        """Return the probabilities of the agent's actions on each of many boards, as `policy` does for one.
 
         The buckets of all boards are looked up in one batch.
         """
@@ -170,7 +181,9 @@ class BlueprintAgent:
         return [self._mixed(spot, board, column) for board, column in zip(boards, columns, strict=True)]
 
     def table(self, position: Betting) -> ActionTable | None:
-        """Return the probability of each action with each bucket, [action, bucket], if it is the same for all boards.
+        """Return the probability of each action for each bucket, if these probabilities do not depend on the board.
+
+        The shape of the table is (actions, buckets).
 
         None if hands of one bucket may have reached the decision with different probabilities.
         """
@@ -186,7 +199,9 @@ class BlueprintAgent:
         return PublicPolicy(*mixture(apart, weights), np.arange(len(column)))
 
     def level_taken(self, position: Betting) -> float:
-        """Return the size to which the agent has translated the bet that it faces, in chips over the whole hand.
+        """Return how large the bet that the agent faces is in its abstract game, in chips over the whole hand.
+
+        The bet was translated to this size.
 
         If several translations are possible, it is their geometric mean.
         """
@@ -195,13 +210,16 @@ class BlueprintAgent:
         return float(np.exp(np.average(np.log(levels), weights=shares)))
 
     def actions(self, position: Betting) -> tuple[str, ...]:
-        """Return the legal actions that the agent takes at a position with at least one private hand."""
+        """Return the legal actions that the agent may take at a position, with any private hand."""
         return tuple(dict.fromkeys(action for actions, _ in self._spot(position).tables for action in actions))
 
     def probabilities_on(
         self, position: Betting, boards: Sequence[tuple[int, ...]]
     ) -> tuple[tuple[str, ...], FloatArray]:
-        """Return the agent's actions on many boards, and their probabilities, [action, board, hand]."""
+        """Return the agent's actions on many boards, with their probabilities for all hands.
+
+        The shape of the probabilities is (actions, boards, hands).
+        """
         policies = self.policies(position, boards)
         return policies[0].actions, np.stack([policy.probabilities for policy in policies], axis=1)
 
@@ -297,13 +315,16 @@ class BlueprintAgent:
         return menu
 
     def choices(self, state: AbstractState, position: Betting) -> ChoiceSet:
-        """Return the agent's abstract actions at a decision, and the legal action that each stands for."""
+        """Return an agent's actions in the abstract game, each with the legal action that it means in the real game."""
         labels = [] if state.node is None else self.blueprint.labels(state.node)
         actions = [self._legal(label, state.level, position) for label in labels]
         return ChoiceSet(state.node, state.acted, labels, actions)
 
     def follow(self, observation: Observation) -> AbstractState:
-        """Return the agent's state in the abstract game, translating bets that the abstract tree does not have."""
+        """Follow a hand in the abstract game, and return the agent's state there.
+
+        Bets that the abstract tree does not have are translated.
+        """
         position, state = observation.position, self.start
         for before, action in self._moves(position):
             options = self.after(state, before, action, position.actor)
@@ -335,11 +356,14 @@ class BlueprintAgent:
 
     @cached_property
     def start(self) -> AbstractState:
-        """The state in the abstract game before the first action of a hand."""
+        """The state of the abstract game at the beginning of a hand."""
         return AbstractState(0, max(self.game.rules.blinds), acted=False, sure=True)
 
     def at_turn(self, state: AbstractState, position: Betting) -> AbstractState:
-        """Return `state`, but without its node if that node is not a decision of the same player in the same round."""
+        """Return `state` if it matches a decision in the real game, otherwise a copy without its node.
+
+        It matches if the same player is to act in the same round.
+        """
         nodes, node = self.blueprint.nodes, state.node
         if node is None or (nodes.actor[node] == position.actor and nodes.round[node] == position.round):
             return state
@@ -348,7 +372,9 @@ class BlueprintAgent:
     def after(
         self, state: AbstractState, before: Betting, action: str, me: int | None
     ) -> list[tuple[AbstractState, float]]:
-        """Return the one or two states where player `me` may be after an action, with their probabilities.
+        """Return where a player may be in the abstract game after an action, with probabilities.
+
+        There are one or two such states.
 
         If `me` is None, the bets of both players are translated like those of an opponent.
         """
@@ -428,7 +454,10 @@ class BlueprintAgent:
 
 
 def mixture(tables: Sequence[ActionTable], weights: FloatArray) -> ActionTable:
-    """Return the mean of tables of action probabilities, weighted by `weights` [table, column] or [table, 1]."""
+    """Return the weighted mean of several tables of action probabilities.
+
+    `weights` has the shape (tables, columns) or (tables, 1).
+    """
     actions = tuple(dict.fromkeys(action for actions, _ in tables for action in actions))
     mixed = np.zeros((len(actions), tables[0][1].shape[1]))
     for (some, table), weight in zip(tables, weights, strict=True):
@@ -438,10 +467,10 @@ def mixture(tables: Sequence[ActionTable], weights: FloatArray) -> ActionTable:
 
 
 def action_draw(position: Betting) -> int:
-    """Return the argument of `Observation.draw` for the random number with which an agent picks its action."""
+    """Return which random number of a hand chooses the agent's action at a position: see `Observation.draw`."""
     return 2 * len(position.history)
 
 
 def translation_draw(before: Betting) -> int:
-    """Return the argument of `Observation.draw` for the random number with which an agent translates a bet."""
+    """Return which random number of a hand decides how a bet is translated: see `Observation.draw`."""
     return 2 * len(before.history) + 1

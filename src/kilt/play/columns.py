@@ -1,4 +1,4 @@
-"""Read logs of many hands as arrays, one for each column, to read and count millions of hands quickly.
+"""Read logs of millions of hands quickly, into arrays.
 
 `acpc.read_hand` reads and checks a single line. Most lines of a log differ from earlier ones only in their cards. Each
 betting sequence with its payoffs, and each pair of names, is therefore checked only once. The cards of all hands that
@@ -57,7 +57,9 @@ class _CardText(NamedTuple):
 
 
 class LogReader:
-    """A reader of logs with hands of one game. One reader may read several logs.
+    """A reader of logs that contain hands of one game.
+
+    The same reader may read several logs.
 
     Parameters
     ----------
@@ -150,7 +152,7 @@ class LogReader:
         return HandColumns(*columns), [faults[number] for number in sorted(faults)]
 
     def columns(self, hands: Iterable[Hand]) -> HandColumns:
-        """Convert hands to arrays, one for each column."""
+        """Convert hands to arrays with one entry per hand, such as the cards and the winnings."""
         rows = list(hands)
         held, size = self.game.rules.hole_cards, self._size
         cards = np.full((len(rows), size), NOT_DEALT, dtype=np.int8)
@@ -165,7 +167,7 @@ class LogReader:
         return HandColumns(number, end, pair, cards, won)
 
     def hands(self, columns: HandColumns) -> Iterator[Hand]:
-        """Convert columns back to hands, and yield them one by one."""
+        """Convert arrays with one entry per hand back to hands, and yield these one by one."""
         held = self.game.rules.hole_cards
         for number, end, pair, cards, won in zip(*(column.tolist() for column in columns), strict=True):
             position = self.ends[end]
@@ -240,7 +242,7 @@ class LogReader:
 
 
 def readable_hands(text: str, game: Holdem, before: int = 0) -> tuple[list[Hand], list[str]]:
-    r"""Return the hands of a log that can be read, and an error message for each line that cannot.
+    r"""Parse the hands of a log, and return an error message for each line that cannot be read.
 
     Comments and scores are skipped. The hands may be of several matches. `before` is the number of lines before the
     text.

@@ -13,7 +13,10 @@ LONGEST = 1 << 16  # largest number of bytes of a line
 
 
 class Lines:
-    """A network connection that sends and receives lines of text. `who` names the other end in error messages."""
+    """A network connection that sends and receives lines of text.
+
+    Error messages call the other end `who`.
+    """
 
     def __init__(self, connection: socket.socket, who: str) -> None:
         self.who = who
@@ -34,7 +37,7 @@ class Lines:
             raise PlayError(f"{self.who} hung up ({error.strerror or error})") from None
 
     def receive(self, deadline: float | None = None) -> str | None:
-        """Return the next line, skipping comments. None if the other end has closed the connection.
+        """Return the next line that is not a comment, or None if the other end has closed the connection.
 
         Raises TimeoutError at the deadline, in the time of `time.monotonic`, and PlayError if a line is too long or
         incomplete.

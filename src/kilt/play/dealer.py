@@ -56,7 +56,10 @@ class Hand(NamedTuple):
         return self.cards.board[: self.position.rules.board_size(self.position.round)]
 
     def seen_by(self, seat: int) -> PlayedHand:
-        """Return the hand from the point of view of a seat, with the opponent's cards only after a showdown."""
+        """Return the hand as the player in a given seat saw it.
+
+        The opponent's cards are included only after a showdown.
+        """
         shown = self.cards.holes[1 - seat] if self.position.folded is None else ()
         return PlayedHand(self.position, seat, self.cards.holes[seat], self.board, shown, self.payoffs[seat])
 
@@ -87,12 +90,14 @@ class Dealer:
         return Cards(holes, tuple(drawn[2 * held :]))
 
     def keys(self, number: int) -> tuple[int, int]:
-        """Return, for each seat, the 64 random bits from which an agent draws in a hand: `Observation.key`."""
+        """Return a random 64-bit key for each seat, from which its agent draws all random numbers of a hand."""
         drawn = self._random(number, "keys")
         return drawn.getrandbits(64), drawn.getrandbits(64)
 
     def deal_many(self, first: int, last: int) -> tuple[IntArray, npt.NDArray[np.uint64]]:
-        """Return cards and keys of hands `first` to `last` − 1. They are the same as those of `deal` and `keys`.
+        """Return the cards and the random keys of many hands.
+
+        These are hands `first` to `last` − 1. The result is the same as that of `deal` and `keys`.
 
         Returns
         -------
@@ -120,7 +125,7 @@ class Dealer:
         deal: int | None = None,
         thinking: list[DecisionTime] | None = None,
     ) -> Hand:
-        """Play one hand to its end, and report it to agents that remember hands.
+        """Play one hand to its end, and show it to those agents that remember hands.
 
         Parameters
         ----------
@@ -172,7 +177,10 @@ class Dealer:
         return hand._replace(notes=(first, second))
 
     def ended(self, number: int, position: Betting, cards: Cards, players: tuple[str, str]) -> Hand:
-        """Return the record of a finished hand, with its payoffs. `players` are the names by seat."""
+        """Return the record of a hand that has ended, including the payoffs.
+
+        `players` are the names by seat.
+        """
         deck = self.game.deck
         hands = deck.hole_index(cards.holes[0]), deck.hole_index(cards.holes[1])
         return Hand(number, position, cards, self.game.payoffs(position, hands, cards.board), players)

@@ -1,4 +1,4 @@
-"""Compiled dealing: the same random numbers as Python's `random.Random`, for many seeds at once.
+"""Deal cards in compiled code, with the same random numbers as Python's `random.Random`.
 
 The generator is the Mersenne Twister MT19937 (Matsumoto and Nishimura 1998), as CPython seeds and reads it.
 """
@@ -18,13 +18,18 @@ Words32 = npt.NDArray[np.uint32]
 
 @inlined
 def mixed(word: np.uint32, before: np.uint32, factor: np.uint32) -> np.uint32:
-    """Return a word of the Mersenne Twister's state after a step of its seeding; `before` is the previous word."""
+    """Compute one word of the Mersenne Twister's state while it is being seeded.
+
+    `before` is the previous word.
+    """
     return word ^ np.uint32((before ^ (before >> np.uint32(30))) * factor)
 
 
 @inlined
 def begin(key: Words32, used: int, fresh: Words32, state: Words32) -> None:
-    """Seed the Mersenne Twister's `state` from the first `used` words of `key`, by ``init_by_array`` of its authors.
+    """Seed the random number generator (a Mersenne Twister) with an array of words.
+
+    This is ``init_by_array`` of its authors, for the first `used` words of `key`.
 
     `fresh` is the state after ``init_genrand(19650218)``.
     """
@@ -44,7 +49,10 @@ def begin(key: Words32, used: int, fresh: Words32, state: Words32) -> None:
 
 @inlined
 def word(state: Words32, number: int) -> np.uint32:
-    """Return the next 32-bit word of the Mersenne Twister, of which `number` words have been drawn since seeding."""
+    """Return the next 32-bit number of the random number generator (a Mersenne Twister).
+
+    `number` is how many have been drawn since seeding.
+    """
     place = number % SIZE
     high, low = state[place], state[(place + 1) % SIZE]
     y = (high & np.uint32(0x80000000)) | (low & np.uint32(0x7FFFFFFF))
@@ -74,7 +82,7 @@ def draw_keys(key: Words32, used: IntArray, fresh: Words32, state: Words32, keys
 def draw_cards(
     key: Words32, used: IntArray, fresh: Words32, state: Words32, deck: int, pooled: bool, cards: IntArray
 ) -> None:
-    """Write random cards for each deal to `cards`, as ``Random.sample(range(deck), …)`` draws them.
+    """Draw random cards for each deal, as ``Random.sample(range(deck), …)`` does, and write them to `cards`.
 
     Shape: [deal, card]. CPython draws cards from a pool if the sample is a large part of the deck (`pooled`); otherwise
     it draws until a card is new.

@@ -13,7 +13,9 @@ from kilt.play.match import Match
 
 
 class NewLog:
-    """A new log file. The first line creates it, so that a match that never begins leaves no file.
+    """A log file that is created when the first line is written.
+
+    A match that never begins therefore leaves no file.
 
     It has the methods that `kilt.play.net.serve` needs of a text file. The constructor raises PlayError if the file
     already exists, or if its folder does not exist.
@@ -49,7 +51,9 @@ class NewLog:
 
 
 class MatchLog:
-    """The log of a match: a comment with the settings, the hands, and the score. Without a path, it writes nothing.
+    """The log of a match: a comment with the settings, the hands, and the score.
+
+    Without a path, it writes nothing.
 
     Parameters
     ----------

@@ -57,7 +57,7 @@ HandJudge: TypeAlias = Callable[[tuple[Agent, Agent], Sequence[Hand]], Sequence[
 
 
 class Chunk(NamedTuple):
-    """Results of a few units of a match. A unit is a hand, or a duplicate pair of hands."""
+    """The results of a few hands, or duplicate pairs of hands, of a match."""
 
     results: list[float]  # chips per hand that the first player won
     estimates: list[float]  # results of the `HandJudge`, if there is one
@@ -110,7 +110,10 @@ class Match:
 
 
 def loaded_player(player: Agent | str, load: Load | None) -> Agent:
-    """Return `player` itself if it is an agent, or the agent that `load` makes from a name."""
+    """Return the agent with a given name, as loaded by `load`.
+
+    If `player` is an agent, it is returned.
+    """
     if not isinstance(player, str):
         return with_current_names(player)
     if load is None:
@@ -120,7 +123,7 @@ def loaded_player(player: Agent | str, load: Load | None) -> Agent:
 
 @dataclass(frozen=True, eq=False)
 class MatchSetup:
-    """Everything a process needs to play any hand of a match: the game, the players, and the random seed."""
+    """The settings from which any process can play any hand of a match: the game, the players and the random seed."""
 
     game: Holdem
     players: tuple[Agent | str, Agent | str]  # agents, or names from which `load` makes agents
@@ -131,12 +134,15 @@ class MatchSetup:
 
     @cached_property
     def agents(self) -> tuple[Agent, Agent]:
-        """Both players as agents. Each process loads those that are given by name when it first needs them."""
+        """The agents of both players, which are loaded by name when they are first needed."""
         return loaded_player(self.players[0], self.load), loaded_player(self.players[1], self.load)
 
     @cached_property
     def tables(self) -> list[tuple[Agent, Agent]]:
-        """The pair of players at each table. A duplicate match has two tables, others have one."""
+        """The two agents at each table of the match.
+
+        A duplicate match has two tables, others have one.
+        """
         first, second = self.agents
         return [
             (agent_for_match(first, self.game), agent_for_match(second, self.game))
@@ -145,7 +151,10 @@ class MatchSetup:
 
     @property
     def remembers(self) -> bool:
-        """Whether a player remembers earlier hands, so that one process must play all hands in order."""
+        """Whether one of the players remembers earlier hands.
+
+        One process must then play all hands in order.
+        """
         return any(isinstance(agent, RememberingAgent) for agent in self.agents)
 
     @cached_property
@@ -155,18 +164,20 @@ class MatchSetup:
 
     @cached_property
     def batch(self) -> BatchMatch | None:
-        """A match in compiled batches that plays the same hands, if both players are blueprints; otherwise None."""
+        """The same match as compiled code plays it, in batches; None unless both players are blueprints."""
         if not BatchMatch.can_play(self.game, self.agents):
             return None
         return BatchMatch(self.dealer, cast(tuple[BlueprintAgent, BlueprintAgent], self.agents), self.duplicate)
 
     @property
     def chunk(self) -> int:
-        """Number of units (hands or duplicate pairs) that a process plays before it reports results."""
+        """The number of hands, or duplicate pairs of hands, that a process plays before it reports results."""
         return UNITS if self.batch else CHUNK
 
     def hands(self, unit: int, thinking: list[DecisionTime] | None = None) -> Iterator[Hand]:
-        """Yield the played hands of a unit: two with the same deal in a duplicate match, otherwise one.
+        """Play one hand, or the two hands of a duplicate pair, and yield the finished hands.
+
+        Both hands of a pair have the same deal.
 
         Random choices depend only on seat and deal, so that an agent that plays itself plays the same hand twice. The
         players' decisions are added to `thinking` [player].
@@ -184,7 +195,7 @@ class MatchSetup:
         return hand.payoffs[hand.number % 2]
 
     def play(self, first: int, last: int, keep: bool) -> Chunk:
-        """Play some units of the match, which are hands or duplicate pairs, and return their results.
+        """Play some hands or duplicate pairs of the match, and return their results.
 
         They have the numbers `first` to `last` − 1. If `keep` is set, the result includes their hands.
         """
@@ -286,13 +297,13 @@ def play_match(
 
 
 def require_few(hands: int) -> None:
-    """Raise PlayError if the number of hands of a match exceeds `MOST_HANDS`."""
+    """Raise PlayError if a match would have more than `MOST_HANDS` hands."""
     if hands > MOST_HANDS:
         raise PlayError(f"a match of {shortened(str(hands), 20)} hands is too long: use at most {MOST_HANDS:,}")
 
 
 def units_of(hands: int, *, duplicate: bool) -> int:
-    """Return the number of units in a match: duplicate pairs or single hands.
+    """Return the number of independent results in a match: duplicate pairs of hands, or single hands.
 
     Raises PlayError if `hands` is invalid.
     """
@@ -374,7 +385,10 @@ def _fresh(table: MatchSetup) -> MatchSetup:
 def results_in_order(
     ask: Callable[[tuple[int, int]], Callable[[], T]], bounds: list[tuple[int, int]], workers: int
 ) -> Iterator[T]:
-    """Yield the results of all parts of a match in order. Enough parts are requested early to keep all workers busy."""
+    """Yield the results of all parts of a match in order, while workers compute later parts.
+
+    Enough parts are requested early to keep all workers busy.
+    """
     waiting: deque[Callable[[], T]] = deque()
     rest = iter(bounds)
     while True:

@@ -88,7 +88,7 @@ class Limits(Record):
 
 
 class LogWriter(Protocol):
-    """What a dealer needs of its log: a text file, or any object with these two methods."""
+    """The interface that a dealer needs to write a log: a text file has it."""
 
     def write(self, text: str, /) -> object:
         """Add text, which may be several lines."""
@@ -225,7 +225,7 @@ class _Warnings:
         self._report, self._counts = report, Counter[str]()
 
     def add(self, player: str, text: str) -> None:
-        """Count a warning about a player, and report it unless there were too many before."""
+        """Count a warning about a player, and report it unless there were too many of them before."""
         self._counts[player] += 1
         count = self._counts[player]
         if count <= WARNINGS:
@@ -234,14 +234,17 @@ class _Warnings:
             self._report(f"{text} (number {count:,} about {player}; not all are reported)")
 
     def finish(self) -> None:
-        """Report the total number of warnings about each player of whom some warnings were not reported."""
+        """Report how many warnings there were about each player, if some of them were not reported."""
         for player, count in self._counts.items():
             if count > WARNINGS:
                 self._report(f"there were {count:,} warnings about {player}")
 
 
 class NetworkMatch:
-    """A match that a dealer plays with two connected players. Their protocol versions must have been checked."""
+    """A match between two players who have connected to this dealer.
+
+    Their protocol versions must have been checked.
+    """
 
     def __init__(
         self,
@@ -450,7 +453,10 @@ def answer(
     seed: int = 0,
     note: Callable[[int, str], object] = lambda number, text: None,
 ) -> int:
-    """Let an agent play a match on an open connection to a dealer, and return the number of hands. See `play_agent`."""
+    """Let an agent play a match over an open connection to a dealer, and return the number of hands.
+
+    See `play_agent`.
+    """
     player = agent_for_match(agent, game)
     lines = Lines(connection, "the dealer")
     lines.send(VERSION)

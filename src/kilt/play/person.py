@@ -168,7 +168,7 @@ def _keys(position: Betting) -> str:
 
 
 class Choice(NamedTuple):
-    """One of the actions that a person may take, as a menu shows it."""
+    """An action that a person may take, as an entry of a menu."""
 
     key: str  # the key to type
     words: str  # the action in words
@@ -224,7 +224,9 @@ class Adviser(Protocol):
 
 
 def advice(agent: Agent, observation: Observation) -> list[tuple[str, float]] | None:
-    """Return the actions that an agent would take in the person's place, with probabilities. The likeliest is first.
+    """Return the actions that an agent would take in a person's place, with their probabilities.
+
+    The likeliest action comes first.
 
     Actions are in words. None if the agent has no method `probabilities` that returns probabilities.
     """
@@ -270,13 +272,16 @@ class Screen(Protocol):
         """Show that a new hand begins, with the person's seat and cards."""
 
     def acted(self, mine: bool, words: str) -> None:
-        """Show an action in words. `mine` is True if the person took it, and False if the opponent did."""
+        """Show an action in words on the screen.
+
+        `mine` is True if the person took it, and False if the opponent did.
+        """
 
     def dealt(self, name: str, board: tuple[str, ...], hand: tuple[str, ...], made: str) -> None:
-        """Show a new round: the whole board, the person's hand, and its rank in words."""
+        """Show the cards of a new round: the whole board, the person's hand, and the rank of the hand in words."""
 
     def ask(self, view: TurnView, *, again: bool) -> str:
-        """Ask the person for input and return it.
+        """Ask the person to type something, and return the text.
 
         `again` is True after invalid input. Raises EOFError if the input ends.
         """
@@ -285,7 +290,7 @@ class Screen(Protocol):
         """Show an error message about the person's input."""
 
     def advise(self, advice: list[tuple[str, float]] | None) -> None:
-        """Show the result of `advice`, because the person asked for it."""
+        """Show the actions that an agent advises, because the person asked for advice."""
 
     def explain(self) -> None:
         """Show which input is accepted, because the person asked for it."""
@@ -304,7 +309,7 @@ class Person:
     _told: int = field(default=0, repr=False)  # number of moves of the hand that were shown
 
     def forget(self) -> None:
-        """Prepare for a new hand: none of its moves has been shown yet."""
+        """Forget which moves of the last hand were shown, because a new hand begins."""
         self._told = 0
 
     def act(self, observation: Observation) -> str:
@@ -330,7 +335,10 @@ class Person:
                 self.screen.tell(str(error))
 
     def follow(self, position: Betting, hand: Sequence[int], board: Sequence[int], me: int) -> None:
-        """Show the person in seat `me` all moves of the hand since the last call."""
+        """Show the person all moves of a hand that have not been shown yet.
+
+        `me` is the person's seat.
+        """
         rules, deck = position.rules, position.rules.deck
         played = list(positions_of(rules).moves(position))
         for before, action in played[self._told :]:
@@ -345,7 +353,9 @@ class Person:
 
 
 def duplicate_deals(hands: int, seed: int = 0) -> list[int]:
-    """Return which deal each hand of a duplicate match uses, for a person and an agent who swap seats every hand.
+    """Return which deal each hand of a duplicate match between a person and an agent uses.
+
+    The players swap seats every hand.
 
     The second half repeats the deals of the first half with the players swapped, in another order, so that the person
     does not recognise them.
@@ -375,7 +385,9 @@ def duplicate_deals(hands: int, seed: int = 0) -> list[int]:
 
 
 class Session:
-    """A series of hands between a person and an agent, who swap seats every hand. An aborted hand does not count.
+    """A series of hands between a person and an agent, who swap seats every hand.
+
+    A hand that is aborted does not count.
 
     Parameters
     ----------
@@ -425,12 +437,12 @@ class Session:
 
     @property
     def best(self) -> int:
-        """Number of the hand in which the person won most, from 0."""
+        """The number of the hand in which the person won the most chips, counted from 0."""
         return self.won.index(max(self.won))
 
     @property
     def worst(self) -> int:
-        """Number of the hand in which the person lost most, from 0."""
+        """The number of the hand in which the person lost the most chips, counted from 0."""
         return self.won.index(min(self.won))
 
     def play(self) -> Hand:

@@ -1,4 +1,4 @@
-"""An agent that plays another agent's strategy after post-processing: see `strategy.postprocess`.
+"""Define the agent that plays another agent's strategy after post-processing: see `strategy.postprocess`.
 
 >>> from kilt.games.gamedef import ready_made
 >>> from kilt.play.tree_agent import TreeAgent
@@ -28,7 +28,7 @@ from kilt.strategy.postprocess import Rule, apply_rows
 
 @dataclass(frozen=True)
 class ProcessedAgent:
-    """An agent that post-processes another agent's action probabilities at each decision before it draws an action.
+    """An agent that plays another agent's strategy, after post-processing the action probabilities at each decision.
 
     Attributes
     ----------
@@ -55,7 +55,10 @@ class ProcessedAgent:
         return draw_action(policy.actions, row.tolist(), observation.draw(action_draw(position)))
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Return post-processed action probabilities for every private hand, 0 for hands without a strategy."""
+        """Return the post-processed action probabilities of the player to act, for every private hand.
+
+        They are 0 for hands without a strategy.
+        """
         found = self.plain.policy(position, board)
         acted = any(before.actor == position.actor for before, _ in self.game.positions.moves(position))
         rows = np.ascontiguousarray(found.table.T)

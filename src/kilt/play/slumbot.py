@@ -55,7 +55,7 @@ class RefusedError(PlayError):
 
 
 class BrokenHandError(PlayError):
-    """Raised if a hand cannot be finished because Slumbot's description of it contradicts the actions sent."""
+    """Raised if a hand with Slumbot cannot be finished, because Slumbot and this client disagree about its actions."""
 
 
 # Actions -------------------------------------------------------------------------------------------------------------
@@ -130,7 +130,9 @@ class SlumbotHand(NamedTuple):
 
 
 def state_of(reply: Reply, number: int, game: Holdem) -> MatchState:
-    """Return the state of hand `number` for our player from Slumbot's answer.
+    """Return the state of a hand against Slumbot, read from Slumbot's answer.
+
+    `number` is the number of the hand.
 
     Raises PlayError if it is inconsistent.
     """
@@ -151,7 +153,10 @@ def state_of(reply: Reply, number: int, game: Holdem) -> MatchState:
 
 
 def finished_hand(reply: Reply, number: int, game: Holdem, name: str) -> SlumbotHand:
-    """Return a finished hand from Slumbot's last answer. Raises PlayError if the answer is inconsistent."""
+    """Return a finished hand against Slumbot, read from Slumbot's last answer.
+
+    Raises PlayError if the answer is inconsistent.
+    """
     state, won, baseline = state_of(reply, number, game), reply["winnings"], reply.get("baseline_winnings")
     if not isinstance(won, int | float) or not state.over:
         raise PlayError(f"an answer has winnings, but the hand is not over: {_shortened(reply)}")
@@ -218,7 +223,10 @@ def play_hand(client: SlumbotClient, agent: Agent, game: Holdem, number: int, se
 
 
 class AgentError(PlayError):
-    """Raised if our agent takes an illegal action. It would do so again in other hands."""
+    """Raised if kilt's agent takes an illegal action against Slumbot.
+
+    It would do so again in other hands.
+    """
 
 
 # Requests ------------------------------------------------------------------------------------------------------------
@@ -258,7 +266,9 @@ class ClientConfig(Record):
 
 
 class SlumbotClient:
-    """A client that sends requests to Slumbot, retries them if they fail, and stores the token of the session.
+    """A client that plays hands against Slumbot over its HTTP API.
+
+    It retries requests that fail, and stores the token of the session.
 
     Parameters
     ----------
@@ -305,7 +315,9 @@ class SlumbotClient:
             return self._keep_token(self._retried("new_hand", self._session()))
 
     def act(self, increment: str, before: str) -> Reply:
-        """Send an action, in Slumbot's notation, in a hand whose actions so far are `before`, and return the answer.
+        """Send an action of this player to Slumbot, and return Slumbot's answer.
+
+        The action is in Slumbot's notation. `before` are the earlier actions of the hand.
 
         If an answer is lost, the request is repeated, although Slumbot may have executed it already. `old_action` in
         the answer shows whether the action was executed only once. Raises BrokenHandError if it was not, or if Slumbot
@@ -323,7 +335,10 @@ class SlumbotClient:
         return self._keep_token(reply)
 
     def forget_session(self) -> None:
-        """Forget the token, so that the next hand opens a new session. Logs in again if there is an account."""
+        """Forget the token of the session, so that the next hand opens a new session.
+
+        Logs in again if there is an account.
+        """
         self.token = ""
         if self._login:
             self.login(*self._login)

@@ -42,7 +42,9 @@ _MATCH, _HAND, _BROKEN = "# slumbot match ", "# slumbot hand ", "# slumbot broke
 
 
 def name_in_logs(player: str) -> str:
-    """Return a form of a player's name that logs accept: without ``:`` and ``|``, and different from Slumbot's name.
+    """Convert a player's name to a form that logs accept.
+
+    It has no ``:`` and no ``|``, and differs from Slumbot's name.
 
     >>> name_in_logs("house@resolve:rounds=river")
     'house@resolve;rounds=river'
@@ -119,7 +121,7 @@ class SlumbotLog:
         self.hands.append(hand)
 
     def give_up(self, reason: str) -> None:
-        """Record in the log that a hand could not be finished, and why."""
+        """Write to the log that a hand could not be finished, and why."""
         with os_errors(f"the log {self.file} cannot be written"):
             self._write(f"{_BROKEN}{' '.join(reason.split())}\n")
         self.broken += 1

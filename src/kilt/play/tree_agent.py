@@ -1,4 +1,6 @@
-"""An agent that plays a strategy of a public tree. Its table is in memory, mapped from a file, or unpacked from disk.
+"""Define the agent that plays a strategy stored as a table over a public tree.
+
+The table is in memory, mapped from a file, or unpacked from disk.
 
 >>> from kilt.games.gamedef import ready_made
 >>> from kilt.tree.vector import VectorGame
@@ -28,7 +30,7 @@ KEPT = 1024  # largest number of cached positions at the beginning of rounds
 
 @dataclass(frozen=True)
 class TreeAgent:
-    """An agent that plays a strategy of a public tree, with action probabilities for every decision on every board.
+    """An agent that plays a strategy with action probabilities for every decision, on every board and with every hand.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Solve several counter-strategies to an opponent model at once, each as its own run on a worker.
+"""Solve several counter-strategies to an opponent model in parallel, each by a worker with a run of its own.
 
 Each run begins in this process, which writes its folder, and is finished by the next free worker. If a worker is lost,
 another one resumes the run from its last checkpoint, and gets the same strategy.
@@ -36,7 +36,7 @@ def solve_answers(
     budget: Budget | None = None,
     tick: Callable[[float], None] = lambda share: None,
 ) -> list[SolvedAnswer]:
-    """Finish several counter-strategy runs in parallel, on the workers of an engine.
+    """Solve several counter-strategies in parallel, on the workers of an engine.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def solve_answers(
 
 
 def solve_answer(folder: Path, budget: Budget | None = None) -> SolvedAnswer:
-    """Finish the counter-strategy run in a folder, from its last checkpoint if there is one."""
+    """Solve a counter-strategy, continuing the run in a folder from its last checkpoint."""
     run = resume(folder, budget=budget)
     last = run.finish()
     mbb = run.problem.mbb(last.exploitability)
@@ -61,7 +61,10 @@ def solve_answer(folder: Path, budget: Budget | None = None) -> SolvedAnswer:
 
 
 def exploitation(run: Run) -> Estimate:
-    """Return a counter-strategy's win rate against the modelled opponent in mbb/h, averaged over both seats."""
+    """Return how much a counter-strategy wins against the modelled opponent, in mbb per hand.
+
+    It is a mean over both seats.
+    """
     problem = run.evaluator.problem
     opponent, answer = problem.opponent, run.table
     policy = opponent.model.policy()

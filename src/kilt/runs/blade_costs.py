@@ -1,4 +1,6 @@
-"""Measure the time and message sizes of distributed MCCFR on this machine, to simulate larger clusters.
+"""Measure how long the steps of distributed MCCFR take on this machine, to simulate larger clusters.
+
+The sizes of messages are measured too.
 
 The functions run real batches of two sizes with a head and some workers in this process. The two sizes separate the
 fixed time of a batch from the time of each deal, for the head and for each class of boards.
@@ -40,14 +42,16 @@ DISTURBANCE_FACTOR = 1.5  # a measurement that takes this many times longer was 
 
 
 class LinearCost(NamedTuple):
-    """The seconds that one step of distributed MCCFR takes: a fixed time plus a time for each deal."""
+    """The time of one step of distributed MCCFR in seconds: a fixed time plus a time for each deal."""
 
     fixed: float
     deal: float
 
     @classmethod
     def through(cls, few: float, many: float) -> LinearCost:
-        """Fit the fixed time and the time per deal to the measured seconds of a small and a large batch.
+        """Estimate a step's fixed time and its time per deal, from the times of a small and a large batch.
+
+        Both times are in seconds.
 
         The batches have `TRIED[0]` and `TRIED[1]` deals.
         """
@@ -55,13 +59,13 @@ class LinearCost(NamedTuple):
         return cls(max(few - TRIED[0] * deal, 0.0), deal)
 
     def at(self, deals: int) -> float:
-        """Return the seconds that the step takes for `deals` deals."""
+        """Return how many seconds the step takes for a batch of `deals` deals."""
         return self.fixed + deals * self.deal
 
 
 @dataclass(frozen=True)
 class BladeCosts:
-    """The measured cost of a batch of deals in distributed MCCFR on this machine, in seconds and bytes per step."""
+    """The measured times and message sizes of distributed MCCFR on this machine."""
 
     work: FloatArray  # seconds of one core for a deal: (measured batches, classes)
     fixed: float  # fixed seconds of a batch in each class
@@ -78,14 +82,17 @@ class BladeCosts:
 
     @property
     def classes(self) -> int:
-        """Return the number of classes of boards that the workers of the first level share."""
+        """Return the number of classes of boards that the workers on the first level divide among them."""
         return int(self.work.shape[1])
 
 
 def shared_game(
     game: Holdem, menu: ActionAbstraction | None, cards: Sequence[Path | AbstractionSpec], options: SamplingOptions
 ) -> SharedGame:
-    """Split an abstract game into parts for workers; abstractions that are not built yet get synthetic buckets."""
+    """Divide an abstract game into parts that workers can solve.
+
+    Card abstractions that are not built yet get synthetic buckets.
+    """
     folders = tuple(one for one in cards if isinstance(one, Path))
     unbuilt = [one for one in cards if not isinstance(one, Path)]
     if unbuilt:
@@ -97,7 +104,7 @@ def shared_game(
 
 
 def measure_costs(game: SharedGame, together: int = 1, seconds: float = 3.0) -> BladeCosts:
-    """Measure the time and message sizes of distributed MCCFR for a game on this machine.
+    """Measure the times and message sizes of distributed MCCFR for a given game on this machine.
 
     Parameters
     ----------
@@ -195,7 +202,9 @@ def _undisturbed(seconds: FloatArray) -> FloatArray:
 
 
 def share_before(partition: Partition, later: int) -> float:
-    """Return the fraction of the workers' node visits that lie in rounds before `later`.
+    """Return which share of the nodes that workers visit lies in betting rounds before a given round.
+
+    The share is from 0 to 1. `later` is the number of the given round.
 
     Opponents are assumed to play uniformly at random.
     """
@@ -205,7 +214,9 @@ def share_before(partition: Partition, later: int) -> float:
 
 
 def visited(betting: BettingTree) -> FloatArray:
-    """Return the mean number of visits per deal to each betting node, if opponents play uniformly at random.
+    """Return how often each betting node is visited per deal, on average.
+
+    Opponents are assumed to play uniformly at random.
 
     A deal is traversed twice, once for each player.
     """
@@ -231,7 +242,10 @@ class _UnbuiltGame(SharedGame):
     identity: AbstractionSpec = field(kw_only=True)
 
     def open(self) -> Partition:
-        """Return the game split into parts, with fewer buckets if the parts would be too large to measure here."""
+        """Return the game divided into parts that workers can solve.
+
+        The parts get fewer buckets if they would be too large to measure on this machine.
+        """
         plan, deal = self.identity.plan, self.identity.deal
         trunk, first = trunk_of(plan, deal), replace(plan.public[0], until=0)
         numbers = list(bucket_numbers(plan, deal))
@@ -262,6 +276,9 @@ class _SyntheticRound:
     def look_up(
         self, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32], known: int | None = None
     ) -> None:
-        """Write an arbitrary bucket for each hand, within the class of boards that is given."""
+        """Write an arbitrary bucket for each hand to `buckets`, instead of that of a real card abstraction.
+
+        The bucket belongs to the given class of boards.
+        """
         mixed = hands * 7919 + (boards * np.arange(3, boards.shape[1] + 3)).sum(axis=1)[:, None] * 104729
         buckets[:] = mixed % self.own + (known or 0) * self.own

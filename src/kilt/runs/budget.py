@@ -66,7 +66,7 @@ class Budget:
         return " or ".join(filter(None, parts)) or "no limit"
 
     def spent(self, iterations: int, seconds: float) -> bool:
-        """Return whether the limit of iterations or of time has been reached."""
+        """Return whether a run has used up its iterations or its time."""
         return iterations >= (self.iterations or inf) or seconds >= (self.seconds or inf)
 
 
@@ -97,7 +97,10 @@ def time_left(budget: Budget, steps: Sequence[Step], iterations: int, seconds: f
 def budget_of(
     iterations: int | None, seconds: float | None, target: float | str | None, game: str | Game
 ) -> Budget | None:
-    """Return the limits as a budget with its target in chips of the game, or None if there is no limit."""
+    """Return the limits of a run as a `Budget`, or None if there are no limits.
+
+    The target exploitability is converted to chips.
+    """
     if isinstance(target, str):
         target = chips_of(target, game)
     return None if iterations is seconds is target is None else Budget(iterations, seconds, target)

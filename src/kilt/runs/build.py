@@ -1,4 +1,4 @@
-"""Build runs from configurations or other specifications, either new or from a run's folder.
+"""Build runs from their configurations, or from the folders of earlier runs.
 
 >>> from kilt.runs.budget import Budget
 >>> run = build(WholeSpec("kuhn"), budget=Budget(iterations=100))
@@ -87,12 +87,15 @@ def build(
 
 
 def spec_of(config: Config, folder: Path | None = None) -> RunPlan | WholeSpec:
-    """Return the specification of a run, whose game is abstract if the configuration has `cards`."""
+    """Return the specification of a run from its configuration.
+
+    The game is abstract if the configuration has `cards`.
+    """
     return resolve(config, folder) if config.cards else WholeSpec.of(config)
 
 
 def spec_in(folder: Path, values: Mapping[str, object] = NOTHING) -> RunPlan | WholeSpec:
-    """Return the specification of the run in a folder, with new values for some keys of its configuration.
+    """Return the specification of the run in a folder, with some keys of its configuration changed.
 
     A key is written like "solver.threads".
 

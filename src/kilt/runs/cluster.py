@@ -45,7 +45,7 @@ UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
 def blades_of(text: str) -> tuple[int, ...]:
-    """Parse the numbers of workers from text: on the first level, then below each worker, level by level.
+    """Parse the numbers of workers on each level of a cluster, such as ``4x3`` for 4 workers with 3 below each.
 
     >>> blades_of("60"), blades_of("4x3x2")
     ((60,), (4, 3, 2))
@@ -68,7 +68,7 @@ def latency_of(text: str) -> float:
 
 
 class ClusterForecast(NamedTuple):
-    """The simulated speed of a run on a cluster, and the shares of time that workers compute and wait."""
+    """The simulated speed of a distributed run on a cluster, and how much of the time workers compute or wait."""
 
     blades: tuple[int, ...]  # number of workers on the first level, then below each
     samples: int  # boards per class and deal
@@ -147,7 +147,9 @@ def forecast(
 def curve(
     costs: BladeCosts, blades: Sequence[int], cores: int = 1, latency: float = 0.0, **more: Any
 ) -> list[ClusterForecast]:
-    """Return the simulated speeds with 1, 2, 4 … up to `blades[0]` workers on the first level.
+    """Simulate a distributed run with 1, 2, 4 and more workers, and return the speed for each number.
+
+    The numbers of workers on the first level go up to `blades[0]`.
 
     Each of them has `blades[1:]` workers below it; `more` are arguments of `forecast`.
     """
@@ -181,7 +183,11 @@ class _Cluster:
 
     @property
     def levels(self) -> list[tuple[float, int, int]]:
-        """Return each level's share of a class's work, its total repetitions, and the most that one worker does."""
+        """Return how much of the work for one class of boards is done on each level of workers.
+
+        For each level: its share of the work, the number of repetitions on all workers, and the most repetitions on one
+        worker.
+        """
         below = self.blades[1:]
         bounds, often = [0.0, *self.costs.before[: len(below)], 1.0], np.cumprod([1, *self.costs.inside[: len(below)]])
         most = np.cumprod([1, *(-(-n // under) for n, under in zip(self.costs.inside, below, strict=False))])
@@ -189,7 +195,9 @@ class _Cluster:
         return list(zip(shares, often.tolist(), most.tolist(), strict=True))
 
     def seconds(self, work: FloatArray, deals: int) -> tuple[FloatArray, FloatArray]:
-        """Return the seconds until each first-level worker answers, and the busy seconds of the last level.
+        """Simulate batches of deals, and return how many seconds each worker of the first level takes.
+
+        The second result is the time in seconds that workers of the last level compute.
 
         `work` holds the seconds of a deal for each measured batch and class; both results have a row for each batch.
 
@@ -223,7 +231,7 @@ class _Cluster:
         return done
 
     def chosen(self, batch: int) -> BatchChoice:
-        """Return the batch size that `DistributedMCCFR` would choose on this cluster."""
+        """Return the number of deals per batch that `DistributedMCCFR` would choose on this cluster."""
         work = self.costs.work.mean(axis=0)[None]
         few, many = (2 * self.latency + float(self.seconds(work, deals)[0].max()) for deals in TRIED)
         deal = max(many - few, 1e-12) / (TRIED[1] - TRIED[0])
@@ -286,7 +294,9 @@ class ForecastCheck(NamedTuple):
 
 
 def check(problem: AbstractProblem, blades: Sequence[int] = (1, 2, 4, 8), seconds: float = 3.0) -> list[ForecastCheck]:
-    """Compare forecasts with real runs of the engine `local` for several numbers of workers.
+    """Compare simulated speeds with those of real runs on this machine, for several numbers of workers.
+
+    The runs use the engine `local`.
 
     Costs are measured just before each run, because the machine's load changes from minute to minute. Neither
     discounts regrets, which happens often in a short run.

@@ -31,7 +31,10 @@ CURVE = curve("disk", "curve")
 
 
 class DiskForecast(NamedTuple):
-    """The estimated cost of one iteration on some machines, each with a share of the subgames on its own disk."""
+    """The estimated cost of one iteration of CFR+ with tables on disk, shared by one or several machines.
+
+    Each machine has a share of the subgames on its own disk.
+    """
 
     machines: int
     cores: int  # of each
@@ -43,7 +46,7 @@ class DiskForecast(NamedTuple):
 
     @property
     def disk_pace(self) -> float:
-        """Return the bytes per second that each disk reads and writes.
+        """Return how many bytes per second each disk has to read and write.
 
         In an iteration, this is three times the size of all files.
         """
@@ -59,7 +62,9 @@ class DiskForecast(NamedTuple):
 
 @dataclass(frozen=True)
 class DiskPlan:
-    """A plan to solve a game with CFR+ and tables on disk, from which costs are estimated.
+    """A plan to solve a game by CFR+ with tables on disk.
+
+    It estimates memory, disk space and time.
 
     Parameters
     ----------
@@ -77,32 +82,34 @@ class DiskPlan:
 
     @property
     def cut(self) -> Subgames:
-        """Return the game, split into the subgames that are stored on disk."""
+        """Return the subgames into which the game is divided, as they are stored on disk."""
         return self.problem.subgames
 
     @cached_property
     def numbers(self) -> int:
-        """Return how many numbers are stored: one regret for each action, board and hand, and one average if kept.
+        """Return how many numbers are stored on disk for regrets and average strategies.
+
+        There is one regret for each action, board and hand, and one number of the average strategy if it is stored.
 
         Boards and hands that differ only by a swap of suits are stored once.
         """
         return self.cut.numbers * (1 + self.averaging)
 
     def memory(self, subgames: int) -> int:
-        """Return the bytes of tables in a machine's memory if it holds `subgames` subgames at a time."""
+        """Return how many bytes of tables a machine holds in memory, with `subgames` subgames at a time."""
         return self.cut.memory_of(subgames) * (1 + self.averaging)
 
     @property
     def fits(self) -> bool:
-        """Return whether this machine has enough memory to load one subgame at a time."""
+        """Return whether this machine has enough memory to solve the game one subgame at a time."""
         return Cost(self.memory(1)).fits
 
     def measured(self, seconds: float) -> DiskPace:
-        """Measure the speed of one core of this machine by solving some subgames for some seconds."""
+        """Measure the speed of one core of this machine, by solving subgames for some seconds."""
         return measured_pace(self.cut, seconds, averaging=self.averaging)
 
     def on(self, machines: int, bandwidth: float = inf) -> DiskForecast:
-        """Estimate the cost of one iteration that is shared by a number of machines.
+        """Estimate the cost of one iteration if a given number of machines share the work.
 
         Subgames are distributed over the machines by size. Before a pass, the strategy of the first rounds is sent to
         all machines; after it, they return the values at the chance nodes that begin the subgames. All messages go
@@ -123,7 +130,7 @@ class DiskPlan:
         return DiskForecast(machines, threads, len(own), cost, self.memory(1), seconds, sent)
 
     def iterations_for(self, target: float) -> tuple[int, int, int]:
-        """Estimate the iterations to a target exploitability in chips per game.
+        """Estimate how many iterations the plan needs to reach a target exploitability in chips per game.
 
         The three estimates take the convergence of [2-4] hold'em, of a smaller and of a larger game.
 
@@ -138,7 +145,9 @@ class DiskPlan:
 
 
 def iterations_to(mbb: float) -> float:
-    """Return how many iterations [2-4] hold'em needs to reach an exploitability in mbb/g, from measured points.
+    """Return how many iterations of CFR+ solve [2-4] hold'em to a given exploitability in mbb/g.
+
+    The number is interpolated between measured points.
 
     >>> round(iterations_to(1.0)), round(iterations_to(0.031) / 1000)
     (362, 7)

@@ -80,7 +80,10 @@ EXAMPLES = {"": commented(Config, _FIRST), "tartanian7": _TARTANIAN7}
 
 
 def example_named(name: str) -> str:
-    """Return a ready-made configuration as TOML; an empty name stands for a starting template."""
+    """Return the text of a ready-made configuration in TOML, given its name.
+
+    An empty name stands for a template to start from.
+    """
     if name not in EXAMPLES:
         known = ", ".join(filter(None, EXAMPLES))
         raise RunError(f"there is no example {name!r}: use {known}, or leave the name out")

@@ -1,4 +1,7 @@
-"""The results of a run by name, such as its exploitability and value, for live and for stored runs."""
+"""The results of a run, such as its exploitability and value, by name.
+
+They are the same for a run that is being solved and for one read from a folder.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from kilt.runs.budget import Step
 
 
 class RunFigures(Drawable, ABC):
-    """Base class with the results of a run, computed from its measurements."""
+    """Base class of runs, with results that are computed from the run's measurements."""
 
     @property
     @abstractmethod
@@ -22,7 +25,7 @@ class RunFigures(Drawable, ABC):
     @property
     @abstractmethod
     def solved(self) -> str:
-        """Return whether the results are of the average strategy or of the last iterate, in words."""
+        """Return which strategy the results describe, in words: the average strategy or the last iterate."""
 
     @property
     @abstractmethod
@@ -31,11 +34,14 @@ class RunFigures(Drawable, ABC):
 
     @abstractmethod
     def mbb(self, chips: float) -> float | None:
-        """Convert chips to thousandths of a big blind. Returns None if the game has no big blind."""
+        """Convert chips to thousandths of a big blind, or return None if the game has no big blind."""
 
     @property
     def exploitability(self) -> Exploitability:
-        """Return the exploitability of the run's strategy in chips per game, averaged over both seats."""
+        """Return the exploitability of the strategy that the run found.
+
+        It is a mean over both seats, in chips per game.
+        """
         chips = self._last.exploitability
         return Exploitability(chips, self.mbb(chips), strategy=self.solved)
 

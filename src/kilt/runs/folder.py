@@ -1,4 +1,4 @@
-"""Folders of runs: they store the settings of a run, its log, its last checkpoint and its strategy.
+"""Store runs in folders: the settings of a run, its log, its last checkpoint and its strategy.
 
 A folder contains ``run.json``, ``log.jsonl``, ``checkpoint`` and, after the end of the run, ``strategy``. If workers
 store parts of the tables, ``parts`` contains them; they belong to a checkpoint and are written before it. A solver with
@@ -44,7 +44,10 @@ WRITING = pace("checkpoint", "bytes_per_second")  # assumed pace of the first ch
 
 
 class RunIdentity(NamedTuple):
-    """The settings that determine a run's result: equal settings give the same strategy after the same iterations."""
+    """The settings that determine the result of a run.
+
+    Two runs with equal settings have the same strategy after the same iterations.
+    """
 
     game: str  # the name that the user gave
     algorithm: str
@@ -62,7 +65,10 @@ class RunIdentity(NamedTuple):
         return f"{self.algorithm} on {game}, seed {self.seed}, kilt {self.version}"
 
     def require(self, wanted: RunIdentity, where: Path) -> None:
-        """Raise RunError if the settings of this run differ from `wanted`; only the game's name may differ."""
+        """Raise RunError if this run's settings differ from those of another run.
+
+        Only the name of the game may differ.
+        """
         remedies = {
             "version": f"resume it with kilt {self.version}",
             "algorithm": f"give {self.algorithm} as `algorithm`",
@@ -98,7 +104,9 @@ class RunFolder:
         room: int,
         model: OpponentModel | None = None,
     ) -> RunFolder:
-        """Create a run in a new or empty folder, after checking that the disk has `room` free bytes.
+        """Create the folder of a new run, after checking that the disk has enough space.
+
+        The folder must be new or empty. `room` is the number of bytes that must be free.
 
         The opponent `model` of a counter-strategy is stored there too.
         """
@@ -115,7 +123,7 @@ class RunFolder:
 
     @classmethod
     def require_new(cls, path: Path) -> None:
-        """Raise RunError if a folder contains a run, or files that kilt has not written."""
+        """Raise RunError if a folder already contains a run, or other files that kilt has not written."""
         if cls.has_run(path):
             raise RunError(
                 f"{path} holds a run already, {cls.open(path).identity}: resume it, or choose another folder"
@@ -129,7 +137,7 @@ class RunFolder:
         return self.identity.device
 
     def move_to(self, identity: RunIdentity) -> None:
-        """Record a new device for the run in ``run.json``, if it has changed."""
+        """Write the device on which a run is solved to ``run.json``, if the device has changed."""
         if identity.device != self.device:
             self.identity = self.identity._replace(device=identity.device, precision=identity.precision)
             self.describe()
@@ -161,7 +169,7 @@ class RunFolder:
             raise RunError(f"{path / 'run.json'} is damaged: start a new run in another folder") from None
 
     def describe(self) -> None:
-        """Write ``run.json``, with the checksum of the strategy's manifest if there is a strategy."""
+        """Write ``run.json``, which contains the settings of the run and the checksum of its strategy."""
         names = artifact.recorded_checksums(self.path / STRATEGY)
         if names is None:  # a new run, or one of an older format
             names = []
@@ -174,7 +182,10 @@ class RunFolder:
             artifact.write_text(self.path / artifact.RUN, json.dumps(said, indent=2) + "\n")
 
     def against(self) -> Against | None:
-        """Return the opponent that a counter-strategy exploits in an unabstracted game; None for other runs."""
+        """Return the opponent model that the run computes a counter-strategy against, or None for other runs.
+
+        It is the model of an unabstracted game.
+        """
         if not self.identity.against:
             return None
         p, _, confidence = self.identity.against.partition(" ")
@@ -186,7 +197,10 @@ class RunFolder:
         return any(self.budget.spent(step.iterations, step.seconds) for step in self.steps())
 
     def steps(self) -> list[Step]:
-        """Return the measurements in the log, without lines that cannot be read."""
+        """Return the measurements that the run has logged.
+
+        Lines that cannot be read are left out.
+        """
         return [line.step for line in self._lines() if line.step]
 
     def require_whole_log(self) -> None:
@@ -201,20 +215,23 @@ class RunFolder:
 
     @property
     def saved_iterations(self) -> int:
-        """Return the iterations at the last readable checkpoint, or 0 if there is none."""
+        """Return how many iterations the last readable checkpoint has, or 0 if there is none."""
         with suppress(ArtifactError, LookupError, TypeError, ValueError):
             return int(artifact.read(self.path / CHECKPOINT, CHECKPOINT).figures["iterations"])
         return 0
 
     @property
     def is_being_solved(self) -> bool | None:
-        """Return whether a process is solving the run now; None if the system cannot tell."""
+        """Return whether a process is solving the run now, or None if the system cannot tell."""
         return is_locked(self.path / LOCK)
 
     @staticmethod
     @contextmanager
     def exclusive_access(path: Path) -> Iterator[None]:
-        """Lock a run's folder against other processes. Raises RunError if another process has locked it."""
+        """Lock a run's folder, so that no other process can use it.
+
+        Raises RunError if another process has locked it.
+        """
         with artifact.os_errors(f"{path} cannot be written"), ExitStack() as held:
             path.mkdir(parents=True, exist_ok=True)
             try:
@@ -225,7 +242,9 @@ class RunFolder:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Lock the run and open its log, which `log` and `restore` need.
+        """Lock the run's folder and open its log for writing.
+
+        `log` and `restore` need the open log.
 
         Only one process at a time can do so.
         """
@@ -235,7 +254,9 @@ class RunFolder:
     def restore(
         self, solver: Solver, budget: Budget, warn: Callable[[str], None] = lambda what: None
     ) -> tuple[float, float]:
-        """Restore a new solver from the last checkpoint, and return the seconds of wall and CPU time so far.
+        """Restore a solver from the last checkpoint, and return the seconds that the run has taken so far.
+
+        There are two numbers: wall time and CPU time.
 
         Log lines after the checkpoint are removed, because they will be measured again. Unreadable lines are kept and
         reported to `warn`.
@@ -279,7 +300,10 @@ class RunFolder:
         self._log.flush()
 
     def save(self, solver: Solver, seconds: float, cpu_seconds: float = 0.0, *, at_once: bool = False) -> None:
-        """Write a checkpoint if it is due or `at_once` is set, unless the same checkpoint was written before."""
+        """Write a checkpoint if the last one is old enough.
+
+        If `at_once` is set, it is written in any case, unless it would be the same as the last one.
+        """
         iteration, before, took = self._saved
         wait = 0.0 if at_once else min(max(took / SAVING, OFTEN), RARELY)
         if solver.iterations == iteration or seconds - before < wait:
@@ -316,7 +340,7 @@ class RunFolder:
         return self.path.absolute() / PARTS / str(iterations)
 
     def keep(self, steps: Sequence[Step], solver: Solver, problem: Problem) -> None:
-        """Store the log and checkpoint of a run that had no folder before."""
+        """Write the log and the checkpoint of a run that had no folder until now."""
         with self.working():
             if kept := on_disk(solver):
                 kept.open(self.path / SUBGAMES, run=self.run_id)
@@ -340,7 +364,7 @@ def _expected(file: Path) -> bool:
 
 
 def room_for(solver: Solver) -> int:
-    """Return the disk space in bytes that a run of this solver needs."""
+    """Return how many bytes of disk space a run with a given solver needs."""
     # While a checkpoint is written there are two of them; a strategy with its names is about as large. What is kept on
     # disk as it goes is replaced file by file, or all at once by files of workers, and shared with the strategy.
     kept = on_disk(solver)
@@ -348,7 +372,7 @@ def room_for(solver: Solver) -> int:
 
 
 def size_of(solver: Solver) -> int:
-    """Return the size in bytes of one checkpoint of a solver."""
+    """Return how many bytes one checkpoint of a solver takes on disk."""
     if shared := with_workers(solver):
         return shared.size
     return sum(table.nbytes for table in solver.state().values())
@@ -388,7 +412,10 @@ def _unreadable(run: Path, lines: Sequence[LogLine]) -> str:
 
 
 def portable_name(game: str | Game) -> str:
-    """Return a game's name that is valid in any working folder: files get their full paths."""
+    """Return a name of a game that also works in other working folders.
+
+    The name of a file is replaced by its full path.
+    """
     if not isinstance(game, str):
         return game.name
     return str(Path(game).resolve()) if game not in ready_made_games() and Path(game).exists() else game

@@ -1,4 +1,4 @@
-"""The main loop of all solvers: it runs iterations, measures, logs, writes checkpoints and resumes.
+"""Run the main loop of all solvers: iterate, measure, log, write checkpoints and resume.
 
 `run` steps a solver in chunks of a fraction of a second and measures its strategies at iterations 1, 2, 3, 4, 6, 8, 11,
 16, …, each √2 times the one before. Chunks and measurements do not change the solver: its results depend only on
@@ -57,7 +57,7 @@ def run(
     warn: Callable[[str], None] = lambda what: None,
     schedule: Callable[[int], int] = scheduled,
 ) -> Iterator[Step]:
-    """Run a solver until the budget is spent or `stop` returns True, and yield a `Step` for each measurement.
+    """Run a solver until its budget is spent or `stop` returns True, and yield each measurement as a `Step`.
 
     If `folder` has a checkpoint, the run resumes from it.
 

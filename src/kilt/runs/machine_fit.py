@@ -101,7 +101,7 @@ class FittedPlan:
 
 
 def depths() -> dict[int, str]:
-    """Return the names of the ready-made heads-up no-limit games by stack depth in big blinds."""
+    """Return the names of the ready-made heads-up no-limit games, by their stacks in big blinds."""
     found = {200: "holdem.nolimit.2p"}
     for name in library():
         if match := re.fullmatch(r"holdem\.nolimit\.2p\.(\d+)bb", name):
@@ -110,7 +110,10 @@ def depths() -> dict[int, str]:
 
 
 def game_at(depth: int) -> str:
-    """Return the name of the game with stacks of `depth` big blinds. Raises RunError if there is none."""
+    """Return the name of the ready-made no-limit game with stacks of `depth` big blinds.
+
+    Raises RunError if there is none.
+    """
     if (name := depths().get(depth)) is None:
         *most, last = map(str, depths())
         raise RunError(
@@ -152,7 +155,7 @@ def plan_largest_agent(
 def plan_like_shipped_agent(
     game: Holdem, name: str, hours: float, threads: int, folder: Path, memory: float | None = None
 ) -> FittedPlan:
-    """Return a plan for an agent as small as the one that comes with kilt, for another game.
+    """Return a plan for an agent like the one that comes with kilt, but for another game.
 
     The opponent sees finer cards while the agent is solved, if the deck, the machine and the time allow it.
 

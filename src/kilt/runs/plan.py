@@ -51,7 +51,9 @@ from kilt.tree.betting import MOST_NODES, betting_size
 
 @dataclass(frozen=True)
 class RunPlan(AbstractSpec, Spec):
-    """A checked configuration with its game, card abstractions and bet sizes; nothing is built yet.
+    """A checked plan of a run: its configuration with the game, card abstractions and bet sizes.
+
+    Nothing is built yet.
 
     The function `resolve` makes it.
     """
@@ -60,16 +62,19 @@ class RunPlan(AbstractSpec, Spec):
 
     @property
     def method(self) -> AbstractMethod:
-        """Return how the configuration's algorithm solves abstract games."""
+        """Return the method by which the plan's algorithm solves abstract games."""
         return self.algorithm.abstract
 
     @property
     def all_cards(self) -> tuple[Cards, ...]:
-        """Return the card abstractions of the players, and then that of the opponent while solving, if it differs."""
+        """Return the card abstractions of the players, followed by that of the opponent if it is different.
+
+        The opponent is the one that the agent learns against.
+        """
         return self.cards if self.opponent is None else (*self.cards, self.opponent)
 
     def card_folders(self, folder: Path) -> list[Path]:
-        """Return the folders of a run for the abstractions in `all_cards`."""
+        """Return the folders in which a run stores the card abstractions of `all_cards`."""
         own = card_folders(folder, len(self.cards))
         return own if self.opponent is None else [*own, folder / OPPONENT_CARDS]
 
@@ -79,7 +84,7 @@ class RunPlan(AbstractSpec, Spec):
         return config_budget(self.config)
 
     def estimate(self) -> SimpleNamespace:
-        """Return the cost of the run under the attribute names of kilt 0.1."""
+        """Return the cost of the run as an object with the attribute names of kilt 0.1."""
         warnings.warn("RunPlan.estimate() is now RunPlan.cost(); the old name goes in kilt 0.3", DeprecationWarning, 2)
         whole = self.cost()
         solving, cards = whole.part("solving") or whole, whole.part("cards")
@@ -110,7 +115,9 @@ class RunPlan(AbstractSpec, Spec):
         return bool(self.config.solver.iterations or self.config.solver.minutes)
 
     def cost(self) -> Cost:
-        """Return the cost of the run, with the parts "cards" for building card abstractions and "solving" for the rest.
+        """Return the memory, disk space and time that the run needs, including its card abstractions.
+
+        The part "cards" is for building card abstractions, and the part "solving" for the rest.
 
         The part "tables" of "solving" contains the solver's tables and the game trees that its algorithm traverses. The
         disk space is that of two checkpoints, a strategy and the card abstractions.
@@ -123,11 +130,17 @@ class RunPlan(AbstractSpec, Spec):
         return reduce(Cost.then, building).named("cards").then(solving) if building else solving
 
     def pace(self) -> Pace | None:
-        """Measure the algorithm's speed for some seconds. Returns None if `cost` already includes the time."""
+        """Measure the speed of the run's algorithm for some seconds.
+
+        Returns None if `cost` already includes the time.
+        """
         return self.method.pace(self)
 
     def require_room(self, folder: Path | None) -> Cost:
-        """Return the cost of the run. Raises RunError or ArtifactError if memory, the GPU or the disk are too small."""
+        """Return the cost of the run, after checking that memory, GPU and disk suffice.
+
+        Raises RunError or ArtifactError if they do not.
+        """
         if folder is None:
             raise RunError("a run on an abstract game keeps its cards and its strategy in a folder: give `folder`")
         self.method.require_device(self)
@@ -152,14 +165,17 @@ class RunPlan(AbstractSpec, Spec):
                 raise RunError(f"{folder} is there already, with {file.name} in it: choose another folder")
 
     def leave(self, folder: Path) -> None:
-        """Write the folder of a run that begins later, perhaps on another machine, with `kilt.runs.build.resume`."""
+        """Prepare the folder of a run that begins later, perhaps on another machine.
+
+        `kilt.runs.build.resume` solves it.
+        """
         self.require_new(folder)
         self.require_room(folder)
         with RunFolder.exclusive_access(folder):
             self._keep_config(folder)
 
     def problem(self, folder: Path | None, tick: Tick, *, resumes: bool) -> AbstractProblem:
-        """Return the abstract game, after building its card abstractions and lookup tables.
+        """Build the card abstractions and lookup tables of the abstract game, and return the game.
 
         They are stored in the folder.
         """
@@ -180,17 +196,23 @@ class RunPlan(AbstractSpec, Spec):
         return problem
 
     def solver(self, problem: Problem) -> Solver:
-        """Return a new solver with the configuration's algorithm."""
+        """Return a new solver that uses the algorithm of the configuration."""
         return make_solver(problem, self.config.solver.algorithm, self.config.solver.seed)
 
     def on(self, device: str | None = None) -> RunPlan:
-        """Return the same plan for another device. Raises RunError if the algorithm does not support the device."""
+        """Return the same plan for another device, "cpu" or "gpu".
+
+        Raises RunError if the algorithm does not support the device.
+        """
         planned = replace(self, config=self.with_device(require_device(device or self.device)))
         planned.method.require_device(planned)
         return planned
 
     def open_engine(self) -> Engine | None:
-        """Start the engine of the run and check that its workers have room. Returns None if the run has no engine."""
+        """Start the engine that runs the workers, and return it, or None if the run has no workers.
+
+        Raises RunError if the workers do not have enough memory.
+        """
         asked = self.config.engine
         if not asked.name:
             return None
@@ -222,7 +244,7 @@ class RunPlan(AbstractSpec, Spec):
     def build(
         self, folder: Path, tick: Tick = lambda what, share: None, *, place: Engine | None = None
     ) -> AbstractProblem:
-        """Return the abstract game, after building missing card abstractions in the run's folder.
+        """Build the card abstractions that are missing in the run's folder, and return the abstract game.
 
         Parameters
         ----------

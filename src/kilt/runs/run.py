@@ -1,4 +1,4 @@
-"""Runs: a game, a solver, a budget, and the folder where the results are stored.
+"""Define runs: a run solves a game with a solver and a budget, and stores the results in a folder.
 
 `kilt.runs.build.build` makes runs. To solve, iterate over a run; it yields one measurement after another:
 
@@ -58,7 +58,9 @@ def _silent(*_: object) -> None:
 
 @dataclass
 class Run(RunFigures):
-    """A run that is ready to begin or to resume. Iterate over it to solve the game.
+    """A run that can be solved, from the beginning or from a checkpoint.
+
+    Iterate over it to solve the game.
 
     Attributes
     ----------
@@ -113,7 +115,10 @@ class Run(RunFigures):
 
     @property
     def judge(self) -> Evaluator[Any]:
-        """The name of `evaluator` in kilt 0.1, which will be removed in kilt 0.3."""
+        """The attribute `evaluator` under its name in kilt 0.1.
+
+        This name is removed in kilt 0.3.
+        """
         warnings.warn("Run.judge is now Run.evaluator; the old name is removed in kilt 0.3", DeprecationWarning, 2)
         return self.evaluator
 
@@ -129,26 +134,29 @@ class Run(RunFigures):
 
     @property
     def solved(self) -> str:
-        """Return whether the results are of the average strategy or of the last iterate, in words."""
+        """Return which strategy the results describe, in words: the average strategy or the last iterate."""
         return solved_name(self.identity._asdict())
 
     @property
     def exploitability_mbb(self) -> float | None:
-        """Return the exploitability in thousandths of a big blind per game; None if the game has no big blind."""
+        """Return the exploitability in thousandths of a big blind per game, or None if the game has no big blind."""
         return self.exploitability.mbb
 
     def mbb(self, chips: float) -> float | None:
-        """Convert chips to thousandths of a big blind. Returns None if the game has no big blind."""
+        """Convert chips to thousandths of a big blind, or return None if the game has no big blind."""
         return self.problem.mbb(chips)
 
     @property
     def infosets(self) -> tuple[str, ...]:
-        """Return the names of all information sets of a small game that is stored as a flat tree; otherwise none."""
+        """Return the names of all information sets, for small games that are stored as flat trees.
+
+        Other games have no such names.
+        """
         return self.problem.tree.infosets if isinstance(self.problem, FlatProblem) else ()
 
     @property
     def table(self) -> Array:
-        """Return the average strategy so far as an array, in the layout of the solver."""
+        """Return the average strategy after the iterations so far, as an array in the solver's layout."""
         done = self.solver.iterations
         if self._average is None or self._average[0] != done:
             self._average = done, self.solver.average()
@@ -156,12 +164,15 @@ class Run(RunFigures):
 
     @property
     def strategy(self) -> Strategy | VectorStrategy:
-        """Return the average strategy: by information set for small games, otherwise arrays over all private hands."""
+        """Return the average strategy: a table by information set for small games, otherwise arrays over all hands."""
         return strategy_in(self.problem, self.table)
 
     @property
     def agent(self) -> StrategyAgent | TreeAgent:
-        """Return the agent that plays the strategy. Raises PlayError if the game is abstract, or not poker."""
+        """Return the agent that plays the strategy of this run.
+
+        Raises PlayError if the game is abstract, or not poker.
+        """
         return agent_in(self.problem, self.table, self.game)
 
     def __getitem__(self, infoset: str) -> dict[str, float]:
@@ -180,7 +191,9 @@ class Run(RunFigures):
         tick: Callable[[int, float], None] = _silent,
         warn: Callable[[str], None] = _silent,
     ) -> Iterator[Step]:
-        """Solve the game, and yield a `Step` for each measurement; the last one is taken at the end.
+        """Solve the game, and yield a `Step` for each measurement.
+
+        The last measurement is taken at the end.
 
         Parameters
         ----------
@@ -216,17 +229,17 @@ class Run(RunFigures):
 
     @property
     def spent(self) -> bool:
-        """Return whether an earlier process has already spent the run's budget."""
+        """Return whether the run had already spent its budget when it was opened."""
         done = self.folder.steps() if self.folder else []
         return any(self.budget.spent(step.iterations, step.seconds) for step in done)
 
     @property
     def ended(self) -> bool:
-        """Return whether the run's budget was already spent and its strategy is stored."""
+        """Return whether the run is finished: its budget is spent, and its strategy is stored."""
         return self.spent and self.folder is not None and artifact.exists(self.folder.path / STRATEGY)
 
     def keep(self, folder: Path, steps: list[Step]) -> RunFolder:
-        """Store a run that had no folder before in a new folder."""
+        """Write a run that had no folder until now to a new folder."""
         begun = self.begin(folder)
         begun.keep(steps, self.solver, self.evaluator.problem)
         return begun
@@ -248,7 +261,7 @@ class Run(RunFigures):
 
 @dataclass(frozen=True)
 class StoredRun(RunFigures):
-    """A finished run in a folder, with its strategy and results.
+    """A finished run that was opened from its folder, with its strategy and results.
 
     The function `open_run` makes it.
     """
@@ -258,7 +271,7 @@ class StoredRun(RunFigures):
     algorithm: str = ""
 
     def load(self, threads: int = 1, device: str = CPU) -> tuple[Problem, Array, dict[str, Any]]:
-        """Return the game as its solver represents it, the strategy as an array, and the results."""
+        """Load the game, the strategy as an array, and the results of the run from its folder."""
         stored = self.path / STRATEGY
         form = stored_form(stored)
         problem: Problem
@@ -289,13 +302,13 @@ class StoredRun(RunFigures):
 
     @property
     def solved(self) -> str:
-        """Return whether the strategy is the average strategy or the last iterate, in words."""
+        """Return which strategy is stored, in words: the average strategy or the last iterate."""
         return solved_name({"algorithm": self.algorithm})
 
     def mbb(self, chips: float) -> float | None:
         """Convert chips to thousandths of a big blind.
 
-        Returns None if the game has no big blind, or the file of its rules is missing.
+        Returns None if the game has no big blind, or if the file with its rules is missing.
         """
         game = self.config.game if self.config else self.game
         with suppress(GameError):
@@ -310,7 +323,7 @@ class StoredRun(RunFigures):
 
     @property
     def config(self) -> Config | None:
-        """Return the configuration of a run on an abstract game, or None for an unabstracted game."""
+        """Return the configuration of the run, or None if its game is not abstract."""
         return read_config(self.path / CONFIG) if (self.path / CONFIG).is_file() else None
 
 

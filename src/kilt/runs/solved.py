@@ -1,4 +1,4 @@
-"""Convert the solution of an unabstracted game to a named strategy, or to an agent that plays it."""
+"""Convert a solver's result for an unabstracted game to a strategy, or to an agent that plays it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kilt.tree.navigation import NavigableTree
 
 
 def strategy_in(problem: Problem, table: Array) -> Strategy | VectorStrategy:
-    """Return a strategy by information set for small games, or as arrays over all private hands for large ones."""
+    """Convert a solver's table to a strategy: by information set for small games, by hand for large ones."""
     if isinstance(problem, FlatProblem):
         return Strategy.of(problem.tree, table)
     if isinstance(problem, VectorProblem):
@@ -25,7 +25,10 @@ def strategy_in(problem: Problem, table: Array) -> Strategy | VectorStrategy:
 
 
 def agent_in(problem: Problem, table: Array, game: str | Game | None = None) -> StrategyAgent | TreeAgent:
-    """Return the agent that plays a strategy in matches. Raises PlayError if the game is not poker."""
+    """Return the agent that plays a solved strategy in matches.
+
+    Raises PlayError if the game is not poker.
+    """
     if isinstance(problem, VectorProblem):
         if not isinstance(problem.game.game, Holdem):
             raise PlayError(f"{problem.name} is not poker: agents play games with cards and bets")

@@ -1,4 +1,4 @@
-"""Specifications of runs: what is solved, and how.
+"""Define the specifications of runs: which game is solved, by which algorithm, and with which limits.
 
 `Spec` is the interface that `build` needs; `WholeSpec` specifies an unabstracted game.
 
@@ -53,7 +53,10 @@ def config_budget(config: Config) -> Budget:
 
 
 class Spec(ABC):
-    """Base class of run specifications: a game, how it is solved, and default limits. Nothing is built yet."""
+    """Base class of run specifications: a game, how it is solved, and default limits.
+
+    Nothing is built yet.
+    """
 
     schedule: Callable[[int], int] = staticmethod(scheduled)  # the next iteration to measure
 
@@ -79,20 +82,26 @@ class Spec(ABC):
 
     @property
     def exact(self) -> bool:
-        """Return whether the solver is done after one step, as linear programmes are."""
+        """Return whether the solver finishes after one step, as a linear program does."""
         return False
 
     @property
     def given(self) -> str | Game | None:
-        """Return the game as the caller specified it, for the agent that plays it."""
+        """Return the game in the form in which the caller specified it: a name, a file or an object."""
         return None
 
     @abstractmethod
     def cost(self) -> Cost:
-        """Return the cost of the run. Raises RunError if the algorithm cannot solve the game."""
+        """Return the memory, disk space and time that the run needs.
+
+        Raises RunError if the algorithm cannot solve the game.
+        """
 
     def require_room(self, folder: Path | None) -> Cost:
-        """Return the cost of the run. Raises RunError or ArtifactError if memory, the GPU or the disk are too small."""
+        """Return the cost of the run, after checking that memory, GPU and disk suffice.
+
+        Raises RunError or ArtifactError if they do not.
+        """
         if self.device != CPU:
             gpu.require_gpu()
         return self.cost().require(folder)
@@ -103,7 +112,10 @@ class Spec(ABC):
 
     @abstractmethod
     def problem(self, folder: Path | None, tick: Tick, *, resumes: bool) -> Problem:
-        """Return the game as its solver represents it, and store what had to be built for it in the folder."""
+        """Build the game in the representation that its solver needs, and return it.
+
+        What takes long to build is stored in the folder.
+        """
 
     @abstractmethod
     def solver(self, problem: Problem) -> Solver:
@@ -111,7 +123,10 @@ class Spec(ABC):
 
     @abstractmethod
     def identity(self, problem: Problem) -> RunIdentity:
-        """Return the settings that determine the run's result, and decide whether a checkpoint can be resumed."""
+        """Return the settings that determine the run's result.
+
+        They also decide whether a checkpoint can be resumed.
+        """
 
     def evaluator(self, problem: Problem) -> Evaluator[Any]:
         """Return the object that evaluates the run's strategies."""
@@ -119,7 +134,7 @@ class Spec(ABC):
 
     @property
     def files(self) -> dict[str, str]:
-        """Return additional text files for the folder of a new run, by file name."""
+        """Return the text files that are added to the folder of a new run, by file name."""
         return {}
 
 
@@ -167,7 +182,7 @@ class WholeSpec(Spec):
 
     @classmethod
     def of(cls, config: Config) -> WholeSpec:
-        """Return the specification of a run on an unabstracted game from its configuration.
+        """Create the specification of a run on an unabstracted game from a configuration.
 
         Raises RunError if the configuration sets keys that apply only to abstract games.
         """
@@ -182,7 +197,7 @@ class WholeSpec(Spec):
 
     @classmethod
     def begun(cls, folder: RunFolder, values: Mapping[str, object] = NOTHING) -> WholeSpec:
-        """Return the specification of an existing run, with new values for some keys of a configuration.
+        """Return the specification of an earlier run, with some keys of its configuration changed.
 
         A counter-strategy keeps its opponent.
 
@@ -206,12 +221,15 @@ class WholeSpec(Spec):
 
     @property
     def exact(self) -> bool:
-        """Return whether the algorithm is done after one step."""
+        """Return whether the algorithm finishes after one step, as linear programming does."""
         return algorithm_named(self.algorithm).exact
 
     @property
     def budget(self) -> Budget:
-        """Return the default limits of the run; an exact algorithm takes one step."""
+        """Return the limits that the run has by default.
+
+        An exact algorithm takes one step.
+        """
         return self.limits or (Budget(iterations=1) if self.exact else super().budget)
 
     @property
@@ -221,12 +239,15 @@ class WholeSpec(Spec):
 
     @property
     def given(self) -> str | Game:
-        """Return the game as the caller specified it."""
+        """Return the game in the form in which the caller specified it: a name, a file or an object."""
         return self.game
 
     @cached_property
     def fitted(self) -> FittedGame:
-        """Return the game in the first representation that suits the algorithm. Raises RunError if none does."""
+        """Return the game in the first representation that the algorithm can solve.
+
+        Raises RunError if there is none.
+        """
         return self._fitted(unlimited=False)
 
     def _fitted(self, *, unlimited: bool) -> FittedGame:
@@ -236,11 +257,11 @@ class WholeSpec(Spec):
         return fitted(self.game, self.algorithm, form, self.threads, self.device, self.tilt, unlimited=unlimited)
 
     def cost(self) -> Cost:
-        """Return the cost of the run in the representation that suits the algorithm, whether or not memory suffices."""
+        """Return the memory, disk space and time that the run needs, even if the machine has less."""
         return self._fitted(unlimited=True).cost
 
     def require_room(self, folder: Path | None) -> Cost:
-        """Return the cost of the run, after checking that the algorithm can solve the game with this device and engine.
+        """Return the cost of the run, after checking that the algorithm, the device and the engine suit the game.
 
         Disk space is checked when the folder is created.
         """
@@ -265,7 +286,10 @@ class WholeSpec(Spec):
             raise RunError("workers that share subgames on disk have no batch, boards or samples, and none below them")
 
     def problem(self, folder: Path | None, tick: Tick, *, resumes: bool) -> Problem:
-        """Return the game in the representation that suits the algorithm, with the run's opponent and workers."""
+        """Build the game in the representation that the algorithm needs, and return it.
+
+        It includes the opponent and the workers of the run.
+        """
         problem = self.fitted.problem()
         if self.against:
             assert isinstance(problem, FlatProblem | VectorProblem)
@@ -277,7 +301,10 @@ class WholeSpec(Spec):
         return problem
 
     def solver(self, problem: Problem) -> Solver:
-        """Return a new solver for the game. If that fails, the engine is closed."""
+        """Return a new solver for the game of this run.
+
+        If that fails, the engine is closed.
+        """
         try:
             return make_solver(problem, self.algorithm, self.seed)
         except BaseException:
@@ -286,7 +313,7 @@ class WholeSpec(Spec):
             raise
 
     def identity(self, problem: Problem) -> RunIdentity:
-        """Return the settings that determine the result, such as changed payoffs, opponent, device and precision."""
+        """Return the settings that determine the run's result, such as the game, the algorithm and the device."""
         tilt = ",".join(f"{percent:g}" for percent in self.tilt) if any(self.tilt) else ""
         against = f"{self.against.p!r} {self.against.confidence}" if self.against else ""
         identity = RunIdentity(portable_name(self.game), self.name, self.seed, problem.form, problem.fingerprint)
