@@ -61,5 +61,8 @@ def load_game(name: str | Path) -> Game:
 
 
 def poker(rules: GameDef, name: str) -> Poker:
-    """Return the poker game with these rules: a `Stud` if they deal private cards after round 1, else a `Holdem`."""
+    """Return the poker game that is played by given rules.
+
+    It is a `Stud` if the rules deal private cards after round 1, otherwise a `Holdem`.
+    """
     return Stud(rules, name) if rules.stud else Holdem(rules, name)

@@ -144,7 +144,10 @@ class Bluff:
         raise GameError("there are no public chance events in bluff")
 
     def payoffs(self, position: Position, hands: Hands, board: Board) -> tuple[float, float]:
-        """Return what each player wins in the round: 1 or −1 if it ends the game, else the value of the next round."""
+        """Return what each player wins when a round of Bluff has ended.
+
+        It is 1 or −1 if this ends the game, otherwise the value of the next round.
+        """
         assert isinstance(position, Bidding)
         quantity, face = divmod(position.bids[-1], len(FACES))
         shown = self._rolls[0][hands[0]] + self._rolls[1][hands[1]]
@@ -154,7 +157,7 @@ class Bluff:
         return worth, -worth
 
     def worth(self, winner: int) -> float:
-        """Return the payoff of player 0 if `winner` wins the round."""
+        """Return what player 0 wins or loses if a given player wins the round."""
         following = self._next_round(winner)
         worth = 1.0 if following is None else VALUES[following]
         return worth if winner == 0 else -worth

@@ -79,7 +79,7 @@ class Game(Protocol):
         """Return the chips that each player wins at the end of the game; without rake, they add up to 0."""
 
     def board_name(self, board: Board, player: int) -> str:
-        """Return the board as text, as a given player sees it."""
+        """Return the cards on the board as text, as a given player sees them."""
 
 
 def check_game(game: Game, *, walks: int = 200, seed: int = 0, longest: int = 1000) -> None:

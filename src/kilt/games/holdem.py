@@ -89,11 +89,16 @@ class Betting:
 
     @property
     def stake(self) -> int:
-        """The number of chips that the loser of the hand loses; the unmatched part of a bet is returned."""
+        """The number of chips that the loser of the hand loses.
+
+        The unmatched part of a bet is returned.
+        """
         return min(self.spent)
 
     def raise_bounds(self) -> tuple[int, int] | None:
-        """Return the minimum and maximum level, in chips, that the actor can raise *to*; None if no raise is legal.
+        """Return the smallest and the largest amount to which the actor can raise, or None if no raise is legal.
+
+        Amounts are in chips over the whole hand.
 
         A player who cannot afford the minimum may still go all-in. There is no raise against a player who is all-in,
         nor after 63 actions of a round.
@@ -203,7 +208,9 @@ class Betting:
 
 
 class Positions:
-    """The betting positions of a game by history, with a cache of the last 65,536.
+    """The betting positions of a game, which are found by their history and kept in a cache.
+
+    The cache has the last 65,536 positions.
 
     The cache makes a replay mostly look-ups. Each process has one `Positions` for each game: see `positions_of` and
     `positions_after`.
@@ -248,7 +255,7 @@ class Positions:
         return self._keep(history, "", position)
 
     def moves(self, position: Betting) -> tuple[tuple[Betting, str], ...]:
-        """Return each action on the path to a position, with the position before it.
+        """Return the actions that lead to a betting position, each with the position before it.
 
         Chance's ``/`` is included.
         """
@@ -270,13 +277,16 @@ class Positions:
 
 @lru_cache(maxsize=16)
 def positions_of(rules: GameDef) -> Positions:
-    """Return the cached betting positions of the game with these rules."""
+    """Return the betting positions of the game with given rules, as a cache that finds them by their history."""
     return positions_after(Betting.start(rules))
 
 
 @lru_cache(maxsize=16)
 def positions_after(start: Betting) -> Positions:
-    """Return the cached betting positions that follow `start`, a position with an empty history."""
+    """Return the betting positions that follow a given one, as a cache that finds them by their history.
+
+    `start` has an empty history.
+    """
     return Positions(start)
 
 
@@ -320,7 +330,10 @@ class Poker(ABC):
 
     @property
     def numbers(self) -> IntArray:
-        """The rows in `Deck.holes` of the private hands that players may hold, ascending; by default, all of them."""
+        """The numbers of the private hands that players may hold: their rows in `Deck.holes`.
+
+        They are in ascending order. By default, players may hold all hands.
+        """
         return np.arange(comb(self.deck.size, self.rules.hole_cards))
 
     @cached_property
@@ -362,7 +375,7 @@ class Poker(ABC):
 
     @cached_property
     def positions(self) -> Positions:
-        """The betting positions of the game by history, with a cache."""
+        """The betting positions of the game, which are found by their history and kept in a cache."""
         return positions_of(self.rules)
 
     def start(self) -> Betting:
@@ -405,7 +418,10 @@ class Poker(ABC):
 
     @abstractmethod
     def board_name(self, board: Board, player: int) -> str:
-        """Return the cards dealt since the start that a player sees, as text; ``/`` separates rounds."""
+        """Return the cards that have been dealt and that a player can see, as text.
+
+        ``/`` separates rounds.
+        """
 
     @abstractmethod
     def _shown(self, player: int, hand: int, board: Board) -> tuple[int, ...]:
@@ -434,12 +450,17 @@ class Holdem(Poker):
 
     @property
     def known_board(self) -> Board:
-        """The public cards at the beginning of the game; a complete game begins without any."""
+        """The public cards that are known at the beginning of the game.
+
+        A complete game begins without any.
+        """
         return ()
 
     @property
     def marks(self) -> FloatArray:
-        """Labels of hands, shape (marks, hands); hands whose labels differ are never treated as equal up to suits.
+        """Labels of hands: hands with different labels are never treated as equal up to suits.
+
+        The shape is (marks, hands).
 
         A complete game has no labels.
         """
@@ -454,7 +475,9 @@ class Holdem(Poker):
 
     @property
     def tilts(self) -> FloatArray:
-        """The relative change of payoffs by player and by how a hand ends, shape (2, 4).
+        """How much payoffs are changed, by player and by the way in which a hand ends.
+
+        These are relative changes, with the shape (2, 4).
 
         The default is 0; see `TiltedGame`.
         """
@@ -462,7 +485,7 @@ class Holdem(Poker):
 
     @property
     def real(self) -> Holdem:
-        """The game with the unmodified payoffs, in which strategies are evaluated.
+        """The game with its original payoffs, in which strategies are evaluated.
 
         The default is the game itself; see `TiltedGame`.
         """

@@ -1,4 +1,6 @@
-"""Count the decisions and information sets of a two-player game exactly, as integers of any length.
+"""Count the decisions and information sets of a two-player game exactly.
+
+The counts are integers of any length.
 
 Betting does not depend on the cards. So the number of information sets of a round is the number of betting sequences
 that end with a decision, times the number of hands and boards that the player to act may see.
@@ -212,7 +214,10 @@ def _partitions(game: GameDef) -> tuple[Counts, Counts]:
 
     @cache
     def reached(most: int) -> list[int]:
-        """Return the number of sequences of at most `most` raises that reach each level t < behind."""
+        """Count the sequences of raises that reach each level, with at most `most` raises.
+
+        The levels are t < `behind`.
+        """
         parts = [1] + [0] * (behind - 1)  # partitions of m into at most k parts, from k = 0 on
         levels = parts.copy()
         for k in range(1, most + 1):
@@ -316,7 +321,10 @@ def _walk(game: GameDef) -> tuple[Counts, Counts]:
     queue: list[_State] = []
 
     def reach(state: _State, number: int) -> None:
-        """Add `number` sequences that lead to a state, if its player has chips left to act with."""
+        """Add a number of betting sequences to the count of a state.
+
+        Nothing is added if the player to act has no chips left.
+        """
         if state.mine < game.stacks[state.player]:
             if state not in ways:
                 heappush(queue, state)

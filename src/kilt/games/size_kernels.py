@@ -1,4 +1,4 @@
-"""Compiled loop for `size`: count the raises of a deeper stack that are too small to be legal."""
+"""Count raises that are too small to be legal, in compiled code for `kilt.games.size`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from kilt.jit import kernel
 
 @kernel
 def too_small(behind: int, blind: int, deeper: int, most: int, bounded: bool, prime: int) -> npt.NDArray[np.int64]:
-    """Count, for each number of chips behind, the all-in raises of the deeper stack that are too small to be legal.
+    """Count the all-in raises of a deeper stack that are too small to be legal.
+
+    There is a count for each number of chips behind.
 
     The count for R = 1, …, `behind` chips is the sum of min(t + d − R, deeper), if positive, over all sequences of at
     most `most` raises that end at level t with a raise of d.

@@ -25,7 +25,7 @@ from kilt.games.holdem import Poker
 
 
 class DealtCards(NamedTuple):
-    """The cards that one round of stud adds to the board, sorted by owner."""
+    """The cards that one round of stud deals: community cards, and cards of each player."""
 
     board: tuple[int, ...]  # community cards
     up: tuple[tuple[int, ...], tuple[int, ...]]  # [player] both players see them

@@ -31,7 +31,9 @@ from kilt.games.holdem import Betting, Holdem, Positions, positions_after
 
 
 class ContinuationValues(NamedTuple):
-    """Values at the end of a game that is cut short, for each of several ways in which the full game may continue.
+    """What the players win at a depth limit, for each of several ways in which the game may continue.
+
+    The depth limit is the end of a game that is cut short.
 
     At each showdown, one player chooses the continuation, for each hand separately [Brown18]. If there is only one
     continuation, there is no choice.
@@ -94,17 +96,23 @@ class Subgame(Holdem):
 
     @cached_property
     def numbers(self) -> IntArray:
-        """The rows in `Deck.holes` of the hands that at least one player may hold."""
+        """The numbers of the hands that at least one player may hold: their rows in `Deck.holes`."""
         return np.flatnonzero((self.ranges > 0).any(axis=0))
 
     @cached_property
     def weights(self) -> FloatArray:
-        """Both players' ranges, shape (2, hands), without the hands that neither player may hold."""
+        """The ranges of both players, without the hands that neither player may hold.
+
+        The shape is (2, hands).
+        """
         return np.ascontiguousarray(self.ranges[:, self.numbers])
 
     @property
     def marks(self) -> FloatArray:
-        """Labels of hands, shape (marks, hands); hands whose labels differ are never treated as equal up to suits."""
+        """Labels of hands: hands with different labels are never treated as equal up to suits.
+
+        The shape is (marks, hands).
+        """
         return super().marks if self.hand_marks is None else self.hand_marks[:, self.numbers]
 
     def rake(self, stakes: FloatArray) -> FloatArray:
@@ -126,12 +134,15 @@ class Subgame(Holdem):
 
     @cached_property
     def positions(self) -> Positions:
-        """The betting positions of the subgame by history; histories begin at its first position."""
+        """The betting positions of the subgame, which are found by their history and kept in a cache.
+
+        Histories begin at the first position of the subgame.
+        """
         return positions_after(self.first)
 
 
 def subgame(game: Holdem, position: Betting, board: str | Sequence[int], ranges: npt.ArrayLike) -> Subgame:
-    """Return the rest of a game after a public position, as a game of its own.
+    """Return the subgame that begins at a public position of a poker game.
 
     Parameters
     ----------
@@ -181,7 +192,7 @@ def subgame(game: Holdem, position: Betting, board: str | Sequence[int], ranges:
 
 
 def first_round_of(game: Subgame) -> Subgame:
-    """Return a subgame that ends with its first round: players who have not folded go to showdown.
+    """Return a subgame that is cut off after its first round: players who have not folded go to showdown.
 
     `ContinuationValues` give the values of these showdowns.
 
@@ -197,7 +208,9 @@ def first_round_of(game: Subgame) -> Subgame:
 
 
 def compatible_weights(weights: FloatArray, holes: ByteArray, cards: int) -> FloatArray:
-    """Return the total weight of the opponent's hands that share no card with each hand, shape (hands,).
+    """Return, for each hand, the total weight of the opponent's hands that share no card with it.
+
+    The shape is (hands,).
 
     By inclusion and exclusion: from the total, subtract the hands with one of its cards; hands with both cards have
     then been subtracted twice.

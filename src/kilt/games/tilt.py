@@ -36,7 +36,7 @@ REMEDY = (
 
 @dataclass(frozen=True)
 class TiltedGame(Holdem):
-    """A game of the hold'em family with tilted payoffs.
+    """A poker game whose payoffs are changed by percentages that depend on the player and the result.
 
     The function `tilted` makes it.
 
@@ -50,12 +50,15 @@ class TiltedGame(Holdem):
 
     @property
     def tilts(self) -> FloatArray:
-        """The relative change of payoffs (factor minus 1) by player and by how a hand ends, shape (2, 4)."""
+        """How much payoffs are changed, by player and by the way in which a hand ends.
+
+        These are relative changes (factor minus 1), with the shape (2, 4).
+        """
         return np.array(self.tilt) / 100
 
     @property
     def real(self) -> Holdem:
-        """Return the game with the payoffs of its rules, without the tilt."""
+        """Return the game with its original payoffs, without the tilt."""
         return Holdem(self.rules, self.name)
 
     @property

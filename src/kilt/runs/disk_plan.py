@@ -82,7 +82,7 @@ class DiskPlan:
 
     @property
     def cut(self) -> Subgames:
-        """Return the subgames into which the game is divided, as they are stored on disk."""
+        """Return the subgames into which the game is divided for storage on disk."""
         return self.problem.subgames
 
     @cached_property

@@ -98,7 +98,7 @@ class Blueprint:
 
     @classmethod
     def of(cls, abstract: AbstractGame, shares: Array, **figures: Any) -> Blueprint:
-        """Create a blueprint for an abstract game from the weight of each action at each information set."""
+        """Create a blueprint from the weights of all actions at the information sets of an abstract game."""
         said = abstract.game.real, abstract.actions, abstract.cards, abstract.fingerprint
         return cls(*said, abstract.betting.nodes, abstract.betting.level, abstract.first, shares, figures)
 
@@ -109,7 +109,7 @@ class Blueprint:
 
     @cached_property
     def acted(self) -> BoolArray:
-        """For each node of the betting tree, whether the player to act has already acted in the hand."""
+        """Whether the player to act at each node of the betting tree has acted before in the hand."""
         return acted_before(self.nodes)
 
     def labels(self, node: int) -> list[str]:
@@ -349,7 +349,10 @@ def located(path: str | Path) -> Path:
 
 
 def card_folders(run: Path, number: int) -> list[Path]:
-    """Return the folder of a run's card abstraction as a list, or one folder for each player if `number` is 2."""
+    """Return the folders of a run's card abstractions: one folder for both players, or one for each.
+
+    `number` is the number of card abstractions.
+    """
     return [run / CARDS] if number == 1 else [run / CARDS / str(player + 1) for player in range(number)]
 
 

@@ -33,7 +33,9 @@ AGENTS: dict[str, tuple[str, ...]] = {
 
 
 def habits_of(agent: str) -> tuple[str, ...]:
-    """Return the habits of a named agent: strings of actions, of which the agent takes the first legal one.
+    """Return the rules by which a named agent acts, each a string of actions in order of preference.
+
+    The agent takes the first action of a string that is legal. It follows each string with the same probability.
 
     Raises GameError if the name is unknown.
     """
@@ -66,12 +68,17 @@ def raises(agent: str) -> bool:
 
 
 def flat_table(tree: FlatTree, agent: str) -> FloatArray:
-    """Return a named agent's strategy for a flat tree: a probability for each action of each information set."""
+    """Return the strategy of a named agent for a small game, as a table over its flat tree.
+
+    The table has a probability for each action of each information set.
+    """
     return np.concatenate([chances(agent, actions) for actions in tree.actions])
 
 
 def public_table(game: VectorGame, agent: str, dtype: npt.DTypeLike = np.float64) -> Table:
-    """Return a named agent's strategy for a public tree: a probability for each action with each hand on each board.
+    """Return the strategy of a named agent for a large game, as a table over its public tree.
+
+    The table has a probability for each action with each hand on each board.
 
     The table has the layout of `VectorGame.table`: (board, row) × hand.
     """

@@ -43,7 +43,7 @@ NO_CALL = -1  # in place of the index of the call, if there is no call
 
 
 class DecisionLayout(NamedTuple):
-    """The layout of a strategy table: the number of actions, round and player of each information set.
+    """The information sets of a strategy table in order, with their numbers of actions, rounds and players.
 
     The information sets are in the order of the table: each takes the next `actions` entries of its first axis. In
     tables over (board, row) × hand, an entry here is a decision on a board, which all hands share.
@@ -56,7 +56,7 @@ class DecisionLayout(NamedTuple):
 
     @property
     def start(self) -> IntArray:
-        """Index of the first table entry of each information set, followed by the total number of entries."""
+        """The index of the first table entry of each information set, and then the number of all entries."""
         return np.concatenate([[0], np.cumsum(self.actions, dtype=np.int64)])
 
     @classmethod
@@ -93,7 +93,10 @@ class DecisionLayout(NamedTuple):
 
 
 class RoundCoverage(NamedTuple):
-    """How much of one betting round an opponent model covers: counts of all and of observed information sets."""
+    """How much of one betting round an opponent model has observed.
+
+    It counts all information sets, and those that were observed.
+    """
 
     infosets: int
     seen: int  # information sets with at least one observation
@@ -170,7 +173,10 @@ class OpponentModel:
         return observed
 
     def spread(self, values: Array) -> Array:
-        """Expand one value per information set to one value per action, so that the result fits a strategy table."""
+        """Repeat the value of each information set for all of its actions.
+
+        The result fits a strategy table.
+        """
         return np.repeat(values, self.layout.actions, axis=0)
 
     def policy(self) -> FloatArray:
@@ -197,7 +203,10 @@ class OpponentModel:
         return found
 
     def on(self, game: str, fingerprint: str, shape: Sequence[int]) -> FloatArray:
-        """Return the table of counts; raise GameError if the model was not made for the given game."""
+        """Return the table of counts, after checking that the model was made for a given game.
+
+        Raises GameError if it was made for another game.
+        """
         if self.fingerprint != fingerprint or self.counts.shape != tuple(shape):
             raise GameError(
                 f"the model of {self.player} is for {self.game} with fingerprint {self.fingerprint} and a table of "

@@ -1,4 +1,4 @@
-"""Give names to the strategies of a run, so that each reported number says which strategy it measures.
+"""Name the strategies of a run, so that each result says which strategy it describes.
 
 A run has up to two strategies: the one that its solver found, and the one that its agent plays, after post-processing.
 A best response can win several times as much from one as from the other.
@@ -23,7 +23,9 @@ AS_PLAYED = "as played"
 
 
 def solved_name(figures: Mapping[str, Any]) -> str:
-    """Return the name of the strategy that a solver found, such as ``average strategy``, from its figures.
+    """Return the name of the strategy that a solver found, such as ``average strategy``.
+
+    `figures` are those that the solver has saved with the strategy.
 
     Most algorithms return the average of their iterations; others return the last iterate or an exact solution.
     """
@@ -31,7 +33,7 @@ def solved_name(figures: Mapping[str, Any]) -> str:
 
 
 def strategy_name(rule: Rule, figures: Mapping[str, Any], how: str = AS_PLAYED) -> str:
-    """Return the name of a solver's strategy after a post-processing rule, such as ``as played: new-0.2``.
+    """Return the name of a strategy after post-processing, such as ``as played: new-0.2``.
 
     `how` comes before the name of the rule. A rule that changes nothing is left out of the name.
     """
@@ -39,5 +41,8 @@ def strategy_name(rule: Rule, figures: Mapping[str, Any], how: str = AS_PLAYED) 
 
 
 def played_rule(figures: Mapping[str, Any]) -> Rule:
-    """Return the post-processing rule that a run's configuration names, given the figures of its strategy."""
+    """Return the post-processing rule with which the agent of a run plays.
+
+    `figures` are those that the solver has saved with the strategy.
+    """
     return rule_named(str(figures.get("agent", {}).get("post", "none")))

@@ -41,7 +41,7 @@ AFTER_FIRST = "-after-first"
 
 
 def own_class(label: str) -> str:
-    """Return the label of an action unchanged, which makes every action a class of its own."""
+    """Put each action into a class of its own, by returning its label unchanged."""
     return label
 
 
@@ -74,7 +74,9 @@ class Rule:
 
     @property
     def name(self) -> str:
-        """The name by which `rule_named` finds the rule, or ``own`` if its classes of actions are user-defined.
+        """The name under which `rule_named` finds this post-processing rule.
+
+        It is ``own`` if the classes of actions are user-defined.
 
         >>> Rule(among=PURIFY).name, Rule(0.2, PURIFY, PURIFY, action_class, after_first=True).name
         ('purification', 'new-0.2-after-first')
@@ -94,7 +96,7 @@ class Rule:
 
     @property
     def numbers(self) -> RuleNumbers | None:
-        """The rule as plain numbers, for compiled code; None if its classes of actions are user-defined."""
+        """The rule as plain numbers for compiled code, or None if its classes of actions are user-defined."""
         if self.classes not in (own_class, action_class):
             return None
         return RuleNumbers(float(self.fold), float(self.among), float(self.inside), self.classes is action_class)
@@ -204,7 +206,9 @@ def apply(rule: Rule, labels: Sequence[str], probabilities: Iterable[float], *, 
 
 
 def apply_rows(rule: Rule, labels: Sequence[str], rows: FloatArray, *, first: bool = False) -> FloatArray:
-    """Apply a post-processing rule to each row of a table of action probabilities, with the same digits as `apply`.
+    """Apply a post-processing rule to each row of a table of action probabilities.
+
+    The result has the same digits as that of `apply`.
 
     The shape is (rows, actions). Rows of zeros become nan.
 

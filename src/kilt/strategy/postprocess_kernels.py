@@ -1,4 +1,7 @@
-"""Apply post-processing rules to arrays in compiled code, with the same digits as `postprocess.apply`."""
+"""Apply post-processing rules to action probabilities in compiled code.
+
+The results have the same digits as those of `postprocess.apply`.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,9 @@ class RuleNumbers(NamedTuple):
 
 @subkernel
 def keep(row: FloatArray, begin: int, end: int, threshold: float) -> None:
-    """Set entries below a threshold to 0 in a part of a row, and scale the others to add up to 1.
+    """Set probabilities below a threshold to 0, and scale the others so that they add up to 1.
+
+    The probabilities are the entries of `row` from `begin` up to `end`.
 
     The most likely entries stay, even if they are below the threshold.
     """
@@ -83,7 +88,9 @@ def post_process_table(
     scratch: FloatArray,
     after: npt.NDArray[np.float32],
 ) -> None:
-    """Apply a post-processing rule to the weights of all decisions, and write the probabilities to `after`.
+    """Apply a post-processing rule to a whole strategy, and write the probabilities of actions to `after`.
+
+    The strategy consists of weights.
 
     Information sets whose weights are all 0 stay 0. `shares` and `after` have an entry for each slot. `first` [decision
     + 1] has the first slot of each decision, `count` [decision] its number of actions, and `call` the index of its

@@ -164,7 +164,7 @@ class Strategy(Drawable):
 
 
 def process_slots(tree: FlatTree, game: Holdem, rule: Rule, table: FloatArray) -> None:
-    """Apply a post-processing rule to every information set of a flat tree's table of probabilities, in place.
+    """Apply a post-processing rule to a strategy for a flat tree, in place.
 
     Parameters
     ----------

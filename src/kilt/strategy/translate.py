@@ -26,7 +26,9 @@ Mapping: TypeAlias = Callable[[float, float, float], float]  # A, B and x, A ≤
 
 
 def pseudo_harmonic(a: float, b: float, x: float) -> float:
-    """Return the probability that a bet of x pots is translated to the smaller size A, by the pseudo-harmonic mapping.
+    """Return the probability that a bet is translated to the smaller of two sizes, by the pseudo-harmonic mapping.
+
+    The sizes are A and B pots, and the bet is x pots.
 
     A player who calls bets of A and B pots with frequencies 1/(1+A) and 1/(1+B) then calls a bet of x pots with
     frequency 1/(1+x), as a player should (GS13, section 6: Rand-psHar).
@@ -38,7 +40,9 @@ def pseudo_harmonic(a: float, b: float, x: float) -> float:
 
 
 def arithmetic(a: float, b: float, x: float) -> float:
-    """Return the probability that a bet of x pots is translated to the smaller size A, by linear interpolation.
+    """Return the probability that a bet is translated to the smaller of two sizes, by linear interpolation.
+
+    The sizes are A and B pots, and the bet is x pots.
 
     It is ½ at the midpoint of A and B (GS13, section 5.2: Rand-Arith).
     """
@@ -46,7 +50,9 @@ def arithmetic(a: float, b: float, x: float) -> float:
 
 
 def geometric(a: float, b: float, x: float) -> float:
-    """Return the probability that a bet of x pots is translated to the smaller size A, by the geometric mapping.
+    """Return the probability that a bet is translated to the smaller of two sizes, by the geometric mapping.
+
+    The sizes are A and B pots, and the bet is x pots.
 
     It is ½ at √(AB) (GS13, section 5.5: Rand-Geo-2, which Tartanian4 used). If A = 0, a check, every bet is translated
     to B, as ratios imply; another mapping is better then.
@@ -58,7 +64,9 @@ def geometric(a: float, b: float, x: float) -> float:
 
 
 def geometric_1(a: float, b: float, x: float) -> float:
-    """Return the probability that a bet of x pots is translated to the smaller size A, by an earlier geometric mapping.
+    """Return the probability that a bet is translated to the smaller of two sizes, by an earlier geometric mapping.
+
+    The sizes are A and B pots, and the bet is x pots.
 
     It is ½ at √(AB) too, and a little steeper there than `geometric` (GS13, section 5.4: Rand-Geo-1, which Sartre and
     Hyperborean used).
@@ -68,7 +76,7 @@ def geometric_1(a: float, b: float, x: float) -> float:
 
 @dataclass(frozen=True)
 class Deterministic:
-    """A mapping that always translates a bet to the size that is more likely under another mapping.
+    """A mapping without random choices, which translates a bet to the size that another mapping makes more likely.
 
     For a tie, it is the larger size, as in GS13.
     """
@@ -136,7 +144,7 @@ def translations(sizes: Sequence[float], x: float, mapping: Mapping) -> list[tup
 
 
 def translate(sizes: Sequence[float], x: float, mapping: Mapping, draw: float) -> int:
-    """Draw the abstract size to which a bet is translated, and return its index in `sizes`.
+    """Choose at random the abstract size to which a bet is translated, and return its index in `sizes`.
 
     The probabilities are those of `translations`. `draw` is a uniform random number in [0, 1).
     """

@@ -99,7 +99,7 @@ class VectorStrategy(Drawable):
 def process_table(
     game: VectorGame, rule: Rule, table: Table, start: IntArray, boards: IntArray, kept: IntArray | None = None
 ) -> None:
-    """Apply a post-processing rule to every decision of a public tree's table of weights, in place.
+    """Apply a post-processing rule to a strategy for a public tree, in place.
 
     Parameters
     ----------
@@ -134,7 +134,10 @@ def process_table(
 
 
 def rules_of(game: Game) -> str:
-    """Return the definition of a poker game as text, to store with a strategy; empty for other games and subgames."""
+    """Return the rules of a poker game as text, to store them with a strategy.
+
+    The text is empty for other games and for subgames.
+    """
     return str(game.rules) if type(game) is Holdem else ""
 
 
