@@ -89,19 +89,14 @@ class Betting:
 
     @property
     def stake(self) -> int:
-        """The number of chips that the loser of the hand loses.
-
-        The unmatched part of a bet is returned.
-        """
+        """The number of chips that the loser of the hand loses, without the unmatched part of a bet."""
         return min(self.spent)
 
     def raise_bounds(self) -> tuple[int, int] | None:
         """Return the smallest and the largest amount to which the actor can raise, or None if no raise is legal.
 
-        Amounts are in chips over the whole hand.
-
-        A player who cannot afford the minimum may still go all-in. There is no raise against a player who is all-in,
-        nor after 63 actions of a round.
+        Amounts are in chips over the whole hand. A player who cannot afford the minimum may still go all-in. There is
+        no raise against a player who is all-in, nor after 63 actions of a round.
         """
         rules, me = self.rules, self.actor
         stack, level = rules.stacks[me], max(self.spent)
@@ -210,10 +205,8 @@ class Betting:
 class Positions:
     """The betting positions of a game, which are found by their history and kept in a cache.
 
-    The cache has the last 65,536 positions.
-
-    The cache makes a replay mostly look-ups. Each process has one `Positions` for each game: see `positions_of` and
-    `positions_after`.
+    The cache has the last 65,536 positions, which makes a replay mostly look-ups. Each process has one `Positions` for
+    each game: see `positions_of` and `positions_after`.
     """
 
     def __init__(self, start: Betting) -> None:
@@ -283,10 +276,7 @@ def positions_of(rules: GameDef) -> Positions:
 
 @lru_cache(maxsize=16)
 def positions_after(start: Betting) -> Positions:
-    """Return the betting positions that follow a given one, as a cache that finds them by their history.
-
-    `start` has an empty history.
-    """
+    """Return the betting positions that follow a position with an empty history, as a cache."""
     return Positions(start)
 
 
@@ -330,10 +320,7 @@ class Poker(ABC):
 
     @property
     def numbers(self) -> IntArray:
-        """The numbers of the private hands that players may hold: their rows in `Deck.holes`.
-
-        They are in ascending order. By default, players may hold all hands.
-        """
+        """The numbers in `Deck.holes` of the private hands that players may hold, in ascending order."""
         return np.arange(comb(self.deck.size, self.rules.hole_cards))
 
     @cached_property
@@ -343,9 +330,9 @@ class Poker(ABC):
 
     @property
     def weights(self) -> FloatArray:
-        """The weight of each private hand of each player before the deal, shape (2, hands); by default, 1.
+        """The weight of each private hand of each player before the deal.
 
-        Pairs of hands that share a card are excluded by `deals`.
+        The shape is (2, hands). By default, all weights are 1. `deals` excludes hands that share a card.
         """
         return np.ones((2, len(self.numbers)))
 
@@ -418,10 +405,7 @@ class Poker(ABC):
 
     @abstractmethod
     def board_name(self, board: Board, player: int) -> str:
-        """Return the cards that have been dealt and that a player can see, as text.
-
-        ``/`` separates rounds.
-        """
+        """Return the cards that have been dealt and that a player can see, with ``/`` between rounds."""
 
     @abstractmethod
     def _shown(self, player: int, hand: int, board: Board) -> tuple[int, ...]:
@@ -450,19 +434,14 @@ class Holdem(Poker):
 
     @property
     def known_board(self) -> Board:
-        """The public cards that are known at the beginning of the game.
-
-        A complete game begins without any.
-        """
+        """The public cards at the beginning of the game, of which a complete game has none."""
         return ()
 
     @property
     def marks(self) -> FloatArray:
         """Labels of hands: hands with different labels are never treated as equal up to suits.
 
-        The shape is (marks, hands).
-
-        A complete game has no labels.
+        The shape is (marks, hands). A complete game has no labels.
         """
         return np.zeros((0, len(self.numbers)))
 
@@ -477,9 +456,7 @@ class Holdem(Poker):
     def tilts(self) -> FloatArray:
         """How much payoffs are changed, by player and by the way in which a hand ends.
 
-        These are relative changes, with the shape (2, 4).
-
-        The default is 0; see `TiltedGame`.
+        These are relative changes, with the shape (2, 4). The default is 0; see `TiltedGame`.
         """
         return np.zeros((2, 4))
 

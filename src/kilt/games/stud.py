@@ -1,4 +1,4 @@
-"""Stud poker: after the first round, each player gets cards face up for both to see, or face down.
+"""Stud poker, in which players also get cards after the first round, face up or face down.
 
 The game definition gives the number of cards of each kind that a round deals (`numUpCards`, `numDownCards`, and
 `numBoardCards` for community cards). A board lists the cards round by round: public cards, the up-cards of player 0 and

@@ -56,7 +56,7 @@ class ContinuationValues(NamedTuple):
 
 @dataclass(frozen=True)
 class Subgame(Holdem):
-    """The rest of a game of the hold'em family after a public position.
+    """A game that consists of the rest of a poker game after a public position.
 
     The function `subgame` builds and checks it. Hands that neither player may hold are not numbered.
 

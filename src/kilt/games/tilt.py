@@ -110,7 +110,7 @@ def tilted(game: Game, tilt: Sequence[float]) -> Game:
 
 
 def tilt_of(text: str) -> tuple[float, ...]:
-    """Parse a tilt from a command line: percentages separated by commas.
+    """Parse a tilt of payoffs from text: percentages that are separated by commas.
 
     >>> tilt_of("7,0,0,7")
     (7.0, 0.0, 0.0, 7.0)

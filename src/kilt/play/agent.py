@@ -251,7 +251,10 @@ class PolicyAgent(Protocol):
 
 
 def require_policy(agent: Agent) -> PolicyAgent:
-    """Return `agent` itself if it has a method `policy`. Raises PlayError otherwise."""
+    """Return an agent, after checking that it can report the probabilities of its actions.
+
+    Raises PlayError if the agent has no method `policy`.
+    """
     if isinstance(agent, RememberingAgent) and not isinstance(agent, PolicyAgent):
         raise PlayError(
             f"{agent.name} depends on earlier hands, so it has no strategy for a single hand: use one of the agents "

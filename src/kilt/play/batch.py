@@ -1,4 +1,6 @@
-"""Play matches between two blueprints in compiled batches, with the same hands as if they were played one by one.
+"""Play matches between two agents with precomputed strategies (blueprints) in compiled code.
+
+The hands are the same as if they were played one by one.
 
 Hands move through a *joint tree*. Each of its states is a position of the real game, together with the positions of
 both players in their abstract games. An action leads to two states if the opponent translates the bet at random to one
@@ -33,7 +35,7 @@ MOST_STATES = 200_000  # largest number of states of a joint tree (200 MB); a la
 
 
 class JointTree:
-    """The betting of a real game between two blueprints, as a tree with each player's position in its abstract game.
+    """A tree of the betting between two agents, with the position of each agent in its abstract game.
 
     It covers both seat arrangements, and grows as hands reach new states.
 
@@ -118,7 +120,7 @@ class JointTree:
 
 
 class BatchMatch:
-    """A match between two blueprints that compiled code plays in batches of hands.
+    """A match between two blueprint agents, of which compiled code plays many hands at a time.
 
     Parameters
     ----------
@@ -213,7 +215,7 @@ def _side(agent: BlueprintAgent, bucket: npt.NDArray[np.uint32]) -> Side:
 
 
 def bytes_of(blueprint: Blueprint) -> tuple[npt.NDArray[np.uint8], int]:
-    """Return the weights of a blueprint as raw bytes, together with the number of bytes per weight.
+    """Return the action weights of a blueprint as raw bytes, together with the number of bytes per weight.
 
     With raw bytes, one compiled kernel works for all types of weights.
     """

@@ -1,4 +1,4 @@
-"""Play hands between two blueprints in compiled code."""
+"""Play hands between two agents with precomputed strategies, in compiled code."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Records: TypeAlias = npt.NDArray[Any]
 
 
 class Side(NamedTuple):
-    """A blueprint in a compiled match: its weights, and the buckets of its hands in many deals."""
+    """An agent in a compiled match: the weights of its strategy, and the buckets of its hands in many deals."""
 
     shares: npt.NDArray[np.uint8]  # [byte] weights of slots, `width` bytes each, lowest byte first
     width: int
@@ -56,7 +56,10 @@ class Side(NamedTuple):
 
 @inlined
 def weight_of(shares: npt.NDArray[np.uint8], width: int, slot: np.uint64) -> float:
-    """Return one weight of a blueprint, which is stored in `width` bytes, as a number."""
+    """Return an action weight of a strategy as a number, given the bytes in which it is stored.
+
+    Each weight has `width` bytes, the lowest byte first.
+    """
     weight = 0.0
     for byte in range(width - 1, -1, -1):
         weight = 256 * weight + shares[slot * np.uint64(width) + np.uint64(byte)]
@@ -67,7 +70,7 @@ def weight_of(shares: npt.NDArray[np.uint8], width: int, slot: np.uint64) -> flo
 def chosen(
     side: Side, first: np.uint64, bucket: np.uint32, count: Any, call: Any, ruled: bool, draw: float, row: FloatArray
 ) -> Any:
-    """Choose an action with the probabilities of a blueprint, by a random number `draw` in [0, 1).
+    """Choose an action with the probabilities of a precomputed strategy, by a random number in [0, 1).
 
     The result is the index of the action.
 
@@ -108,7 +111,7 @@ def play_hands(
     going: IntArray,
     wanted: IntArray,
 ) -> int:
-    """Play hands of two blueprints to their ends, as far as their tree of the betting is built.
+    """Play hands between two agents to their ends, as far as the tree of the betting has been built.
 
     A hand stops if it needs a state that the tree lacks.
 

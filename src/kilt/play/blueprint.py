@@ -50,7 +50,7 @@ ActionTable: TypeAlias = tuple[tuple[str, ...], FloatArray]
 
 
 class AbstractState(NamedTuple):
-    """The state of a hand in a blueprint's abstract game: the node of the betting tree, and the level of the bets."""
+    """The state of a hand in an agent's abstract game: its node in the betting tree, and the chips to match."""
 
     node: int | None  # a decision of the player in the betting tree; None if the tree has no matching node
     level: int  # level in chips that each player has to match at that node
@@ -70,7 +70,10 @@ class Branch(NamedTuple):
 
 
 class OwnDecision(NamedTuple):
-    """A decision that a player made earlier in the hand, or makes now, with the nodes of the abstract tree."""
+    """A decision that a player has made in this hand, or is about to make.
+
+    It has all nodes of the abstract tree at which the player may be.
+    """
 
     position: Betting
     branches: list[Branch]
@@ -86,7 +89,7 @@ class OwnDecision(NamedTuple):
 
 
 class DecisionContext(NamedTuple):
-    """What is known about a player's decision at a public state: the earlier decisions and the action probabilities."""
+    """A player's decision at a public state, with the player's earlier decisions and the action probabilities."""
 
     before: list[OwnDecision]
     turn: OwnDecision
@@ -199,9 +202,9 @@ class BlueprintAgent:
         return PublicPolicy(*mixture(apart, weights), np.arange(len(column)))
 
     def level_taken(self, position: Betting) -> float:
-        """Return how large the bet that the agent faces is in its abstract game, in chips over the whole hand.
+        """Return the size of the bet that the agent faces, as the agent has translated it, in chips.
 
-        The bet was translated to this size.
+        Chips are counted over the whole hand.
 
         If several translations are possible, it is their geometric mean.
         """
@@ -360,9 +363,9 @@ class BlueprintAgent:
         return AbstractState(0, max(self.game.rules.blinds), acted=False, sure=True)
 
     def at_turn(self, state: AbstractState, position: Betting) -> AbstractState:
-        """Return `state` if it matches a decision in the real game, otherwise a copy without its node.
+        """Remove the node from an abstract state, unless it matches the decision in the real game.
 
-        It matches if the same player is to act in the same round.
+        It matches if the same player is to act in the same round. The result is a copy, or `state` itself.
         """
         nodes, node = self.blueprint.nodes, state.node
         if node is None or (nodes.actor[node] == position.actor and nodes.round[node] == position.round):
@@ -467,10 +470,10 @@ def mixture(tables: Sequence[ActionTable], weights: FloatArray) -> ActionTable:
 
 
 def action_draw(position: Betting) -> int:
-    """Return which random number of a hand chooses the agent's action at a position: see `Observation.draw`."""
+    """Return the number of the random draw with which an agent chooses its action: see `Observation.draw`."""
     return 2 * len(position.history)
 
 
 def translation_draw(before: Betting) -> int:
-    """Return which random number of a hand decides how a bet is translated: see `Observation.draw`."""
+    """Return the number of the random draw with which an agent translates a bet: see `Observation.draw`."""
     return 2 * len(before.history) + 1

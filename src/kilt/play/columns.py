@@ -1,4 +1,4 @@
-"""Read logs of millions of hands quickly, into arrays.
+"""Read logs with millions of hands quickly, as arrays with one entry per hand.
 
 `acpc.read_hand` reads and checks a single line. Most lines of a log differ from earlier ones only in their cards. Each
 betting sequence with its payoffs, and each pair of names, is therefore checked only once. The cards of all hands that
@@ -242,7 +242,7 @@ class LogReader:
 
 
 def readable_hands(text: str, game: Holdem, before: int = 0) -> tuple[list[Hand], list[str]]:
-    r"""Parse the hands of a log, and return an error message for each line that cannot be read.
+    r"""Return the hands of a log, together with an error message for each line that cannot be read.
 
     Comments and scores are skipped. The hands may be of several matches. `before` is the number of lines before the
     text.

@@ -164,7 +164,7 @@ class MatchSetup:
 
     @cached_property
     def batch(self) -> BatchMatch | None:
-        """The same match as compiled code plays it, in batches; None unless both players are blueprints."""
+        """The object that plays this match in compiled code, or None if a player is not a blueprint agent."""
         if not BatchMatch.can_play(self.game, self.agents):
             return None
         return BatchMatch(self.dealer, cast(tuple[BlueprintAgent, BlueprintAgent], self.agents), self.duplicate)

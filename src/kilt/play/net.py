@@ -88,7 +88,7 @@ class Limits(Record):
 
 
 class LogWriter(Protocol):
-    """The interface that a dealer needs to write a log: a text file has it."""
+    """The interface that a dealer needs to write a log, such as that of a text file."""
 
     def write(self, text: str, /) -> object:
         """Add text, which may be several lines."""

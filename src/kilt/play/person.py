@@ -1,4 +1,4 @@
-"""Play of a person against an agent: parsing of typed input, actions in words, and the session with its results.
+"""Let a person play against an agent: read typed actions, put actions into words, and keep the results.
 
 A `Screen` shows the table, for example in a terminal. Chips are counted within the round, as at a real table: if each
 player has put in 300 before the flop, ``bet 300`` puts in 300 more. (The ACPC writes ``r600`` for this bet, which
@@ -131,7 +131,7 @@ def _number(text: str) -> int:
 
 
 def in_words(position: Betting, action: str, *, third: bool = False) -> str:
-    """Return an action in words, such as ``raise to 300``, or ``raises to 300`` if `third` asks for the third person.
+    """Return an action in words, such as ``raise to 300`` or, in the third person, ``raises to 300``.
 
     >>> from kilt.games import load_game
     >>> start = load_game("leduc").start()
@@ -197,7 +197,9 @@ def menu(position: Betting) -> list[Choice]:
 
 
 def usual_raises(position: Betting) -> list[Choice]:
-    """Return common raises for buttons, smallest first. Empty if there is at most one size to choose.
+    """Return common raise sizes for buttons on a screen, smallest first.
+
+    There are none if the person cannot choose between sizes.
 
     >>> from kilt.games import load_game
     >>> [choice.words for choice in usual_raises(load_game("holdem.nolimit.2p").start())]

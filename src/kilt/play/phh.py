@@ -48,7 +48,7 @@ def write_phhs(hands: Iterable[Hand]) -> Iterator[str]:
 
 
 def is_phh(text: str) -> bool:
-    """Return whether a text looks like hands in this format, rather than the log of an ACPC dealer."""
+    """Return whether a text contains hands in PHH format, rather than the log of an ACPC dealer."""
     return bool(_KEY.search(text))
 
 

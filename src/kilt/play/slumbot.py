@@ -292,7 +292,10 @@ class SlumbotClient:
         self._opener = urllib.request.build_opener(*proxies)
 
     def login(self, user: str, password: str) -> None:
-        """Log in to an account, under whose name further hands are played. Later sessions log in again."""
+        """Log in to an account of Slumbot, under whose name later hands are played.
+
+        Later sessions log in again.
+        """
         self._login = user, password
         self.token = ""
         reply = self._retried("login", {"username": user, "password": password})

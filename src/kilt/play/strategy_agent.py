@@ -1,4 +1,4 @@
-"""An agent that plays the strategy of a small game, which stores probabilities for every information set.
+"""Define the agent that plays a solved strategy of a small game.
 
 >>> from kilt.games.gamedef import ready_made
 >>> from kilt.tree.best_response import uniform
@@ -24,7 +24,7 @@ from kilt.strategy.table import Strategy
 
 @dataclass(frozen=True)
 class StrategyAgent:
-    """An agent that plays a strategy with action probabilities for every information set of its game.
+    """An agent that plays a strategy of a small game, with action probabilities for every information set.
 
     Attributes
     ----------

@@ -53,7 +53,7 @@ def solve_answers(
 
 
 def solve_answer(folder: Path, budget: Budget | None = None) -> SolvedAnswer:
-    """Solve a counter-strategy, continuing the run in a folder from its last checkpoint."""
+    """Finish the run of a counter-strategy, from the last checkpoint in its folder."""
     run = resume(folder, budget=budget)
     last = run.finish()
     mbb = run.problem.mbb(last.exploitability)

@@ -276,7 +276,7 @@ class _SyntheticRound:
     def look_up(
         self, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32], known: int | None = None
     ) -> None:
-        """Write an arbitrary bucket for each hand to `buckets`, instead of that of a real card abstraction.
+        """Write an arbitrary bucket for each hand to `buckets`, in place of a real card abstraction.
 
         The bucket belongs to the given class of boards.
         """

@@ -195,7 +195,7 @@ class _Cluster:
         return list(zip(shares, often.tolist(), most.tolist(), strict=True))
 
     def seconds(self, work: FloatArray, deals: int) -> tuple[FloatArray, FloatArray]:
-        """Simulate batches of deals, and return how many seconds each worker of the first level takes.
+        """Return how many seconds each worker of the first level takes for simulated batches of deals.
 
         The second result is the time in seconds that workers of the last level compute.
 

@@ -1,4 +1,4 @@
-"""The results of a run, such as its exploitability and value, by name.
+"""Give access to the results of a run, such as its exploitability and value.
 
 They are the same for a run that is being solved and for one read from a folder.
 """

@@ -91,7 +91,7 @@ class FittedPlan:
 
     @property
     def memory(self) -> int:
-        """Return the peak memory in bytes, during building the card abstraction or during solving."""
+        """Return the peak memory in bytes, while building the card abstraction or while solving."""
         return _memory(self.cost)
 
     @property

@@ -1,4 +1,4 @@
-"""Plans of runs: check a configuration and everything that it refers to, before any work begins.
+"""Plan runs: check a configuration and everything that it refers to, before any work begins.
 
 The same `RunPlan` is used to estimate costs, to build card abstractions and to solve:
 

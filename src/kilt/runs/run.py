@@ -58,7 +58,7 @@ def _silent(*_: object) -> None:
 
 @dataclass
 class Run(RunFigures):
-    """A run that can be solved, from the beginning or from a checkpoint.
+    """A run that is ready to solve its game, from the beginning or from a checkpoint.
 
     Iterate over it to solve the game.
 
@@ -115,7 +115,7 @@ class Run(RunFigures):
 
     @property
     def judge(self) -> Evaluator[Any]:
-        """The attribute `evaluator` under its name in kilt 0.1.
+        """The old name of the attribute `evaluator`, from kilt 0.1.
 
         This name is removed in kilt 0.3.
         """
@@ -245,7 +245,7 @@ class Run(RunFigures):
         return begun
 
     def begin(self, folder: Path) -> RunFolder:
-        """Create the folder of a run on an unabstracted game.
+        """Create the folder of a run that solves a game without abstraction.
 
         It contains the opponent model if the run computes a counter-strategy.
         """

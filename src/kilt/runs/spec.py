@@ -140,7 +140,7 @@ class Spec(ABC):
 
 @dataclass(frozen=True)
 class WholeSpec(Spec):
-    """The specification of a run on an unabstracted game.
+    """The specification of a run that solves a game without abstraction.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ class WholeSpec(Spec):
 
     @classmethod
     def of(cls, config: Config) -> WholeSpec:
-        """Create the specification of a run on an unabstracted game from a configuration.
+        """Create the specification of a run that solves a game without abstraction, from a configuration.
 
         Raises RunError if the configuration sets keys that apply only to abstract games.
         """

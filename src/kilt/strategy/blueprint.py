@@ -139,7 +139,7 @@ class Blueprint:
         return int(self.nodes.first_child[node]) + int(call_place(self.nodes, self.level, node))
 
     def row(self, node: int, bucket: int) -> list[float]:
-        """Return the probability of each action of a bucket at a decision node.
+        """Return the action probabilities of a bucket of hands at a decision node.
 
         All are 0 if the solver never visited the information set.
         """
@@ -198,7 +198,7 @@ class Blueprint:
         return player if first is not second else 0
 
     def save(self, path: Path, *cards: Path, fill: Callable[[Array], None] | None = None) -> None:
-        """Write the blueprint to a folder, with the paths of its card abstractions.
+        """Write the blueprint to a folder, and record where its card abstractions are stored.
 
         `cards` are the folders of the card abstraction that both players share, or of one for each player. With `fill`,
         only the data type of `shares` is used: the function `fill` receives an empty table, mapped from its file, and
@@ -277,7 +277,7 @@ class Blueprint:
 
     @classmethod
     def load(cls, path: str | Path, *, check: bool = False) -> Blueprint:
-        """Load a blueprint; its probabilities are mapped from disk, so even a large one opens at once.
+        """Load a blueprint, whose probabilities stay on disk until they are needed.
 
         Parameters
         ----------

@@ -56,7 +56,7 @@ class DecisionLayout(NamedTuple):
 
     @property
     def start(self) -> IntArray:
-        """The index of the first table entry of each information set, and then the number of all entries."""
+        """The index of the first table entry of each information set, followed by the number of entries."""
         return np.concatenate([[0], np.cumsum(self.actions, dtype=np.int64)])
 
     @classmethod
@@ -165,7 +165,7 @@ class OpponentModel:
 
     @property
     def seen(self) -> FloatArray:
-        """Number of observations of each information set: n(I) of [Johanson16 §6.5.2].
+        """The number of observations of each information set: n(I) of [Johanson16 §6.5.2].
 
         The shape is (information sets,), or (decisions, hands) for public trees.
         """
@@ -223,7 +223,7 @@ class OpponentModel:
 
     @classmethod
     def load(cls, path: str | Path, *, check: bool = False) -> OpponentModel:
-        """Load a model from a folder that `save` wrote; its arrays are mapped from disk.
+        """Load a model from a folder that `save` wrote, without reading its arrays into memory.
 
         Parameters
         ----------

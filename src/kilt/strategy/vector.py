@@ -85,7 +85,7 @@ class VectorStrategy(Drawable):
 
     @classmethod
     def load(cls, path: str | Path) -> VectorStrategy:
-        """Load a strategy from a folder that `save` wrote; its table is mapped from disk.
+        """Load a strategy from a folder that `save` wrote, without reading its table into memory.
 
         Raises ArtifactError if the strategy is missing or damaged.
         """

@@ -1,4 +1,4 @@
-"""Compute best responses and exploitability of games whose every deal and action is stored as a tree node.
+"""Compute best responses and exploitability of small games, whose whole game tree is in memory.
 
 A strategy profile is a table over slots: a probability for each action of each information set. Against the opponent's
 part of it, a best response takes the action with the highest counterfactual value at every information set. The same

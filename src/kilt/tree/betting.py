@@ -73,7 +73,7 @@ class BettingNodes(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BettingTree:
-    """The betting of a game as a tree in flat arrays.
+    """The betting of a poker game as a tree, whose nodes are stored in arrays.
 
     Attributes
     ----------
@@ -377,7 +377,10 @@ class _TooManyError(GameError):
 
 @dataclass(frozen=True)
 class PublicTree:
-    """The tree of public actions of any game, with the label of each action and the position at each leaf."""
+    """The tree of all public action sequences of a game, with the label of each action.
+
+    It also has the position at each leaf.
+    """
 
     nodes: BettingNodes
     labels: tuple[str, ...]  # [node] the action that leads to it

@@ -1,4 +1,4 @@
-"""Write any small game as a flat extensive form, in which every deal, chance event and action leads to a separate node.
+"""Build the whole game tree of a small game, with a node for every deal, chance event and action.
 
 >>> from kilt.games import load_game
 >>> flat = flat_tree(load_game("kuhn"))
@@ -55,7 +55,7 @@ class FlatNodes(NamedTuple):
 
 @dataclass(frozen=True)
 class FlatTree:
-    """A whole game as arrays, with the names of its information sets and actions."""
+    """The game tree of a small game as arrays, with the names of its information sets and actions."""
 
     name: str  # of the game
     nodes: FlatNodes
@@ -69,7 +69,7 @@ class FlatTree:
 
 
 class MergedTree(NamedTuple):
-    """A game with merged information sets, in which players distinguish fewer states than the rules allow.
+    """A game in which some information sets are merged, so that players distinguish fewer states.
 
     Players have perfect recall.
     """
@@ -123,9 +123,10 @@ class _Deal(NamedTuple):
 
 
 def flat_tree(game: Game, most_nodes: int = MOST_NODES) -> FlatTree:
-    """Build the game tree of a small game, with a separate node for every deal, chance event and action.
+    """Build the game tree of a small game from its rules.
 
-    The first two chance nodes deal a hand to player 0, then to player 1.
+    Every deal, chance event and action leads to a separate node. The first two chance nodes deal a hand to player 0,
+    then to player 1.
 
     With perfect recall, an information set is given by the hand, the visible part of the board, and the history.
     """
@@ -161,7 +162,7 @@ def flat_tree(game: Game, most_nodes: int = MOST_NODES) -> FlatTree:
 
 
 def write_out(name: str, root: State, expand: Callable[[State], Expansion], most_nodes: int = MOST_NODES) -> FlatTree:
-    """Build the flat tree of a game from a function that returns the successors of a state."""
+    """Build the game tree of a small game from a function that returns the successors of each state."""
     parent: list[int] = []
     actor: list[int] = []
     first_child: list[int] = []

@@ -43,7 +43,7 @@ def fill(value: FloatArray, here: int, start: Hand, end: Hand) -> None:
 
 @spliced
 def ordered_by_strength(visit: Visit) -> bool:
-    """Return whether vectors over hands are now sorted by hand strength.
+    """Return whether vectors over hands are currently sorted by hand strength.
 
     Sorted vectors contain only distinct hands that are possible on the board.
     """
@@ -108,7 +108,7 @@ def bluff_values(
     vectors: Vectors,
     reach: FloatArray,
 ) -> None:
-    """Compute the value of each hand at the end of Bluff, after a bid was called [Johanson16 §3.3].
+    """Compute the value of each hand when a bid in Bluff has been called [Johanson16 §3.3].
 
     Payoffs depend only on the number of each player's dice that match the bid.
     """
@@ -144,7 +144,7 @@ def pairwise_values(
     vectors: Vectors,
     reach: FloatArray,
 ) -> None:
-    """Compute the value of each hand at leaves by comparing pairs of hands, if one player has a single hand."""
+    """Compute the value of each hand at leaves by comparing all pairs, if one player has a single hand."""
     source, alive, value = vectors.source, vectors.alive, vectors.value
     mine, mine_end = scope.mine[visit.depth, 0], scope.mine[visit.depth, 1]
     theirs, theirs_end = scope.theirs[visit.depth, 0], scope.theirs[visit.depth, 1]
@@ -331,7 +331,7 @@ def write_showdown(
 def values_of_showdowns(
     tree: VectorTree, first: int, end: int, player: int, scope: Scope, visit: Visit, work: Workspace, reach: FloatArray
 ) -> None:
-    """Compute the value of each hand at the leaves of some betting rounds at the end of the game.
+    """Compute the value of each hand at the leaves of several betting sequences of the last round.
 
     These are the betting rounds from number `first` up to `end`.
     """
@@ -431,7 +431,10 @@ def strengths_of_few(
 
 @subkernel
 def hands_left(bits: IntArray, held: np.int64, order: npt.NDArray[np.uint16]) -> int:
-    """List the hands that share no card with the board in `order`, and return their number."""
+    """Write the numbers of all hands that share no card with the board, and return how many there are.
+
+    They are written to `order`.
+    """
     live = 0
     for hand in range(len(bits)):
         if not held & bits[hand]:

@@ -100,7 +100,7 @@ class NavigableTree(NamedTuple):
         )
 
     def row(self, place: TreePosition) -> int:
-        """Return the index of the first row that stores a decision in strategy tables."""
+        """Return the row of a strategy table at which the probabilities of a decision begin."""
         tree, depth = self.game.tree, len(place.path) - 1
         entry, board = place.path[-1]
         first = tree.table_start[depth] + (board - tree.board_start[depth]) * tree.rows[depth]

@@ -174,7 +174,7 @@ class BettingPart(NamedTuple):
         return cls(round_, entries, rows)
 
     def within(self, tree: VectorTree) -> VectorTree:
-        """Restrict a public tree to these betting sequences.
+        """Restrict a public tree to the betting sequences of this part.
 
         Its tables have rows for these betting sequences only.
         """

@@ -78,7 +78,7 @@ def stored_share(game: VectorGame) -> float:
 def convert_table(
     game: VectorGame, table: Table, layouts: tuple[TableLayout, TableLayout], *, by_strength: bool
 ) -> None:
-    """Sort the hands of a table by strength on boards of the last round, or restore the plain order.
+    """Sort the hands of a table by strength on boards of the last round, or restore their original order.
 
     The table is converted in place. On a board of the last round, it then has either only distinct hands, weakest
     first, or all hands by number.
@@ -116,7 +116,7 @@ def rows_of_players(game: VectorGame) -> tuple[IntArray, IntArray]:
 
 
 class DistinctHandTables:
-    """The tables of a solver, which are sorted by hand strength during iterations, and by hand for readers.
+    """The tables of a solver, whose hands are sorted by strength during iterations, and by number otherwise.
 
     Tables sorted by strength contain only distinct hands.
 
@@ -146,7 +146,7 @@ class DistinctHandTables:
         return id(table) in self._apart
 
     def by_hand(self, table: Table) -> Table:
-        """Convert a table to the plain order, with one column for each hand, and return it.
+        """Restore the original order of hands in a table, with one column for each hand, and return it.
 
         The table keeps this order until `to_distinct_hands` is called.
         """

@@ -1,4 +1,4 @@
-"""Compiled code that sorts the hands in tables by strength, and restores the plain order.
+"""Compiled code that sorts the hands in tables by strength, and restores their original order.
 
 See `kilt.tree.strength_order`.
 """
@@ -23,7 +23,7 @@ def convert_boards(
     table: Table,
     entries: Table,
 ) -> None:
-    """Sort a table by hand strength on all boards of the last round, or restore the plain order.
+    """Sort the hands of a table by strength on all boards of the last round, or restore their original order.
 
     See `strength_order.convert_table`.
 

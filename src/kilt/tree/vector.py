@@ -460,7 +460,7 @@ class VectorGame(EvaluableGame):
     def conclude_walk(
         self, player: int, walk: CompiledWalk, values: FloatArray, dtype: npt.DTypeLike = np.float64, trunk: int = 1
     ) -> float:
-        """Finish a compiled evaluation of all parts of the tree, and return the player's winnings.
+        """Finish an evaluation whose parts have been computed, and return the player's winnings.
 
         `values` is the sum of the values of all parts.
         """

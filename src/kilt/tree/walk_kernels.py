@@ -97,7 +97,7 @@ def pull_values(
 
 @kernel
 def own_reach(nodes: FlatNodes, strategy: FloatArray, player: int, reach: FloatArray) -> None:
-    """Compute, for each action of a player, the probability that the player takes it and all own actions before."""
+    """Compute the probability that a player takes each action, together with all of the player's earlier actions."""
     for where in range(len(nodes.infoset_player)):
         if nodes.infoset_player[where] == player:
             after = nodes.infoset_after[where]

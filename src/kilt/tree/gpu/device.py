@@ -101,7 +101,7 @@ class DeviceTree:
         prior: Any | None = None,
         scope: Scope | None = None,
     ) -> None:
-        """Compute the opponent's reach probabilities in some betting rounds, from the first round to the last.
+        """Compute the opponent's reach probabilities round by round, from the first betting round to the last.
 
         At each leaf, they are also summed over the hands that a hand may meet.
 
@@ -141,7 +141,7 @@ class DeviceTree:
         below: tuple[Any, DeviceRound] | None = None,
         scope: Scope | None = None,
     ) -> None:
-        """Compute the player's values in some betting rounds, from the last round back to the first.
+        """Compute the player's values round by round, from the last betting round back to the first.
 
         `down` must be called before.
 
