@@ -57,7 +57,7 @@ class SlotLayout(ABC):
     @property
     @abstractmethod
     def buckets(self) -> Buckets:
-        """The number of buckets of each player in each round, as [player][round]."""
+        """The number of buckets of each player in each round, indexed by [player][round]."""
 
     @abstractmethod
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
@@ -131,7 +131,7 @@ class AbstractGame(SlotLayout):
 
     @property
     def buckets(self) -> Buckets:
-        """The number of buckets of each player in each round, as [player][round]."""
+        """The number of buckets of each player in each round, indexed by [player][round]."""
         first, second = self.cards.each
         return first.numbers, second.numbers
 
@@ -161,7 +161,7 @@ class SyntheticGame(SlotLayout):
 
     @property
     def buckets(self) -> Buckets:
-        """The number of buckets of each player in each round, as [player][round]."""
+        """The number of buckets of each player in each round, indexed by [player][round]."""
         return self.numbers
 
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:
@@ -187,7 +187,7 @@ class AbstractPart(SlotLayout):
 
     @property
     def buckets(self) -> Buckets:
-        """The number of this part's buckets for each player in each round, as [player][round]."""
+        """The number of this part's buckets for each player in each round, indexed by [player][round]."""
         return self.numbers
 
     def look_up(self, r: int, boards: IntArray, hands: IntArray, buckets: npt.NDArray[np.uint32]) -> None:

@@ -22,7 +22,7 @@ TYPICAL_SHARE = 0.75  # share of the boards that must have a property for `descr
 
 
 class BoardClasses(NamedTuple):
-    """Groups of similar boards in one round, called classes; each canonical board belongs to one class."""
+    """Groups of similar boards in one round, called classes; each board belongs to one class."""
 
     holdings: Holdings  # the boards that have classes
     labels: Labels  # [board]

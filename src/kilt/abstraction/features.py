@@ -303,7 +303,7 @@ class Features:
         return tables | FEATURES[feature].costs(self, settings, r)
 
     def means_costs(self, name: str, dimensions: int, most: int, r: int | None = None) -> TableCosts:
-        """Return the costs of computing the tables of `means` for a round and all later rounds.
+        """Return the costs of computing the tables of mean values, for a round and all later rounds.
 
         If `r` is None, the tables begin with the start of the hand.
 

@@ -84,9 +84,9 @@ class Holdings:
         return weights
 
     def row(self, board: Sequence[int]) -> tuple[int, IntArray]:
-        """Return the index of the canonical form of a board, and the number of each hand on the board.
+        """Return the index of the canonical form of a board, and the index of each hand on the board.
 
-        The number of a hand that shares a card with the board is −1.
+        The index of a hand that shares a card with the board is −1.
 
         >>> flop = holdings((3,))
         >>> board, row = flop.row(FULL.cards("Ah7d2c"))

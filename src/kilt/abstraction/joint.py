@@ -248,7 +248,7 @@ class _Player:
         self.sequences.append(Sequences(parent.astype(np.int32), bucket.astype(np.int32)))
 
     def rows(self, r: int, low: int, high: int) -> npt.NDArray[np.int32]:
-        """Return the number of each hand's bucket sequence on some boards of a round, shape (boards, hands).
+        """Return the index of each hand's bucket sequence on some boards of a round, shape (boards, hands).
 
         Entries of hands that share a card with the board are arbitrary.
         """

@@ -387,11 +387,11 @@ def _build_round(
 
 
 def blocks_after(identity: AbstractionSpec, r: int) -> int:
-    """Return the number of groups into which the buckets of the next round are divided.
+    """Return how many groups the buckets of the next round form, of which each hand reaches only one.
 
-    Each hand of round `r` reaches buckets of one group only. These groups, called blocks, are classes of boards that
-    both rounds know. If the previous round uses the buckets of round `r`, and sees more of its buckets at once, blocks
-    are as large as in that round, so that all buckets that are compared have a distance.
+    These groups, called blocks, are classes of boards that both rounds know. If the previous round uses the buckets of
+    round `r`, and sees more of its buckets at once, blocks are as large as in that round, so that all buckets that are
+    compared have a distance.
     """
     blocks = min(identity.plan.classes_at(r), identity.plan.classes_at(r + 1))
     return min(blocks, blocks_after(identity, r - 1)) if used_by_previous_round(identity, r) else blocks

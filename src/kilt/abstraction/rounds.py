@@ -98,14 +98,14 @@ class RoundBuckets(NamedTuple):
 
     @property
     def entries(self) -> int:
-        """How many different numbers the table may contain.
+        """The number of different entries that the bucket table may contain.
 
-        They are buckets or, if boards have classes, codes for groups of similar hands.
+        Entries are buckets or, if boards have classes, codes for groups of similar hands.
         """
         return self.coded.bucket.shape[1] if self.coded else self.buckets
 
     def require_below(self, number: int, most: int | np.integer[Any]) -> None:
-        """Raise AbstractionError if a number that was read from the table is too large to be used as an index."""
+        """Raise AbstractionError if a number read from the bucket table is too large to be used as an index."""
         if most >= number:
             raise AbstractionError(
                 f"{self.folder / 'buckets.npy'} is damaged (it says {most}, and there are {number:,}): "
@@ -113,9 +113,9 @@ class RoundBuckets(NamedTuple):
             )
 
     def require_whole(self) -> None:
-        """Raise AbstractionError if a number in the table is out of range.
+        """Raise AbstractionError if an entry of the bucket table is out of range.
 
-        The numbers are buckets or, if boards have classes, codes for groups of similar hands.
+        Entries are buckets or, if boards have classes, codes for groups of similar hands.
         """
         self.require_below(self.entries, int(self.table.max(initial=0)))
 

@@ -234,7 +234,7 @@ class StepFitter(NamedTuple):
         return fitted
 
     def sort(self, part: HoldingBatch, fitted: list[FittedStep]) -> tuple[Labels, Singles | None]:
-        """Return the bucket of each hand of a batch after all fitted steps, and its distance in the last step.
+        """Return the bucket of each hand of a batch after all fitted steps, and its distance from the last centroid.
 
         The distance is None if the last step has no centroids.
         """

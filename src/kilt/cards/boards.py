@@ -151,7 +151,7 @@ def symmetry_of(deck: Deck, *sets: Sequence[int]) -> int:
 
 @lru_cache
 def card_permutations(deck: Deck) -> ByteArray:
-    """Return a table with the number of each card after each renaming of suits, shape (permutations, cards).
+    """Return a table of the card numbers after each renaming of suits, shape (permutations, cards).
 
     Row 0 is the identity.
     """
@@ -165,7 +165,7 @@ def card_permutations(deck: Deck) -> ByteArray:
 
 @lru_cache
 def hand_permutations(deck: Deck, hole_cards: int = 2) -> npt.NDArray[np.int32]:
-    """Return a table with the number of each hand after each renaming of suits.
+    """Return a table of the hand numbers after each renaming of suits.
 
     The shape is (permutations, hands); row 0 is the identity.
 

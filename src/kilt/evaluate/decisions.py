@@ -297,7 +297,7 @@ class _Walk:
 
     @cached_property
     def free(self) -> BoolArray:
-        """Whether each hand is possible on each board because they share no card, shape (boards, hands)."""
+        """Whether each hand is possible on each board, because they share no card; shape (boards, hands)."""
         return np.array([~np.isin(self.holes, board).any(axis=1) for board in self.boards])
 
     def worth(self, position: Betting, reach: FloatArray) -> FloatArray:

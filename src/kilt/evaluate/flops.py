@@ -373,7 +373,7 @@ class FlopResponses:
         return float(idle * seconds / work * (self.before[-1] - self.before[self.done]))
 
     def compute(self, watcher: ProgressMonitor, what: str = "") -> None:
-        """Compute the remaining flops and write checkpoints, until the work is done or the watcher asks to stop.
+        """Compute the remaining flops and write checkpoints, until the work is done or the user asks to stop.
 
         `what` is the name of the work in progress reports.
         """
@@ -458,7 +458,7 @@ def rivers_of(game: VectorGame) -> IntArray:
 
 
 def flop_weights(game: VectorGame) -> IntArray:
-    """Return how many flops each canonical flop stands for, because they differ only by suits."""
+    """Return how many flops each canonical flop stands for; they differ from it only by suits."""
     return game.tree.weight[slice(*game.tree.board_start[1:3])].astype(np.int64)
 
 

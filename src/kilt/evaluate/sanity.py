@@ -306,7 +306,7 @@ class _Bold(NamedTuple):
 def translation(
     blueprint: Blueprint, mapping: Mapping, random: np.random.Generator, rule: Rule = AS_SOLVED
 ) -> Iterator[Finding]:
-    """Check that an agent answers bets of any size legally, and that translation keeps the order of bets.
+    """Check that an agent answers any bet legally, and never translates a larger bet to a smaller size.
 
     With the same random number, a larger bet must never be translated to a smaller one: then the translation
     probabilities shift upwards with the size of the bet.
