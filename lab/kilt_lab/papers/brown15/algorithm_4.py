@@ -49,20 +49,22 @@ class BoardsSampled(Experiment):
     """Sampling of boards, weights and levels of workers, compared by exact exploitability on small games.
 
     This experiment compares ways to sample boards, by exploitability after the same number of nodes. The games are
-    versions of Leduc hold'em with more ranks. Hands are not abstracted, and each rank of the board is a class.
-    Exploitability therefore converges to 0 if sampling is unbiased. The number of nodes includes the trunk and the
-    leaves. For threads that are never idle, equal numbers of nodes mean equal time.
+    versions of Leduc hold'em with more ranks. Hands are not abstracted, and each rank of the board is a class, so
+    exploitability converges to 0 if sampling is unbiased. All visited nodes count, including the ends of hands. For
+    threads that are never idle, equal numbers of nodes mean equal time.
 
-    In the algorithm as the paper prints it, each deal samples a board of each class, and a class adds to its tables
-    without weights. A class may leave different numbers of possible boards for different hands, so the result is
-    biased. Weights make it unbiased. kilt can also sample fewer boards than there are classes, one for each thread. The
-    trunk (the part of the game before the board is dealt) then learns from more deals in the same number of nodes (see
+    In the algorithm as the paper prints it, each deal samples a board of each class, and updates of tables have no
+    weights. The result is biased, because a class may leave different numbers of possible boards for different hands.
+    Weights make it unbiased.
+
+    kilt can also sample fewer boards per deal than there are classes: one for each thread. The strategy for the play
+    before the board is dealt then learns from more deals in the same number of nodes (see
     ``solve.distributed.blades``).
 
-    Workers can have workers below them, on several levels [Brown15 §3]. Their results are unbiased too. Runs with one,
-    two and three levels are compared by exploitability after the same number of deals, in a game of three boards. A
-    worker with others below it learns from a batch of deals only after they have answered. With long batches, more
-    levels would work with older strategies. That game therefore uses short batches.
+    Workers can direct other workers, on several levels [Brown15 §3]. The experiment compares one, two and three levels
+    by exploitability after the same number of deals, in a game of three boards. All of them are unbiased. A worker that
+    directs others learns from a batch of deals only after they have answered, so with long batches, more levels would
+    work with older strategies. The comparison therefore uses short batches.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

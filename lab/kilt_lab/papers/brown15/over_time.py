@@ -100,21 +100,23 @@ ROWS = {str(row): row for row in CHECKPOINTS}
 class OverTime(Experiment):
     """Winnings of a larger abstraction minus those of a smaller one, over time, on a small game.
 
-    The paper compares a larger card abstraction with a smaller one. The larger one has 60 classes of flops with 500
-    buckets each, and was solved on 961 cores. The smaller one has 5,000 buckets and was solved on 64 cores with shared
-    memory. Both use the same bets, and both play against the two strongest agents of 2013 as solving proceeds.
+    The paper compares two card abstractions with the same bets. The larger one has 60 classes of flops with 500 buckets
+    each, and was solved on 961 cores. The smaller one has 5,000 buckets, and was solved on 64 cores with shared memory.
+    As solving proceeds, their strategies play against the two strongest agents of 2013.
 
-    This experiment uses hold'em with 20 cards. The larger abstraction has six times as many buckets as the smaller one,
-    as in the paper, and two agents of kilt replace the opponents. Strategies are compared at checkpoints, after given
-    numbers of nodes that each core has visited. The larger abstraction has either the same number of cores as the
-    smaller one, or 15 times as many, as in the paper. The result of distributed workers does not depend on their
-    number, so one machine can simulate all of them.
+    This experiment compares a larger with a smaller card abstraction in hold'em with 20 cards. The larger one has six
+    times as many buckets, as in the paper, and two agents of kilt replace the paper's opponents. Strategies are
+    compared at checkpoints, after given numbers of nodes that each core has visited.
 
-    All agents use the same betting tree, and their winnings average over all betting sequences. A row shows how much
-    the larger abstraction wins minus how much the smaller one wins, on the same deals. They play against an opponent or
-    against each other. The strategies are either unchanged, or purified except for the first action of a hand, as in
-    the paper [Brown15 footnote 5]. Purification plays the most probable action. Each run clusters, solves and deals
-    with its own seeds.
+    The larger abstraction has either the same number of cores as the smaller one, or 15 times as many, as in the paper.
+    One machine can simulate all these cores, because the result of distributed workers does not depend on their number.
+
+    All agents use the same betting tree, so winnings are averaged over all betting sequences. A row shows how much the
+    larger abstraction wins minus how much the smaller one wins, on the same deals, against an opponent or against each
+    other. Each run clusters, solves and deals with its own seeds.
+
+    Strategies play either unchanged or purified. Purification plays the most probable action, except for the first
+    action of a hand, as in the paper [Brown15 footnote 5].
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

@@ -113,10 +113,10 @@ def _run(seed: int) -> str:
 class PostProcessedMatches(Experiment):
     """Winnings of post-processed strategies in duplicate matches against agents with other abstractions.
 
-    The paper measures how much post-processing of a strategy wins against the two strongest agents of 2013, which are
-    not available. In this experiment, the opponents are two agents whose buckets and bets differ from those of the
-    agent whose strategy is post-processed. Opponents may therefore make bets that this agent does not know. The agent
-    translates them to bets that it knows, as in the paper.
+    The paper measures how much a post-processed strategy wins against the two strongest agents of 2013, which are not
+    available. In this experiment, the opponents are two agents with other buckets and other bets than the evaluated
+    agent. If an opponent makes a bet that the agent does not know, the agent translates it to a bet that it knows, as
+    in the paper.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -194,20 +194,21 @@ def searched(found: Mapping[str, Sequence[float]]) -> tuple[str, list[float]]:
 class FineBets(Experiment):
     """Winnings of post-processed strategies in play on a small game, with many bet sizes.
 
-    The paper's new family of post-processing rules first adds up the probabilities of all bet sizes. It then chooses
+    The paper's new family of post-processing rules first adds up the probabilities of all bet sizes, and then chooses
     among fold, call and bet. In this way, several similar bet sizes are not at a disadvantage. If a decision has a
-    single bet size, the family has nothing to add up. The tree of this experiment therefore has all bets of the paper's
-    example, which are 0.5, 0.75, 1, 1.5, 2 and 5 pots and all-in.
+    single bet size, there is nothing to add up. The tree of this experiment therefore has all bets of the paper's
+    example: 0.5, 0.75, 1, 1.5, 2 and 5 pots, and all-in.
 
-    The opponents have different card abstractions and the same bets, so no bet needs translation. Winnings are averaged
-    over all betting sequences. Only the cards are random, and all rules are compared on the same cards. Each run
-    clusters, solves and deals with its own seeds.
+    In this experiment, the opponents of a post-processed agent have other card abstractions but the same bets, so no
+    bet needs translation. Winnings are averaged over all betting sequences. Only the cards are random, and all
+    post-processing rules get the same cards. Each run clusters, solves and deals with its own seeds.
 
-    Rows named ``bets-F-A-I`` are for rules of the new family. F is the threshold for folding, A the one for the choice
-    among fold, call and bet, and I the one for the choice among bets (see ``strategy.postprocess``). The row ``best of
-    the family`` shows the result of a search over these rules. The search takes the rule that wins most in the first
-    half of the runs, averaged over opponents. The value is what that rule wins in the other half, minus what
-    purification wins there.
+    A name such as ``bets-F-A-I`` stands for a rule of the paper's new family with three thresholds: F for folding, A
+    for the choice among fold, call and bet, and I for the choice among bet sizes (see ``strategy.postprocess``).
+
+    The row ``best of the family`` is the result of a search. The search takes the rule of the new family that wins most
+    in the first half of the runs, averaged over opponents. The value is what this rule wins in the other half, minus
+    what purification wins in that half.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -301,16 +302,15 @@ def post_processed(game: VectorGame, table: Table, rule: Rule) -> Table:
 class ExactRules(Experiment):
     """Effect of post-processing on exact exploitability, in a small game.
 
-    This experiment measures how post-processing changes the exploitability of strategies. The game is no-limit hold'em
-    with two rounds, eight cards, and four bet sizes in addition to all-in, so that the new family of rules has bets to
-    add up. Public chance sampling solves the game without abstraction. It is stopped early for rough strategies, and
-    late for solved ones. A rule is applied to every decision. A row shows the exploitability after the rule minus that
-    before, over runs with their own seeds.
+    This experiment measures how post-processing changes exploitability. The game is no-limit hold'em with two rounds,
+    eight cards, and four bet sizes in addition to all-in, so the paper's new family of rules has bets to add up. Public
+    chance sampling solves the game without abstraction. It is stopped early for rough strategies, and late for solved
+    ones. A row shows the exploitability after a rule minus that before it, over runs with their own seeds.
 
-    Rows named ``bets-F-A-I`` are for rules of the new family with the thresholds F, A and I (see
-    ``strategy.postprocess``). The rows ``best of the family`` show the result of a search. The search takes the rule
-    that is best in the first half of the runs, and evaluates it on the other half. The rule ``bets-1-0-0`` changes
-    nothing and is not a candidate.
+    A name such as ``bets-F-A-I`` stands for a rule of the paper's new family with the thresholds F, A and I (see
+    ``strategy.postprocess``). A search takes the rule that is best in the first half of the runs. The rows ``best of
+    the family`` show how good it is in the other half. The rule ``bets-1-0-0`` changes nothing, so it is not a
+    candidate.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

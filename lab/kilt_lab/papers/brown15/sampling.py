@@ -94,16 +94,16 @@ class Sizes(Experiment):
     """Sizes of the games, counted, and the cost of latency, simulated.
 
     This experiment checks the paper's statements about the size of its game. The paper says that its betting tree has
-    6,104,546 nodes including leaves, but not which bets it has. The size of the whole game can still be computed. The
-    game has a node for each pair of the players' buckets, and an entry for each bucket and action.
+    6,104,546 nodes including leaves, but not which bets it has. The size of the game still follows from that number,
+    because the game has a node for each pair of the players' buckets, and an entry for each bucket and action.
 
-    The count makes two assumptions: all nodes except the root are actions, and all nodes follow the flop, where buckets
-    are many. In fact, nodes after chance events are not actions. The computed number of pairs of an information set and
-    an action is therefore slightly too high.
+    The computed number of infoset-actions (actions of all information sets) is slightly too high. It assumes that every
+    node except the root follows an action, although some nodes follow chance events. It also assumes that all nodes are
+    after the flop, where buckets are many.
 
-    In the paper, a message takes 30 µs. Two messages in an iteration of 15 ms take 0.4% of the time. ``runs.cluster``
-    simulates this cost for 60 workers of one core. In that simulation, the head sends the next deal while workers
-    process the current one, and the messages then cost no time at all.
+    The paper's messages take 30 µs each, so the two messages of an iteration take 0.4% of its 15 ms. ``runs.cluster``
+    simulates this cost for 60 workers of one core. In the simulation, messages cost no time at all, because the head
+    sends the next deal while workers process the current one.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

@@ -84,20 +84,20 @@ def converge(
 class Trunks(Experiment):
     """CFR-BR with trunks of one, two and three rounds.
 
-    CFR-BR (CFR with a best-responding opponent) stores regrets for a trunk, which is the first rounds of the game. This
-    experiment compares trunks of one, two and three rounds. The thesis uses [4-2] hold'em, which is limit hold'em with
-    two bets per round, and 9,000 buckets per round from clusters of histograms. This experiment uses 500 buckets, so
-    that every run can make its own clusters. In the last round a histogram is a single strength, so percentiles replace
-    clusters there.
+    CFR-BR (CFR with a best-responding opponent) stores regrets for a *trunk*, the first rounds of the game. This
+    experiment compares trunks of one, two and three rounds. The thesis uses [4-2] hold'em (limit hold'em with two bets
+    per round), and 9,000 buckets per round from clusters of histograms. This experiment uses 500 buckets, so that every
+    run can make its own clusters, and percentiles in the last round, where a histogram is a single strength.
 
-    All trunks get the same time and are compared at three times. On a CPU, the time is summed over cores. It excludes
-    measuring and the first iteration, which may compile kernels. Each run has its own buckets and seeds. If a game has
-    many flops, exploitability is measured on a random sample of flops, which is the same for all trunks.
+    CFR-BR gets the same time with each trunk (the first one, two or three rounds), and is compared at three times. On a
+    CPU, the time is summed over cores, without measuring and without the first iteration, which may compile kernels.
+    Each run has its own buckets and seeds. In games with many flops, exploitability is measured on a random sample of
+    flops, the same for all trunks.
 
     Two curves of exploitability count as equal if they differ by less than 5%, which is kilt's threshold. The thesis
-    says that at the end a trunk of three rounds "exactly matches" one of two rounds [Johanson16 §11.2]. Only curves
-    that have converged can decide that. The claim is therefore not decided unless exploitability changed by less than
-    5% over the last three quarters of the time, for both trunks.
+    says that at the end CFR-BR with a trunk of three rounds "exactly matches" CFR-BR with two [Johanson16 §11.2]. Only
+    converged curves can decide that. So the claim counts as not decided unless exploitability changed by less than 5%
+    over the last three quarters of the time, for both trunks.
     """
 
     def check(self, setting: Setting) -> None:

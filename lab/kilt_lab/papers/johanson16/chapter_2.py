@@ -37,7 +37,7 @@ class TrivialAgents(Experiment):
     """Exploitability of four agents that ignore their cards.
 
     This experiment computes how much a best response wins against each of four simple agents in heads-up limit hold'em.
-    The best responses are exact. They visit the whole public game tree, one flop at a time [Johanson16 §2.4] (see
+    The best responses are exact: they visit the whole public game tree, one flop at a time [Johanson16 §2.4] (see
     ``evaluate.flops``). The agents ignore their cards, so betting subtrees of the same shape have to be visited only
     once (see ``tree.cardless``). The result of every finished flop is stored.
     """
@@ -102,10 +102,10 @@ class Tilts(Experiment):
     of payoffs is called a tilt. The paper finds that strategies are less exploitable in the real game if the winner of
     a hand is paid a few percent more.
 
-    This experiment draws many abstractions of [2-1] or [2-4] hold'em at random. These games are limit hold'em with two
-    rounds and one or four bets per round. CFR+ solves each abstraction until an opponent with the same buckets wins
+    This experiment draws many abstractions at random. The games are [2-1] and [2-4] hold'em: limit hold'em with two
+    rounds, and one or four bets per round. CFR+ solves each abstraction until an opponent with the same buckets wins
     almost nothing. Real exploitability is then measured with an opponent who sees all cards. A row shows how much a
-    tilt changes real exploitability, as a mean over all abstractions. The paper's number is for limit hold'em.
+    tilt (a change of payoffs) changes real exploitability, on average. The paper's number is for limit hold'em.
     """
 
     tilts: Mapping[str, Sequence[float]] = field(default_factory=dict)
@@ -194,13 +194,14 @@ UNITS_2_6 = {
 class Overfitting(Experiment):
     """Real exploitability rises while abstract exploitability still falls.
 
-    This experiment tests whether long solving overfits an abstraction. It draws abstractions of [2-1] or [2-4] hold'em
-    (two rounds, one or four bets per round) at random (see ``tilts``), and CFR solves them. After 16, 32, 64, …
-    iterations, the exploitability of the average strategy is measured in two ways. Abstract exploitability is measured
-    with an opponent who has the same buckets, and real exploitability with an opponent who sees all cards.
+    This experiment tests whether long solving overfits an abstraction. CFR solves random abstractions of [2-1] or [2-4]
+    hold'em (two rounds, one or four bets per round; see ``tilts``). After 16, 32, 64, … iterations, the exploitability
+    of the average strategy is measured in two ways: abstract exploitability with an opponent who has the same buckets,
+    and real exploitability with an opponent who sees all cards.
 
-    The rise is the increase of real exploitability from its lowest value to its value at the end, in percent. A rise
-    cannot be negative, so a mean above 0 would prove little. The claim therefore requires a rise of more than 1%.
+    The *rise* is the increase of real exploitability from its lowest value to its value at the end, in percent. It
+    cannot be negative, so a mean above 0 would prove little. The claim that long solving overfits therefore requires a
+    rise of more than 1%.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

@@ -175,16 +175,19 @@ def won_from(real: VectorGame, one: Sight, other: Sight) -> float:
 class AgainstOpponent(Experiment):
     """Winnings of CS and PCS against a fixed opponent, over time.
 
-    A game may be too large to compute best responses. Matches against a fixed opponent then show which solver is ahead.
-    In the paper, public chance sampling (PCS), which samples only the board, wins more than chance sampling (CS), which
-    also samples both hands, at every measured time. The paper's figure 3.4 uses an abstraction of limit hold'em with
-    imperfect recall and 880 million information sets, and an opponent with a slightly smaller abstraction. Its figure
-    3.6 uses the dice game Bluff(2,2) and an opponent that is an ε-equilibrium.
+    In games that are too large to compute best responses, matches against a fixed opponent show which solver is ahead.
+    The paper compares chance sampling (CS), which samples the board and both hands, with public chance sampling (PCS),
+    which samples only the board. PCS wins more at every measured time.
 
-    This experiment uses smaller games. For figure 3.4, it uses an abstraction of [2-4] hold'em (two rounds, four bets
-    per round), and the opponent has nine tenths of the buckets. For figure 3.6, it uses Bluff(2,1), with two dice
-    against one. PCS with linear weights solves for the opponent's strategy for four times as long, with a separate
-    seed. Winnings are exact means over all cards, all bets and both seats.
+    Figure 3.4 of the paper uses an abstraction of limit hold'em with imperfect recall and 880 million information sets,
+    and an opponent with a slightly smaller abstraction. Figure 3.6 uses the dice game Bluff(2,2), and an opponent that
+    is an ε-equilibrium.
+
+    This experiment repeats figures 3.4 and 3.6 in smaller games. For figure 3.4, it uses an abstraction of [2-4]
+    hold'em (two rounds, four bets per round), and an opponent with nine tenths of the buckets. For figure 3.6, it uses
+    Bluff(2,1), with two dice against one. The opponents are solved for four times as long as the compared strategies,
+    with another seed, by public chance sampling with linear weights. Winnings are exact means over all cards, all bets
+    and both seats.
     """
 
     bucketed: bool = False

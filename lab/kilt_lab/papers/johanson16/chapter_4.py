@@ -43,13 +43,14 @@ def trunk_bytes(game: str = LIMIT) -> list[int]:
 class TrunkMemory(Experiment):
     """Memory of CFR-BR's hybrid agent, by the number of rounds of its trunk.
 
-    CFR-BR (CFR with a best-responding opponent) splits the game into a trunk, which is its first rounds, and the
-    subgames that follow. Its hybrid agent stores regrets for the trunk only. In the subgames it plays best responses,
-    which are discarded after each iteration. If the trunk has all four rounds, CFR-BR becomes CFR.
+    CFR-BR (CFR with a best-responding opponent) splits the game into a *trunk*, which is its first rounds, and the
+    subgames that follow. The opponent learns by CFR in the trunk, and plays best responses in the subgames. They are
+    discarded after each iteration, so regrets of the opponent are stored for the trunk only. If the trunk has all four
+    rounds, CFR-BR becomes CFR.
 
     This experiment counts the memory for the regrets, with four bytes for each action of each information set.
-    Information sets that differ only by a permutation of suits are counted once. The figures of the thesis differ from
-    the counted ones by at most 3%, and the thesis does not say why.
+    Information sets that differ only by a permutation of suits are counted once. The thesis's numbers differ from these
+    counts by at most 3%, for a reason that the thesis does not give.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -144,11 +145,13 @@ PAPER_4_11 = {"PR-2": 218.487, "PR-3": 175.824}
 class FewBuckets(Experiment):
     """Exploitability of CFR-BR in limit hold'em, with abstractions of two and three buckets per round.
 
-    CFR-BR solves limit hold'em for an abstracted player against an opponent who plays best responses after the trunk.
-    The trunk has two rounds, and each iteration samples a flop and a turn for each seat. The thesis does not say by
-    which feature it sorts hands into buckets. This experiment uses percentiles of hand strength. Best responses on all
-    flops measure exploitability in the full game. The solutions and measurements are stored in a folder, like those of
-    any run.
+    In this experiment, CFR-BR (CFR with a best-responding opponent) solves an abstraction of limit hold'em. The
+    opponent learns by CFR in the first two rounds (the *trunk*), and plays best responses in the last two. Each
+    iteration samples a flop and a turn for each seat. Best responses on all flops measure exploitability in the full
+    game.
+
+    The thesis does not say by which feature it sorts hands into buckets. This experiment uses percentiles of hand
+    strength. The solutions and measurements are stored in a folder, like those of any run.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

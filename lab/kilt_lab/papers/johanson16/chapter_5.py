@@ -246,11 +246,12 @@ class MatchedPlans(Experiment):
     The paper solves twelve abstractions of limit hold'em by public chance sampling, for four days on 48 cores each. It
     then lets each pair of agents play ten million hands of duplicate poker.
 
-    This experiment uses a smaller game, [4-1] hold'em with 20 cards, and the abstractions of table 5.4, which have
-    equal numbers of information sets. External sampling solves each abstraction until it has visited the same number of
-    nodes. The expected winnings of a match average over all bets, so only the cards are random. A row shows how much an
-    agent wins against the other agents, on average. Each run makes its own clusters, solves and deals with its own
-    seeds. All matches of a run use the same deals.
+    This experiment uses a smaller game, [4-1] hold'em with 20 cards (four rounds, one bet per round), and the
+    abstractions of table 5.4. They have equal numbers of information sets. External sampling solves each abstraction
+    until it has visited the same number of nodes. A row shows how much an agent wins against the other agents, on
+    average over all bets, so only the cards are random.
+
+    Each run makes its own clusters, and solves and deals with its own seeds. All matches of a run use the same deals.
     """
 
     def cases(self, setting: Setting) -> list[str]:

@@ -301,19 +301,20 @@ class Answers(Experiment):
     """Responses to a model of Orange, in Leduc hold'em or in the game of the thesis.
 
     Orange is an agent that plays an equilibrium of a game that pays the winner 7% more [Johanson16 table 2.3]. It plays
-    games against itself or against Probe, an agent that never folds. A model of Orange is made from how often it took
-    each action in these games. The games are not played one by one. The experiment draws the counts of all games at
-    once, from the probabilities of each way in which a game can end.
+    games against itself or against Probe, an agent that never folds. A model of Orange counts how often it took each
+    action in these games. The experiment does not play them one by one: it draws all counts at once, from the
+    probabilities of each way in which a game can end.
 
-    CFR+ solves for a response to the model, once for each value of p or P_max. These parameters say how far a response
-    trusts the model. Each response is evaluated against Orange, against the model, and against best responses. The
-    figure also shows two curves for comparison. One is the exact frontier of safe responses to Orange, from linear
-    programs. The other consists of mixtures of an equilibrium with the best response. ``pieces.orange`` defines the
-    game of the thesis.
+    CFR+ computes a response to the model of the agent Orange, once for each value of p or P_max, which say how far the
+    response trusts the model. Each response is evaluated against Orange, against the model, and against best responses.
+    ``pieces.orange`` defines the game of the thesis.
 
-    The thesis calls some differences marked and others very small or only marginal, without giving a number [Johanson16
-    §§6.4, 6.6]. This experiment sets a threshold. It calls a difference marked if it is at least a tenth of the bound,
-    and small otherwise. The bound is the amount that a best response wins against Orange.
+    The figure also shows two curves for comparison. One is the exact frontier of safe responses to Orange, from linear
+    programs. The other consists of mixtures of an equilibrium with the best response.
+
+    The thesis calls some differences marked, and others very small or only marginal, without giving a number
+    [Johanson16 §§6.4, 6.6]. This experiment sets a threshold, a tenth of what a best response wins against the agent
+    Orange. It calls a difference marked if it is at least as large, and small otherwise.
     """
 
     curves: Mapping[str, tuple[CurveSetting, float]] = field(default_factory=dict)  # by row

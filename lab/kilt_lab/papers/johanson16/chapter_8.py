@@ -102,18 +102,19 @@ def play(match: int, seed: int, lab: Lab) -> tuple[list[Estimate], dict[str, int
 class Portfolios(Experiment):
     """Duplicate matches of 500 deals by a portfolio: matches won minus matches lost.
 
-    The paper's matches were between experts and Polaris, a program that chooses among a portfolio of five strategies.
-    The logs of these matches are not published. Here the portfolio consists of the agents of tables 7.1 to 7.4 (see
-    ``pieces.logs``), and the agent that replaces PsOpti4 replaces the experts.
+    The paper evaluates matches between human experts and Polaris, a portfolio that chooses among five strategies. The
+    logs of these matches are not published, so this experiment plays matches between agents of kilt. The agents of
+    tables 7.1 to 7.4 stand for those of the paper (see ``pieces.logs``): one replaces the experts, and the others form
+    the portfolio.
 
     A match is 500 deals. Each deal is played at two tables with the players swapped, and a copy of the portfolio plays
-    at each table. The strategy that played each hand is known, so each hand is evaluated on policy.
+    at each table. The experiment knows which strategy of the portfolio played each hand, so each hand is evaluated on
+    policy.
 
-    Each estimator has two rows. In the first row, a match is won or lost by more than 25 big blinds, as in the thesis.
-    For the mean score of both tables, 25 big blinds are 50 mbb/h. In the row ``significant``, a match is won or lost if
-    a one-sided 95% test separates its score from 0, however small the score is [Johanson16 §8.2]. The value of a row is
-    the number of matches won minus the number of matches lost, as a mean over runs. Each run has its own agents and
-    deals.
+    Each estimator has two rows. A row counts matches won minus matches lost, as a mean over runs, each with its own
+    agents and deals. In the first row, a match counts if it is won or lost by more than 25 big blinds, as in the
+    thesis; for the mean score of both tables, that is 50 mbb/h. In the row ``significant``, a match counts if a
+    one-sided 95% test separates its score from 0, however small the score is [Johanson16 §8.2].
     """
 
     @property

@@ -112,12 +112,12 @@ def shares(decisions: Mapping[str, FirstDecision]) -> dict[str, tuple[float, str
 class FirstActions(Experiment):
     """First actions of the dealer and the big blind of a solved game, by starting hand.
 
-    CFR+ solves the game, and the experiment reads the first actions of the dealer and the big blind from the solution.
-    If the game is the folder of a run, the experiment uses the solution in that folder instead, whether it has subgames
-    on disk, vectors of hands, or a blueprint. The dealer has the small blind and acts first.
+    CFR+ solves the game, and the experiment reads from the solution how the dealer and the big blind act first. The
+    dealer has the small blind and acts before the big blind. If the game is the folder of a run, the experiment uses
+    the solution of this run: a run with subgames on disk, with vectors of hands, or of a blueprint.
 
-    A row says how often an action is taken. It is either the percentage over all hands that reach a decision, or the
-    percentage of the one hand that takes the action most often.
+    Each row shows how often an action is taken, as one of two percentages: over all hands that reach a decision, or for
+    the one hand that takes the action most often.
     """
 
     def setting(self, base: Changes, asked: Changes) -> Setting:
@@ -247,8 +247,8 @@ class Storage(Experiment):
     """Number of subgames, size of tables, and compression.
 
     This experiment counts how much storage a solution of limit hold'em needs. An entry is one action of one information
-    set, and information sets that differ only by a permutation of suits are counted once. The sizes of tables in the
-    thesis are in units of 2⁴⁰ bytes, and its sizes of files in units of 10¹² bytes.
+    set, and information sets that differ only by a permutation of suits are counted once. In the thesis, sizes of
+    tables are in units of 2⁴⁰ bytes, and sizes of files in units of 10¹² bytes.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

@@ -90,11 +90,11 @@ class Differences(Experiment):
     are far from converged. In the matches, a row shows how much linear weights win against equal weights with the same
     cards.
 
-    The other two differences are the deals and the counts. kilt uses the same deal for both players and counts sampled
-    actions. The paper deals separately for each player and adds the opponent's probabilities. kilt's external sampling
-    on flat trees does so too, so the experiment compares it with kilt's usual sampling, and measures the effect of both
-    differences together. Flat trees distinguish suits and would have more to learn. The comparison therefore uses Leduc
-    hold'em with six ranks of one suit.
+    kilt's external sampling differs from the paper's in two more ways: it uses the same deal for both players, and it
+    counts sampled actions. The paper deals separately for each player and adds the opponent's probabilities. On flat
+    trees, kilt's external sampling does what the paper does, so the experiment compares it with kilt's usual sampling,
+    and measures the effect of both differences together. Flat trees distinguish suits and would have more to learn, so
+    the game is Leduc hold'em with six ranks of one suit.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

@@ -144,14 +144,14 @@ class RulesOfAgents(Experiment):
     This experiment chooses the post-processing rule for kilt's agents. A rule changes the probabilities of a solved
     strategy before the agent plays it, for example by rounding small ones to 0. Each rule is evaluated in two ways.
 
-    First, the post-processed strategy plays matches against the same strategy with every other rule, on the same deals.
-    Winnings are exact averages over all actions. Second, a local best response (LBR) plays against the post-processed
-    strategy. LBR bets from a given round on, with bet sizes that the agents' trees lack. A last row restricts LBR to
-    the sizes of their trees.
+    A post-processing rule is evaluated in two ways. First, the post-processed strategy plays matches against the same
+    strategy with every other rule, on the same deals. Winnings are exact averages over all actions. Second, a local
+    best response (LBR) plays against it. LBR bets from a given round on, with bet sizes that the agents' trees lack; in
+    the last row, it has only the sizes of their trees.
 
-    The best rule in matches is the one that wins most against the others, on average. A rule is a candidate only if it
-    loses at most 30 mbb/h to that best rule. kilt's default is the candidate against which the local best response
-    (LBR) wins least. The winnings of LBR are averaged over the rounds in which it may start to bet.
+    kilt's default rule is chosen in two steps. The first step finds the rule that wins most against the others, on
+    average. All rules that lose at most 30 mbb/h to it are candidates. The default is the candidate against which a
+    local best response (LBR) wins least, on average over the rounds in which LBR may start to bet.
 
     Each run clusters the hands, solves and deals with its own seeds. The intervals therefore include the variation
     between clusterings, solutions and deals.

@@ -36,15 +36,15 @@ def classes_of(row: str) -> PublicPlan:
 class ClassesInPlay(Experiment):
     """Winnings of classes of flops against the same number of buckets without classes.
 
-    This experiment compares distances between flops and clusterings of flops by the play of agents that use them, which
-    no paper does. As in [Schmid15 figure 5], an agent has classes of flops and buckets inside each class. Its opponent
-    has the same total number of buckets without classes. Preflop, turn, river and bets are the same. A row shows how
-    much the agent with classes wins against this opponent, averaged over all betting sequences.
+    This experiment compares distances between flops, and clusterings of flops, by the play of agents that use them,
+    which no paper does. As in [Schmid15 figure 5], an agent has classes of flops and buckets inside each class. Its
+    opponent has the same total number of buckets without classes. Preflop, turn, river and bets are the same. A row
+    shows how much the agent wins against this opponent, averaged over all betting sequences.
 
-    The distances are those of [Brown15 algorithm 2], of Waugh et al. and of [Schmid15]. The distance of [Schmid15]
-    distinguishes hands either by their history (the flop and the rounds before) or by a histogram of the flop alone.
-    The clusterings are those of ``abstraction.partition``. Each run clusters, solves and deals with its own seeds.
-    Within a run, all rows have the same opponent and deals.
+    The compared distances between flops are those of [Brown15 algorithm 2], of Waugh et al. and of [Schmid15]. The
+    distance of [Schmid15] describes a hand either by its history (the flop and the rounds before) or by a histogram of
+    the flop alone. The clusterings are those of ``abstraction.partition``. Each run clusters, solves and deals with its
+    own seeds. Within a run, all rows have the same opponent and deals.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

@@ -33,26 +33,27 @@ def _rival(case: ResolvingCase) -> tuple[Solved, float]:
 class Resolving(Experiment):
     """Exploitability of whole strategies that are put together from re-solved subgames.
 
-    Re-solving computes new strategies for the later rounds of a game from a solution of the whole game, the blueprint.
-    This experiment solves every subgame that begins with a given round again, once for each player. The new strategies
-    replace those of the blueprint. A best response that knows the whole resulting strategy then measures its
+    Re-solving computes new strategies for the later rounds of a game, from a solution of the whole game (the
+    *blueprint*). This experiment re-solves every subgame that begins with a given round, once for each player, and
+    replaces the blueprint's strategies by the new ones. A best response that knows the whole result then measures its
     exploitability.
 
-    Two methods are safe: the gadget of Burch, Johanson and Bowling (2014) and max-margin (Moravčík et al. 2016). Their
-    result is no more exploitable than the blueprint, except for the error of the iterations. Unsafe re-solving assumes
-    that the opponent's range is that of the blueprint. It may repair a bad blueprint, and it damages a good one.
+    Two methods of re-solving are safe: the gadget of Burch, Johanson and Bowling (2014) and max-margin (Moravčík et al.
+    2016). Their result is no more exploitable than the blueprint, except for the error of the iterations. Unsafe
+    re-solving assumes that the opponent's range is that of the blueprint. It may repair a bad blueprint, and it damages
+    a good one.
 
-    With a depth limit, a subgame ends with its first round, and values of the blueprint replace the rest of the game.
-    At the end of the subgame, the opponent chooses among one continuation or four [Brown18]. The rounds after the
-    subgame keep the blueprint's strategy. A best response may follow a continuation that is not among the four, so
-    there is no guarantee that re-solving does not make the strategy more exploitable.
+    With a depth limit, a re-solved subgame ends with its first round, and values of the blueprint replace the rest of
+    the game. At the end of the subgame, the opponent chooses among one or four continuations [Brown18]. A best response
+    may choose yet another one, so re-solving may make the strategy more exploitable. The rounds after the subgame keep
+    the blueprint's strategy.
 
-    If the opponent may choose any pure strategy for the rest of the game, no other continuation exists. The guarantee
-    that applies without a depth limit then applies again.
+    Re-solving with a depth limit is safe again if the opponent may choose any pure strategy for the rest of the game,
+    because then no other continuation exists.
 
-    The last game tests bets that the blueprint lacks. The opponent may make such bets in the second round. They are
-    answered in one of two ways. Either each bet is translated to a bet size of the blueprint, or it begins a new
-    subgame that is solved, which is called nested re-solving (Brown and Sandholm 2017).
+    The last game tests bets that the blueprint lacks: the opponent may make such bets in the second round. The player
+    answers in one of two ways. The first is to translate the bet to a bet size of the blueprint. The second is to solve
+    a new subgame that begins with the bet, which is called nested re-solving (Brown and Sandholm 2017).
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

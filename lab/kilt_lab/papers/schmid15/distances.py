@@ -155,14 +155,14 @@ class UpCards(Experiment):
       share a class.
     - One class for each board, which loses no information.
 
-    The paper motivates such classes with two hands that consist of the same cards but differ in which card lies face
-    up. A player cannot confuse these hands without forgetting which card is up. A player with perfect recall who saw
-    the hole card in the first round would never forget that. The forgetful players of this experiment therefore do not
-    see their hole card in the first round.
+    The paper motivates classes of up-cards with two hands that consist of the same cards but differ in which card lies
+    face up. A player who confuses these hands must have forgotten which card is up. A player with perfect recall never
+    does, if the hole card was visible in the first round. So the forgetful players of this experiment do not see their
+    hole card in the first round.
 
-    These forgetful players are compared with two other kinds of players who do not see their hole card in the first
-    round either. The first kind knows everything else. The second kind knows only classes of boards, and has so few
-    classes that it is no better informed than the forgetful players.
+    Forgetful players, who do not know which of their cards lies face up, are compared with two other kinds of players.
+    None of them sees the hole card in the first round. The first kind knows everything else. The second kind knows only
+    classes of boards, and has so few classes that it is no better informed than the forgetful players.
     """
 
     def check(self, setting: Setting) -> None:

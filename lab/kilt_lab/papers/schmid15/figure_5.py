@@ -65,14 +65,14 @@ class PublicClasses(Experiment):
     distribution-aware buckets. The other agent sorts flops into 20 classes and has its buckets inside each class.
     Preflop, turn and river are the same for both agents, so all winnings come from the flop.
 
-    The two agents play duplicate deals: each deal is played twice, with the agents' seats swapped. On each deal, the
-    winnings are averaged over all betting sequences by their probabilities, instead of playing one sampled sequence
-    (see ``evaluate.head_to_head``). A small number of deals is therefore as informative as many sampled hands. The
-    first run also plays a match of sampled hands.
+    The two agents play duplicate deals: each deal is played twice, with the agents' seats swapped. kilt does not play
+    one sampled betting sequence, but averages the winnings of each deal over all betting sequences (see
+    ``evaluate.head_to_head``). So a few deals are as informative as many sampled hands. The first run also plays a
+    match of sampled hands.
 
-    Each run has its own seeds for buckets, for the start of k-medoids, for solving and for deals. The distances between
-    flops do not depend on a seed. They are computed once from a base that sorts hands into buckets, and all runs use
-    them. Both agents are solved with the same number of iterations.
+    Each run has its own seeds for buckets, for the start of k-medoids, for solving and for deals. All runs share the
+    distances between flops, which are computed once, without a seed, from a base that sorts hands into buckets. Both
+    agents are solved with the same number of iterations.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

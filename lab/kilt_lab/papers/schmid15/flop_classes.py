@@ -124,15 +124,15 @@ def _flops(lab: Lab) -> Flops:
 class FlopClasses(Experiment):
     """Contents of classes of flops, and the error of k-medoids by the number of classes.
 
-    The paper sorts flops into classes by a distance between flops and k-medoids clustering. Its figure 3 shows that
-    flops in a class look alike to people, for example flops of one suit. In this experiment, each row for that figure
-    gives the largest share that flops of one kind have of a class. The paper's figure 4 shows the error of k-medoids by
-    the number of classes, for the best of 100 starts.
+    The paper sorts flops into classes by k-medoids clustering, with a distance between flops. Its figure 3 shows that
+    flops in a class look alike to people, for example because they have one suit. A row for figure 3 gives the largest
+    share of a class that consists of flops of one kind. The paper's figure 4 shows the error of k-medoids by the number
+    of classes, for the best of 100 starts.
 
-    If the deck is small, the experiment also computes exact distances, for which hands are moved one by one. The
-    adjusted Rand index then compares the classes from distances of buckets with those from exact distances. It is 1 for
-    identical classes and 0 for chance. Two rows are about a single start of k-medoids, which is kilt's default. They
-    are means over 100 starts.
+    For a small deck, the experiment also computes exact distances between flops, for which hands are moved one by one.
+    It compares the classes from these distances with those from distances of buckets by the adjusted Rand index, which
+    is 1 for identical classes and 0 for chance. Two rows are about a single start of k-medoids, which is kilt's
+    default, as means over 100 starts.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -171,10 +171,10 @@ WAYS = {"all at once, as printed": "printed", "one after another": "sum"}
 class Algorithm3(Experiment):
     """Number of classes that remain, as printed and if one board moves at a time.
 
-    Algorithm 3 of the paper sorts boards into classes. In each step, it moves all boards at once, each to the class
-    whose members have the smallest sum of distances to it. A class with few members has a small sum for every board, so
-    all boards move to the same few classes and the other classes become empty. If boards move one at a time, this does
-    not happen. The experiment counts the classes that remain in both cases.
+    Algorithm 3 of the paper sorts boards into classes. In each step, all boards move at once, each to the class whose
+    members have the smallest sum of distances to it. A class with few members has a small sum for every board. So all
+    boards move to the same few classes, and the other classes become empty. If boards move one at a time, this does not
+    happen. The experiment counts the classes that remain in both cases.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
