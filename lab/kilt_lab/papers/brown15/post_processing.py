@@ -309,7 +309,7 @@ class ExactRules(Experiment):
 
     A name such as ``bets-F-A-I`` stands for a rule of the paper's new family with the thresholds F, A and I (see
     ``strategy.postprocess``). A search takes the rule that is best in the first half of the runs. The rows ``best of
-    the family`` show how good it is in the other half. The rule ``bets-1-0-0`` changes nothing, so it is not a
+    the family`` show its effect in the other half. The rule ``bets-1-0-0`` changes nothing, so it is not a
     candidate.
     """
 
