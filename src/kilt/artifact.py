@@ -329,9 +329,10 @@ def fingerprint(*parts: str | Array) -> str:
 
 
 def stable_repr(value: object) -> str:
-    """Return the `repr` of a dataclass for `fingerprint`, with `REPR_NAME` in place of the class name if it is set.
+    """Return a text for a dataclass that stays the same if the class is renamed, for `fingerprint`.
 
-    A class can thus be renamed without invalidating files on disk. Fields of dataclasses and items of tuples are
+    It is the `repr`, with the class attribute `REPR_NAME`, if it is set, in place of the name of the class. A class can
+    thus be renamed without invalidating files on disk. Fields of dataclasses and items of tuples are
     treated in the same way.
 
     >>> @dataclass(frozen=True)

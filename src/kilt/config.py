@@ -138,7 +138,7 @@ class EngineConfig(Record):
 
     @property
     def levels(self) -> tuple[int, ...]:
-        """Return the number of workers on the first level, then the number below each worker on each further level."""
+        """Return the number of workers on each level, such as (4, 3): four workers, and three below each of them."""
         return (self.blades, *self.below)
 
 

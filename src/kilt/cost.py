@@ -110,7 +110,7 @@ class Cost:
         return replace(self, iteration=1 / pace.iterations)
 
     def named(self, name: str) -> Cost:
-        """Return the cost of the same work as a single named part, for use with `then` and `part`."""
+        """Return the cost of the same work under a name, by which `part` finds it in a total."""
         return replace(self, parts=((name, self),))
 
     def part(self, name: str) -> Cost | None:

@@ -91,7 +91,7 @@ def _compiled(function: F, *, slices: bool = False, **flags: Any) -> F:
 
     @cache
     def part() -> Any:
-        """Return the kernel for calls by other kernels, compiled when it is first needed."""
+        """Return the version of the kernel that other kernels call."""
         made = numba.njit(**flags | {alone: True}, _nrt=counting, pipeline_class=_PartCompiler)(function)
         _generalise(made)
         return made

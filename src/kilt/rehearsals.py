@@ -171,7 +171,10 @@ class _Workers:
             process.communicate()
 
     def rehearse(self, name: str) -> tuple[float, list[str]]:
-        """Run a rehearsal in an idle process. Returns the seconds of compilation and the kernels' cache index files."""
+        """Run a small task that compiles kernels in an idle process.
+
+        Returns the seconds of compilation and the kernels' cache index files.
+        """
         process = self._idle.get()
         assert process.stdin and process.stdout
         try:
@@ -187,7 +190,7 @@ class _Workers:
 
 
 def rehearse(names: list[str], folder: Path) -> None:
-    """Run small tasks by name to compile their kernels, each in a new subfolder of `folder`."""
+    """Run the small tasks with the given names, which compile kernels, each in a new subfolder."""
     for name in names:
         place = folder / name
         place.mkdir()

@@ -63,7 +63,7 @@ class Commands(TyperGroup):
             hide_types_of_flags(command.get_params(command.context_class(command, help_option_names=HELP)))
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the options of ``kilt`` itself. Typer adds those for completion after the group is made."""
+        """Return the options of the command ``kilt``, including those for shell completion that Typer adds late."""
         return hide_types_of_flags(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -77,7 +77,7 @@ class Commands(TyperGroup):
 
 
 def hide_types_of_flags(options: list[Any]) -> list[Any]:
-    """Remove the type ``<bool>`` from the help of flags, which would look like a value that they need."""
+    """Remove ``<bool>`` from the help of flags, so that it does not look like a required value."""
     for option in options:
         if getattr(option, "is_flag", False):
             option.metavar = ""
@@ -85,7 +85,7 @@ def hide_types_of_flags(options: list[Any]) -> list[Any]:
 
 
 def flowing(text: str) -> str:
-    r"""Return a text with one line for each paragraph. A paragraph with a list or an indented line keeps its lines.
+    r"""Join the lines of each paragraph of a help text. Paragraphs with lists or indented lines stay unchanged.
 
     >>> flowing("A long\nline.\n\n- one\n- two")
     'A long line.\n\n- one\n- two'

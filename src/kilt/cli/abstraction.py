@@ -161,7 +161,7 @@ def boards(
     address: AddressOption = "",
     as_json: AsJson = False,
 ) -> None:
-    """Cluster the boards of a round into classes on which hands play alike, and draw the classes.
+    """Group the boards of a round into classes of similar boards, and draw the classes.
 
     --set changes the other keys of the plan: clustering (sum, printed, average, means or medoids), base (the
     abstraction whose buckets count as different hands), restarts (keep the best of N clusterings), and for schmid

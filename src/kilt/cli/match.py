@@ -212,7 +212,7 @@ def print_matches(title: str, matches: list[Match], *, beside: bool = False) -> 
 
 
 def print_strategies(players: list[str]) -> None:
-    """Print which of its strategies each solved player uses, such as the average strategy."""
+    """Print which strategy each solved player plays, such as its average strategy."""
     if said := _strategies(players):
         say(f"strategies: {', '.join(f'{name} ({strategy})' for name, strategy in said.items())}")
 

@@ -52,7 +52,7 @@ def settings(texts: Iterable[str] | None) -> dict[str, object]:
 
 
 def with_options(message: str, words: Iterable[str], command: Any) -> str:
-    """Add command-line options to an error message that names parameters of the library in backticks.
+    """Add the names of command-line options to an error message about parameters of a Python function.
 
     Parameters
     ----------

@@ -146,7 +146,7 @@ class ProgressBars(Progress):
         self._due = self._began + self.FIRST
 
     def update(self, task_id: TaskID, **fields: Any) -> None:
-        """Move a bar, like Rich's method of this name, and print a line if one is due."""
+        """Move a progress bar. If the output is no terminal, print the progress as a line from time to time."""
         super().update(task_id, **fields)
         now = monotonic()
         if self.disable and task_id == self.task_ids[0] and now >= self._due:
@@ -157,7 +157,7 @@ class ProgressBars(Progress):
 
 @contextmanager
 def ticking() -> Iterator[Callable[[str, float], None]]:
-    """Show a progress bar, and provide a function that sets its text and its finished share."""
+    """Show a progress bar during the ``with`` block, which receives a function that moves the bar."""
     with ProgressBars() as bar:
         task = bar.add_task("starting", total=1.0, said="")
         began: dict[str, float] = {}
@@ -201,7 +201,7 @@ class ProgressScreen:
         self.task = bar.add_task("", total=1.0, said="starting …")
 
     def say(self, text: str, takes: float | None = None) -> None:
-        """Print a message, with the time that the announced work will take."""
+        """Print a message about work that begins, with its estimated time if known."""
         unit = "" if takes is None or takes >= 7200 else " min"
         say(text if takes is None else f"{text}; takes about {duration(takes)}{unit}")
 

@@ -192,7 +192,7 @@ class StrategyRef:
         return response_values(walks, _walks, (self._anywhere,), engine, workers)
 
     def flop_crew(self, problem: AbstractProblem, engine: Engine, workers: int) -> Crew:
-        """Hire workers that compute best responses on flops, for `FlopResponses.crew`.
+        """Hire workers that compute best responses, each to a strategy on one flop at a time.
 
         Each needs the memory of one thread.
         """

@@ -59,7 +59,7 @@ Who: TypeAlias = "str | Path | Agent | Run | StoredRun | Strategy | VectorStrate
 
 
 class PlayerNames(Protocol):
-    """The interface of a namespace: it decides which names stand for players."""
+    """The interface of objects that decide which names stand for players."""
 
     def reference(self, name: str) -> str:
         """Return a name that `kilt.players.agents.load_agent` understands. Raises PlayError for an unknown name."""

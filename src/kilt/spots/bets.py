@@ -11,7 +11,7 @@ from kilt.spots.line import chips
 
 
 def menu_of(bets: tuple[str, ...], start: int, near: float, all_in_threshold: float) -> ActionAbstraction:
-    """Return the bet sizes of a tree that begins in round `start`, with one of two rules for all-in."""
+    """Return the bet sizes of a spot that begins in round `start`, with a rule for when a bet becomes all-in."""
     if not 1 <= len(bets) <= 2 or not all(isinstance(text, str) for text in bets):
         raise RunError(f"`bets` are {bets!r}: use sizes such as '50%, 1x, a', for both players or for each")
     sizes = tuple(f"{'/' * start}{text}" for text in bets)
@@ -19,7 +19,7 @@ def menu_of(bets: tuple[str, ...], start: int, near: float, all_in_threshold: fl
 
 
 def require_given(stacks: float, bets: tuple[str, ...], example: str) -> None:
-    """Raise RunError if a no-limit spot lacks its stacks or its bets, which only limit games can omit."""
+    """Raise RunError if a no-limit spot has no stacks or no bet sizes. Limit games need neither."""
     lacking = [words for words, given in (("`stacks` above 0", stacks > 0), ("`bets`", bets)) if not given]
     if lacking:
         raise RunError(

@@ -73,10 +73,10 @@ class Lock:
                 self._range(hands, deck, hole_cards, strict=True)
 
     def marks(self, deck: Deck, hole_cards: int) -> FloatArray:
-        """Return labels of hands, [label, hand of the deck]; the lock treats hands with equal labels alike.
+        """Return numbers for each hand that are equal for two hands if the lock fixes the same strategy for them.
 
-        The lock treats two hands alike if all their marks are equal. The marks are the weights of the lock's ranges,
-        and whether the hand has one of the cards in the lock's line.
+        They have the shape [number, hand of the deck]: the weights of the hand in the lock's ranges, and whether the
+        hand has one of the cards in the lock's line.
         """
         holes, words = deck.holes(hole_cards), line_words(self.line)
         dealt = [deck.cards(cards) for slash, cards in pairwise(words) if slash == "/" and cards != ANY]
@@ -84,7 +84,7 @@ class Lock:
         return np.stack([*self._weights(deck, hole_cards), *held])
 
     def strategies(self, game: VectorGame, *, strict: bool = True) -> dict[int, tuple[FloatArray, BoolArray]]:
-        """Return the strategy that the lock fixes at each of its decisions, and which hands the player can hold there.
+        """Return, for each decision of the lock, the fixed strategy and the hands that the player can hold.
 
         Keys are rows of the tree's tables. Strategies have the shape [action, hand]. Raises RunError if the tree has
         no such decision or action, or if the lock names an action twice or hands that the player does not hold. If
@@ -131,10 +131,10 @@ class Lock:
 
 
 def locked(game: VectorGame, locks: Sequence[Lock], *, strict: bool = True) -> dict[int, FloatArray]:
-    """Return the strategies that several locks fix. Keys are the rows of the decisions in the tables of the tree.
+    """Return the strategies that several locks fix, by decision.
 
-    Raises RunError if two locks give a decision different strategies, or if a lock names an action twice. If `strict`
-    is False, the last lock counts.
+    A decision is identified by its row in the tables of the tree. Raises RunError if two locks give a decision
+    different strategies, or if a lock names an action twice. If `strict` is False, the last lock counts.
     """
     given: dict[int, FloatArray] = {}
     source: dict[int, Lock] = {}

@@ -1,4 +1,4 @@
-"""Read spots: from files of their fields, and from the folders of runs that solved them."""
+"""Read spots from TOML files, and solved spots from the folders of their runs."""
 
 from __future__ import annotations
 

@@ -99,7 +99,10 @@ class SpotNode(Drawable):
 
     @property
     def deals(self) -> float:
-        """Total weight of the pairs of hands, one of each player and without a common card, that reach the decision."""
+        """The weight with which the players reach the decision, summed over all pairs of hands.
+
+        A pair of hands counts if they have no card in common.
+        """
         return float(self.reach[0] @ self._met[0])
 
     @cached_property

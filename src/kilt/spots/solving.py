@@ -1,4 +1,4 @@
-"""Limits, costs and measurements of solving a spot, and the solution of its run."""
+"""Functions around solving a spot: limits, estimated costs, measurements, and the result."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def next_measurement(iteration: int) -> int:
 
 
 class SpotEvaluator(VectorEvaluator):
-    """Measures only the average strategy of a spot.
+    """An evaluator that measures the exploitability of a spot's average strategy, and nothing else.
 
     More measurements would take longer than solving a small spot.
     """
@@ -149,7 +149,7 @@ class SpotEvaluator(VectorEvaluator):
 
 
 def solution_of(run: Run, steps: Sequence[Step]) -> SpotSolution:
-    """Return the solution that a run has found. A run on the CPU cannot continue afterwards."""
+    """Return the solution of a spot that a run has found. The run may be unable to continue afterwards."""
     assert isinstance(run.problem, VectorProblem)
     problem, tables = run.problem, run.solver.tables if isinstance(run.solver, Cfr) else None
     if isinstance(tables, TwoByteTables | TreeTables):

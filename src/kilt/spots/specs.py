@@ -92,7 +92,7 @@ def _of_spot(spot: Spot, folder: Path | None, threads: int, device: str | None) 
 
 
 def config_in(what: What | Spot) -> Config | None:
-    """Return the configuration that `what` stands for. None if it stands for a game."""
+    """Return the configuration that a mapping, an object or a TOML file contains; None if `what` names a game."""
     if isinstance(what, Mapping):
         return config_of(what)
     if isinstance(what, Config):

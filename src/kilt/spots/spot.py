@@ -213,7 +213,7 @@ class Spot(Record, Drawable):
 
     @cached_property
     def holdem(self) -> Holdem:
-        """The whole game with the spot's stacks and blinds. `UNIT` chips of it are one chip of the spot."""
+        """The hold'em game in which the spot occurs, with its stacks and blinds in units of 1/`UNIT` chip."""
         rules = self._family.rules
         half, blind = round(UNIT * self.pot) // 2, round(UNIT * self.big_blind)
         stack = half + round(UNIT * self.stacks) if self.stacks else UNLIMITED
@@ -291,7 +291,7 @@ class Spot(Record, Drawable):
         begun: RunFolder | None = None,
         device: str | None = None,
     ) -> Run:
-        """Return a run that solves the spot. It is new, or resumes the run in the folder `begun`.
+        """Return a run that solves the spot: a new run, or the run in the folder `begun`, which it resumes.
 
         Parameters
         ----------
@@ -470,7 +470,7 @@ class SpotSpec(Spec):
         return cost.require() if cost.memory > SMALL else cost
 
     def problem(self, folder: Path | None, tick: Tick, *, resumes: bool) -> Problem:
-        """Return the tree with the type of its tables: four bytes per entry, or two if they are compact."""
+        """Return what the solver solves: the public tree of the spot, and how many bytes a table entry takes."""
         if self.compact:
             return TwoByteProblem(self.tree, TABLES)
         return VectorProblem(self.tree, TABLES, self.device, tables=2)
@@ -483,7 +483,7 @@ class SpotSpec(Spec):
         return make_solver(problem, self.algorithm)
 
     def identity(self, problem: Problem) -> RunIdentity:
-        """Return what identifies a run on the spot: its text, the algorithm, the device and the precision."""
+        """Return the identity of a run on the spot: the spot's text, the algorithm, the device and the precision."""
         known, where = artifact.fingerprint(self.spot.toml()), {"device": self.device}
         identity = RunIdentity(self.spot.name, self.algorithm, 0, problem.form, known, **where)
         return identity._replace(precision=precision_of(problem))

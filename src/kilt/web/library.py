@@ -109,12 +109,12 @@ class Library:
         return agent, own_game(agent) or load_holdem(LARGE)
 
     def policy_player(self, name: str) -> tuple[PolicyAgent, Holdem]:
-        """Return a player that can tell its strategy, and its game. Raises PlayError for other players."""
+        """Return a player whose action probabilities are known, and its game. Raises PlayError for other players."""
         agent, game = self.player(name)
         return require_policy(agent), game
 
     def states(self, name: str, agent: PolicyAgent, game: Holdem) -> tuple[StateValues | None, bool]:
-        """Return the state values that AIVAT needs for a player, or None, and whether they are being learnt.
+        """Return a player's state values for AIVAT, or None if there are none yet, and whether they are being learnt.
 
         They are learnt in the background, once for each player.
         """
