@@ -494,7 +494,7 @@ def test_the_menu():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["nonesuch"], ["nonesuch", "table-2.1, table-2.3, figure-2.5"]),
+        (["nonesuch"], ["nonesuch", "table-2.1, figure-2.5, table-2.3"]),
         (["--minutes", 2], ["no name", "lists"]),
         (["table-2.1", "--only", "nonesuch"], ["nonesuch", "always-fold, always-call"]),
         (["table-2.1", "--minutes", 2], ["--seconds has no meaning", "use --only, --game, --device, --threads"]),
@@ -747,7 +747,7 @@ def test_claims_are_decided_by_intervals():
 
 def verdicts(entry, rows):
     """By claim, whether it holds."""
-    return {claim.says: claim.verdict(rows).verdict for claim in entry.claims}
+    return {claim.says: claim.verdict(rows).verdict for claim in entry.claim_list}
 
 
 def one_of(found, *words):

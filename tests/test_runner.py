@@ -1,17 +1,19 @@
 """The runner of experiments: cells are kept one by one, whatever ends a run, and only missing ones are measured."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 
 from commands import answer, kilt, refused
 from kilt.errors import ArtifactError
 from kilt_lab.cells import Cell, CellBudget, RowSpec, Setting, changes, rows
-from kilt_lab.claims import Claim, contrast, higher
+from kilt_lab.claims import contrast, higher
 from kilt_lab.experiment import Experiment
 from kilt_lab.menu import EXPERIMENTS
 from kilt_lab.runner import CELLS, run
@@ -51,7 +53,7 @@ COUNTED = Counted(
         *rows(("exact", "alone"), "", paper={"exact": 8.0}, where="elsewhere"),
         RowSpec("sum", "", cases=("both",), groups=("totals",)),
     ),
-    claims=(Claim("other is above one", "", higher("other", "one")), Claim("exact", "", contrast({"exact": 1.0}))),
+    claims={"other is above one": higher("other", "one"), "exact": ("[Other26]", contrast({"exact": 1.0}))},
     defaults=Setting(runs=3),
 )
 
@@ -88,7 +90,7 @@ def test_cells_become_rows(tmp_path):
     assert by_name["exact"].more == {"paper_elsewhere": 8.0, "where": "elsewhere"}
     assert by_name["sum"].ours == 5.0
     assert len(lines_of(tmp_path)) == 3 + 1 + 3
-    assert [one.verdict for one in found.verdicts] == ["holds", "holds"]
+    assert [(one.verdict, one.source) for one in found.verdicts] == [("holds", "[Nobody26]"), ("holds", "[Other26]")]
 
 
 def test_more_seeds_and_other_rows_measure_what_is_missing(tmp_path):
@@ -215,20 +217,18 @@ def test_two_processes_at_one_folder(tmp_path):
     assert run(within, COUNTED.setting({}, {"runs": 1}), tmp_path / "here", Watcher()).complete
 
 
-def test_an_experiment_of_pure_data():
-    """Fifteen lines are enough for a figure of convergence, and `--setting` is one of its names."""
-    from kilt_lab.pieces.convergence import Convergence
-
-    figure = Convergence(
-        "figure-0",
-        "[Nobody26 figure 0]",
-        "two rules of update on Kuhn poker",
-        rows=rows(("cfr", "cfr+"), "mbb/g"),
-        claims=(Claim("CFR+ is ahead", "[Nobody26]", higher("cfr", "cfr+")),),
-        defaults=Setting("kuhn", CellBudget.of(iterations=100), 2),
-        settings={"leduc": changes(game="leduc")},
-    )
-    assert figure.setting(figure.settings["leduc"], {"runs": 4}) == Setting("leduc", CellBudget.of(iterations=100), 4)
+def test_an_experiment_of_pure_data(tmp_path):
+    """The guide's example has fifteen lines at most with its imports, and runs; a named setting changes it."""
+    guide = Path(__file__).parents[1] / "docs" / "guides" / "reproduce.md"
+    (code,) = re.findall(r"^```python\n(.*?)^```", guide.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    assert len(code.splitlines()) <= 15
+    names = {}
+    exec(code, names)
+    figure = names["FIGURE_0"]
+    found = run(figure, figure.setting(figure.quick, {"budget": CellBudget.of(iterations=500)}), tmp_path, Quiet())
+    assert [one.verdict for one in found.verdicts] == ["holds"] and found.picture
+    named = replace(figure, settings={"small": changes(game="kuhn")})
+    assert named.setting(named.settings["small"], {}).game == "kuhn"
 
 
 def test_the_menu_names_each_experiment_once():

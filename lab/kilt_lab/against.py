@@ -21,6 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from kilt.errors import RunError
+from kilt.machine import cpu_seconds
 from kilt_lab.benchmarks.measure import LESS, MORE, better_of
 from kilt_lab.provenance import clone, git, required_clone
 
@@ -67,7 +68,7 @@ class Checkout(NamedTuple):
         paths = [str(self.root / part) for part in ("src", "lab") if (self.root / part).is_dir()]
         own = {"PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": ""}
         own |= {"NUMBA_CACHE_DIR": str(self.caches / "kernels"), "KILT_CACHE": str(self.caches / "cache")}
-        report, before = self.caches / "compilation.json", os.times()
+        report, before = self.caches / "compilation.json", cpu_seconds()
         self.caches.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory() as folder:
             done = subprocess.run(
@@ -78,7 +79,7 @@ class Checkout(NamedTuple):
                 text=True,
                 check=False,
             )
-        after = os.times()
+        spent = cpu_seconds() - before
         try:
             figures = json.loads(done.stdout) if done.returncode == 0 else None
         except ValueError:
@@ -87,7 +88,6 @@ class Checkout(NamedTuple):
             last = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()[-1]
             raise RunError(f"`kilt {' '.join(command)} --json` failed in {self.root} ({self.name}): {last}")
         known = {key: float(value) for key, value in figures.items() if isinstance(value, int | float)}
-        spent = after.children_user + after.children_system - before.children_user - before.children_system
         return known | {WHOLE: spent, COMPILATION: json.loads(report.read_text())}
 
 

@@ -75,11 +75,20 @@ class RowSpec(NamedTuple):
     where: str = ""  # the game of `paper`; empty: the game of the setting
     cases: tuple[str, ...] = ()  # the cases that yield it; empty: the case with its name
     groups: tuple[str, ...] = ()  # names for several rows, such as a panel of a figure
+    at: tuple[str, float] | None = None  # in the picture: a line, and the place of the row on it
 
     @property
     def needs(self) -> tuple[str, ...]:
         """The cases that must be measured for the row."""
         return self.cases or (self.name,)
+
+
+class Axes(NamedTuple):
+    """The axes of a picture that shows rows as points of lines: see `RowSpec.at`."""
+
+    x: str  # label; empty: the clock of the budget, where rows are placed at shares of the budget
+    y: str  # label; {unit} is the unit of the rows
+    logarithmic: tuple[bool, bool] = (True, True)
 
 
 def rows(

@@ -110,6 +110,9 @@ class Claim(NamedTuple):
         return Verdict(self.says, self.source, OPEN if found is None else found.verdict, found)
 
 
+Claims = Mapping[str, Slack | tuple[str, Slack]]  # by their words; a tuple has the source, if it is another one
+
+
 class Verdict(NamedTuple):
     """A claim, and whether it holds in the measured rows."""
 

@@ -12,13 +12,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, TypeVar, cast
 
+import numpy as np
+
 from kilt import artifact
 from kilt.errors import RunError
 from kilt.evaluate.flops import ProgressMonitor
 from kilt.games import load_game
-from kilt.solve.problem import require_device
-from kilt_lab.cells import ITERATIONS, SECONDS, Cell, CellBudget, Changes, Measured, RowSpec, Setting
-from kilt_lab.claims import Claim, Row, Verdict
+from kilt.gpu import require_gpu
+from kilt.solve.problem import GPU, require_device
+from kilt.viz.lines import plot_lines
+from kilt_lab.cells import ITERATIONS, SECONDS, Axes, Cell, CellBudget, Changes, Measured, RowSpec, Setting
+from kilt_lab.claims import Claim, Claims, Row, Verdict
 
 Made = TypeVar("Made")
 
@@ -36,7 +40,7 @@ class Experiment:
     title: str
     _: KW_ONLY
     rows: tuple[RowSpec, ...]
-    claims: tuple[Claim, ...]
+    claims: Claims
     defaults: Setting
     quick: Changes = field(default_factory=dict)
     settings: Mapping[str, Changes] = field(default_factory=dict)  # settings that pages show
@@ -45,12 +49,19 @@ class Experiment:
     solves: int = 0  # budgets that a run spends; 0: one for each of its cells
     clocks: Collection[str] = (SECONDS, ITERATIONS)  # allowed clocks of budgets
     by_seed: bool = True  # order of cells: all cases of a seed, then the next seed; else all seeds of a case
+    axes: Axes | None = None  # of the picture
     shares: bool = False  # cells of a seed share work, so one process measures them all
 
     @property
     def what(self) -> str:
         """The source and the title."""
         return f"{self.source}: {self.title}" if self.source else self.title
+
+    @property
+    def claim_list(self) -> tuple[Claim, ...]:
+        """The claims, each with its source."""
+        sourced = ((says, how if isinstance(how, tuple) else (self.source, how)) for says, how in self.claims.items())
+        return tuple(Claim(says, *how) for says, how in sourced)
 
     def row_named(self, name: str) -> RowSpec:
         """Return the row with a name."""
@@ -72,10 +83,14 @@ class Experiment:
         raise NotImplementedError
 
     def more(self, spec: RowSpec, cells: Sequence[Cell], measured: Measured) -> dict[str, Any]:
-        """Return further figures of a row: the mean over cells, or a list with the value of each cell."""
+        """Return further figures of a row, from those of its cells: the mean, or a list with the value of each cell.
+
+        A cell has them under the name of the row, or the same for all of its rows.
+        """
         found: dict[str, Any] = {}
-        for key in cells[0].more:
-            values = [cell.more[key] for cell in cells]
+        known: list[Mapping[str, Any]] = [cell.more.get(spec.name, cell.more) for cell in cells]
+        for key in known[0]:
+            values = [each[key] for each in known]
             if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
                 mean = sum(values) / len(values)
                 found[key] = round(mean) if all(isinstance(value, int) for value in values) else mean
@@ -95,15 +110,16 @@ class Experiment:
     @property
     def picture(self) -> str:
         """The name of the picture, or an empty string."""
-        return "" if type(self).draw is Experiment.draw else "figure.png"
+        return "figure.png" if self.axes or type(self).draw is not Experiment.draw else ""
 
     def draw(self, found: Found, path: Path) -> None:
-        """Draw the picture."""
+        """Draw the picture: by default, all rows that have a place on its axes."""
+        found.plot({row.name: row.at for row in self.rows if row.at}, path)
 
     def verdicts(self, found: Iterable[Row]) -> list[Verdict]:
         """Return the verdict of each claim."""
         those = list(found)
-        return [claim.verdict(those) for claim in self.claims]
+        return [claim.verdict(those) for claim in self.claim_list]
 
     def setting(self, base: Changes, asked: Changes) -> Setting:
         """Return the defaults with changes, and the user's options on top. Raises `RunError` for an invalid option."""
@@ -127,8 +143,8 @@ class Experiment:
                 raise RunError(f"--{option} is {asked[option]}: give 1 or more{hint}")
         if setting.jobs < 0:
             raise RunError(f"--jobs is {setting.jobs}: give 1 or more, or 0 for one per core")
-        if setting.device:
-            require_device(setting.device)
+        if setting.device and require_device(setting.device) == GPU:
+            require_gpu()
         if setting.game != plain.game and not setting.game.startswith("openspiel:"):
             load_game(setting.game)
         self.check(setting)
@@ -257,6 +273,20 @@ class Found(NamedTuple):
         """The experiment's title, with the game if it is not the default."""
         game, what = self.measured.setting.game, self.experiment.what
         return what if game == self.experiment.defaults.game or game in what else f"{what} (here: {game})"
+
+    def plot(self, places: Mapping[str, tuple[str, float]], path: Path) -> None:
+        """Draw rows, with their intervals, as points on the axes: `places` has the line and abscissa of each."""
+        axes, setting, lines = self.experiment.axes, self.measured.setting, dict[str, list[tuple[float, ...]]]()
+        assert axes is not None
+        scale = setting.budget.amount if setting.budget and not axes.x else 1.0
+        for row in (row for row in self.rows if row.name in places):
+            line, place = places[row.name]
+            lines.setdefault(line, []).append((scale * place, row.ours, row.reach))
+        labels = axes.x or (setting.budget.clock if setting.budget else ""), axes.y.format(unit=self.rows[0].unit)
+        if lines:
+            drawn = {line: np.array(points) for line, points in lines.items()}
+            title = f"{self.experiment.source}: {setting.game}"
+            plot_lines(drawn, title, path, *labels, logarithmic=axes.logarithmic)
 
     @property
     def verdicts(self) -> list[Verdict]:

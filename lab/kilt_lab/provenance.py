@@ -1,14 +1,12 @@
-"""Where a result comes from: the clone, its commit, the machine and its load."""
+"""Where a result comes from: the clone and the machine."""
 
 from __future__ import annotations
 
 import os
 import platform
 import subprocess
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from kilt.errors import RunError
 
@@ -34,25 +32,6 @@ def git(*arguments: str, root: Path) -> str:
         last = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
         raise RunError(f"git {arguments[0]} failed: {last}")
     return done.stdout.strip()
-
-
-class Provenance(NamedTuple):
-    """The code and the machine of a measurement."""
-
-    commit: str  # short; empty without a clone
-    dirty: bool  # whether tracked files differed from that commit
-    date: str  # of today, in UTC
-    machine: str  # a key of machines.toml, or a description
-    load: float | None  # of the last minute
-
-
-def provenance() -> Provenance:
-    """Return the commit, the date, the machine and its load, as of now."""
-    root = clone()
-    commit = git("rev-parse", "--short", "HEAD", root=root) if root else ""
-    dirty = bool(root and git("status", "--porcelain", "--untracked-files=no", root=root))
-    load = round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None
-    return Provenance(commit, dirty, datetime.now(UTC).date().isoformat(), machine(), load)
 
 
 @cache

@@ -105,7 +105,7 @@ def linked(text: str, folder: Path, docs: Path) -> str:
 def table_of(result: Result) -> list[str]:
     """Return the lines of the table of a result."""
     if result.kind == TABLE and result.table:
-        return _table(result.table.columns, ([cell.shown() for cell in row] for row in result.table.rows))
+        return _table(*result.table)
     if result.kind == BENCHMARK:
         known = aims().get(result.name, {})
         shown = [
@@ -249,14 +249,14 @@ def _sources(result: Result) -> str:
 
 def _paper_of(entry: Experiment) -> str:
     """Return the paper of an experiment; empty for a question of kilt's developers."""
-    text = " ".join([entry.what, *(claim.source for claim in entry.claims)])
+    text = " ".join([entry.what, *(claim.source for claim in entry.claim_list)])
     found = re.search("|".join(PAPERS), text)
     return found[0] if found else ""
 
 
 def _verdicts(name: str, result: Result) -> list[Verdict]:
     rows = [row.as_row() for row in result.rows]
-    return [claim.verdict(rows) for claim in EXPERIMENTS[name].claims]
+    return [claim.verdict(rows) for claim in EXPERIMENTS[name].claim_list]
 
 
 def _of(name: str, results: Results) -> list[Result]:
@@ -276,7 +276,7 @@ def claims_of(name: str, results: Results, root: Path) -> list[tuple[Claim, str,
     """
     rows: list[tuple[Claim, str, str, str]] = []
     recorded = _of(name, results)
-    for place, claim in enumerate(EXPERIMENTS[name].claims):
+    for place, claim in enumerate(EXPERIMENTS[name].claim_list):
         before = len(rows)
         for result in recorded:
             verdict = _verdicts(name, result)[place]
@@ -295,22 +295,13 @@ def _claim_table(
 ) -> list[str]:
     """Return a table of claims with one of the given verdicts, with links to the experiments on a page."""
     rows = [
-        [_alone(name, claim), f"[{name}]({page}#{anchor(name)})", claim.source, f"**{verdict}**", margin, setting]
+        [claim.says, f"[{name}]({page}#{anchor(name)})", claim.source, f"**{verdict}**", margin, setting]
         for name in names
         for claim, verdict, margin, setting in claims_of(name, results, root)
         if verdict in verdicts
     ]
     titles = ("claim", "experiment", "source", "verdict", "margin, 95% (above 0: holds)", "setting")
     return _table(titles, rows) if rows else []
-
-
-def _alone(name: str, claim: Claim) -> str:
-    """Return a claim in words that stand alone: a claim that begins with dots gets the one that it continues."""
-    claims = EXPERIMENTS[name].claims
-    first = claims.index(claim)
-    while claims[first].says.startswith("…"):
-        first -= 1
-    return claim.says if claims[first] is claim else f"{claims[first].says} {claim.says}"
 
 
 def anchor(heading: str) -> str:

@@ -2,21 +2,21 @@
 
 A file has values by seed (or by round), and the origin of each batch of values: command, commit, machine, date. Means,
 intervals and verdicts are not stored. They are computed when a page is rendered. A file that was transcribed from a
-page has no seeds, only the contents of the page: numbers, some with a margin, and the words next to them.
+page has no seeds, only the contents of the page as they were printed.
 
 >>> row = ResultRow("pcs", "mbb/g", runs=((0, 303.2, 0), (1, 306.0, 0), (2, 306.1, 0)))
->>> round(row.as_row().ours, 1), TableCell.of("−7.4 ± 4.2").margin, TableCell.of("fold").text
-(305.1, 4.2, 'fold')
->>> TableCell.of("1,050").shown(), TableCell.of("+2.90").shown(), TableCell.of("43 s").shown()
-('1,050', '+2.90', '43 s')
+>>> round(row.as_row().ours, 1)
+305.1
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,7 +25,7 @@ from kilt import artifact
 from kilt.errors import RunError
 from kilt_lab.benchmarks.measure import Figure
 from kilt_lab.claims import Row
-from kilt_lab.provenance import provenance, required_clone
+from kilt_lab.provenance import clone, git, machine, required_clone
 
 if TYPE_CHECKING:
     from kilt_lab.experiment import Found
@@ -35,19 +35,15 @@ RUN, TRANSCRIBED = "run", "transcribed"
 BENCHMARK, EXPERIMENT, OBSERVATION, TABLE = "benchmark", "experiment", "observation", "table"
 FOLDERS = {BENCHMARK: "benchmarks", EXPERIMENT: "experiments", OBSERVATION: "observations", TABLE: "pages"}
 MINUS = "−"  # the sign that pages use
-_NUMBER = r"(?P<{0}>[+−]?(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d+)?)"
-_CELL = re.compile(
-    _NUMBER.format("value") + r"(?: ± " + _NUMBER.format("margin") + r")?(?P<unit>%|×| (?:s|min|ms|GB|TB|MB|kB|°))?"
-)
 
 
 class Recording(NamedTuple):
     """One command that measured: the command, its machine and its date."""
 
     command: str = ""
-    commit: str = ""
-    dirty: bool = False
-    date: str = ""
+    commit: str = ""  # short; empty without a clone
+    dirty: bool = False  # whether tracked files differed from that commit
+    date: str = ""  # in UTC
     origin: str = RUN
     machine: str = ""
     load: float | None = None  # of the last minute when it ended
@@ -58,77 +54,24 @@ class Recording(NamedTuple):
     @classmethod
     def of_run(cls, command: str, wall_seconds: float, cpu_seconds: float) -> Recording:
         """Return the record of a command that has just ended on this machine."""
-        here = provenance()
+        root = clone()
         return cls(
-            command,
-            here.commit,
-            here.dirty,
-            here.date,
-            RUN,
-            here.machine,
-            here.load,
-            round(wall_seconds, 1),
-            round(cpu_seconds, 1),
+            command=command,
+            commit=git("rev-parse", "--short", "HEAD", root=root) if root else "",
+            dirty=bool(root and git("status", "--porcelain", "--untracked-files=no", root=root)),
+            date=datetime.now(UTC).date().isoformat(),
+            machine=machine(),
+            load=round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
+            wall_seconds=round(wall_seconds, 1),
+            cpu_seconds=round(cpu_seconds, 1),
         )
 
 
-class TableCell(NamedTuple):
-    """A cell of a table: a number in its printed form, or a text."""
-
-    text: str = ""
-    value: float | None = None
-    digits: int = 0  # after the point
-    margin: float | None = None
-    margin_digits: int = 0
-    sign: bool = False  # whether + is printed
-    unit: str = ""
-
-    @classmethod
-    def of(cls, text: str) -> TableCell:
-        """Parse a cell of a page: a number if it prints the same again, otherwise a text."""
-        match = _CELL.fullmatch(text)
-        if match:
-            value, margin = match["value"], match["margin"]
-            cell = cls(
-                value=_number(value),
-                digits=_digits(value),
-                margin=None if margin is None else _number(margin),
-                margin_digits=_digits(margin or ""),
-                sign=value.startswith("+"),
-                unit=match["unit"] or "",
-            )
-            if cell.shown() == text:
-                return cell
-        return cls(text)
-
-    def shown(self) -> str:
-        """Return the cell as pages print it."""
-        if self.value is None:
-            return self.text
-        spread = "" if self.margin is None else f" ± {self.margin:,.{self.margin_digits}f}"
-        number = f"{self.value:{'+' if self.sign else ''},.{self.digits}f}".replace("-", MINUS)
-        return f"{number}{spread}{self.unit}"
-
-    def to_json(self) -> Any:
-        """Return a text, a whole number, or an object with the fields that differ from the defaults."""
-        if self.value is None:
-            return self.text
-        plain = {key: value for key, value in self._asdict().items() if value != self._field_defaults[key]}
-        return int(self.value) if plain.keys() <= {"value"} and self.value == int(self.value) else plain
-
-    @classmethod
-    def from_json(cls, data: Any) -> TableCell:
-        """Return the cell that `to_json` encoded."""
-        if isinstance(data, str):
-            return cls(data)
-        return cls(**data) if isinstance(data, dict) else cls(value=float(data))
-
-
 class Table(NamedTuple):
-    """A table of a page."""
+    """A table of a page, with its cells as they are printed."""
 
     columns: tuple[str, ...]
-    rows: tuple[tuple[TableCell, ...], ...]
+    rows: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -213,7 +156,7 @@ class Result:
             "batches": [_given(batch) for batch in self.batches],
             "rows": [row.to_json() for row in self.rows],
             "columns": list(self.table.columns) if self.table else None,
-            "table": [[cell.to_json() for cell in row] for row in self.table.rows] if self.table else None,
+            "table": [list(row) for row in self.table.rows] if self.table else None,
             "data": self.data,
         }
         lines = [f'  "{key}": {_dumped(value)}' for key, value in parts.items() if value not in (None, [], "")]
@@ -228,8 +171,7 @@ class Result:
                 raise RunError(f"{path} has schema {data['schema']}: this version of the laboratory reads {SCHEMA}")
             table = None
             if "table" in data:
-                rows = tuple(tuple(map(TableCell.from_json, row)) for row in data["table"])
-                table = Table(tuple(data["columns"]), rows)
+                table = Table(tuple(data["columns"]), tuple(map(tuple, data["table"])))
             return cls(
                 data["kind"],
                 data["name"],
@@ -314,14 +256,6 @@ def _dumped(value: Any) -> str:
     if isinstance(value, list) and value and isinstance(value[0], list | dict):
         return "[\n" + ",\n".join(f"    {json.dumps(item, ensure_ascii=False)}" for item in value) + "\n  ]"
     return json.dumps(value, ensure_ascii=False)
-
-
-def _number(text: str) -> float:
-    return float(text.replace(",", "").replace(MINUS, "-"))
-
-
-def _digits(text: str) -> int:
-    return len(text.partition(".")[2])
 
 
 def benchmark_result(name: str, figures: Iterable[Figure], batch: Recording) -> Result:

@@ -14,9 +14,7 @@ from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction
 from kilt.abstraction.cluster import kmeans
 from kilt.abstraction.features import Deal, Features
 from kilt.abstraction.pipeline import build
-from kilt.abstraction.plan import plan_named
-from kilt.errors import MissingPeerError
-from kilt_lab.benchmarks.measure import Figure, interleaved, peak_gb
+from kilt_lab.benchmarks.measure import Figure, interleaved, peak_gb, required_peer
 
 LARGE = "IR-KE-KO 169-5000-5000-5000"
 SMALL = "IR-KE-KO 169-500-500-500"
@@ -63,12 +61,7 @@ def _features(cache: Path, threads: int) -> list[Figure]:
 
 
 def _contest(features: Features, threads: int) -> list[Figure]:
-    try:
-        from sklearn.cluster import KMeans
-    except ImportError:
-        raise MissingPeerError(
-            "scikit-learn, which this benchmark compares itself with, is not installed: pip install 'kilt[peers]'"
-        ) from None
+    peers = required_peer("sklearn.cluster", "scikit-learn")
     table = features.ochs(1)
     rng = np.random.default_rng(0)
     chosen = rng.choice(len(table.values), POINTS, replace=False)
@@ -81,8 +74,8 @@ def _contest(features: Features, threads: int) -> list[Figure]:
         costs["ours"] = found.distortion * POINTS
 
     def theirs() -> None:
-        peer = KMeans(CLUSTERS, init=start, n_init=1, max_iter=ITERATIONS, tol=0.0, algorithm="lloyd").fit(points)
-        costs["theirs"] = float(peer.inertia_)
+        peer = peers.KMeans(CLUSTERS, init=start, n_init=1, max_iter=ITERATIONS, tol=0.0, algorithm="lloyd")
+        costs["theirs"] = float(peer.fit(points).inertia_)
 
     seconds = interleaved({"ours": ours, "theirs": theirs}, rounds=ROUNDS, rest=REST)
     what = f"k-means, {POINTS:,} points in {CLUSTERS} clusters, {ITERATIONS} iterations"
@@ -95,10 +88,7 @@ def _contest(features: Features, threads: int) -> list[Figure]:
 
 def _build(name: str, folder: Path, cache: Path, threads: int) -> tuple[CardAbstraction, float]:
     began = perf_counter()
-    deal = Deal()
-    built = build(
-        AbstractionSpec(name, deal, plan_named(name, deal.board_cards)), folder / name, cache=cache, threads=threads
-    )
+    built = build(AbstractionSpec.from_name(name, Deal()), folder / name, cache=cache, threads=threads)
     return built, perf_counter() - began
 
 

@@ -6,23 +6,19 @@ read at random from the same table when no read waits for another.
 
 from __future__ import annotations
 
-import os
+from functools import partial
+from itertools import count
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
 import numpy as np
 
-from kilt import machine
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import actions_of
-from kilt.abstraction.buckets import AbstractionSpec
-from kilt.abstraction.features import Deal
-from kilt.abstraction.pipeline import build
 from kilt.evaluate.stats import win_rate
-from kilt.games.gamedef import ready_made
-from kilt.games.holdem import Holdem
+from kilt.games.playable import load_holdem
+from kilt.jit import cores
 from kilt.play.agent import BASELINES, Agent, Observation
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Dealer
@@ -32,7 +28,8 @@ from kilt.solve.external import ExternalMCCFR, SamplingOptions
 from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.postprocess import rule_named
 from kilt_lab.benchmarks.agent_kernels import read_at_random
-from kilt_lab.benchmarks.measure import Figure
+from kilt_lab.benchmarks.measure import Figure, rates
+from kilt_lab.pieces.agents import game_in_buckets
 
 CARDS = "IR-PHS-PHS 169-1300-1300-1300"  # quickly built, and as large as any
 FEW = "IR-PHS-PHS 169-10-10-10"  # a table that fits into caches, for the speed of walks that never wait for memory
@@ -45,18 +42,13 @@ DECISIONS, HANDS = 5_000, 20_000
 
 def run(*, long: bool = False) -> list[Figure]:
     """Measure external sampling on a table of gigabytes, the time of an agent's decisions, and hands per second."""
-    game, threads = Holdem(ready_made(GAME), GAME), os.cpu_count() or 1
-    deal = Deal.of(game)
+    game, threads = load_holdem(GAME), cores()
     with TemporaryDirectory() as name:
         folder = Path(name)
-        cards = build(
-            AbstractionSpec.from_name(CARDS, deal), folder / "cards", cache=machine.cache_folder(), threads=threads
-        )
-        large = AbstractGame(game, cards, actions_of(ACTIONS))
-        few = build(AbstractionSpec.from_name(FEW, deal), folder / "few", cache=machine.cache_folder(), threads=threads)
-        figures = _walks(large, AbstractGame(game, few, actions_of(ACTIONS)), threads, ROUNDS * (3 if long else 1))
-        figures += _decisions(large, folder)
-        return figures + _matches(AbstractGame(game, cards, actions_of(SMALL)), folder, threads)
+        large = game_in_buckets(game, ACTIONS, CARDS, folder / "cards")
+        few = game_in_buckets(game, ACTIONS, FEW, folder / "few")
+        figures = _walks(large, few, threads, ROUNDS * (3 if long else 1)) + _decisions(large, folder)
+        return figures + _matches(AbstractGame(game, large.cards, actions_of(SMALL)), folder, threads)
 
 
 def _walks(abstract: AbstractGame, few: AbstractGame, threads: int, rounds: int) -> list[Figure]:
@@ -67,25 +59,24 @@ def _walks(abstract: AbstractGame, few: AbstractGame, threads: int, rounds: int)
     )
     for each in (solver, cached):
         each.step(10 * DEALS)  # touches memory, and compiles
-    seen: dict[str, list[float]] = {name: [] for name in ("reads", "one", "decisions", "all", "cached")}
-    for number in range(rounds + 1):
-        began = perf_counter()
-        read_at_random(solver.table, READS, np.uint64(number))
-        seen["reads"].append(READS / (perf_counter() - began))
-        before = cached.visits, cached.decisions
-        began = perf_counter()
-        cached.step(DEALS)
-        seen["cached"].append((cached.visits - before[0]) / (perf_counter() - began))
-        for name, using in (("one", 1), ("all", threads)):
-            before = solver.visits, solver.decisions
-            solver.threads = using
-            began = perf_counter()
-            solver.step(DEALS * using)
-            spent = perf_counter() - began
-            seen[name].append((solver.visits - before[0]) / spent)
-            if using == 1:
-                seen["decisions"].append((solver.decisions - before[1]) / spent)
-    found = {name: median(rates[1:]) for name, rates in seen.items()}
+    seeds = count()
+
+    def read() -> int:
+        read_at_random(solver.table, READS, np.uint64(next(seeds)))
+        return READS
+
+    def visit(of: ExternalMCCFR, using: int) -> int:
+        before, of.threads = of.visits, using
+        of.step(DEALS * using)
+        return of.visits - before
+
+    walks = {
+        "cached": partial(visit, cached, 1),
+        "one": partial(visit, solver, 1),
+        "all": partial(visit, solver, threads),
+    }
+    found = rates({"reads": read, **walks}, rounds)
+    found["decisions"] = found["one"] * solver.decisions / solver.visits
     size = f"{solver.table.nbytes / 1e9:.1f} GB"
     return [
         Figure("visits_per_second", f"nodes of external sampling, one core, {size}", found["one"], "1/s"),

@@ -14,8 +14,7 @@ from kilt.cards.deck import FULL
 from kilt.cards.equity import board_rows, completions
 from kilt.cards.hands import census, strengths
 from kilt.cards.isomorphism import Isomorphism
-from kilt.errors import MissingPeerError
-from kilt_lab.benchmarks.measure import Figure, interleaved
+from kilt_lab.benchmarks.measure import Figure, interleaved, required_peer
 
 Contestant: TypeAlias = dict[str, Callable[[], object]]
 SEVEN, PEER_HANDS, BOARDS, ROUNDS = 500_000, 20_000, 2_000, 9
@@ -34,12 +33,7 @@ def _eval7(cards: ByteArray) -> Contestant:
 
 def run(*, long: bool = False) -> list[Figure]:
     """Measure hand evaluation and start-up in about a minute; with `long`, all boards and hands too."""
-    try:
-        from phevaluator import evaluate_cards
-    except ImportError:
-        raise MissingPeerError(
-            "phevaluator, which this benchmark compares itself with, is not installed: pip install 'kilt[peers]'"
-        ) from None
+    evaluate_cards = required_peer("phevaluator", "phevaluator").evaluate_cards
     rng = np.random.default_rng(2015)
     cards = np.argsort(rng.random((SEVEN, FULL.size)), axis=1)[:, :7].astype(np.int8)
     rows = cards[:PEER_HANDS].tolist()

@@ -15,15 +15,10 @@ from time import process_time
 
 import numpy as np
 
-from kilt import machine
-from kilt.abstraction.abstract_game import AbstractGame, SyntheticGame
-from kilt.abstraction.buckets import AbstractionSpec
-from kilt.abstraction.features import Deal
+from kilt.abstraction.abstract_game import SyntheticGame
 from kilt.abstraction.joint import JointTables, Sequences
-from kilt.abstraction.pipeline import build
 from kilt.evaluate.observer import AbstractObserver
-from kilt.games.gamedef import ready_made
-from kilt.games.holdem import Holdem
+from kilt.games.playable import load_holdem
 from kilt.play.acpc import log_line
 from kilt.play.agent import BASELINES
 from kilt.play.match import play_match
@@ -39,6 +34,7 @@ from kilt.tree.best_response import uniform
 from kilt.tree.flat import FlatTree, flat_tree
 from kilt.tree.vector import VectorGame
 from kilt_lab.benchmarks.measure import Figure, interleaved
+from kilt_lab.pieces.agents import game_in_buckets
 
 GAME, SMALL = "holdem.limit.2p", "holdem.2-1"
 BUCKETS = 5  # of each round, for each of the round before
@@ -71,8 +67,8 @@ def run(*, long: bool = False) -> list[Figure]:
 
 def _ratios(rounds: int) -> list[tuple[str, str, float]]:
     """Return the time of an iteration for one seat against a model, relative to one of CFR, for each form of a game."""
-    tree, game = flat_tree(Holdem(ready_made("leduc"), "leduc")), VectorGame(Holdem(ready_made(SMALL), SMALL))
-    synthetic = SyntheticGame(Holdem(ready_made(GAME), GAME), ((60,) * 4,) * 2)
+    tree, game = flat_tree(load_holdem("leduc")), VectorGame(load_holdem(SMALL))
+    synthetic = SyntheticGame(load_holdem(GAME), ((60,) * 4,) * 2)
     made: dict[str, tuple[str, Callable[[Restriction | None], Solver], int, tuple[int, ...]]] = {
         "": (f"{SMALL}, vectors of hands", partial(_vector, game), 1, game.shape),
         "_flat": ("leduc, flat", partial(_flat, tree), 100, uniform(tree).shape),
@@ -101,7 +97,7 @@ def _external(game: SyntheticGame, held: Restriction | None) -> Solver:
 
 def _joint_game() -> JointGame:
     """Return an abstract game of limit hold'em with perfect recall and random pair tables."""
-    game = Holdem(ready_made(GAME), GAME)
+    game = load_holdem(GAME)
     numbers = tuple(BUCKETS ** (r + 1) for r in range(game.rules.rounds))
     own = tuple(
         Sequences(np.arange(number, dtype=np.int32) // BUCKETS * (r > 0), np.arange(number, dtype=np.int32))
@@ -115,14 +111,13 @@ def _joint_game() -> JointGame:
 
 def _reading_rate(hands: int) -> float:
     """Return hands of a log that are read and counted per second of CPU time, not including compilation."""
-    game, lines = Holdem(ready_made(GAME), GAME), []
+    game, lines = load_holdem(GAME), []
     players = BASELINES["probe"], BASELINES["random"]
     play_match(game, players, hands, sink=lambda hand: lines.append(log_line(hand)))
     with TemporaryDirectory() as name:
-        place = Path(name) / "cards"
-        cards = build(AbstractionSpec.from_name(CARDS, Deal.of(game)), place, cache=machine.cache_folder(), threads=2)
+        abstract = game_in_buckets(game, "", CARDS, Path(name) / "cards")
         for some in (lines[:100], lines):
-            observer = AbstractObserver(AbstractGame(game, cards), "probe")
+            observer = AbstractObserver(abstract, "probe")
             began = process_time()
             observer.add_log("\n".join(some), "the log")
     return hands / (process_time() - began)

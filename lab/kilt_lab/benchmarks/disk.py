@@ -75,9 +75,8 @@ def run(
     disk.step(iterations)
     peak, ratio = peak_gb(), 4 * disk.tables.subgames.numbers / disk.tables.store.size
     larger = larger_game(LARGER, minutes) if long else []  # first, while memory is empty
-    exact = Cfr(
-        TreeTables(vectors, averaging=False)
-    )  # double precision: in single precision, noise grows if all regrets are near 0
+    # Double precision: in single precision, noise grows if all regrets are near 0.
+    exact = Cfr(TreeTables(vectors, averaging=False))
     exact.step(iterations)
     found = disk.current().exploitability(), vectors.exploitability(exact.tables.regret)
     on_disk, in_memory = (1000 * chips / blind for chips in found)

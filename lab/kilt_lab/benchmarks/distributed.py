@@ -7,30 +7,23 @@ each, and play a match. The simulator also predicts the speed of 1, 2, 4 and 8 w
 
 from __future__ import annotations
 
-import os
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
-from kilt import machine
-from kilt.abstraction.abstract_game import AbstractGame
-from kilt.abstraction.actions import actions_of
-from kilt.abstraction.buckets import AbstractionSpec
-from kilt.abstraction.features import Deal
-from kilt.abstraction.pipeline import build
-from kilt.abstraction.plan import PublicPlan, plan_named
+from kilt import jit
+from kilt.abstraction.plan import PublicPlan
 from kilt.config import EngineConfig
 from kilt.evaluate.head_to_head import AbstractStrategy, expected_winnings
 from kilt.evaluate.stats import estimate
-from kilt.games.gamedef import ready_made
-from kilt.games.holdem import Holdem
+from kilt.games.playable import load_holdem
 from kilt.runs.cluster import check
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.distributed.solver import DistributedMCCFR, TimeSpent, start
 from kilt.solve.external import ExternalMCCFR, SamplingOptions
-from kilt_lab.benchmarks.measure import Figure
+from kilt_lab.benchmarks.measure import Figure, rates
+from kilt_lab.pieces.agents import game_in_buckets
 
 GAME = "holdem.nolimit.2p.50bb"
 CARDS, CLASSES, CODES = "IR-PHS-PHS 169-30-30-30", 10, 300
@@ -41,14 +34,11 @@ SEEDS, VISITS, DEALS = 5, 400_000_000, 100_000
 
 def run(*, long: bool = False) -> list[Figure]:
     """Measure workers and threads."""
-    game, cores = Holdem(ready_made(GAME), GAME), os.cpu_count() or 1
-    deal = Deal.of(game)
+    cores = jit.cores()
     with TemporaryDirectory() as name:
         place = Path(name) / "cards"
         classes = PublicPlan(2, CLASSES, base="IR-PHS-PHS 169-100-100-100", codes=CODES)
-        plan = replace(plan_named(CARDS, deal.board_cards), public=(classes,))
-        cards = build(AbstractionSpec(CARDS, deal, plan), place, cache=machine.cache_folder(), threads=cores)
-        abstract = AbstractGame(game, cards, actions_of(ACTIONS))
+        abstract = game_in_buckets(load_holdem(GAME), ACTIONS, CARDS, place, public=classes)
         problem = AbstractProblem(abstract, (place,), SamplingOptions(linear=True), engine=EngineConfig("ray", cores))
         figures = _side_by_side(problem, cores, ROUNDS * (3 if long else 1))
         return figures + (_foretold(problem) + _head_to_head(problem, cores) if long else [])
@@ -57,17 +47,13 @@ def run(*, long: bool = False) -> list[Figure]:
 def _side_by_side(problem: AbstractProblem, cores: int, rounds: int) -> list[Figure]:
     """Measure nodes per second of workers and threads, in turn."""
     blades, threads = start(problem, 0), ExternalMCCFR(problem.abstract, 0, problem.options, cores)
-    seen: dict[str, list[float]] = {"blades": [], "threads": []}
     try:
-        for number in range(rounds + 1):
-            if number == 1:
-                blades.times = TimeSpent()  # discards the time of compiling and of touching memory
-            for name, solver in (("blades", blades), ("threads", threads)):
-                seen[name].append(_rate(solver, SECONDS))
+        _visit(blades)
+        blades.times = TimeSpent()  # discards the time of compiling and of touching memory
+        found = rates({"blades": partial(_visit, blades), "threads": partial(_visit, threads)}, rounds)
         what, times = blades.described(), blades.times
     finally:
         blades.close()
-    found = {name: median(rates[1:]) for name, rates in seen.items()}
     return [
         Figure("visits_per_second", f"nodes, {what}", found["blades"], "1/s"),
         Figure("threads_visits_per_second", f"nodes, {cores} threads that share a table", found["threads"], "1/s"),
@@ -80,12 +66,12 @@ def _side_by_side(problem: AbstractProblem, cores: int, rounds: int) -> list[Fig
     ]
 
 
-def _rate(solver: DistributedMCCFR | ExternalMCCFR, seconds: float) -> float:
-    """Return nodes per second, over some seconds."""
+def _visit(solver: DistributedMCCFR | ExternalMCCFR) -> int:
+    """Run a solver for `SECONDS` seconds, and return the number of nodes that it visited."""
     visits, began = solver.visits, perf_counter()
-    while perf_counter() - began < seconds:
+    while perf_counter() - began < SECONDS:
         solver.step(8192)
-    return (solver.visits - visits) / (perf_counter() - began)
+    return solver.visits - visits
 
 
 def _foretold(problem: AbstractProblem) -> list[Figure]:

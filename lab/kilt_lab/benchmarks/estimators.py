@@ -9,25 +9,20 @@ local best response with six bet sizes in all rounds plays against the agent wit
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import process_time
+from typing import Any
 
-from kilt import machine
-from kilt.abstraction.abstract_game import AbstractGame
-from kilt.abstraction.actions import actions_of
-from kilt.abstraction.buckets import AbstractionSpec
-from kilt.abstraction.features import Deal
-from kilt.abstraction.pipeline import build
 from kilt.evaluate.estimators import estimator_named
 from kilt.evaluate.lbr import lower_bound
 from kilt.evaluate.log_estimates import LogCase
-from kilt.games.gamedef import ready_made
-from kilt.games.holdem import Holdem
+from kilt.games.playable import load_holdem
+from kilt.jit import cores
 from kilt.play.acpc import log_line
 from kilt.play.columns import readable_hands
 from kilt.play.match import MatchSetup, play_match
@@ -35,6 +30,7 @@ from kilt.players.agents import load_agent
 from kilt.solve.external import ExternalMCCFR, SamplingOptions
 from kilt.strategy.blueprint import Blueprint
 from kilt_lab.benchmarks.measure import Figure
+from kilt_lab.pieces.agents import game_in_buckets
 
 CARDS = "IR-PHS-PHS 169-60-60-60"
 LIMIT, NOLIMIT = "holdem.limit.2p", "holdem.nolimit.2p.50bb"
@@ -79,11 +75,9 @@ def run(*, long: bool = False) -> list[Figure]:
 
 def _log(folder: Path, name: str, hands: int) -> tuple[str, str]:
     """Return a solved run of a game, and the log of its match with itself under another rule."""
-    game, place = Holdem(ready_made(name), name), folder / name
-    deal = Deal.of(game)
-    cards = build(AbstractionSpec.from_name(CARDS, deal), place / "cards", cache=machine.cache_folder(), threads=2)
-    abstract = AbstractGame(game, cards, actions_of(ACTIONS) if name == NOLIMIT else None)
-    solver = ExternalMCCFR(abstract, 1, SamplingOptions(), os.cpu_count() or 1)
+    game, place = load_holdem(name), folder / name
+    abstract = game_in_buckets(game, ACTIONS if name == NOLIMIT else "", CARDS, place / "cards")
+    solver = ExternalMCCFR(abstract, 1, SamplingOptions(), cores())
     solver.step(ITERATIONS)
     Blueprint.of(abstract, solver.average()).save(place / "strategy", place / "cards")
     lines: list[str] = []
@@ -93,27 +87,27 @@ def _log(folder: Path, name: str, hands: int) -> tuple[str, str]:
 
 
 def _case(run: str, game: str, *estimators: str) -> LogCase:
-    return LogCase(
-        Holdem(ready_made(game), game), run, run, estimators=tuple(map(estimator_named, estimators)), load=load_agent
-    )
+    estimated = tuple(map(estimator_named, estimators))
+    return LogCase(load_holdem(game), run, run, estimators=estimated, load=load_agent)
+
+
+def _slowest(timed: Callable[..., float], *parts: Iterable[Any]) -> float:
+    """Return the CPU seconds of the slowest of as many processes as there are cores, each with one of the parts."""
+    with ProcessPoolExecutor(cores(), get_context("spawn")) as pool:
+        return max(pool.map(timed, *parts))
 
 
 def _rate(run: str, game: str, estimator: str, lines: list[str]) -> float:
     """Return hands that one process per core evaluates while each spends a second of CPU time."""
-    cores = os.cpu_count() or 1
     _timed(run, game, estimator, lines[:8])  # compiles kernels for all processes
-    parts = [lines[part::cores] for part in range(cores)]
-    with ProcessPoolExecutor(cores, get_context("spawn")) as pool:
-        seconds = list(pool.map(partial(_timed, run, game, estimator), parts))
-    return len(lines) / max(seconds)
+    parts = [lines[part :: cores()] for part in range(cores())]
+    return len(lines) / _slowest(partial(_timed, run, game, estimator), parts)
 
 
 def _lbr_rate(run: str, hands: int) -> float:
     """Return hands that local best responses play, measured like `_rate`."""
-    cores = os.cpu_count() or 1
     _timed_lbr(run, 2, 0)  # compiles kernels for all processes, and builds a table of edges
-    with ProcessPoolExecutor(cores, get_context("spawn")) as pool:
-        return cores * hands / max(pool.map(partial(_timed_lbr, run, hands), range(cores)))
+    return cores() * hands / _slowest(partial(_timed_lbr, run, hands), range(cores()))
 
 
 def _timed_lbr(run: str, hands: int, seed: int) -> float:
@@ -121,7 +115,7 @@ def _timed_lbr(run: str, hands: int, seed: int) -> float:
     agent = load_agent(run)
     for number in (2, hands):
         began = process_time()
-        lower_bound(Holdem(ready_made(NOLIMIT), NOLIMIT), agent, number, seed)
+        lower_bound(load_holdem(NOLIMIT), agent, number, seed)
     return process_time() - began
 
 
@@ -136,17 +130,14 @@ def _timed(run: str, game: str, estimator: str, lines: list[str]) -> float:
 
 def _match_rate(run: str, hands: int) -> float:
     """Return hands that one process per core plays while each spends a second of CPU time."""
-    cores = os.cpu_count() or 1
-    bounds = [hands // 2 * part // cores for part in range(cores + 1)]
+    bounds = [hands // 2 * part // cores() for part in range(cores() + 1)]
     _play_timed(run, 0, 16)  # compiles kernels for all processes
-    with ProcessPoolExecutor(cores, get_context("spawn")) as pool:
-        seconds = list(pool.map(partial(_play_timed, run), bounds[:-1], bounds[1:]))
-    return hands / max(seconds)
+    return hands / _slowest(partial(_play_timed, run), bounds[:-1], bounds[1:])
 
 
 def _play_timed(run: str, first: int, last: int) -> float:
     """Return CPU seconds for some pairs of hands of a match, with the players loaded and kernels compiled."""
-    table = MatchSetup(Holdem(ready_made(NOLIMIT), NOLIMIT), (load_agent(run), load_agent(f"{run}{RULE}")))
+    table = MatchSetup(load_holdem(NOLIMIT), (load_agent(run), load_agent(f"{run}{RULE}")))
     table.play(first, first + 8, keep=False)
     began = process_time()
     for start in range(first, last, table.chunk):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from resource import RUSAGE_SELF, getrusage
 from statistics import median
 from time import perf_counter, sleep
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from kilt.errors import MissingPeerError
 
 MORE, LESS = "more", "less"
 # The last words of a key decide which direction is better: figures of other commits have only keys and values.
@@ -64,16 +67,43 @@ def peak_gb() -> float:
     return getrusage(RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
+def required_peer(module: str, name: str) -> Any:
+    """Return a module of a program that a benchmark compares kilt with. Raises MissingPeerError without it."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise MissingPeerError(
+            f"{name}, which this benchmark compares itself with, is not installed: pip install 'kilt[peers]'"
+        ) from None
+
+
 def interleaved(contestants: dict[str, Callable[[], object]], rounds: int = 5, rest: float = 0.0) -> dict[str, float]:
     """Return the median seconds of each contestant; a first round, in which kernels compile, does not count.
 
     Before each turn there may be a pause of some seconds, in which threads of the previous turn go idle.
     """
-    seconds: dict[str, list[float]] = {name: [] for name in contestants}
+    turns = _turns(contestants, rounds, rest)
+    return {name: median(seconds for _, seconds in those) for name, those in turns.items()}
+
+
+def rates(contestants: dict[str, Callable[[], float]], rounds: int = 5) -> dict[str, float]:
+    """Return the median of each contestant's work per second, in rounds like those of `interleaved`.
+
+    A contestant returns the amount of its work.
+    """
+    turns = _turns(contestants, rounds)
+    return {name: median(work / seconds for work, seconds in those) for name, those in turns.items()}
+
+
+def _turns(
+    contestants: Mapping[str, Callable[[], Any]], rounds: int, rest: float = 0.0
+) -> dict[str, list[tuple[Any, float]]]:
+    """Return what each contestant returned, and its seconds, in each round but the first."""
+    turns: dict[str, list[tuple[Any, float]]] = {name: [] for name in contestants}
     for _ in range(rounds + 1):
         for name, contest in contestants.items():
             sleep(rest)
             start = perf_counter()
-            contest()
-            seconds[name].append(perf_counter() - start)
-    return {name: median(times[1:]) for name, times in seconds.items()}
+            done = contest()
+            turns[name].append((done, perf_counter() - start))
+    return {name: those[1:] for name, those in turns.items()}

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kilt.errors import MissingPeerError
 from kilt.games import load_game
 from kilt.games.holdem import Holdem
 from kilt.solve.cfr import Cfr
@@ -19,7 +18,7 @@ from kilt.solve.tables.memory import TreeTables
 from kilt.tree.best_response import exploitability, uniform
 from kilt.tree.flat import flat_tree
 from kilt.tree.vector import VectorGame
-from kilt_lab.benchmarks.measure import Figure, interleaved, peak_gb
+from kilt_lab.benchmarks.measure import Figure, interleaved, peak_gb, required_peer
 
 ROUNDS = 5
 
@@ -46,12 +45,7 @@ def run(*, long: bool = False) -> list[Figure]:
 
 
 def _contest(name: str) -> list[Figure]:
-    try:
-        import pyspiel
-    except ImportError:
-        raise MissingPeerError(
-            "open_spiel, which this benchmark compares itself with, is not installed: pip install 'kilt[peers]'"
-        ) from None
+    pyspiel = required_peer("pyspiel", "open_spiel")
     contest = CONTESTS[name]
     game, peer = load_game(contest.ours), pyspiel.load_game(contest.theirs)
     tree = flat_tree(game)

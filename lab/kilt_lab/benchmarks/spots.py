@@ -10,16 +10,9 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
 
-from kilt import machine
-from kilt.abstraction.abstract_game import AbstractGame
-from kilt.abstraction.actions import actions_of
-from kilt.abstraction.buckets import AbstractionSpec
-from kilt.abstraction.features import Deal
-from kilt.abstraction.pipeline import build
 from kilt.config import ResolveConfig
 from kilt.games.game import REVEAL
-from kilt.games.gamedef import ready_made
-from kilt.games.holdem import Holdem
+from kilt.games.playable import load_holdem
 from kilt.play.agent import Observation
 from kilt.play.blueprint import BlueprintAgent
 from kilt.play.dealer import Hand
@@ -31,6 +24,7 @@ from kilt.strategy.blueprint import Blueprint
 from kilt.strategy.postprocess import rule_named
 from kilt_lab.benchmarks import texas_solver
 from kilt_lab.benchmarks.measure import Figure, interleaved, peak_gb
+from kilt_lab.pieces.agents import game_in_buckets
 
 THREADS = 2
 TARGET = 0.5  # percent of the pot
@@ -47,11 +41,7 @@ SECOND = (
     "64s:0.5,54s:0.75,53s:0.5,43s:0.5"
 )
 BOARD = ("QsJh2h", "Tc", "7d")
-BETS = {
-    "flop": (50, 50),
-    "turn": (50, 60),
-    "river": (50, 60),
-}  # bets and raises, in percent of the pot; all-in is added
+BETS = {"flop": (50, 50), "turn": (50, 60), "river": (50, 60)}  # bets and raises in percent of the pot, without all-in
 # The agent of `kilt demo`, with buckets that are faster to build.
 GAME, CARDS, ACTIONS = "holdem.nolimit.2p.50bb", "IR-PHS-PHS 169-20-20-20", "1x, a / 50%, 1x, a; 1x, a; a"
 LEARNT, HANDS = 1_000_000, 200  # iterations of the blueprint, and hands of its match against itself
@@ -114,15 +104,10 @@ def _measured(names: Sequence[str], rounds: int, peer: Path | None) -> list[Figu
 
 def _decisions() -> list[Figure]:
     """Return median times of decisions that begin a subgame, from hands of a blueprint against itself."""
-    game = Holdem(ready_made(GAME), GAME)
-    figures = list[Figure]()
+    game, figures = load_holdem(GAME), list[Figure]()
     with TemporaryDirectory() as folder:
-        spec = AbstractionSpec.from_name(CARDS, Deal.of(game))
-        cards = build(spec, Path(folder) / "cards", cache=machine.cache_folder())
-        abstract = AbstractGame(game, cards, actions_of(ACTIONS))
-        solver = ExternalMCCFR(
-            abstract, 1, SamplingOptions(linear=True)
-        )  # with one thread, so that hands are reproducible
+        abstract = game_in_buckets(game, ACTIONS, CARDS, Path(folder) / "cards")
+        solver = ExternalMCCFR(abstract, 1, SamplingOptions(linear=True))  # one thread, so that hands are reproducible
         solver.step(LEARNT)
         blueprint = BlueprintAgent("learnt", Blueprint.of(abstract, solver.average()), rule_named("new-0.2"))
         played: list[Hand] = []

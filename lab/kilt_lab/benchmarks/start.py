@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from kilt.machine import cpu_seconds
 from kilt_lab.benchmarks.measure import Figure
 
 CONFIG = """\
@@ -53,9 +54,8 @@ def _cpu_seconds(command: list[str], caches: str) -> float:
     own = {"NUMBA_CACHE_DIR": f"{caches}/kernels", "KILT_CACHE": f"{caches}/features"}
     with TemporaryDirectory() as folder:
         Path(folder, "my.toml").write_text(CONFIG)
-        before = os.times()
+        before = cpu_seconds()
         subprocess.run(
             [sys.executable, "-m", "kilt", *command], cwd=folder, env=os.environ | own, capture_output=True, check=True
         )
-        after = os.times()
-    return after.children_user + after.children_system - before.children_user - before.children_system
+        return cpu_seconds() - before

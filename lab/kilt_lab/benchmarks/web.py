@@ -20,16 +20,11 @@ from urllib.request import Request, urlopen
 
 import numpy as np
 
-from kilt.abstraction.abstract_game import AbstractGame
-from kilt.abstraction.actions import actions_of
-from kilt.abstraction.buckets import AbstractionSpec
-from kilt.abstraction.features import Deal
-from kilt.abstraction.pipeline import build
 from kilt.games.game import CHANCE, TERMINAL
-from kilt.games.gamedef import ready_made
-from kilt.games.holdem import Holdem
+from kilt.games.playable import load_holdem
 from kilt.strategy.blueprint import CARDS, STRATEGY, Blueprint
 from kilt_lab.benchmarks.measure import Figure
+from kilt_lab.pieces.agents import game_in_buckets
 
 STARTS, CLIENTS, HANDS, PLACES = 3, 100, 3, 300
 GAME, PLAN = "holdem.nolimit.2p", "IR-PHS-PHS 169-2000-2000-1000"
@@ -156,9 +151,7 @@ def _late(seconds: list[float]) -> float:
 
 def _large(folder: Path) -> tuple[int, list[float]]:
     """Return the bytes of a large strategy, and seconds of views of it."""
-    game, deal = Holdem(ready_made(GAME), GAME), Deal()
-    cards = build(AbstractionSpec.from_name(PLAN, deal), folder / CARDS)
-    abstract = AbstractGame(game, cards, actions_of(MENU))
+    abstract = game_in_buckets(load_holdem(GAME), MENU, PLAN, folder / CARDS)
     shares = np.random.default_rng(0).integers(0, 256, int(abstract.first[-1]), dtype=np.uint8)
     Blueprint.of(abstract, shares).save(folder / STRATEGY, folder / CARDS)
     blueprint, random, seconds = Blueprint.load(folder), Random(0), list[float]()

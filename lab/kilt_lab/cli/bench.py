@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from kilt.cli.show import AsJson, print_json, print_table, say, waiting
 from kilt.errors import RunError
-from kilt.machine import cpu_seconds
+from kilt.machine import Stopwatch
 
 if TYPE_CHECKING:
     from kilt_lab.against import Comparison
@@ -219,13 +218,13 @@ def _measure(name: str, options: list[str], run: Callable[[], list[Figure]], tak
         if any(one.verdict == "worse" for one in found):
             raise typer.Exit(1)
         return
-    began, before = monotonic(), cpu_seconds()
+    watch = Stopwatch()
     with waiting(f"measuring, {takes} …"):
         figures = run()
     if asked.record:
         from kilt_lab.results import Recording, benchmark_result, record
 
-        batch = Recording.of_run("kilt " + " ".join(command), monotonic() - began, cpu_seconds() - before)
+        batch = Recording.of_run("kilt " + " ".join(command), *watch.spent)
         say(f"recorded in {record(benchmark_result(name, figures, batch))}")
     _print(f"kilt bench {name}", figures, as_json=asked.as_json)
 

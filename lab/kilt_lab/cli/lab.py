@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-from time import monotonic
 from typing import Annotated
 
 import typer
 
 from kilt.cli.show import AsJson, duration, print_json, print_table, say
 from kilt.errors import RunError
+from kilt.machine import Stopwatch
 
 app = typer.Typer(help="Results as data: record, list and render them (in a clone of kilt).", no_args_is_help=True)
 
@@ -52,17 +51,16 @@ def record(
         raise RunError("give the command to record after two hyphens: kilt lab record NAME -- kilt game size leduc")
     required_clone("kilt lab record")
     asked = command[1:] if "--json" in command else [*command[1:], "--json"]
-    began, before = monotonic(), os.times()
+    watch = Stopwatch()
     done = subprocess.run([sys.executable, "-m", "kilt", *asked], stdout=subprocess.PIPE, text=True, check=False)
-    after = os.times()
+    spent = watch.spent
     if done.returncode:
         raise RunError(f"`{' '.join(command)}` ended with exit code {done.returncode}: nothing is recorded")
     try:
         data = json.loads(done.stdout)
     except ValueError:
         raise RunError(f"`{' '.join(command)}` does not print JSON: nothing is recorded") from None
-    spent = after.children_user + after.children_system - before.children_user - before.children_system
-    batch = Recording.of_run("kilt " + " ".join(asked), monotonic() - began, spent)
+    batch = Recording.of_run("kilt " + " ".join(asked), *spent)
     path = keep(Result(OBSERVATION, name, setting, title, (batch,), data=data))
     say(f"recorded in {path}; `make lab` renders the pages that show it")
 

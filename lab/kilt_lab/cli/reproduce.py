@@ -5,13 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kilt.cli.show import AsJson, duration, print_error, print_json, print_table, say, watching
-from kilt.machine import cpu_seconds
+from kilt.machine import Stopwatch
 
 if TYPE_CHECKING:
     from kilt_lab.cells import Setting
@@ -133,14 +132,13 @@ def _print_one(
         required_clone("--record")
     chosen = experiment.setting(_base(experiment, setting, quick=quick), given)
     folder = _folder(experiment, out, Path(QUICK) if quick else Path())
-    began, before = monotonic(), cpu_seconds()
+    watch = Stopwatch()
     with watching() as watcher:
         found = run(experiment, chosen, folder, watcher, again=again)
     if record and found.complete:
         label = setting or ("quick" if quick else "default")
-        spent = monotonic() - began, cpu_seconds() - before
         command = shlex.join(["kilt", "reproduce", name, *_changed(experiment, chosen)])
-        say(f"recorded in {record_experiment(found, label, command, *spent)}")
+        say(f"recorded in {record_experiment(found, label, command, *watch.spent)}")
     # After Ctrl-C some rows may have fewer runs than others: they are printed, but without verdicts.
     verdicts = found.verdicts if found.complete else []
     if as_json:
@@ -199,7 +197,7 @@ def _print_all(folder: Path, given: Mapping[str, Any], *, quick: bool, again: bo
     failed: dict[str, str] = {}
     stopped: dict[str, str] = {}
     for name, experiment in EXPERIMENTS.items():
-        began, cpu = monotonic(), cpu_seconds()
+        watch = Stopwatch()
         with watching() as watcher:
             try:
                 setting = experiment.setting(experiment.quick if quick else {}, given)
@@ -211,7 +209,7 @@ def _print_all(folder: Path, given: Mapping[str, Any], *, quick: bool, again: bo
         if not found.complete:
             stopped = {"stopped": name}
             break
-        seconds, cpu = monotonic() - began, cpu_seconds() - cpu
+        seconds, cpu = watch.spent
         say(f"{name}: done in {duration(seconds)} min, {duration(cpu)} of CPU time")
         verdicts[name] = found.verdicts
         done.append(_figures(found, verdicts[name]) | {"wall_seconds": seconds, "cpu_seconds": cpu})
@@ -250,7 +248,7 @@ def _print_list(*, claims: bool, as_json: bool) -> None:
     rows = [
         [
             name,
-            "\n".join([one.what, *filter(None, [one.hint]), *[f"· {claim.says}" for claim in one.claims]]),
+            "\n".join([one.what, *filter(None, [one.hint]), *[f"· {says}" for says in one.claims]]),
             one.takes(),
         ]
         for name, one in EXPERIMENTS.items()
@@ -267,7 +265,7 @@ def _listed(experiment: Experiment) -> dict[str, Any]:
         "rows": [row.name for row in experiment.rows],
         "options": experiment.options(),
         "settings": list(experiment.settings),
-        "claims": [{"claim": claim.says, "source": claim.source} for claim in experiment.claims],
+        "claims": [{"claim": claim.says, "source": claim.source} for claim in experiment.claim_list],
     }
 
 

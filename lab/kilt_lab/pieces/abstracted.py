@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
 from kilt import machine
@@ -24,7 +23,6 @@ from kilt.abstraction.plan import Plan, plan_named
 from kilt.arrays import Array
 from kilt.evaluate.flops import FlopResponses, ProgressMonitor, draw_flops, flop_walks, flop_weights
 from kilt.games.playable import load_holdem
-from kilt.runs.loop import CHUNK
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.cfr import Cfr
 from kilt.solve.problem import CPU, require_device
@@ -35,7 +33,7 @@ from kilt.viz.convergence import plot_convergence
 from kilt_lab.cells import ITERATIONS, Cell, CellBudget, CurvePoint, Measured, RowSpec, Setting
 from kilt_lab.experiment import Experiment, Found, Lab, Stopped
 from kilt_lab.pieces.agents import with_spare_seeds
-from kilt_lab.pieces.convergence import BRIEF, mean_curve, seldom
+from kilt_lab.pieces.convergence import BRIEF, mean_curve, seldom, timed
 
 CFR_BR = "cfr-br"
 WAYS = {"both": "abstract", "one": "real", CFR_BR: "response"}
@@ -103,25 +101,18 @@ class AbstractedSolver:
 
     def __init__(self, problem: AbstractProblem, way: str, variant: str, trunk: int, seed: int) -> None:
         self.problem, self.scale = problem, 1000 / problem.big_blind
-        self.on_device = way == CFR_BR and problem.device != CPU
-        self.clock = perf_counter if self.on_device else process_time
+        self.device = problem.device if way == CFR_BR else CPU
         self.solver: Solver = (
-            make_solver(problem, f"{CFR_BR}:{trunk}:{variant}", seed)
-            if self.on_device
-            else Cfr(TreeTables(problem.bucketed, scheme="pcs", opponent=WAYS[way], trunk=trunk, seed=seed), variant)
+            Cfr(TreeTables(problem.bucketed, scheme="pcs", opponent=WAYS[way], trunk=trunk, seed=seed), variant)
+            if self.device == CPU
+            else make_solver(problem, f"{CFR_BR}:{trunk}:{variant}", seed)
         )
-
-    def step(self, iterations: int) -> float:
-        """Run `iterations` iterations. Returns their seconds, of one core or of the device."""
-        began = self.clock()
-        self.solver.step(iterations)
-        return self.clock() - began
 
     def exploitability(self, strategy: Array, watcher: ProgressMonitor) -> float:
         """Return the exploitability of the average or the current strategy, in mbb/g."""
-        if self.on_device:
-            return exploitability(self.problem, strategy, watcher)
-        return self.scale * self.problem.bucketed.exploitability(strategy)
+        if self.device == CPU:
+            return self.scale * self.problem.bucketed.exploitability(strategy)
+        return exploitability(self.problem, strategy, watcher)
 
     def point(self, spent: float, watcher: ProgressMonitor, *, whole: bool) -> CurvePoint:
         """Return a point with the exploitability of the average strategy and, if `whole`, of the current one."""
@@ -162,26 +153,23 @@ def converge(
     Raises `Stopped` after Ctrl-C.
     """
     solver = AbstractedSolver(problem, way, variant, trunk, seed)
-    steps, spent, pace = list[CurvePoint](), 0.0, CHUNK
-    counted = budget.clock == ITERATIONS
-    brief = not counted and budget.amount < BRIEF
-    while not watcher.stopped():
-        before = solver.solver.iterations
-        due = seldom(before + 1) if brief else 1 << before.bit_length()
-        most = budget.whole - before if counted else int(CHUNK / pace)
-        took = solver.step(max(1, min(due - before, most)))
-        done = solver.solver.iterations
-        if before:
-            pace, spent = max(took / (done - before), 1e-9), spent + took
-        share = done / budget.amount if counted else spent / budget.amount
-        over = share >= 1 if counted else before > 0 and spent + pace > budget.amount
-        watcher.show(f"{problem.name}, {way}", min(1.0, share), None if counted else max(0.0, budget.amount - spent))
-        ending = way == CFR_BR and not brief and share > EARLY
-        if over or (done == due and (curve or ending)):
+    brief = budget.seconds is not None and budget.seconds < BRIEF
+    solver.solver.step(1)
+    steps = [solver.point(0.0, watcher, whole=True)] if curve else []
+    schedule, what = seldom if brief else doubled, f"{problem.name}, {way}"
+    for spent, over in timed(solver.solver, budget, watcher, what, schedule, solver.device):
+        done = solver.solver.iterations if budget.clock == ITERATIONS else spent
+        ending = way == CFR_BR and not brief and done > EARLY * budget.amount
+        if over or curve or ending:
             steps.append(solver.point(spent, watcher, whole=curve or (over and not brief)))
-        if over or (ending and settled(steps)):
-            return steps
-    raise Stopped
+        if ending and settled(steps):
+            break
+    return steps or [solver.point(0.0, watcher, whole=not brief)]
+
+
+def doubled(iterations: int) -> int:
+    """Return the first of 1, 2, 4, … that is not below `iterations`."""
+    return 1 << (iterations - 1).bit_length()
 
 
 @dataclass(frozen=True)

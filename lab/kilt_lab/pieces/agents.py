@@ -11,13 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from kilt import machine
+from kilt import artifact, machine
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import actions_of
-from kilt.abstraction.buckets import AbstractionSpec
+from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build as build_cards
-from kilt.abstraction.plan import PublicPlan, plan_named
+from kilt.abstraction.plan import Plan, PublicPlan, plan_named
 from kilt.arrays import Array
 from kilt.config import Config, SolverConfig
 from kilt.errors import AbstractionError
@@ -88,6 +88,24 @@ def solved_agent(
     return SolvedAgent(run.problem, strategy, folder, figures["seconds"], spent, figures["iterations"])
 
 
+def fitted(plan: str, deal: Deal) -> str:
+    """Return the name of a plan for another deck: 169, the starting hands of hold'em, becomes the number of its own."""
+    return plan.replace(" 169-", f" {len(deal.holdings((0,)))}-")
+
+
+def seeded(plan: str, deal: Deal, seed: int) -> Plan:
+    """Return a plan, `fitted` to a deck, that clusters with a seed."""
+    return replace(plan_named(fitted(plan, deal), deal.board_cards), seed=seed)
+
+
+def plan_file(plan: Plan, file: Path) -> str:
+    """Write a plan to a file, and return its path for a configuration."""
+    with artifact.os_errors(f"{file.parent} cannot be written"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        artifact.write_text(file, plan.toml())
+    return str(file.resolve())
+
+
 def solver_config(lab: Lab, seed: int, longer: float = 1.0) -> SolverConfig:
     """Return the solver configuration for the budget of a lab, or `longer` times that budget.
 
@@ -106,19 +124,25 @@ def share_of(lab: Lab) -> float:
     return min(1.0, lab.budget.amount / plain.amount) if plain.clock == lab.budget.clock else 1.0
 
 
-def game_in_buckets(
-    game: Holdem, actions: str, plan: str, folder: Path, seed: int, public: PublicPlan | None = None
-) -> AbstractGame:
-    """Return the abstract game with buckets built in a folder, and with all legal raises if `actions` is empty.
+def cards_in_buckets(
+    game: Holdem, plan: str, folder: Path, seed: int = 0, public: PublicPlan | None = None
+) -> CardAbstraction:
+    """Return buckets of a plan, built in a folder. If boards have classes, the buckets are those of each class.
 
-    In a plan, `{}` is replaced by the number of starting hands up to suit isomorphism. If boards have classes, the
-    buckets are those of each class.
+    In a plan, `{}` is replaced by the number of starting hands up to suit isomorphism.
     """
     deal = Deal.of(game)
-    whole = replace(plan_named(plan.format(len(deal.holdings((0,)))), deal.board_cards), seed=seed)
+    whole = seeded(plan.format(len(deal.holdings((0,)))), deal, seed)
     if public:
         whole = replace(whole, public=(replace(public, seed=seed),))
-    cards = build_cards(AbstractionSpec(plan, deal, whole), folder, cache=machine.cache_folder(), threads=cores())
+    return build_cards(AbstractionSpec(plan, deal, whole), folder, cache=machine.cache_folder(), threads=cores())
+
+
+def game_in_buckets(
+    game: Holdem, actions: str, plan: str, folder: Path, seed: int = 0, public: PublicPlan | None = None
+) -> AbstractGame:
+    """Return the abstract game with `cards_in_buckets`, and with all legal raises if `actions` is empty."""
+    cards = cards_in_buckets(game, plan, folder, seed, public)
     return AbstractGame(game, cards, actions_of(actions) if actions else None)
 
 

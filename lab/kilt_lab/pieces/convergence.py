@@ -7,11 +7,11 @@ schedule can be measured. An algorithm without randomness is run once, because i
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, nan
 from pathlib import Path
-from time import process_time
+from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +22,7 @@ from kilt.runs.budget import Step
 from kilt.runs.loop import CHUNK
 from kilt.solve.cfr import Cfr
 from kilt.solve.forms import load_problem
-from kilt.solve.problem import VECTOR, Problem
+from kilt.solve.problem import CPU, VECTOR, Problem
 from kilt.solve.registry import make_solver
 from kilt.solve.solver import Solver, scheduled
 from kilt.solve.tables.memory import TreeTables
@@ -32,6 +32,7 @@ from kilt_lab.claims import Row
 from kilt_lab.experiment import Experiment, Found, Lab, Stopped
 
 RUNS = 5  # with different seeds, as in the paper
+POINTS = {"at first": 1 / 16, "midway": 1 / 4, "in the end": 1.0}  # shares of a budget
 BRIEF = 60.0  # seconds of solving; in shorter runs, frequent measuring would take most of the time
 
 
@@ -142,7 +143,7 @@ def converge(
     brief = budget.seconds is not None and budget.seconds < BRIEF
     make_solver(problem, algorithm).step(1)  # compiles kernels, which does not count as solving
     solver, evaluator, points = make_solver(problem, algorithm, seed), evaluator_for(problem), list[CurvePoint]()
-    for seconds in timed(solver, budget, watcher, algorithm, seldom if brief else scheduled):
+    for seconds, _ in timed(solver, budget, watcher, algorithm, seldom if brief else scheduled):
         if brief:
             points.append(CurvePoint(solver.iterations, seconds, evaluator.exploitability(solver.average())))
         else:
@@ -156,13 +157,20 @@ def never(iterations: int) -> int:
 
 
 def timed(
-    solver: Solver, budget: CellBudget, watcher: ProgressMonitor, what: str, schedule: Callable[[int], int] = never
-) -> Iterator[float]:
+    solver: Solver,
+    budget: CellBudget,
+    watcher: ProgressMonitor,
+    what: str,
+    schedule: Callable[[int], int] = never,
+    device: str = CPU,
+) -> Iterator[tuple[float, bool]]:
     """Run a solver for at least one iteration, until no further iteration fits into its budget.
 
-    Yields the CPU seconds of solving, at the points of a schedule and at the end. Work between iterations, other
-    processes and pauses do not count. Raises `Stopped` after Ctrl-C.
+    Yields the seconds of solving, and whether this is the end, at the points of a schedule and at the end. They are CPU
+    time of all threads, or wall time on a GPU. Work between iterations, other processes and pauses do not count. Raises
+    `Stopped` after Ctrl-C.
     """
+    clock = process_time if device == CPU else perf_counter
     most = budget.whole if budget.clock == ITERATIONS else sys.maxsize
     limit = inf if budget.seconds is None else budget.seconds
     spent, pace, over = 0.0, CHUNK, solver.iterations >= most
@@ -171,37 +179,47 @@ def timed(
             raise Stopped
         before = solver.iterations
         due, left = schedule(before + 1), min(CHUNK, limit - spent)
-        began = process_time()
+        began = clock()
         solver.step(max(1, min(due - before, most - before, int(left / pace))))
-        took = process_time() - began
+        took = clock() - began
         pace, spent = max(took / (solver.iterations - before), 1e-9), spent + took
         share = spent / limit if limit < inf else solver.iterations / most
-        watcher.show(what, min(share, 1.0), spent * (1 / share - 1) if share else None)
+        watcher.show(what, min(share, 1.0), max(0.0, spent * (1 / share - 1)) if share else None)
         over = solver.iterations >= most or spent + pace > limit
         if over or solver.iterations >= due:
-            yield spent
+            yield spent, over
 
 
-def solve_for(solver: Solver, budget: CellBudget, watcher: ProgressMonitor, what: str, share: float = 1.0) -> float:
-    """Run a solver until it has spent a share of a budget, and return the seconds.
+def solve_for(solver: Solver, budget: CellBudget, watcher: ProgressMonitor, what: str, share: float = 1.0) -> None:
+    """Run a solver until it has spent a share of a budget.
+
+    The first iteration does not count, because it may compile kernels.
+    """
+    for _ in solve_to(solver, {"": share}, budget, watcher, what):
+        pass
+
+
+def solve_to(
+    solver: Solver,
+    points: Mapping[str, float],
+    budget: CellBudget,
+    watcher: ProgressMonitor,
+    what: str,
+    device: str = CPU,
+) -> Iterator[str]:
+    """Run a solver, and yield the name of each point when the solver has spent that share of a budget.
 
     The first iteration does not count, because it may compile kernels.
     """
     solver.step(1)
-    return solve_on(solver, budget, watcher, what, share)
-
-
-def solve_on(
-    solver: Solver, budget: CellBudget, watcher: ProgressMonitor, what: str, share: float, spent: float = 0.0
-) -> float:
-    """Resume a solver that has spent `spent` seconds until it has spent a share of a budget; return the seconds."""
-    if budget.clock == ITERATIONS:
-        part = CellBudget(ITERATIONS, max(1, round(share * budget.amount)))
-    elif spent < share * budget.amount:
-        part = budget._replace(amount=share * budget.amount - spent)
-    else:
-        return spent
-    return spent + sum([*timed(solver, part, watcher, what)][-1:])
+    spent = 0.0
+    for point, share in points.items():
+        whole = share * budget.amount
+        part = CellBudget(ITERATIONS, max(1, round(whole))) if budget.clock == ITERATIONS else None
+        if part or spent < whole:
+            steps = timed(solver, part or budget._replace(amount=whole - spent), watcher, what, device=device)
+            spent += sum(seconds for seconds, _ in steps)
+        yield point
 
 
 def _scaled(point: CurvePoint, scale: float) -> CurvePoint:

@@ -33,7 +33,7 @@ from kilt.play.columns import readable_hands
 from kilt.play.match import play_match
 from kilt.players.agents import load_agent
 from kilt_lab.experiment import Lab
-from kilt_lab.pieces.agents import solved_agent, solver_config
+from kilt_lab.pieces.agents import fitted, solved_agent, solver_config
 
 BRIEF = 1000  # hands: shorter logs are evaluated without other processes
 PARTS = 20  # of a log, for worker processes; hands of a part with the same betting are evaluated together
@@ -85,9 +85,9 @@ def styled_agents(lab: Lab, seed: int) -> tuple[Holdem, dict[str, StyledAgent]]:
     Before the flop, agents distinguish all hands of the deck. The agents are kept in the folder of the lab.
     """
     found: dict[str, StyledAgent] = {}
-    hands = len(Deal.of(load_holdem(lab.game)).holdings((0,)))
+    deal = Deal.of(load_holdem(lab.game))
     for name, style in {**AGENTS, OPPONENT: OPPONENT_STYLE}.items():
-        cards, folder = style.cards.replace(" 169-", f" {hands}-"), run_folder(lab.folder, seed) / name
+        cards, folder = fitted(style.cards, deal), run_folder(lab.folder, seed) / name
         solved = solved_agent(Config(lab.game, (cards,), tilt=style.tilt, solver=solver_config(lab, seed)), folder, lab)
         real = solved.problem.real.abstract
         found[name] = StyledAgent(solved.folder, AbstractStrategy(real, solved.strategy), solved.seconds)

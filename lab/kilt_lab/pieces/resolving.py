@@ -57,11 +57,7 @@ END GAMEDEF
 LEDUC = str(ready_made("leduc"))
 BLUEPRINT, TRANSLATED = "blueprint", "translated"
 EVERY = "every continuation"
-CONTINUED = {
-    "one continuation": 1,
-    "four continuations": len(BIASES),
-    EVERY: 4**4,
-}  # the last: four plans for each of four cards
+CONTINUED = {"one continuation": 1, "four continuations": len(BIASES), EVERY: 4**4}  # four plans for each of four cards
 ITERATIONS = 1000  # for each subgame
 
 

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kilt import machine
 from kilt.abstraction.abstract_game import AbstractGame
-from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction
-from kilt.abstraction.features import Deal
+from kilt.abstraction.buckets import CardAbstraction
 from kilt.abstraction.joint import joint_tables
-from kilt.abstraction.pipeline import build
-from kilt.abstraction.plan import plan_named
 from kilt.errors import GameError
 from kilt.games.holdem import Holdem
 from kilt.games.playable import load_holdem
@@ -25,6 +20,7 @@ from kilt.solve.joint import JointGame
 from kilt.solve.tables.pairs import PairTables
 from kilt.tree.vector import VectorGame
 from kilt_lab.experiment import Lab
+from kilt_lab.pieces.agents import cards_in_buckets
 
 KINDS = ("PHS-PHS", "PHS-KO", "KE-PHS", "KE-KO")  # as in [Johanson16 table 5.4]
 FEWEST, MOST = 3, 10  # buckets of a round
@@ -78,9 +74,8 @@ def drawn_abstraction(lab: Lab, number: int) -> tuple[str, Abstracted]:
 
     def drawn() -> tuple[str, Abstracted]:
         game, vectors = lab.shared("game", loaded, per="experiment")
-        plan, deal = drawn_plan(number), Deal.of(game)
-        spec = AbstractionSpec(plan, deal, replace(plan_named(plan, deal.board_cards), seed=number))
-        cards = build(spec, lab.scratch() / "cards", cache=machine.cache_folder(), threads=lab.threads)
+        plan = drawn_plan(number)
+        cards = cards_in_buckets(game, plan, lab.scratch() / "cards", number)
         return f"{plan}, seed {number}", Abstracted(game, vectors, cards)
 
     return lab.shared("abstraction", drawn)

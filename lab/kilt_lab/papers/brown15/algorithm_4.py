@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from kilt_lab.cells import NODES, Cell, CellBudget, Setting, changes, rows
-from kilt_lab.claims import Claim, contrast, every, lower
+from kilt_lab.claims import Claims, contrast, every, lower
 from kilt_lab.experiment import Experiment, Lab
 from kilt_lab.pieces.ranked_leduc import DEALS, BoardSampling, RankedLeduc
 
@@ -79,39 +79,31 @@ class BoardsSampled(Experiment):
         return Cell({case: found}, more={"deals": deals} | ({"nodes": lab.budget.whole} if boards == 1 else {}))
 
 
+def _with_classes(classes: int) -> Claims:
+    """Return the claims about a game with so many classes of boards."""
+    weighted = _row(classes, WEIGHTED)
+    return {
+        f"tables of classes need no weights: with {classes} classes, omitting them costs at most {BIAS:g} "
+        "mbb/g (kilt's margin)": contrast({weighted: 1.0, _row(classes, PRINTED): -1.0}, -BIAS),
+        f"sampling a board of each of {classes} classes is less exploitable than sampling one board per deal, "
+        "after the same number of nodes": lower(weighted, _row(classes, ONE)),
+        f"sampling more boards of each of {classes} classes converges more slowly, by the number of nodes": (
+            "[Brown15 §3]",
+            lower(weighted, _row(classes, MORE)),
+        ),
+    }
+
+
 ROWS = tuple(GAMES)
 ALGORITHM_4 = BoardsSampled(
     "tartanian7-algorithm-4",
     SOURCE,
     "Sampling of boards, weights and levels of workers, as printed and as in kilt, on small games",
     rows=rows(ROWS, "mbb/g"),
-    claims=tuple(
-        claim
-        for classes in RANKS
-        for claim in (
-            Claim(
-                f"tables of classes need no weights: with {classes} classes, omitting them costs at most {BIAS:g} "
-                "mbb/g (kilt's margin)",
-                SOURCE,
-                contrast({_row(classes, WEIGHTED): 1.0, _row(classes, PRINTED): -1.0}, -BIAS),
-            ),
-            Claim(
-                f"sampling a board of each of {classes} classes is less exploitable than sampling one board per deal, "
-                "after the same number of nodes",
-                SOURCE,
-                lower(_row(classes, WEIGHTED), _row(classes, ONE)),
-            ),
-            Claim(
-                f"sampling more boards of each of {classes} classes converges more slowly, by the number of nodes",
-                "[Brown15 §3]",
-                lower(_row(classes, WEIGHTED), _row(classes, MORE)),
-            ),
-        )
-    )
-    + tuple(
-        Claim(
-            f"workers on {after} levels reach the same exploitability as on {before}, within {ALIKE:g} mbb/g (kilt's "
-            "margin)",
+    claims={says: slack for classes in RANKS for says, slack in _with_classes(classes).items()}
+    | {
+        f"workers on {after} levels reach the same exploitability as on {before}, within {ALIKE:g} mbb/g (kilt's "
+        "margin)": (
             "[Brown15 §3]",
             every(
                 contrast({_level(after): 1.0, _level(before): -1.0}, -ALIKE),
@@ -119,7 +111,7 @@ ALGORITHM_4 = BoardsSampled(
             ),
         )
         for before, after in pairwise(LEVELS)
-    ),
+    },
     hint=f"Leduc hold'em with {', '.join(map(str, RANKS))} ranks; rows about levels use {DEALS:,} deals",
     time="a few seconds for each run of each row",
     defaults=Setting(budget=CellBudget(NODES, 4_000_000), runs=8),

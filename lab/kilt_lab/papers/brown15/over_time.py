@@ -9,8 +9,6 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from kilt.abstraction.plan import PublicPlan
 from kilt.engines import LocalEngine
 from kilt.evaluate.head_to_head import AbstractStrategy, post_processed
@@ -20,33 +18,20 @@ from kilt.solve.distributed.shared import SharedGame
 from kilt.solve.distributed.solver import DistributedMCCFR
 from kilt.solve.external import ExternalMCCFR, SamplingOptions
 from kilt.strategy.postprocess import rule_named
-from kilt.viz.lines import plot_lines
-from kilt_lab.cells import Cell, Setting, changes, rows
-from kilt_lab.claims import Claim, every, positive
+from kilt_lab.cells import Axes, Cell, Setting, changes, rows
+from kilt_lab.claims import every, positive
 from kilt_lab.experiment import Experiment, Found, Lab
 from kilt_lab.papers.brown15.post_processing import PURE
 from kilt_lab.pieces.agents import checkpoints, game_in_buckets, won_by
 
 SOURCE, ACTIONS = "[Brown15 figure 1]", "50%, 1x, a; 1x, a; a"
-LARGE, SMALL = (
-    "IR-KE-KO {}-15-15-15",
-    "IR-KE-KO {}-25-25-25",
-)  # 150 buckets per round in ten classes, and a sixth of that
+LARGE, SMALL = "IR-KE-KO {}-15-15-15", "IR-KE-KO {}-25-25-25"  # 150 buckets in ten classes, and a sixth of that
 CLASSES = PublicPlan(2, 10, codes=0)
-OPPONENTS = {
-    "A": "IR-KE-KO {}-100-100-100",
-    "B": "IR-PHS-PHS {}-50-50-50",
-}  # they replace the two strongest agents of 2013
+OPPONENTS = {"A": "IR-KE-KO {}-100-100-100", "B": "IR-PHS-PHS {}-50-50-50"}  # for the strongest two agents of 2013
 DIRECT = "the smaller one"
-NODES, TIMES = (
-    (250_000, 1_000_000, 4_000_000),
-    (1, 15),
-)  # visited by each core; cores per core of the smaller abstraction
-LONGER = (
-    16_000_000,
-    64_000_000,
-    256_000_000,
-)  # further checkpoints with the same number of cores: does the larger abstraction catch up?
+NODES, TIMES = (250_000, 1_000_000, 4_000_000), (1, 15)  # visited by a core; cores per core of the smaller abstraction
+# Further checkpoints with the same number of cores: does the larger abstraction catch up?
+LONGER = (16_000_000, 64_000_000, 256_000_000)
 LEARNT, APART = 10_000_000, 1000  # nodes visited by opponents, and offset of their seeds
 BLADES, BATCH, DEALS = 2, 256, 5_000
 NONE = "none"  # no post-processing
@@ -180,15 +165,8 @@ class OverTime(Experiment):
 
     def draw(self, found: Found, path: Path) -> None:
         """Draw winnings over nodes: of purified strategies, as in the paper, if they were requested."""
-        points = [(ROWS[row.name], row) for row in found.rows]
-        shown = PURE if any(at.rule == PURE for at, _ in points) else NONE
-        lines: dict[str, list[tuple[float, ...]]] = {}
-        for at, row in points:
-            if at.rule == shown:
-                lines.setdefault(at.against, []).append((at.nodes, row.ours, row.reach))
-        drawn = {name: np.array(line) for name, line in lines.items()}
-        says = "nodes visited per core", "winnings of larger less smaller [mbb/h]"
-        plot_lines(drawn, f"{SOURCE}: {found.measured.setting.game}", path, *says, logarithmic=(True, False))
+        shown = PURE if any(ROWS[row.name].rule == PURE for row in found.rows) else NONE
+        found.plot({name: (at.against, at.nodes) for name, at in ROWS.items() if at.rule == shown}, path)
 
 
 def _kept(found: Iterable[tuple[int, AbstractStrategy]], wanted: set[int], lab: Lab) -> dict[int, AbstractStrategy]:
@@ -207,18 +185,15 @@ FIGURE_1 = OverTime(
     SOURCE,
     "Winnings of a larger abstraction minus those of a smaller one, over time, on a small game",
     rows=rows(ROWS, "mbb/h"),
-    claims=tuple(
-        Claim(
-            "the larger abstraction, solved by distributed workers, wins more than the smaller one at all checkpoints, "
-            f"{rows[0].setup}",
-            SOURCE,
-            every(*(positive(str(row)) for row in rows)),
-        )
+    axes=Axes("nodes visited per core", "winnings of larger less smaller [{unit}]", logarithmic=(True, False)),
+    claims={
+        "the larger abstraction, solved by distributed workers, wins more than the smaller one at all checkpoints, "
+        f"{rows[0].setup}": every(*(positive(str(row)) for row in rows))
         for rows in [
             [row for row in CHECKPOINTS if row[1:] == wanted]
             for wanted in product(reversed(TIMES), (*OPPONENTS, DIRECT), (PURE, NONE))
         ]
-    ),
+    },
     hint="no-limit hold'em with 20 cards; each of --runs clusters, solves and deals with its own seeds",
     time="two or three minutes of CPU time for each run",
     defaults=Setting("short.nolimit.2p", runs=5),

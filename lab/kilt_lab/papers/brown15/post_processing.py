@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from kilt import artifact
 from kilt.abstraction.actions import actions_of
 from kilt.abstraction.features import Deal
-from kilt.abstraction.plan import Plan, PublicPlan, plan_named
+from kilt.abstraction.plan import PublicPlan
 from kilt.config import Config, SolverConfig
 from kilt.evaluate import head_to_head
 from kilt.evaluate.head_to_head import AbstractStrategy
@@ -32,9 +31,19 @@ from kilt.tree.betting import on_menu
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import Table
 from kilt_lab.cells import NODES, SECONDS, Cell, CellBudget, Measured, RowSpec, Setting, changes, rows
-from kilt_lab.claims import Claim, Row, Slack, contrast, every, negative, positive, some
+from kilt_lab.claims import Claims, Row, Slack, contrast, every, negative, positive, some
 from kilt_lab.experiment import Experiment, Lab
-from kilt_lab.pieces.agents import SolvedAgent, sampled_agent, share_of, solved_agent, solver_config, won_by
+from kilt_lab.pieces.agents import (
+    SolvedAgent,
+    fitted,
+    plan_file,
+    sampled_agent,
+    seeded,
+    share_of,
+    solved_agent,
+    solver_config,
+    won_by,
+)
 from kilt_lab.pieces.convergence import solve_for
 from kilt_lab.pieces.resolving import NO_LIMIT
 
@@ -61,52 +70,30 @@ def above(rule: str, other: str) -> Slack:
     return contrast({f"{one} against {name}": sign for one, sign in signs for name in OPPONENTS})
 
 
-CLAIMS = (
-    Claim("the new family at 0.2 wins more than purification, averaged over opponents", SOURCE, above(NEW, PURE)),
-    Claim(
-        "the new family at 0.2 wins more than thresholding at 0.15, averaged over opponents",
-        SOURCE,
-        above(NEW, "threshold-0.15"),
-    ),
-    Claim(
-        "the new family wins more at 0.2 than at 0.1, averaged over opponents",
+CLAIMS: Claims = {
+    "the new family at 0.2 wins more than purification, averaged over opponents": above(NEW, PURE),
+    "the new family at 0.2 wins more than thresholding at 0.15, averaged over opponents": above(NEW, "threshold-0.15"),
+    "the new family wins more at 0.2 than at 0.1, averaged over opponents": (
         "[Brown15 footnote 7]",
         above(NEW, "new-0.1"),
     ),
-    Claim("purification wins more than no post-processing, averaged over opponents", SOURCE, above(PURE, "none")),
-    Claim(
-        "thresholding at 0.15 wins more than no post-processing, averaged over opponents",
-        SOURCE,
-        above("threshold-0.15", "none"),
-    ),
-    Claim("the new family wins more than no post-processing, averaged over opponents", SOURCE, above(NEW, "none")),
-)
+    "purification wins more than no post-processing, averaged over opponents": above(PURE, "none"),
+    "thresholding at 0.15 wins more than no post-processing, averaged over opponents": above("threshold-0.15", "none"),
+    "the new family wins more than no post-processing, averaged over opponents": above(NEW, "none"),
+}
 
 
 def _configs(game: str, folder: Path, solver: SolverConfig) -> dict[str, Config]:
     """Return the configurations of the agent whose strategy is post-processed, and of its opponents."""
-    deal, cards = Deal.of(load_holdem(game)), folder / f"agent{_run(solver.seed)}.toml"
-    hands, seed = f" {len(deal.holdings((0,)))}-", solver.seed
+    deal, run = Deal.of(load_holdem(game)), f"-run-{solver.seed}" if solver.seed else ""
 
-    def plan(name: str) -> Plan:
-        return replace(plan_named(name.replace(" 169-", hands), deal.board_cards), seed=seed)
+    def config(file: str, cards: str, actions: str, public: tuple[PublicPlan, ...] = ()) -> Config:
+        plan = replace(seeded(cards, deal, solver.seed), public=public)
+        return Config(game, (plan_file(plan, folder / f"{file}{run}.toml"),), (actions,), solver=solver)
 
-    classes = replace(CLASSES, base=CLASSES.base.replace(" 169-", hands), seed=seed)
-    with artifact.os_errors(f"{folder} cannot be written"):
-        folder.mkdir(parents=True, exist_ok=True)
-        artifact.write_text(cards, replace(plan(AGENT[0]), public=(classes,)).toml())
-        files = {name: folder / f"opponent-{name}{_run(seed)}.toml" for name in OPPONENTS}
-        for name, file in files.items():
-            artifact.write_text(file, plan(OPPONENTS[name][0]).toml())
-    made = {"agent": Config(game, (str(cards.resolve()),), (AGENT[1],), solver=solver)}
-    return made | {
-        name: Config(game, (str(file.resolve()),), (OPPONENTS[name][1],), solver=solver) for name, file in files.items()
-    }
-
-
-def _run(seed: int) -> str:
-    """Return the suffix of the files of a run."""
-    return f"-run-{seed}" if seed else ""
+    classes = replace(CLASSES, base=fitted(CLASSES.base, deal), seed=solver.seed)
+    opponents = {name: config(f"opponent-{name}", *how) for name, how in OPPONENTS.items()}
+    return {"agent": config("agent", *AGENT, (classes,))} | opponents
 
 
 @dataclass(frozen=True)
@@ -166,11 +153,8 @@ ACTIONS = "50%, 75%, 1x, 1.5x, 2x, 5x, a; 1x, a; a"
 FINE_AGENT = "IR-KE-KO {}-50-50-50"
 FINE_OPPONENTS = {"A": "IR-KE-KO {}-100-100-100", "B": "IR-PHS-PHS {}-60-60-60"}
 PUBLISHED = ("none", "purification", PURE, "threshold-0.15", "new-0.1", "new-0.2")
-GRID = (
-    (0.1, 0.2, 0.5, 1.0),
-    (0.0, 0.15, 1.0),
-    (0.0, 0.15, 1.0),
-)  # thresholds for folding (1: never certain), among fold, call and bet, and among bets
+# Thresholds for folding (1: never certain), among fold, call and bet, and among bets.
+GRID = (0.1, 0.2, 0.5, 1.0), (0.0, 0.15, 1.0), (0.0, 0.15, 1.0)
 FAMILY = tuple(f"bets-{fold:g}-{among:g}-{inside:g}" for fold, among, inside in product(*GRID))
 SEARCH, NOTHING = "best of the family", "bets-1-0-0"
 
@@ -258,20 +242,18 @@ FINE_BETS = FineBets(
         *rows((row for rule in (*PUBLISHED, *VARIATIONS) for row in _against(rule)), "mbb/h"),
         RowSpec(SEARCH, "mbb/h", cases=tuple(row for rule in (PURE, *VARIATIONS) for row in _against(rule))),
     ),
-    claims=(
-        *CLAIMS,
-        Claim(
-            "purification that spares the first action is the best of the prior techniques: it wins more than "
-            "purification of all actions, thresholding at 0.15 and no post-processing",
+    claims={
+        **CLAIMS,
+        "purification that spares the first action is the best of the prior techniques: it wins more than "
+        "purification of all actions, thresholding at 0.15 and no post-processing": (
             "[Brown15 footnote 5]",
             every(*(above(PURE, rule) for rule in ("purification", "threshold-0.15", "none"))),
         ),
-        Claim(
-            "the best rule of the family, found by a search, wins more than purification, averaged over opponents",
+        "the best rule of the family, found by a search, wins more than purification, averaged over opponents": (
             "[Brown15 §4]",
             positive(SEARCH),
         ),
-    ),
+    },
     hint="each of --runs has its own seeds; with --minutes, each agent learns for that time",
     time="about 20 s for each run, or half of that for the rules of the paper",
     defaults=Setting("short.nolimit.2p", CellBudget(NODES, 4_000_000), 10),
@@ -353,23 +335,15 @@ EXACT_RULES = ExactRules(
             for stage in ITERATIONS
         ),
     ),
-    claims=tuple(
-        Claim(
-            f"{rule} can make a strategy more exploitable",
-            "[Brown15 footnote 4]",
-            some(*(positive(f"{rule}, {case}") for case in ITERATIONS)),
-        )
+    claims={
+        f"{rule} can make a strategy more exploitable": some(*(positive(f"{rule}, {case}") for case in ITERATIONS))
         for rule in SMALL_RULES
-    )
-    + tuple(
-        Claim(
-            f"rounding repairs strategies: the best rule of the family, found by a search, makes a {case} strategy "
-            "less exploitable",
-            "[Brown15 §1]",
-            negative(f"{SEARCH}, {case}"),
-        )
+    }
+    | {
+        f"rounding repairs strategies: the best rule of the family, found by a search, makes a {case} strategy "
+        "less exploitable": ("[Brown15 §1]", negative(f"{SEARCH}, {case}"))
         for case in ITERATIONS
-    ),
+    },
     hint="after 30 iterations of public chance sampling (rough) and 3,000 (solved); bets-F-A-I are the whole family",
     time="3 minutes; half a minute for the rules of the paper",
     defaults=Setting(runs=10),

@@ -15,7 +15,7 @@ from kilt.solve.forms import load_problem
 from kilt.solve.problem import FLAT, Problem
 from kilt.solve.registry import make_solver
 from kilt_lab.cells import Cell, CellBudget, RowSpec, Setting, changes, rows
-from kilt_lab.claims import Claim, as_printed, lower, negative
+from kilt_lab.claims import as_printed, lower, negative
 from kilt_lab.experiment import Experiment, Lab
 from kilt_lab.pieces.convergence import solve_for, unit_of
 
@@ -56,14 +56,10 @@ PURE_CFR = PureCfr(
     "[Brown15 §3]",
     "Exploitability of external sampling and of pure CFR, on small games",
     rows=rows((_row(algorithm, game) for game in GAMES for algorithm in RACERS), "mbb/g"),
-    claims=tuple(
-        Claim(
-            f"external sampling converges faster than pure CFR on {game}",
-            "[Brown15 §3]",
-            lower(_row("external", game), _row("pure", game)),
-        )
+    claims={
+        f"external sampling converges faster than pure CFR on {game}": lower(_row("external", game), _row("pure", game))
         for game in GAMES
-    ),
+    },
     defaults=Setting(budget=CellBudget.of(seconds=0.6), runs=20),
     quick=changes(budget=CellBudget.of(seconds=0.18), runs=10),
 )
@@ -119,23 +115,21 @@ SIZES = Sizes(
     "[Brown15 §§3, 5]",
     "Sizes of Tartanian7's games, counted, and the cost of latency, simulated",
     rows=(*(RowSpec(name, "", printed) for name, (_, printed, _) in PAPER_5.items()), RowSpec(LATE, "")),
-    claims=(
-        *(
-            Claim(f"{name}: {printed:.3g}, computed from 6,104,546 nodes of betting", SOURCE, as_printed(name, within))
+    claims={
+        **{
+            f"{name}: {printed:.3g}, computed from 6,104,546 nodes of betting": (SOURCE, as_printed(name, within))
             for name, (_, printed, within) in list(PAPER_5.items())[:4]
-        ),
-        Claim(
-            "both games have the same number of decisions: 6.6e10 information sets with 30,000 buckets, 1.1e10 with "
-            "5,000",
+        },
+        "both games have the same number of decisions: 6.6e10 information sets with 30,000 buckets, 1.1e10 with "
+        "5,000": (
             SOURCE,
             as_printed("decisions, from information sets", PAPER_5["decisions, from information sets"][2]),
         ),
-        Claim(
-            "60 µs of latency in 15 ms are negligible: less than 1% of the time (kilt's margin)",
+        "60 µs of latency in 15 ms are negligible: less than 1% of the time (kilt's margin)": (
             "[Brown15 §3]",
             negative(LATE),
         ),
-    ),
+    },
     time="a second",
     defaults=Setting(runs=0),
 )

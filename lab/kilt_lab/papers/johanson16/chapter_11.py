@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import perf_counter, process_time
 from typing import Any
-
-import numpy as np
 
 from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Deal
 from kilt.config import config_of
 from kilt.errors import RunError
 from kilt.games.playable import load_holdem
-from kilt.runs.loop import CHUNK
 from kilt.runs.plan import resolve
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.problem import CPU
 from kilt.solve.registry import make_solver
-from kilt.viz.lines import plot_lines
-from kilt_lab.cells import ITERATIONS, Cell, CellBudget, Measured, RowSpec, Setting, changes
-from kilt_lab.claims import Claim, Slack, every, higher, lower, where
-from kilt_lab.experiment import Experiment, Found, Lab
-from kilt_lab.papers.johanson16.chapter_3 import POINTS
+from kilt_lab.cells import Axes, Cell, CellBudget, RowSpec, Setting, changes
+from kilt_lab.claims import Slack, every, higher, lower, where
+from kilt_lab.experiment import Experiment, Lab
 from kilt_lab.pieces.abstracted import exploitability
+from kilt_lab.pieces.convergence import POINTS, solve_to
 
 SOURCE, GAME = "[Johanson16 figure 11.1]", "holdem.4-2"
 TRUNKS = (1, 2, 3)
@@ -53,31 +47,6 @@ def _problem(name: str, trunk: int, seed: int, threads: int, device: str, folder
             f"or --only {_row(1, next(iter(POINTS)))!r} and others with fewer rounds"
         )
     return plan.build(folder / f"run-{seed}")
-
-
-def converge(
-    problem: AbstractProblem, trunk: int, budget: CellBudget, seed: int, lab: Lab
-) -> tuple[list[float], list[int]]:
-    """Return the exploitability of CFR-BR's average strategy in mbb/g at all `POINTS`, and its iterations there."""
-    solver = make_solver(problem, f"cfr-br:{trunk}", seed)
-    clock = process_time if problem.device == CPU else perf_counter
-    solver.step(1)
-    spent, pace, found, iterations = 0.0, 0.0, list[float](), list[int]()
-    for share in POINTS.values():
-        whole = share * budget.amount
-        while solver.iterations < round(whole) if budget.clock == ITERATIONS else spent + pace <= whole:
-            lab.check()
-            before, began = solver.iterations, clock()
-            most = round(whole) - before if budget.clock == ITERATIONS else int((whole - spent) / pace) if pace else 1
-            solver.step(max(1, min(most, int(CHUNK / pace) if pace else 1)))
-            took = clock() - began
-            pace, spent = took / (solver.iterations - before), spent + took
-            lab.show(
-                f"trunk {trunk}", min(1.0, (solver.iterations if budget.seconds is None else spent) / budget.amount)
-            )
-        found.append(exploitability(problem, solver.average(), lab, FLOPS, seed))
-        iterations.append(solver.iterations)
-    return found, iterations
 
 
 @dataclass(frozen=True)
@@ -112,25 +81,11 @@ class Trunks(Experiment):
         """Solve with a trunk, and measure at all points."""
         trunk = int(case.split()[1])
         problem = _problem(lab.game, trunk, seed, lab.threads, lab.device, lab.folder)
-        found, iterations = converge(problem, trunk, lab.budget, seed, lab)
-        values = {_row(trunk, point): value for point, value in zip(POINTS, found, strict=True)}
-        return Cell(values, more={"iterations": iterations})
-
-    def more(self, spec: RowSpec, cells: Sequence[Cell], measured: Measured) -> dict[str, Any]:
-        """Return the mean number of iterations at the point of a row."""
-        place = list(POINTS).index(spec.name.partition(", ")[2])
-        return {"iterations": round(float(np.mean([cell.more["iterations"][place] for cell in cells])))}
-
-    def draw(self, found: Found, path: Path) -> None:
-        """Draw exploitability over time."""
-        setting, lines = found.measured.setting, dict[str, list[tuple[float, float, float]]]()
-        whole = setting.budget.amount if setting.budget else 1.0
-        for row in found.rows:
-            trunk, _, point = row.name.partition(", ")
-            lines.setdefault(f"trunk of {trunk.split()[1]}", []).append((POINTS[point] * whole, row.ours, row.reach))
-        drawn = {which: np.array(points) for which, points in lines.items()}
-        says = setting.budget.clock if setting.budget else "", "exploitability [mbb/g]"
-        plot_lines(drawn, f"{SOURCE}: {setting.game}", path, *says, logarithmic=(True, True))
+        solver, values, more = make_solver(problem, f"cfr-br:{trunk}", seed), dict[str, float](), dict[str, Any]()
+        for point in solve_to(solver, POINTS, lab.budget, lab, case, problem.device):
+            values[_row(trunk, point)] = exploitability(problem, solver.average(), lab, FLOPS, seed)
+            more[_row(trunk, point)] = {"iterations": solver.iterations}
+        return Cell(values, more=more)
 
 
 FIRST, MIDWAY, END = POINTS
@@ -146,32 +101,29 @@ FIGURE_11_1 = Trunks(
     "figure-11.1",
     SOURCE,
     "CFR-BR with trunks of one, two and three rounds, in [4-2] hold'em",
-    rows=tuple(RowSpec(_row(trunk, point), "mbb/g", cases=(f"trunk {trunk}",)) for trunk in TRUNKS for point in POINTS),
-    claims=(
-        Claim(
-            "a trunk of two rounds converges more quickly than a trunk of one round, at all points",
-            SOURCE,
-            every(*(lower(_row(2, point), _row(1, point)) for point in POINTS)),
-        ),
-        Claim(
-            "a trunk of three rounds converges more slowly at first than a trunk of two",
-            SOURCE,
-            higher(_row(3, FIRST), _row(2, FIRST)),
-        ),
-        Claim(
-            "a trunk of three rounds has no advantage over a trunk of two: at no point is it less exploitable by "
-            f"{WITHIN:.0%} (kilt's margin)",
-            SOURCE,
-            every(*(lower(_row(2, point), _row(3, point), factor=1 + WITHIN) for point in POINTS)),
-        ),
-        Claim(
-            f"trunks of two and three rounds end with the same exploitability, within {WITHIN:.0%} (kilt's margin)",
-            SOURCE,
-            where(every(*(_alike(_row(trunk, MIDWAY), _row(trunk, END)) for trunk in (2, 3))), _alike(*ENDS)),
-        ),
+    rows=tuple(
+        RowSpec(_row(trunk, point), "mbb/g", cases=(f"trunk {trunk}",), at=(f"trunk of {trunk}", share))
+        for trunk in TRUNKS
+        for point, share in POINTS.items()
     ),
+    claims={
+        "a trunk of two rounds converges more quickly than a trunk of one round, at all points": every(
+            *(lower(_row(2, point), _row(1, point)) for point in POINTS)
+        ),
+        "a trunk of three rounds converges more slowly at first than a trunk of two": higher(
+            _row(3, FIRST), _row(2, FIRST)
+        ),
+        "a trunk of three rounds has no advantage over a trunk of two: at no point is it less exploitable by "
+        f"{WITHIN:.0%} (kilt's margin)": every(
+            *(lower(_row(2, point), _row(3, point), factor=1 + WITHIN) for point in POINTS)
+        ),
+        f"trunks of two and three rounds end with the same exploitability, within {WITHIN:.0%} (kilt's margin)": where(
+            every(*(_alike(_row(trunk, MIDWAY), _row(trunk, END)) for trunk in (2, 3))), _alike(*ENDS)
+        ),
+    },
     hint="--device gpu; --game short.4-1 for a game that fits on a CPU",
     time="that is enough on a GPU, plus minutes to build and measure",
+    axes=Axes("", "exploitability [{unit}]"),
     defaults=Setting(GAME, CellBudget.of(minutes=10), 5, CPU, threads=2),
     quick=changes(game="short.4-1", budget=CellBudget.of(seconds=2.4), runs=3),
 )

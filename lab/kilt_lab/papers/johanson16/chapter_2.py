@@ -11,14 +11,13 @@ import numpy as np
 
 from kilt.evaluate.flops import FlopResponses, agent_walks
 from kilt.games import load_game
-from kilt.gpu import require_gpu
-from kilt.solve.problem import CPU, GPU, VectorProblem
+from kilt.solve.problem import CPU, VectorProblem
 from kilt.strategy.fixed import public_table
 from kilt.strategy.vector import game_fingerprint
 from kilt.tree.vector import VectorGame
 from kilt.viz.lines import plot_lines
-from kilt_lab.cells import Cell, Measured, RowSpec, Setting, changes, rows
-from kilt_lab.claims import Claim, as_printed, contrast, lower, negative
+from kilt_lab.cells import Axes, Cell, Measured, RowSpec, Setting, changes, rows
+from kilt_lab.claims import as_printed, contrast, lower, negative
 from kilt_lab.experiment import Experiment, Found, Lab, Stopped
 from kilt_lab.pieces.tilts import NO_TILT, Abstracted, drawn_abstraction
 
@@ -41,11 +40,6 @@ class TrivialAgents(Experiment):
     ``evaluate.flops``). The agents ignore their cards, so betting subtrees of the same shape have to be visited only
     once (see ``tree.cardless``). The result of every finished flop is stored.
     """
-
-    def check(self, setting: Setting) -> None:
-        """Raise an error if a GPU is requested and there is none, before any work."""
-        if setting.device == GPU:
-            require_gpu()
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
         """Walk all flops that are not finished. The cell has the mean over both seats, in mbb/g."""
@@ -70,10 +64,10 @@ TABLE_2_1 = TrivialAgents(
     "[Johanson16 table 2.1]",
     "Exploitability of four trivial agents in heads-up limit hold'em",
     rows=rows(PAPER_2_1, "mbb/g", paper=PAPER_2_1, where=LIMIT),
-    claims=tuple(
-        Claim(f"a best response wins {won:g} mbb/g against {agent}", "[Johanson16 table 2.1]", as_printed(agent, 0.005))
+    claims={
+        f"a best response wins {won:g} mbb/g against {agent}": as_printed(agent, 0.005)
         for agent, won in PAPER_2_1.items()
-    ),
+    },
     time="about 40 minutes on one core for all rows; 6 min on a GPU for one row",
     defaults=Setting(LIMIT, runs=0, device=CPU, threads=2),
     quick=changes(only=("always-fold",)),
@@ -109,7 +103,6 @@ class Tilts(Experiment):
     """
 
     tilts: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    drawn: bool = False
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
         """Solve an abstraction with and without a tilt. The cell has the difference of real exploitability."""
@@ -130,19 +123,6 @@ class Tilts(Experiment):
             "abstractions": values,
         }
 
-    @property
-    def picture(self) -> str:
-        """The name of the picture. Only the experiment for the figure draws one."""
-        return "figure.png" if self.drawn else ""
-
-    def draw(self, found: Found, path: Path) -> None:
-        """Draw the difference of real exploitability over the tilt."""
-        points = [(row.more["tilt"][0], row.ours, row.reach) for row in found.rows]
-        count = max(len(row.runs) for row in found.rows)
-        title = f"{self.source}, {found.measured.setting.game}: real exploitability less that without a tilt"
-        lines = {f"mean of {count} abstractions": np.array(sorted([(0.0, 0.0, 0.0), *points]))}
-        plot_lines(lines, title, path, "tilt of the winner [%]", "difference [mbb/g]")
-
 
 def _solved(case: Abstracted, tilt: Sequence[float]) -> float:
     """Return the real exploitability of the solution of an abstract game with a tilt, in mbb/g."""
@@ -151,31 +131,36 @@ def _solved(case: Abstracted, tilt: Sequence[float]) -> float:
     return case.real(solver.average())
 
 
-def _tilts(name: str, source: str, by: str, tilts: Mapping[str, Sequence[float]], paper: Mapping[str, float]) -> Tilts:
+def _tilts(
+    name: str,
+    source: str,
+    by: str,
+    tilts: Mapping[str, Sequence[float]],
+    paper: Mapping[str, float],
+    axes: Axes | None = None,
+) -> Tilts:
     return Tilts(
         name,
         source,
         f"Change of real exploitability {by}, on small games",
-        rows=rows(tilts, "mbb/g", paper=paper),
-        claims=tuple(
-            Claim(
-                f"the {row} tilt lowers real exploitability, averaged over abstractions",
-                source,
-                negative(row),
-            )
-            for row in paper
-        ),
+        rows=tuple(RowSpec(row, "mbb/g", paper.get(row), at=("mean", tilt[0])) for row, tilt in tilts.items()),
+        claims={
+            f"the {row} tilt lowers real exploitability, averaged over abstractions": negative(row) for row in paper
+        },
         hint="--runs is the number of abstractions, drawn at random; --game holdem.2-4 for a larger game",
         time="a second for each abstraction and row, and a few seconds to build each abstraction",
         defaults=Setting(SMALL, runs=50, threads=1),
         quick=changes(jobs=0, only=tuple(paper), runs=6),
         shares=True,
         tilts=tilts,
-        drawn=name.startswith("figure"),
+        axes=axes,
     )
 
 
-FIGURE_2_5 = _tilts("figure-2.5", "[Johanson16 figure 2.5]", "with a tilt for the winner", WINNER, PAPER_2_5)
+OVER_TILTS = Axes("tilt of the winner [%]", "real exploitability less that without a tilt [{unit}]", (False, False))
+FIGURE_2_5 = _tilts(
+    "figure-2.5", "[Johanson16 figure 2.5]", "with a tilt for the winner", WINNER, PAPER_2_5, OVER_TILTS
+)
 TABLE_2_3 = _tilts("table-2.3", "[Johanson16 table 2.3]", "with the agents' tilts", AGENTS, PAPER_2_3)
 
 FIRST, LAST = 4, 14  # log2 of the iterations at the first and the last measurement
@@ -247,19 +232,13 @@ FIGURE_2_6 = Overfitting(
     "[Johanson16 figure 2.6]",
     "Real exploitability at its lowest point and at the end, on small games",
     rows=tuple(RowSpec(row, unit, PAPER_2_6.get(row), cases=("curve",)) for row, unit in UNITS_2_6.items()),
-    claims=(
-        Claim(
-            f"CFR overfits: at the end, real exploitability is more than {RISE:g}% above its lowest point "
-            "(kilt's margin)",
-            "[Johanson16 figure 2.6]",
-            contrast({"rise": 1.0}, RISE),
+    claims={
+        f"CFR overfits: at the end, real exploitability is more than {RISE:g}% above its lowest point "
+        "(kilt's margin)": contrast({"rise": 1.0}, RISE),
+        "exploitability inside the abstraction keeps falling after the lowest point of real exploitability": lower(
+            "abstract, in the end", "abstract, at the lowest"
         ),
-        Claim(
-            "exploitability inside the abstraction keeps falling after the lowest point of real exploitability",
-            "[Johanson16 figure 2.6]",
-            lower("abstract, in the end", "abstract, at the lowest"),
-        ),
-    ),
+    },
     hint="--runs is the number of abstractions, drawn at random; --game holdem.2-4 for a larger game",
     time="about 20 seconds for each abstraction",
     defaults=Setting(SMALL, runs=30, threads=1),

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from kilt import machine
-from kilt.abstraction.buckets import AbstractionSpec
-from kilt.abstraction.features import Deal
-from kilt.abstraction.pipeline import build
 from kilt.errors import GameError
 from kilt.games.holdem import Holdem
 from kilt.games.playable import load_holdem
@@ -24,32 +18,26 @@ from kilt.solve.problem import VECTOR, VectorProblem
 from kilt.solve.tables.memory import TreeTables
 from kilt.tree.vector import VectorGame, Walk
 from kilt.tree.vector_arrays import FOLLOW, Table
-from kilt.viz.lines import plot_lines
-from kilt_lab.cells import Cell, CellBudget, Measured, RowSpec, Setting, changes, rows
-from kilt_lab.claims import Claim, every, higher, lower
+from kilt_lab.cells import Axes, Cell, CellBudget, RowSpec, Setting, changes, rows
+from kilt_lab.claims import every, higher, lower
 from kilt_lab.experiment import Experiment, Found, Lab
-from kilt_lab.pieces.agents import game_in_buckets
-from kilt_lab.pieces.convergence import RUNS, Convergence, solve_for, solve_on, unit_of
+from kilt_lab.pieces.agents import cards_in_buckets, game_in_buckets
+from kilt_lab.pieces.convergence import POINTS, RUNS, Convergence, solve_for, solve_to, unit_of
 from kilt_lab.pieces.tilts import Abstracted
 
 SCHEMES = ("cs", "opcs", "spcs", "pcs", "cfr+")
-POINTS = {"at first": 1 / 16, "midway": 1 / 4, "in the end": 1.0}  # shares of a budget
 
 FIGURE_3_2 = Convergence(
     "figure-3.2",
     "[Johanson16 figure 3.2]",
     "Convergence of chance sampling schemes and CFR+ on [2-1] hold'em",
     rows=rows(SCHEMES, "mbb/g"),
-    claims=(
-        Claim(
-            "PCS converges much more quickly than CS: its exploitability is less than half of that of CS "
-            "(kilt's margin)",
-            "[Johanson16 figure 3.2]",
-            lower("pcs", "cs", factor=0.5),
-        ),
-        Claim("OPCS converges more slowly than CS", "[Johanson16 figure 3.2]", lower("cs", "opcs")),
-        Claim("SPCS converges more slowly than CS", "[Johanson16 figure 3.2]", lower("cs", "spcs")),
-    ),
+    claims={
+        "PCS converges much more quickly than CS: its exploitability is less than half of that of CS "
+        "(kilt's margin)": lower("pcs", "cs", factor=0.5),
+        "OPCS converges more slowly than CS": lower("cs", "opcs"),
+        "SPCS converges more slowly than CS": lower("cs", "spcs"),
+    },
     hint="--setting 2-4 for the other half of the figure",
     defaults=Setting("holdem.2-1", CellBudget.of(minutes=2), RUNS),
     quick=changes(jobs=0, only=SCHEMES[:4], game="short.2-1", budget=CellBudget.of(seconds=3), runs=3),
@@ -60,14 +48,10 @@ FIGURE_3_5 = Convergence(
     "[Johanson16 figure 3.5]",
     "Convergence of chance sampling schemes and CFR+ on Bluff(2,2)",
     rows=rows(SCHEMES, "chips per game"),
-    claims=(
-        Claim(
-            "PCS, which samples nothing in this game, converges significantly faster than CS: its exploitability is "
-            "less than half of that of CS (kilt's margin)",
-            "[Johanson16 figure 3.5]",
-            lower("pcs", "cs", factor=0.5),
-        ),
-    ),
+    claims={
+        "PCS, which samples nothing in this game, converges significantly faster than CS: its exploitability is "
+        "less than half of that of CS (kilt's margin)": lower("pcs", "cs", factor=0.5),
+    },
     hint="--game bluff-2-1 or bluff-1-1 for a smaller game",
     defaults=Setting("bluff-2-2", CellBudget.of(minutes=30), RUNS),
     quick=changes(only=("cs", "pcs"), game="bluff-1-1", budget=CellBudget.of(seconds=3), runs=3),
@@ -107,25 +91,12 @@ class GrowingGames(Experiment):
         rules = load_holdem(lab.game)
         plan = "PR-PHS-PHS " + "-".join([str(size)] * rules.rules.rounds)
         vectors = lab.shared("vectors", lambda: VectorGame(rules), per="experiment")
-        spec = AbstractionSpec.from_name(plan, Deal.of(rules))
-        return Abstracted(rules, vectors, build(spec, lab.scratch() / "cards", cache=machine.cache_folder()))
+        return Abstracted(rules, vectors, cards_in_buckets(rules, plan, lab.scratch() / "cards"))
 
     def draw(self, found: Found, path: Path) -> None:
         """Draw exploitability over the number of information sets."""
-        lines: dict[str, list[tuple[float, float, float]]] = {}
-        for row in found.rows:
-            point = (row.more["information_sets"], row.ours, row.reach)
-            lines.setdefault(row.name.rpartition(" ")[2].upper(), []).append(point)
-        budget = found.measured.setting.budget
-        says = "information sets", f"exploitability after {budget.shown() if budget else ''} [mbb/g]"
-        drawn = {which: np.array(points) for which, points in lines.items()}
-        plot_lines(drawn, f"{self.source}: {found.measured.setting.game}", path, *says, logarithmic=(True, True))
-
-
-def _ahead(size: int, first: str, second: str) -> Claim:
-    says = f"with {size} buckets per round, {first.upper()} is "
-    says += f"less exploitable inside the abstraction than {second.upper()}"
-    return Claim(says, "[Johanson16 figure 3.3]", lower(_size(size, first), _size(size, second)))
+        sizes = {row.name: row.more["information_sets"] for row in found.rows}
+        found.plot({name: (name.rpartition(" ")[2].upper(), size) for name, size in sizes.items()}, path)
 
 
 FIGURE_3_3 = GrowingGames(
@@ -133,7 +104,12 @@ FIGURE_3_3 = GrowingGames(
     "[Johanson16 figure 3.3]",
     "CS and PCS in abstract games of growing size, on [2-4] hold'em",
     rows=rows((_size(size, scheme) for size in SIZES for scheme in CS_PCS), "mbb/g"),
-    claims=(_ahead(SIZES[0], "cs", "pcs"), _ahead(SIZES[-1], "pcs", "cs")),
+    axes=Axes("information sets", "exploitability [{unit}]"),
+    claims={
+        f"with {size} buckets per round, {first.upper()} is less exploitable inside the abstraction than "
+        f"{second.upper()}": lower(_size(size, first), _size(size, second))
+        for size, first, second in ((SIZES[0], "cs", "pcs"), (SIZES[-1], "pcs", "cs"))
+    },
     defaults=Setting("holdem.2-4", CellBudget.of(seconds=30), RUNS),
     quick=changes(
         game="holdem.2-1",
@@ -202,14 +178,14 @@ class AgainstOpponent(Experiment):
         known = lab.shared("opponent", lambda: self.matched(lab), per="experiment")
         unit, scale = unit_of(known.problem)
         solver = Cfr(TreeTables(known.seen, known.problem.dtype, scheme=case, seed=seed), "cfr")
-        solver.step(1)
-        spent, values, counts = 0.0, dict[str, float](), list[int]()
-        for point, share in POINTS.items():
-            spent = solve_on(solver, lab.budget, lab, case, share, spent)
+        values, more = dict[str, float](), dict[str, Any]()
+        for point in solve_to(solver, POINTS, lab.budget, lab, case):
             won = won_from(known.problem.game, Sight(solver.tables.game, solver.average()), known.opponent)
             values[_at(case, point)] = scale * won
-            counts.append(solver.iterations)
-        more = {"opponent_exploitability": scale * known.exploitability, "points": counts}
+            more[_at(case, point)] = {
+                "opponent_exploitability": scale * known.exploitability,
+                "iterations": solver.iterations,
+            }
         return Cell(values, not solver.tables.draws, more, unit=unit)
 
     def matched(self, lab: Lab) -> Matched:
@@ -223,25 +199,6 @@ class AgainstOpponent(Experiment):
         solve_for(learner, lab.budget, lab, "the opponent", LONGER)
         opponent = Sight(theirs, learner.average())
         return Matched(problem, seen, opponent, theirs.exploitability(opponent.table))
-
-    def more(self, spec: RowSpec, cells: Sequence[Cell], measured: Measured) -> dict[str, Any]:
-        """Return the opponent's exploitability, and the mean number of iterations at the point of a row."""
-        place = list(POINTS).index(spec.name.partition(", ")[2])
-        iterations = round(float(np.mean([cell.more["points"][place] for cell in cells])))
-        return {"opponent_exploitability": cells[0].more["opponent_exploitability"], "iterations": iterations}
-
-    def draw(self, found: Found, path: Path) -> None:
-        """Draw winnings over time."""
-        lines: dict[str, list[tuple[float, float, float]]] = {}
-        budget = found.measured.setting.budget
-        for row in found.rows:
-            scheme, _, point = row.name.partition(", ")
-            x = POINTS[point] * (budget.amount if budget else inf)
-            lines.setdefault(scheme.upper(), []).append((x, row.ours, row.reach))
-        drawn = {which: np.array(points) for which, points in lines.items()}
-        says = budget.clock if budget else "", f"winnings [{found.rows[0].unit}]"
-        title = f"{self.source}: {found.measured.setting.game}"
-        plot_lines(drawn, title, path, *says, logarithmic=(True, False))
 
 
 def _at(scheme: str, point: str) -> str:
@@ -262,14 +219,17 @@ def _figure(name: str, source: str, title: str, hint: str, bucketed: bool, plain
         name,
         source,
         title,
-        rows=tuple(RowSpec(_at(scheme, point), "mbb/g", cases=(scheme,)) for scheme in CS_PCS for point in POINTS),
-        claims=(
-            Claim(
-                "PCS wins more than CS at every point in time",
-                source,
-                every(*(higher(_at("pcs", point), _at("cs", point)) for point in POINTS)),
-            ),
+        rows=tuple(
+            RowSpec(_at(scheme, point), "mbb/g", cases=(scheme,), at=(scheme.upper(), share))
+            for scheme in CS_PCS
+            for point, share in POINTS.items()
         ),
+        axes=Axes("", "winnings [{unit}]", logarithmic=(True, False)),
+        claims={
+            "PCS wins more than CS at every point in time": every(
+                *(higher(_at("pcs", point), _at("cs", point)) for point in POINTS)
+            ),
+        },
         hint=hint,
         time="a solution for the opponent takes four times as long",
         defaults=plain,

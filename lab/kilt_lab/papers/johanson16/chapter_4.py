@@ -18,7 +18,7 @@ from kilt.runs.plan import resolve
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.problem import CPU
 from kilt_lab.cells import Cell, CellBudget, RowSpec, Setting, changes, rows
-from kilt_lab.claims import Claim, as_printed, lower
+from kilt_lab.claims import as_printed, lower
 from kilt_lab.experiment import Experiment, Lab, Stopped
 from kilt_lab.pieces.abstracted import AbstractedPlayers, Way
 from kilt_lab.pieces.convergence import RUNS, Convergence
@@ -64,12 +64,10 @@ TABLE_4_1 = TrunkMemory(
     "[Johanson16 table 4.1]",
     "Memory of CFR-BR's hybrid agent in limit hold'em, by rounds of its trunk",
     rows=tuple(RowSpec(name, unit, size) for name, (size, unit) in PAPER_4_1.items()),
-    claims=tuple(
-        Claim(
-            f"the regrets of the {name} trunk take {size:g} {unit}", "[Johanson16 table 4.1]", as_printed(name, 0.005)
-        )
+    claims={
+        f"the regrets of the {name} trunk take {size:g} {unit}": as_printed(name, 0.005)
         for name, (size, unit) in PAPER_4_1.items()
-    ),
+    },
     time="a second",
     defaults=Setting(runs=0),
 )
@@ -78,13 +76,9 @@ FIGURE_4_3 = Convergence(
     "[Johanson16 figure 4.3]",
     "CFR and CFR-BR on [2-4] hold'em without abstraction",
     rows=rows(("pcs", "cfr-br:1"), "mbb/g"),
-    claims=(
-        Claim(
-            "CFR-BR's average strategy converges more slowly than that of public chance sampling",
-            "[Johanson16 figure 4.3]",
-            lower("pcs", "cfr-br:1"),
-        ),
-    ),
+    claims={
+        "CFR-BR's average strategy converges more slowly than that of public chance sampling": lower("pcs", "cfr-br:1"),
+    },
     hint="--game holdem.2-1 or leduc for a smaller game",
     defaults=Setting("holdem.2-4", CellBudget.of(minutes=10), RUNS),
     quick=changes(game="leduc", budget=CellBudget.of(seconds=3), runs=3),
@@ -106,14 +100,11 @@ def _players(figure: int, plan: str, about: str, minutes: float, quick: dict[str
         source,
         f"[2-4] hold'em with {about}",
         rows=rows(SOLVED, "mbb/g", paper={way: both[figure - 4] for way, both in SOLVED.items()}, where="holdem.2-4"),
-        claims=(
-            Claim(
-                "CFR finds a less exploitable strategy against a player without abstraction than against one with it",
-                source,
-                lower("one", "both"),
-            ),
-            Claim("CFR-BR finds a less exploitable strategy than CFR", source, lower("cfr-br", "both")),
-        ),
+        claims={
+            "CFR finds a less exploitable strategy against a player without abstraction than against one with "
+            "it": lower("one", "both"),
+            "CFR-BR finds a less exploitable strategy than CFR": lower("cfr-br", "both"),
+        },
         hint="each of --runs has separate buckets and seeds; --device gpu for the row of CFR-BR",
         defaults=Setting("holdem.2-4", CellBudget.of(minutes=minutes), 1, CPU, jobs=0),
         quick=quick,
@@ -185,19 +176,15 @@ FIGURE_4_11 = FewBuckets(
     "[Johanson16 figure 4.11]",
     "Exploitability of CFR-BR with two and three buckets per round, in limit hold'em",
     rows=rows(PAPER_4_11, "mbb/g", paper=PAPER_4_11, where=LIMIT),
-    claims=(
-        Claim(
-            "CFR-BR with two buckets has an exploitability of 218.487 mbb/g, within 10% (kilt's margin)",
-            "[Johanson16 figure 4.11]",
-            as_printed("PR-2", 21.8),
+    claims={
+        "CFR-BR with two buckets has an exploitability of 218.487 mbb/g, within 10% (kilt's margin)": as_printed(
+            "PR-2", 21.8
         ),
-        Claim(
-            "CFR-BR with three buckets has an exploitability of 175.824 mbb/g, within 10% (kilt's margin)",
-            "[Johanson16 figure 4.11]",
-            as_printed("PR-3", 17.6),
+        "CFR-BR with three buckets has an exploitability of 175.824 mbb/g, within 10% (kilt's margin)": as_printed(
+            "PR-3", 17.6
         ),
-        Claim("three buckets are less exploitable than two", "[Johanson16 figure 4.11]", lower("PR-3", "PR-2")),
-    ),
+        "three buckets are less exploitable than two": lower("PR-3", "PR-2"),
+    },
     hint="--device gpu; --game short.4-1 for a game that a CPU solves in seconds",
     time="that is enough on a GPU, plus 6 min to measure; a CPU needs days",
     defaults=Setting(LIMIT, CellBudget.of(minutes=7), 0, CPU, threads=2),

@@ -18,7 +18,7 @@ from kilt.evaluate.head_to_head import AbstractStrategy
 from kilt.games.playable import load_holdem
 from kilt.solve.problem import CPU
 from kilt_lab.cells import Cell, CellBudget, Measured, Setting, changes, rows
-from kilt_lab.claims import Claim, Row, as_printed, contrast, every, higher, lower
+from kilt_lab.claims import Row, as_printed, contrast, every, higher, lower
 from kilt_lab.experiment import Experiment, Lab
 from kilt_lab.pieces.abstracted import AbstractedPlayers, Way
 from kilt_lab.pieces.agents import sampled_agent, with_spare_seeds, won_by
@@ -55,14 +55,10 @@ FIGURE_5_2 = HandDistances(
     "[Johanson16 figure 5.2]",
     "Earth mover's distances of four starting hands, 50 bins",
     rows=rows(PAIRS, "bins", paper=dict(zip(PAIRS, PAPER_5_2, strict=True))),
-    claims=tuple(
-        Claim(
-            f"the distance of {name} is {printed:g} bins, up to the last digit",
-            "[Johanson16 figure 5.2]",
-            as_printed(name, 1e-3),
-        )
+    claims={
+        f"the distance of {name} is {printed:g} bins, up to the last digit": as_printed(name, 1e-3)
         for name, printed in zip(PAIRS, PAPER_5_2, strict=True)
-    ),
+    },
     time="seconds",
     defaults=Setting(runs=0),
 )
@@ -86,34 +82,21 @@ SOURCE, GAME, VARIANT = "[Johanson16 table 5.4]", "short.4-1", "linear"
 NAMES = {way: f"{'-'.join(way)} {BUCKETS[way[0]]}" for way in PAPER_5_4}
 EARLY, LATE = ("PHS", "KE", "KO"), ("PHS", "KO")  # features before the last round, and in it
 CFR_BR = {way: f"{name} cfr-br" for way, name in NAMES.items()}
-CLAIMS = (
-    Claim(
-        "CFR-BR finds a less exploitable strategy than CFR, in every abstraction",
-        SOURCE,
-        every(*(lower(f"{name} cfr-br", f"{name} both") for name in NAMES.values())),
+CLAIMS = {
+    "CFR-BR finds a less exploitable strategy than CFR, in every abstraction": every(
+        *(lower(f"{name} cfr-br", f"{name} both") for name in NAMES.values())
     ),
-    Claim(
-        "with CFR-BR, imperfect recall is less exploitable than perfect recall, averaged over features",
-        SOURCE,
-        contrast(
-            {
-                CFR_BR[recall, *rest]: sign / 6
-                for recall, sign in (("PR", 1), ("IR", -1))
-                for rest in product(EARLY, LATE)
-            }
-        ),
+    "with CFR-BR, imperfect recall is less exploitable than perfect recall, averaged over features": contrast(
+        {CFR_BR[recall, *rest]: sign / 6 for recall, sign in (("PR", 1), ("IR", -1)) for rest in product(EARLY, LATE)}
     ),
-    Claim(
-        "with CFR-BR and imperfect recall, histograms before the last round are less exploitable than percentiles",
-        SOURCE,
-        contrast({CFR_BR["IR", early, late]: sign / 2 for early, sign in (("PHS", 1), ("KE", -1)) for late in LATE}),
+    "with CFR-BR and imperfect recall, histograms before the last round are less exploitable than "
+    "percentiles": contrast(
+        {CFR_BR["IR", early, late]: sign / 2 for early, sign in (("PHS", 1), ("KE", -1)) for late in LATE}
     ),
-    Claim(
-        "with CFR-BR and imperfect recall, OCHS in the last round is less exploitable than percentiles",
-        SOURCE,
-        contrast({CFR_BR["IR", early, late]: sign / 3 for early in EARLY for late, sign in (("PHS", 1), ("KO", -1))}),
+    "with CFR-BR and imperfect recall, OCHS in the last round is less exploitable than percentiles": contrast(
+        {CFR_BR["IR", early, late]: sign / 3 for early in EARLY for late, sign in (("PHS", 1), ("KO", -1))}
     ),
-)
+}
 
 
 def _by_plan(
@@ -159,10 +142,7 @@ TABLE_5_4 = _by_plan(
 )
 
 PERFECT, EQUAL = NAMES["PR", "KE", "KO"], "IR-KE-KO 5-15-45-135"  # the same number of buckets in each round
-SPREAD, EARLIER = (
-    NAMES["IR", "KE", "KO"],
-    "IR-KE-KO 25-180-180-70",
-)  # other numbers of buckets, as many information sets
+SPREAD, EARLIER = NAMES["IR", "KE", "KO"], "IR-KE-KO 25-180-180-70"  # other numbers, as many information sets
 PAPER_5_5 = {PERFECT: 84.039, EQUAL: 89.7975, SPREAD: 64.820, EARLIER: 66.338}
 TABLE_5_5 = _by_plan(
     "table-5.5-small",
@@ -170,25 +150,16 @@ TABLE_5_5 = _by_plan(
     "Exploitability of CFR-BR by the distribution of buckets over rounds, on [4-1] hold'em with 20 cards",
     {f"{plan} cfr-br": Way(plan, "cfr-br") for plan in PAPER_5_5},
     {f"{plan} cfr-br": number for plan, number in PAPER_5_5.items()},
-    claims=(
-        Claim(
-            "imperfect recall is more exploitable than perfect recall with the same number of buckets in each round",
+    claims={
+        "imperfect recall is more exploitable than perfect recall with the same number of buckets in each round": (
             "[Johanson16 table 5.5]",
             lower(f"{PERFECT} cfr-br", f"{EQUAL} cfr-br"),
         ),
-        Claim(
-            "imperfect recall with equally many buckets in all rounds after the first is less exploitable than perfect "
-            "recall",
-            "[Johanson16 table 5.5]",
-            lower(f"{SPREAD} cfr-br", f"{PERFECT} cfr-br"),
-        ),
-        Claim(
-            "with imperfect recall, fewer buckets in the last round and more before it are more exploitable than equal "
-            "numbers",
-            "[Johanson16 table 11.4]",
-            lower(f"{SPREAD} cfr-br", f"{EARLIER} cfr-br"),
-        ),
-    ),
+        "imperfect recall with equally many buckets in all rounds after the first is less exploitable than perfect "
+        "recall": ("[Johanson16 table 5.5]", lower(f"{SPREAD} cfr-br", f"{PERFECT} cfr-br")),
+        "with imperfect recall, fewer buckets in the last round and more before it are more exploitable than equal "
+        "numbers": ("[Johanson16 table 11.4]", lower(f"{SPREAD} cfr-br", f"{EARLIER} cfr-br")),
+    },
     quick=changes(budget=CellBudget.of(seconds=1.2), runs=3),
 )
 
@@ -200,24 +171,18 @@ FIGURE_5_4 = _by_plan(
     "Exploitability of CFR-BR by the size of the abstraction, on hold'em with 20 cards",
     {f"{plan} cfr-br": Way(plan, "cfr-br") for plan in BY_SIZE.values()},
     {},
-    claims=(
-        Claim(
-            "larger abstractions are less exploitable, with both kinds of features",
-            "[Johanson16 figure 5.4]",
-            every(
-                *(
-                    lower(f"{BY_SIZE[kind, more]} cfr-br", f"{BY_SIZE[kind, fewer]} cfr-br")
-                    for kind in ("PHS-PHS", "KE-KO")
-                    for fewer, more in pairwise(SIZES)
-                )
-            ),
+    claims={
+        "larger abstractions are less exploitable, with both kinds of features": every(
+            *(
+                lower(f"{BY_SIZE[kind, more]} cfr-br", f"{BY_SIZE[kind, fewer]} cfr-br")
+                for kind in ("PHS-PHS", "KE-KO")
+                for fewer, more in pairwise(SIZES)
+            )
         ),
-        Claim(
-            "histograms and OCHS are less exploitable than percentiles at all sizes",
-            "[Johanson16 figure 5.4]",
-            every(*(lower(f"{BY_SIZE['KE-KO', n]} cfr-br", f"{BY_SIZE['PHS-PHS', n]} cfr-br") for n in SIZES)),
+        "histograms and OCHS are less exploitable than percentiles at all sizes": every(
+            *(lower(f"{BY_SIZE['KE-KO', n]} cfr-br", f"{BY_SIZE['PHS-PHS', n]} cfr-br") for n in SIZES)
         ),
-    ),
+    },
     quick=changes(game="short.2-1", budget=CellBudget.of(seconds=1.8), runs=3),
 )
 
@@ -313,33 +278,21 @@ TABLE_5_3 = MatchedPlans(
     SOURCE_5_3,
     "Winnings of agents with twelve abstractions against each other, on [4-1] hold'em with 20 cards",
     rows=rows(PLANS, "mbb/g", paper=MEANS),
-    claims=(
-        Claim(
-            "every agent with imperfect recall wins more than every agent with perfect recall",
-            SOURCE_5_3,
-            every(*(higher(NAMES["IR", *one], NAMES["PR", *other]) for one in PAPER_5_3 for other in PAPER_5_3)),
+    claims={
+        "every agent with imperfect recall wins more than every agent with perfect recall": every(
+            *(higher(NAMES["IR", *one], NAMES["PR", *other]) for one in PAPER_5_3 for other in PAPER_5_3)
         ),
-        Claim(
-            "agents with imperfect recall win more than agents with perfect recall and the same features",
-            SOURCE_5_3,
-            every(*(higher(NAMES["IR", *rest], NAMES["PR", *rest]) for rest in PAPER_5_3)),
+        "agents with imperfect recall win more than agents with perfect recall and the same features": every(
+            *(higher(NAMES["IR", *rest], NAMES["PR", *rest]) for rest in PAPER_5_3)
         ),
-        Claim(
-            "with imperfect recall, histograms before the last round win more than percentiles and more than OCHS",
-            SOURCE_5_3,
-            every(*(contrast(_more("KE", other, 0)) for other in EARLY if other != "KE")),
+        "with imperfect recall, histograms before the last round win more than percentiles and more than OCHS": every(
+            *(contrast(_more("KE", other, 0)) for other in EARLY if other != "KE")
         ),
-        Claim(
-            "with imperfect recall, OCHS in the last round wins more than percentiles",
-            SOURCE_5_3,
-            contrast(_more("KO", "PHS", 1)),
+        "with imperfect recall, OCHS in the last round wins more than percentiles": contrast(_more("KO", "PHS", 1)),
+        "IR-KE-KO wins more than every other agent": every(
+            *(higher(BEST, name) for name in NAMES.values() if name != BEST)
         ),
-        Claim(
-            "IR-KE-KO wins more than every other agent",
-            SOURCE_5_3,
-            every(*(higher(BEST, name) for name in NAMES.values() if name != BEST)),
-        ),
-    ),
+    },
     hint="rows are means over the other requested agents; `against` in --json lists each opponent",
     time="about 70 s of CPU time for each run",
     defaults=Setting(GAME, CellBudget.of(nodes=40_000_000), 5),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from kilt.tree.best_response import best_response, expected_value, exploitabilit
 from kilt.tree.flat import FlatTree
 from kilt.viz.frontier import Curve, plot_frontier
 from kilt_lab.cells import Cell, Changes, Measured, RowSpec, Setting, changes
-from kilt_lab.claims import Claim, Row, positive
+from kilt_lab.claims import Row, positive
 from kilt_lab.experiment import Experiment, Found, Lab
 from kilt_lab.pieces.orange import RNR, SELF, AnswerPoint, CurveSetting, OrangeHoldem, tables_of
 
@@ -64,26 +64,6 @@ def panels(figure: str, games: Sequence[int]) -> dict[str, tuple[CurveSetting, .
         "b": tuple(linear._replace(games=number) for number in games),
         "c": (linear, linear._replace(against=SELF)),
     }
-
-
-class OrangeContest(Protocol):
-    """A game, Orange, and the quantities of the figures that depend on both."""
-
-    name: str
-    big_blind: float
-
-    @property
-    def bound(self) -> float:
-        """Winnings of a best response against Orange, in chips per game."""
-
-    def answer(self, setting: CurveSetting, share: float) -> AnswerPoint:
-        """Return the response to a model for a p or P_max."""
-
-    def frontier(self) -> list[tuple[float, float]]:
-        """Return exploitability and exploitation of the best safe responses; empty if they are too expensive."""
-
-    def ends(self) -> FloatArray:
-        """Return [equilibrium, best response to Orange]: exploitability, and winnings against Orange."""
 
 
 class OrangeGame:
@@ -284,7 +264,7 @@ def _gain(points: list[AnswerPoint]) -> float:
     return best(points[1:]) - points[0].won
 
 
-def _contest(lab: Lab) -> OrangeContest:
+def _contest(lab: Lab) -> OrangeGame | OrangeHoldem:
     if lab.game != LARGE:
         return OrangeGame(lab.game)
     rules = load_holdem(lab.game)
@@ -355,16 +335,12 @@ class Answers(Experiment):
         """Yield the margin of each claim, over runs."""
         if BOUND_ROW not in found:
             return
-        figure, bound, runs = self.name, found[BOUND_ROW].ours, list[dict[str, float]]()
-        seeds = list[int]()
-        for seed, curves in self.by_seed_and_curve(measured).items():
-            known = shapes(figure, curves, bound)
-            if known:
-                runs.append(known)
-                seeds.append(seed)
-        for shape in runs[0] if runs else ():
-            numbers = [(seed, run[shape]) for seed, run in zip(seeds, runs, strict=True) if shape in run]
-            yield Row.of_runs(shape, [value for _, value in numbers], MARGIN_UNIT, seeds=[seed for seed, _ in numbers])
+        curves = self.by_seed_and_curve(measured).items()
+        runs = {seed: shapes(self.name, those, found[BOUND_ROW].ours) for seed, those in curves if those}
+        for shape in SHAPES[self.name]:
+            values = {seed: run[shape] for seed, run in runs.items() if shape in run}
+            if values:
+                yield Row.of_runs(shape, values.values(), MARGIN_UNIT, seeds=values)
 
     def by_seed_and_curve(self, measured: Measured) -> dict[int, dict[CurveSetting, list[AnswerPoint]]]:
         """Return complete curves by seed, in mbb/g. A panel with an incomplete curve is omitted for that seed."""
@@ -390,11 +366,11 @@ class Answers(Experiment):
         """Draw the complete panels of the first run."""
         whole = self.by_seed_and_curve(found.measured).get(0, {})
         bound = list(found.measured.cells.get(BOUND_ROW, ()))
-        shown = _panels(self.name, found.measured.setting.game)
+        shown, only = _panels(self.name, found.measured.setting.game), found.measured.setting.only
         drawn = {
-            f"({name})": [_line(setting, whole[setting]) for setting in panel]
+            f"({name})": [Curve(one.name, [(point.risk, point.won) for point in whole[one]]) for one in panel]
             for name, panel in shown.items()
-            if all(setting in whole for setting in panel) and _panel_chosen(name, found.measured.setting)
+            if all(one in whole for one in panel) and (not only or name in only)
         }
         if not bound or not drawn:
             return
@@ -420,22 +396,7 @@ def _curves(figure: str, game: str) -> set[CurveSetting]:
     return {setting for panel in _panels(figure, game).values() for setting in panel}
 
 
-def _panel_chosen(name: str, setting: Setting) -> bool:
-    return not setting.only or name in setting.only
-
-
-def _line(setting: CurveSetting, points: Sequence[AnswerPoint]) -> Curve:
-    """Return a curve of the picture: winnings against Orange over exploitability."""
-    return Curve(setting.name, [(point.risk, point.won) for point in points])
-
-
-WHAT = {
-    "figure-6.1": "Restricted Nash responses by p and amount of data",
-    "figure-6.2": "Data-biased responses by P_max, confidence function and amount of data",
-}
-
-
-def _figure(name: str, quick: tuple[str, ...]) -> Answers:
+def _figure(name: str, title: str, quick: tuple[str, ...]) -> Answers:
     groups: dict[CurveSetting, list[str]] = {}
     for sizes in (GAMES, THESIS_GAMES):
         for panel, settings in panels(name, sizes).items():
@@ -446,7 +407,7 @@ def _figure(name: str, quick: tuple[str, ...]) -> Answers:
     return Answers(
         name,
         source,
-        WHAT[name],
+        title,
         rows=(
             RowSpec(BOUND_ROW, UNIT, BOUND, LARGE, groups=all_panels),
             *(RowSpec(row, UNIT, groups=tuple(dict.fromkeys(groups[setting]))) for row, (setting, _) in curves.items()),
@@ -460,7 +421,7 @@ def _figure(name: str, quick: tuple[str, ...]) -> Answers:
                 for shape in SHAPES[name]
             ),
         ),
-        claims=tuple(Claim(says, source, positive(row)) for row, says in SHAPES[name].items()),
+        claims={says: positive(row) for row, says in SHAPES[name].items()},
         hint=f"--game {LARGE} for the game of the thesis, which takes a day without `--device gpu`; --only a, b or c "
         "for one panel; each of --runs observes different games",
         time="five minutes",
@@ -471,4 +432,5 @@ def _figure(name: str, quick: tuple[str, ...]) -> Answers:
     )
 
 
-FIGURE_6_1, FIGURE_6_2 = _figure("figure-6.1", ("a", "c")), _figure("figure-6.2", ("c",))
+FIGURE_6_1 = _figure("figure-6.1", "Restricted Nash responses by p and amount of data", ("a", "c"))
+FIGURE_6_2 = _figure("figure-6.2", "Data-biased responses by P_max, confidence function and amount of data", ("c",))

@@ -36,8 +36,8 @@ from typing import Any
 
 import numpy as np
 
-from kilt_lab.cells import Cell, CellBudget, Measured, RowSpec, Setting, changes
-from kilt_lab.claims import Claim, Interval, Row, Rows, every, lower
+from kilt_lab.cells import Cell, CellBudget, Changes, Measured, RowSpec, Setting, changes, rows
+from kilt_lab.claims import Claims, Interval, Row, Rows, Slack, every, lower
 from kilt_lab.experiment import Experiment, Lab
 from kilt_lab.pieces import logs
 from kilt_lab.pieces.agents import share_of
@@ -45,95 +45,59 @@ from kilt_lab.pieces.logs import LIMITS, Cases
 
 LIMIT, HANDS, DEALS = "holdem.limit.2p", 10_000, 50_000
 FOLDER, UNIT = "kilt-table-7", "mb/hand"
-BIASED = (
-    20.0  # mb/hand from which an estimator counts as biased; the thesis calls 47 ± 1 and more biased, 5 ± 13 unbiased
-)
+BIASED = 20.0  # mb/hand from which an estimator is biased; the thesis calls 47 ± 1 and more biased, 5 ± 13 unbiased
 FIRST = next(iter(logs.AGENTS))
 DEFAULTS = Setting(LIMIT, CellBudget.of(minutes=4), 3, threads=2)  # each run has its own agents, matches and deals
 QUICK = changes(game="royal.limit.2p", budget=CellBudget.of(seconds=3.6))
 
-Figures = tuple[float, float, float]  # bias, standard deviation, root mean square error
 
-# Evaluated on hands of S2298, by estimator. In the paper, a bias of 0 is 0 by definition.
-PAPER_7_1: dict[str, dict[str, Figures]] = {
-    "S2298": {
-        "basic": (0, 5103, 161),
-        "divat": (0, 1935, 61),
-        "bc-divat": (0, 2891, 91),
-        "early-folds": (0, 5126, 162),
-        "all-cards": (0, 4213, 133),
-        "all-cards+bc-divat": (0, 2146, 68),
-        "all-cards+early-folds+bc-divat": (0, 1778, 56),
-    },
-    "CFR8": {
-        "basic": (200, 62543, 1988),
-        "divat": (62, 53033, 1678),
-        "bc-divat": (84, 22303, 710),
-        "early-folds": (123, 61481, 1948),
-        "all-cards": (12, 8518, 270),
-        "all-cards+bc-divat": (35, 3254, 109),
-        "all-cards+early-folds+bc-divat": (2, 2514, 80),
-    },
-    "Orange": {
-        "basic": (159, 20559, 669),
-        "divat": (3, 11350, 359),
-        "bc-divat": (103, 12862, 420),
-        "early-folds": (82, 17923, 572),
-        "all-cards": (7, 8591, 272),
-        "all-cards+bc-divat": (8, 3154, 100),
-        "all-cards+early-folds+bc-divat": (6, 2421, 77),
-    },
-}
-PAPER_7_3: dict[str, dict[str, Figures]] = {
-    "S2298": {
-        "basic": (0, 5104, 161),
-        "divat": (81, 2762, 119),
-        "bc-divat": (95, 2759, 129),
-        "early-folds": (47, 5065, 167),
-        "all-cards": (5, 4218, 133),
-        "all-cards+bc-divat": (96, 2650, 127),
-    },
-    "CFR8": {
-        "basic": (202, 40903, 1309),
-        "divat": (175, 23376, 760),
-        "bc-divat": (183, 23402, 762),
-        "early-folds": (181, 39877, 1274),
-        "all-cards": (13, 7904, 250),
-        "all-cards+bc-divat": (101, 4014, 162),
-    },
-    "Orange": {
-        "basic": (204, 23314, 765),
-        "divat": (218, 10029, 385),
-        "bc-divat": (244, 10045, 401),
-        "early-folds": (218, 22379, 741),
-        "all-cards": (3, 8092, 256),
-        "all-cards+bc-divat": (203, 3880, 237),
-    },
-}
-# Smallest and largest standard deviations over all playing agents and all evaluated agents.
-PAPER_7_2 = {
-    "on": {
-        "basic": (5102, 5385),
-        "divat": (1935, 2011),
-        "bc-divat": (2891, 2930),
-        "all-cards+game-endings+bc-divat": (1701, 1778),
-    },
-    "off": {
-        "basic": (20559, 244469),
-        "divat": (11350, 138834),
-        "bc-divat": (12862, 173715),
-        "all-cards+game-endings+bc-divat": (1816, 2857),
-    },
-}
-PAPER_7_4 = {
-    "on": {"basic": (5104, 5391), "divat": (2762, 2876), "bc-divat": (2759, 2859), "all-cards+bc-divat": (2656, 2766)},
-    "off": {
-        "basic": (23314, 238874),
-        "divat": (10029, 88791),
-        "bc-divat": (10045, 99287),
-        "all-cards+bc-divat": (3055, 6785),
-    },
-}
+def _printed(text: str) -> dict[str, dict[str, tuple[int, ...]]]:
+    """Return the numbers of a table by column and row: a line names the columns, then each line has a row."""
+    columns, *lines = (line.split() for line in text.strip().splitlines())
+    width = (len(lines[0]) - 1) // len(columns)
+    return {
+        column: {row: tuple(map(int, numbers[place * width :][:width])) for row, *numbers in lines}
+        for place, column in enumerate(columns)
+    }
+
+
+# On hands of S2298: bias, standard deviation and root mean square error of agents. A bias of 0 is 0 by definition.
+PAPER_7_1 = _printed("""
+                               S2298         CFR8             Orange
+basic                          0 5103 161    200 62543 1988   159 20559 669
+divat                          0 1935 61     62 53033 1678    3 11350 359
+bc-divat                       0 2891 91     84 22303 710     103 12862 420
+early-folds                    0 5126 162    123 61481 1948   82 17923 572
+all-cards                      0 4213 133    12 8518 270      7 8591 272
+all-cards+bc-divat             0 2146 68     35 3254 109      8 3154 100
+all-cards+early-folds+bc-divat 0 1778 56     2 2514 80        6 2421 77
+""")
+PAPER_7_3 = _printed("""
+                               S2298         CFR8             Orange
+basic                          0 5104 161    202 40903 1309   204 23314 765
+divat                          81 2762 119   175 23376 760    218 10029 385
+bc-divat                       95 2759 129   183 23402 762    244 10045 401
+early-folds                    47 5065 167   181 39877 1274   218 22379 741
+all-cards                      5 4218 133    13 7904 250      3 8092 256
+all-cards+bc-divat             96 2650 127   101 4014 162     203 3880 237
+""")
+# Smallest and largest standard deviations over all playing agents and all evaluated agents, on and off policy.
+PAPER_7_2 = _printed("""
+                                 on         off
+basic                            5102 5385  20559 244469
+divat                            1935 2011  11350 138834
+bc-divat                         2891 2930  12862 173715
+all-cards+game-endings+bc-divat  1701 1778  1816 2857
+""")
+PAPER_7_4 = _printed("""
+                                 on         off
+basic                            5104 5391  23314 238874
+divat                            2762 2876  10029 88791
+bc-divat                         2759 2859  10045 99287
+all-cards+bc-divat               2656 2766  3055 6785
+""")
+Printed = Mapping[str, Mapping[str, tuple[int, ...]]]
+AGENTS = len(logs.AGENTS) + 1  # that a run solves, with the opponent
 
 
 def cases_of(lab: Lab, seed: int) -> Cases:
@@ -153,6 +117,11 @@ def cases_of(lab: Lab, seed: int) -> Cases:
 class Estimators(Experiment):
     """Base class of the four tables: agents and logs are kept in one folder."""
 
+    time: str = "plus a minute for the cards of each agent, and a few minutes for each evaluated log"
+    solves: int = AGENTS
+    defaults: Setting = DEFAULTS
+    quick: Changes = field(default_factory=lambda: QUICK)
+    paper: Printed = field(default_factory=dict)
     partial: bool = False
 
     @property
@@ -165,7 +134,7 @@ class Estimators(Experiment):
 class ByAgent(Estimators):
     """All estimators, for each agent evaluated on hands of the first."""
 
-    paper: Mapping[str, Mapping[str, Figures]] = field(default_factory=dict)
+    hint: str = "the paper used other agents; `limit` is the limit of standard deviations off policy for long logs"
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
         """Evaluate the log of the first agent."""
@@ -194,7 +163,10 @@ class ByAgent(Estimators):
 class OverAgents(Estimators):
     """The largest standard deviation over all agents, on and off policy."""
 
-    paper: Mapping[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
+    hint: str = (
+        "the largest of three agents, or of six pairs off policy; `least` in --json is the smallest; `limit` as in "
+        "table-7.1"
+    )
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
         """Evaluate all logs."""
@@ -226,16 +198,13 @@ def _mean(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {key: float(np.mean([one[key] for one in runs])) for key in runs[0]}
 
 
-def _falling(*names: str) -> Claim:
+def _falling(*names: str) -> Claims:
     """Return the claim that standard deviations on policy decrease in the given order."""
-    return Claim(
-        f"on policy, the standard deviation per hand decreases in this order: {', '.join(names)}",
-        "[Johanson16 table 7.1]" if "all-cards+early-folds+bc-divat" in names else "[Johanson16 table 7.3]",
-        every(*(lower(f"S2298 {least}", f"S2298 {more}") for more, least in pairwise(names))),
-    )
+    says = f"on policy, the standard deviation per hand decreases in this order: {', '.join(names)}"
+    return {says: every(*(lower(f"S2298 {least}", f"S2298 {more}") for more, least in pairwise(names)))}
 
 
-def _bounded(says: str, table: str, row: str, times: float) -> Claim:
+def _bounded(row: str, times: float) -> Slack:
     """Return the claim that off policy, money deviates more than `times` as much as a row, for all agents."""
 
     def slack(rows: Rows) -> Interval | None:
@@ -245,10 +214,10 @@ def _bounded(says: str, table: str, row: str, times: float) -> Claim:
         ahead = Row.of_runs("", [bound - times * deviation for bound, deviation in bounds], UNIT)
         return Interval(ahead.ours - (ahead.margin or 0.0), inf)  # a lower bound that is too low refutes nothing
 
-    return Claim(says, f"[Johanson16 {table}]", slack)
+    return slack
 
 
-def _hidden_bias(estimator: str, thesis: str, *, biased: bool) -> Claim:
+def _hidden_bias(estimator: str, *, biased: bool) -> Slack:
     """Return the claim that partial information biases an estimator on policy by more, or by less, than `BIASED`."""
 
     def slack(rows: Rows) -> Interval | None:
@@ -259,107 +228,80 @@ def _hidden_bias(estimator: str, thesis: str, *, biased: bool) -> Claim:
         least, most = max(mean - margin, 0.0), mean + margin
         return Interval(least - BIASED, most - BIASED) if biased else Interval(BIASED - most, BIASED - least)
 
-    bound = f"{'more' if biased else 'less'} than {BIASED:g} mb/hand (kilt's margin; the thesis has {thesis})"
-    says = f"on policy, partial information biases {estimator} by {bound}"
-    return Claim(says, "[Johanson16 table 7.3]", slack)
+    return slack
 
 
-def _off_policy(best: str, table: str) -> tuple[Claim, ...]:
+def _off_policy(best: str) -> Claims:
     """Return the claims of a table over all agents about money off policy."""
-    return (
-        _bounded(
-            "off policy, the standard deviation of money is impractically large: at least 4 times as large as on "
-            "policy, for all agents (kilt's factor)",
-            table,
-            "on basic",
-            4,
-        ),
-        _bounded(
-            f"off policy, the standard deviation of {best} is dramatically smaller than that of money: less than "
-            "half as large, for all agents (kilt's factor)",
-            table,
-            f"off {best}",
-            2,
-        ),
+    return {
+        "off policy, the standard deviation of money is impractically large: at least 4 times as large as on policy, "
+        "for all agents (kilt's factor)": _bounded("on basic", 4),
+        f"off policy, the standard deviation of {best} is dramatically smaller than that of money: less than half as "
+        "large, for all agents (kilt's factor)": _bounded(f"off {best}", 2),
+    }
+
+
+def _rows_by_agent(paper: Printed) -> tuple[RowSpec, ...]:
+    return tuple(
+        RowSpec(f"{judged} {name}", UNIT, numbers[name][1] if name in numbers else None, LIMIT, ("the first log",))
+        for judged, numbers in paper.items()
+        for name in (*numbers, *(LIMITS if judged != FIRST else ()))
     )
 
 
-AGENTS = len(logs.AGENTS) + 1  # that a run solves, with the opponent
-TIME = "plus a minute for the cards of each agent, and a few minutes for each evaluated log"
+def _rows_over_agents(paper: Printed) -> tuple[RowSpec, ...]:
+    printed = {f"{policy} {name}": most for policy, those in paper.items() for name, (_, most) in those.items()}
+    return rows((*printed, *(f"off {it}" for it in LIMITS)), UNIT, paper=printed, where=LIMIT, cases=("all logs",))
 
 
-def _by_agent(table: str, title: str, paper: dict[str, dict[str, Figures]], claims: tuple[Claim, ...]) -> Experiment:
-    names = {judged: [*those, *(LIMITS if judged != FIRST else ())] for judged, those in paper.items()}
-    return ByAgent(
-        f"table-{table}",
-        f"[Johanson16 table {table}]",
-        title,
-        rows=tuple(
-            RowSpec(f"{judged} {name}", UNIT, paper[judged].get(name, (None, None, None))[1], LIMIT, ("the first log",))
-            for judged, those in names.items()
-            for name in those
-        ),
-        claims=claims,
-        hint="the paper used other agents; `limit` is the limit of standard deviations off policy for long logs",
-        time=TIME,
-        solves=AGENTS,
-        defaults=DEFAULTS,
-        quick=QUICK,
-        partial=table == "7.3",
-        paper=paper,
-    )
-
-
-def _over_agents(table: str, paper: dict[str, dict[str, tuple[int, int]]], claims: tuple[Claim, ...]) -> Experiment:
-    return OverAgents(
-        f"table-{table}",
-        f"[Johanson16 table {table}]",
-        f"Largest standard deviation per hand over all agents, {'partial' if table == '7.4' else 'full'} information",
-        rows=(
-            *(
-                RowSpec(f"{policy} {name}", UNIT, most, LIMIT, ("all logs",))
-                for policy, those in paper.items()
-                for name, (_, most) in those.items()
-            ),
-            *(RowSpec(f"off {it}", UNIT, cases=("all logs",)) for it in LIMITS),
-        ),
-        claims=claims,
-        hint="the largest of three agents, or of six pairs off policy; `least` in --json is the smallest; "
-        "`limit` as in table-7.1",
-        time=TIME,
-        solves=AGENTS,
-        defaults=DEFAULTS,
-        quick=QUICK,
-        partial=table == "7.4",
-        paper=paper,
-    )
-
-
-TABLE_7_1 = _by_agent(
-    "7.1",
+TABLE_7_1 = ByAgent(
+    "table-7.1",
+    "[Johanson16 table 7.1]",
     "Standard deviation per hand of estimators, full information",
-    PAPER_7_1,
-    (
-        _falling("basic", "all-cards", "bc-divat", "all-cards+bc-divat", "all-cards+early-folds+bc-divat"),
-        Claim(
-            "on policy, DIVAT has a smaller standard deviation than BC-DIVAT",
-            "[Johanson16 table 7.1]",
-            lower("S2298 divat", "S2298 bc-divat"),
-        ),
-    ),
+    rows=_rows_by_agent(PAPER_7_1),
+    claims={
+        **_falling("basic", "all-cards", "bc-divat", "all-cards+bc-divat", "all-cards+early-folds+bc-divat"),
+        "on policy, DIVAT has a smaller standard deviation than BC-DIVAT": lower("S2298 divat", "S2298 bc-divat"),
+    },
+    paper=PAPER_7_1,
 )
-TABLE_7_2 = _over_agents("7.2", PAPER_7_2, _off_policy("all-cards+game-endings+bc-divat", "table 7.2"))
-TABLE_7_3 = _by_agent(
-    "7.3",
+TABLE_7_2 = OverAgents(
+    "table-7.2",
+    "[Johanson16 table 7.2]",
+    "Largest standard deviation per hand over all agents, full information",
+    rows=_rows_over_agents(PAPER_7_2),
+    claims=_off_policy("all-cards+game-endings+bc-divat"),
+    paper=PAPER_7_2,
+)
+HIDDEN = {  # estimators with partial information: bias in the thesis, and whether kilt counts it as biased
+    "divat": ("81 ± 9", True),
+    "bc-divat": ("95 ± 9", True),
+    "early-folds": ("47 ± 1", True),
+    "all-cards+bc-divat": ("96 ± 12", True),
+    "all-cards": ("5 ± 13", False),
+}
+TABLE_7_3 = ByAgent(
+    "table-7.3",
+    "[Johanson16 table 7.3]",
     "Standard deviation per hand of estimators, partial information",
-    PAPER_7_3,
-    (
-        _falling("basic", "all-cards", "bc-divat", "all-cards+bc-divat"),
-        _hidden_bias("divat", "81 ± 9", biased=True),
-        _hidden_bias("bc-divat", "95 ± 9", biased=True),
-        _hidden_bias("early-folds", "47 ± 1", biased=True),
-        _hidden_bias("all-cards+bc-divat", "96 ± 12", biased=True),
-        _hidden_bias("all-cards", "5 ± 13", biased=False),
-    ),
+    rows=_rows_by_agent(PAPER_7_3),
+    claims={
+        **_falling("basic", "all-cards", "bc-divat", "all-cards+bc-divat"),
+        **{
+            f"on policy, partial information biases {name} by {'more' if biased else 'less'} than {BIASED:g} mb/hand "
+            f"(kilt's margin; the thesis has {thesis})": _hidden_bias(name, biased=biased)
+            for name, (thesis, biased) in HIDDEN.items()
+        },
+    },
+    paper=PAPER_7_3,
+    partial=True,
 )
-TABLE_7_4 = _over_agents("7.4", PAPER_7_4, _off_policy("all-cards+bc-divat", "table 7.4"))
+TABLE_7_4 = OverAgents(
+    "table-7.4",
+    "[Johanson16 table 7.4]",
+    "Largest standard deviation per hand over all agents, partial information",
+    rows=_rows_over_agents(PAPER_7_4),
+    claims=_off_policy("all-cards+bc-divat"),
+    paper=PAPER_7_4,
+    partial=True,
+)

@@ -21,7 +21,7 @@ from kilt.play.dealer import Hand
 from kilt.play.match import play_match
 from kilt.players.agents import PORTFOLIO, load_agent
 from kilt_lab.cells import Cell, Measured, RowSpec
-from kilt_lab.claims import Claim, Interval, Row, Rows, Slack
+from kilt_lab.claims import Interval, Row, Rows, Slack
 from kilt_lab.experiment import Experiment, Lab
 from kilt_lab.papers.johanson16 import chapter_7
 from kilt_lab.pieces import logs
@@ -173,13 +173,11 @@ TABLE_8 = Portfolios(
         for name in PAPER
         for place, kind in enumerate(("", SIGNIFICANT))
     ),
-    claims=(
-        Claim(
-            "all-cards+early-folds+bc-divat finds more matches significantly won or lost than money does",
-            "[Johanson16 table 8.2]",
-            _decides_more("all-cards+early-folds+bc-divat", "basic"),
+    claims={
+        "all-cards+early-folds+bc-divat finds more matches significantly won or lost than money does": _decides_more(
+            "all-cards+early-folds+bc-divat", "basic"
         ),
-    ),
+    },
     hint="the paper's opponents were human experts",
     time=f"plus a minute for the cards of each agent, and half a minute for each of {MATCHES} matches",
     solves=chapter_7.AGENTS,

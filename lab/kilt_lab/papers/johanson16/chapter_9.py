@@ -26,7 +26,7 @@ from kilt.strategy.blueprint import STRATEGY
 from kilt.tree.navigation import NavigableTree
 from kilt.viz.ranges import Grid, plot_ranges, policy_grid
 from kilt_lab.cells import Cell, CellBudget, Changes, Measured, RowSpec, Setting, changes, rows
-from kilt_lab.claims import Claim, as_printed, contrast, lower
+from kilt_lab.claims import as_printed, contrast, lower
 from kilt_lab.experiment import Experiment, Found, Lab
 from kilt_lab.papers.johanson16.chapter_4 import LIMIT, trunk_bytes
 from kilt_lab.pieces.convergence import RUNS, Convergence
@@ -36,23 +36,19 @@ FIGURE_9_3 = Convergence(
     "[Johanson16 figure 9.3]",
     "Convergence of CFR+'s current strategy and of its average, on [2-4] hold'em",
     rows=rows(("cfr+current", "cfr+"), "mbb/g"),
-    claims=(
-        Claim(
-            "CFR+'s current strategy is less exploitable than its average",
+    claims={
+        "CFR+'s current strategy is less exploitable than its average": (
             "[Johanson16 §9.4, footnote 7]",
             lower("cfr+current", "cfr+"),
         ),
-    ),
+    },
     hint="--game holdem.2-1 for a smaller game; nothing is random, so each row is one run",
     defaults=Setting("holdem.2-4", CellBudget.of(minutes=30), RUNS),
     quick=changes(game="leduc", budget=CellBudget.of(seconds=3), runs=3),
 )
 
-OPEN, ANSWER, CAP = (
-    "",
-    RAISE,
-    2 * RAISE,
-)  # betting before the dealer opens, before the big blind answers, before the dealer caps
+# Betting before the dealer opens, before the big blind answers, before the dealer caps.
+OPEN, ANSWER, CAP = "", RAISE, 2 * RAISE
 
 
 class FirstAction(NamedTuple):
@@ -193,23 +189,20 @@ FIGURE_9_4 = FirstActions(
     "[Johanson16 figure 9.4]",
     "First actions of a solved game",
     rows=tuple(RowSpec(name, "%", row.paper, cases=("first decisions",)) for name, row in ROWS.items()),
-    claims=(
-        Claim(
-            "the dealer limps at most 0.5% of the time with any hand",
+    claims={
+        "the dealer limps at most 0.5% of the time with any hand": (
             "[Johanson16 chapter 9]",
             contrast({"hand that limps most": -1.0}, beyond=-0.5),
         ),
-        Claim(
-            "the dealer caps less than 0.01% of the time with AA",
+        "the dealer caps less than 0.01% of the time with AA": (
             "[Johanson16 chapter 9]",
             contrast({"dealer caps with AA": -1.0}, beyond=-0.01),
         ),
-        Claim(
-            "the dealer caps at most 0.06% of the time with any hand",
+        "the dealer caps at most 0.06% of the time with any hand": (
             "[Johanson16 chapter 9]",
             contrast({"hand that caps most": -1.0}, beyond=-0.065),
         ),
-    ),
+    },
     hint="--game holdem.2-1 for a smaller game, or --game RUN for a solved game",
     time="seconds if the game is the folder of a run",
     defaults=Setting("holdem.2-4", CellBudget.of(minutes=30), 0, CPU, threads=2),
@@ -271,10 +264,10 @@ STORAGE = Storage(
     "[Johanson16 chapter 9]",
     "Storage of the solution of limit hold'em",
     rows=tuple(RowSpec(name, unit, size, cases=("count",)) for name, (size, unit) in STORAGE_OF.items()),
-    claims=tuple(
-        Claim(f"{name}: {size:g} {unit}".strip(), "[Johanson16 chapter 9]", as_printed(name, within))
+    claims={
+        f"{name}: {size:g} {unit}".strip(): as_printed(name, within)
         for (name, (size, unit)), within in zip(STORAGE_OF.items(), (0.5, 1, 1, 0.5, 0.5), strict=True)
-    ),
+    },
     time="a second",
     defaults=Setting(runs=0),
 )

@@ -16,7 +16,7 @@ from kilt.solve.forms import load_problem
 from kilt.solve.problem import FLAT
 from kilt.solve.registry import make_solver
 from kilt_lab.cells import Cell, RowSpec, Setting, changes
-from kilt_lab.claims import Claim, contrast, lower, positive
+from kilt_lab.claims import contrast, lower, positive
 from kilt_lab.experiment import Experiment, Lab
 from kilt_lab.pieces.agents import game_in_buckets, visit, won_by
 from kilt_lab.pieces.ranked_leduc import RankedLeduc
@@ -68,9 +68,8 @@ def won_by_linear(nodes: int, seed: int, folder: Path) -> float:
 
 
 IN_PLAY = {nodes: f"{LINEAR} against {EQUAL}, {nodes:,} nodes" for nodes in NODES}
-ROWS: dict[
-    str, tuple[Callable[[int, Path], float], str]
-] = {  # function from a seed and a folder to a value, and its unit
+Measure = Callable[[int, Path], float]  # of a seed and a folder
+ROWS: dict[str, tuple[Measure, str]] = {  # with units
     **{
         f"{name}, {n:,} iterations": (partial(case.exploitability, n), "mbb/g")
         for n in ITERATIONS
@@ -108,27 +107,25 @@ TABLE = Differences(
     "",
     "Differences from the sampling of [Brown15]: weights, deals and counts, on small games",
     rows=tuple(RowSpec(name, unit) for name, (_, unit) in ROWS.items()),
-    claims=tuple(
-        claim
+    claims={
+        says: slack
         for n in ITERATIONS
-        for claim in (
-            Claim(
-                f"linear weights are less exploitable than equal weights after {n:,} iterations",
+        for says, slack in {
+            f"linear weights are less exploitable than equal weights after {n:,} iterations": (
                 SOURCE,
                 lower(f"{LINEAR}, {n:,} iterations", f"{EQUAL}, {n:,} iterations"),
             ),
-            Claim(
-                f"one deal for both players and counts of sampled actions cost at most {WORSE:g} mbb/g after {n:,} "
-                "iterations",
+            f"one deal for both players and counts of sampled actions cost at most {WORSE:g} mbb/g after {n:,} "
+            "iterations": (
                 "[Brown15 algorithm 4] uses two deals and probabilities",
                 contrast({f"{APART}, {n:,} iterations": 1.0, f"{SHARED}, {n:,} iterations": -1.0}, -WORSE),
             ),
-        )
-    )
-    + tuple(
-        Claim(f"linear weights win against equal weights after {nodes:,} nodes", SOURCE, positive(row))
+        }.items()
+    }
+    | {
+        f"linear weights win against equal weights after {nodes:,} nodes": (SOURCE, positive(row))
         for nodes, row in IN_PLAY.items()
-    ),
+    },
     time="a few seconds for each run of each row",
     defaults=Setting(runs=20),
     quick=changes(jobs=0, only=(*list(ROWS)[: len(CASES)], IN_PLAY[NODES[0]]), runs=5),

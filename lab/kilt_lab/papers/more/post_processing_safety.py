@@ -9,9 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kilt import artifact
 from kilt.abstraction.features import Deal
-from kilt.abstraction.plan import plan_named
 from kilt.config import Config, read_config
 from kilt.evaluate.head_to_head import AbstractStrategy, blueprint_strategy
 from kilt.evaluate.lbr import BETS, lower_bound
@@ -20,9 +18,9 @@ from kilt.players.agents import blueprint_agent, loaded
 from kilt.runs.examples import SHIPPED_AGENT, demo_config
 from kilt.solve.problem import CPU
 from kilt_lab.cells import Cell, CellBudget, Measured, RowSpec, Setting, changes
-from kilt_lab.claims import Claim, Row, Slack, contrast
+from kilt_lab.claims import Row, Slack, contrast
 from kilt_lab.experiment import Experiment, Lab
-from kilt_lab.pieces.agents import SolvedAgent, share_of, solved_agent, solver_config, won_by
+from kilt_lab.pieces.agents import SolvedAgent, plan_file, seeded, share_of, solved_agent, solver_config, won_by
 
 RULES = (
     "none",
@@ -77,18 +75,14 @@ def _config(agent: str, lab: Lab, seed: int) -> Config:
     """Return the configuration of an agent, with the seed of a run for its cards and for solving."""
     config = demo_config() if agent == "demo" else read_config(SHIPPED_AGENT)
     game = lab.game if lab.game != EACH else config.game
-    deal, folder = Deal.of(load_holdem(game)), lab.folder
-    hands = f" {len(deal.holdings((0,)))}-"  # 169 in hold'em
-    with artifact.os_errors(f"{folder} cannot be written"):
+    deal = Deal.of(load_holdem(game))
 
-        def cards(name: str, what: str) -> str:
-            plan = replace(plan_named(name.replace(" 169-", hands), deal.board_cards), seed=seed)
-            artifact.write_text(folder / f"{agent}-{what}-{seed}.toml", plan.toml())
-            return str((folder / f"{agent}-{what}-{seed}.toml").resolve())
+    def cards(name: str, what: str) -> str:
+        return plan_file(seeded(name, deal, seed), lab.folder / f"{agent}-{what}-{seed}.toml")
 
-        own_cards = cards(config.cards[0], "run")
-        # a smaller deck has fewer values of hands than the opponent has buckets
-        opponent = cards(config.opponent_cards, "opponent") if deal == Deal() else ""
+    own_cards = cards(config.cards[0], "run")
+    # a smaller deck has fewer values of hands than the opponent has buckets
+    opponent = cards(config.opponent_cards, "opponent") if deal == Deal() else ""
     own = solver_config(lab, seed, LONGER[agent])
     solver = replace(
         config.solver,
@@ -220,18 +214,17 @@ TABLE = RulesOfAgents(
     "",
     "Choice of the post-processing rule for kilt's agents, by matches and by local best response",
     rows=tuple(_spec(agent, rule, measure) for agent in LONGER for rule in RULES for measure in MEASURES),
-    claims=tuple(
-        claim
+    claims={
+        says: slack
         for agent, rule in DEFAULTS.items()
-        for claim in (
-            Claim(
-                f"{agent}: {rule} loses at most {MOST_LOST:g} mbb/h to the best rule",
+        for says, slack in {
+            f"{agent}: {rule} loses at most {MOST_LOST:g} mbb/h to the best rule": (
                 SOURCE,
                 contrast({row_name(agent, rule, MATCH): 1.0}, -MOST_LOST),
             ),
-            Claim(f"{agent}: LBR wins less against {rule} than against {OLD}", SOURCE, exploited(agent, rule, OLD)),
-        )
-    ),
+            f"{agent}: LBR wins less against {rule} than against {OLD}": (SOURCE, exploited(agent, rule, OLD)),
+        }.items()
+    },
     hint="each of --runs has its own seeds for cards, solving and deals; the best rule wins most on average",
     time="`house` takes ten times as long as the demo; plus three hours of evaluation in total, on two cores",
     solves=round(sum(LONGER.values())),

@@ -9,7 +9,7 @@ from kilt.abstraction.plan import PublicPlan
 from kilt.evaluate.head_to_head import AbstractStrategy
 from kilt.games.playable import load_holdem
 from kilt_lab.cells import NODES, Cell, CellBudget, Setting, changes, rows
-from kilt_lab.claims import Claim, higher, positive
+from kilt_lab.claims import higher, positive
 from kilt_lab.experiment import Experiment, Lab
 from kilt_lab.pieces.agents import sampled_agent, won_by
 
@@ -63,23 +63,19 @@ TABLE = ClassesInPlay(
     "",
     f"Classes of flops in play: winnings of {CLASSES} classes against as many buckets without classes",
     rows=rows((*(f"{distance}, {way}" for distance, way in product(DISTANCES, WAYS)), WAUGH, HISTOGRAM), "mbb/h"),
-    claims=(
-        Claim(
-            "classes of flops by earth mover's distances and medoids win against no classes",
+    claims={
+        "classes of flops by earth mover's distances and medoids win against no classes": (
             "[Schmid15 figure 5]",
             positive(SCHMID),
         ),
-        Claim("classes of flops by algorithm 2 and sums win against no classes", "[Brown15 §2]", positive(ALGORITHM_2)),
-        Claim(
-            "earth mover's distances win more than the distances of Waugh et al.", "[Schmid15]", higher(SCHMID, WAUGH)
-        ),
-        Claim("algorithm 2 wins more than the distances of Waugh et al.", "[Brown15 §2]", higher(ALGORITHM_2, WAUGH)),
-        Claim(
-            "distances that distinguish hands by their history win more than distances by histograms",
+        "classes of flops by algorithm 2 and sums win against no classes": ("[Brown15 §2]", positive(ALGORITHM_2)),
+        "earth mover's distances win more than the distances of Waugh et al.": ("[Schmid15]", higher(SCHMID, WAUGH)),
+        "algorithm 2 wins more than the distances of Waugh et al.": ("[Brown15 §2]", higher(ALGORITHM_2, WAUGH)),
+        "distances that distinguish hands by their history win more than distances by histograms": (
             "[Schmid15]",
             higher(SCHMID, HISTOGRAM),
         ),
-    ),
+    },
     hint="no-limit hold'em with 20 cards; each of --runs clusters, solves and deals with its own seeds",
     time="about 10 s for each run of each row",
     defaults=Setting("short.nolimit.2p", CellBudget(NODES, 4_000_000), 5),

@@ -9,7 +9,7 @@ from typing import Any
 
 from kilt.config import RESOLVE_METHODS, UNSAFE
 from kilt_lab.cells import Cell, Setting, rows
-from kilt_lab.claims import Claim, Interval, Rows, Slack, every, lower
+from kilt_lab.claims import Interval, Rows, Slack, every, lower
 from kilt_lab.experiment import Experiment, Lab
 from kilt_lab.pieces.resolving import BLUEPRINT, CASES, EVERY, TRANSLATED, ResolvingCase, Solved
 
@@ -85,43 +85,36 @@ def no_worse(case: str, way: str) -> Slack:
 WHOLE = [name for name, case in CASES.items() if case.more_bets is None and case.limited is None]
 LIMITED = [name for name, case in CASES.items() if case.limited is not None]
 WITH_EVERY = [name for name in LIMITED if EVERY in CASES[name].ways]
-CLAIMS = (
-    Claim(
-        "re-solving with CFR-D's gadget makes no blueprint more exploitable, up to the error of its iterations",
+CLAIMS = {
+    "re-solving with CFR-D's gadget makes no blueprint more exploitable, up to the error of its iterations": (
         "[Burch14]",
         every(*(no_worse(name, "gadget") for name in WHOLE)),
     ),
-    Claim(
-        "re-solving with max-margin makes no blueprint more exploitable, up to the error of its iterations",
+    "re-solving with max-margin makes no blueprint more exploitable, up to the error of its iterations": (
         "[Moravcik16]",
         every(*(no_worse(name, "max-margin") for name in WHOLE)),
     ),
-    Claim(
-        "max-margin makes a rough blueprint less exploitable than the gadget does",
+    "max-margin makes a rough blueprint less exploitable than the gadget does": (
         "[Moravcik16]",
         every(*(lower(f"{name}: max-margin", f"{name}: gadget") for name in WHOLE if name.endswith("rough"))),
     ),
-    Claim(
-        "unsafe re-solving makes a solved blueprint more exploitable",
+    "unsafe re-solving makes a solved blueprint more exploitable": (
         "[Burch14]",
         every(*(lower(f"{name}: {BLUEPRINT}", f"{name}: {UNSAFE}") for name in WHOLE if name.endswith("solved"))),
     ),
-    Claim(
-        "against bets that the blueprint lacks, nested re-solving loses less than translation",
+    "against bets that the blueprint lacks, nested re-solving loses less than translation": (
         "[Brown17]",
         every(*(lower(f"other bets: {way}", f"other bets: {TRANSLATED}") for way in RESOLVE_METHODS[1:])),
     ),
-    Claim(
-        "with a depth limit, four continuations are less exploitable than one",
+    "with a depth limit, four continuations are less exploitable than one": (
         "[Brown18]",
         every(*(lower(f"{name}: four continuations", f"{name}: one continuation") for name in LIMITED)),
     ),
-    Claim(
-        "with a depth limit, every continuation makes no blueprint more exploitable, up to the error of its iterations",
+    "with a depth limit, every continuation makes no blueprint more exploitable, up to the error of its iterations": (
         "[Brown18]",
         every(*(no_worse(name, EVERY) for name in WITH_EVERY)),
     ),
-)
+}
 TABLE = Resolving(
     "resolving",
     "",

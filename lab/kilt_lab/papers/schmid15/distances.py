@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -20,10 +19,9 @@ from kilt.solve.cfr import Cfr
 from kilt.solve.tables.flat import FlatTables
 from kilt.tree.best_response import exploitability
 from kilt.tree.flat import FlatTree, flat_tree
-from kilt.viz.lines import plot_lines
-from kilt_lab.cells import Cell, Setting, changes, rows
-from kilt_lab.claims import Claim, as_printed, lower
-from kilt_lab.experiment import Experiment, Found, Lab
+from kilt_lab.cells import Axes, Cell, RowSpec, Setting, changes, rows
+from kilt_lab.claims import as_printed, lower
+from kilt_lab.experiment import Experiment, Lab
 from kilt_lab.papers.johanson16.chapter_5 import emd, histograms
 
 # Both hands have the nuts on their flop, and almost certainly at the end.
@@ -53,8 +51,8 @@ FIGURE_2 = HistoryAware(
     "[Schmid15 figure 2]",
     "Distances of 52o and AA, 100 bins",
     rows=rows(PAPER_2, "bins", paper=PAPER_2, cases=("distances",)),
-    claims=tuple(
-        Claim(f"{says} {printed:g} bins", "[Schmid15 figure 2]", as_printed(name, 5e-4))
+    claims={
+        f"{says} {printed:g} bins": as_printed(name, 5e-4)
         for (name, printed), says in zip(
             PAPER_2.items(),
             (
@@ -64,7 +62,7 @@ FIGURE_2 = HistoryAware(
             ),
             strict=True,
         )
-    ),
+    },
     hint="our copy lacks the paper's flops; the experiment uses two on which each hand has the nuts",
     time="seconds",
     defaults=Setting(runs=0),
@@ -193,54 +191,36 @@ class UpCards(Experiment):
         more = {"inside": scale * inside, "information_sets": len(seen.tree.infosets)}
         return Cell({case: scale * found}, not told.drawn, more)
 
-    def draw(self, found: Found, path: Path) -> None:
-        """Draw exploitability over the number of classes."""
-        named = {row.name: row for row in found.rows}
-        lines = {}
-        for kind in KINDS:
-            there = [(k, named[_row(kind, k)]) for k in CLASSES if _row(kind, k) in named]
-            if there:
-                lines[kind] = np.array([(k, row.ours, row.reach) for k, row in there])
-        if lines:
-            says = "classes of up-cards", "exploitability [mbb/g]"
-            game = found.measured.setting.game
-            plot_lines(lines, f"{SOURCE}: {game}", path, *says, logarithmic=(True, True))
-
 
 STUD = UpCards(
     "schmid-stud",
     SOURCE,
     "Classes of up-cards in three-card stud, which motivate the paper, by exact exploitability",
-    rows=rows((*(_row(kind, k) for k in CLASSES for kind in KINDS), ALL, UNSEEN, ALTOGETHER, AS_MANY), "mbb/g"),
-    claims=(
-        *(
-            Claim(
-                f"{k} classes by the earth mover's distance are less exploitable than {k} random classes",
-                SOURCE,
-                lower(_row(KINDS[0], k), _row(KINDS[1], k)),
+    rows=(
+        *(RowSpec(_row(kind, k), "mbb/g", at=(kind, k)) for k in CLASSES for kind in KINDS),
+        *rows((ALL, UNSEEN, ALTOGETHER, AS_MANY), "mbb/g"),
+    ),
+    axes=Axes("classes of up-cards", "exploitability [{unit}]"),
+    claims={
+        **{
+            f"{k} classes by the earth mover's distance are less exploitable than {k} random classes": lower(
+                _row(KINDS[0], k), _row(KINDS[1], k)
             )
             for k in CLASSES
-        ),
-        *(
-            Claim(
-                f"{k} classes of boards are less exploitable than {k} strength steps for each hand",
-                SOURCE,
-                lower(_row(KINDS[0], k), _row(KINDS[2], k)),
+        },
+        **{
+            f"{k} classes of boards are less exploitable than {k} strength steps for each hand": lower(
+                _row(KINDS[0], k), _row(KINDS[2], k)
             )
             for k in CLASSES
-        ),
-        Claim(
-            "players who forget which of their cards are up are more exploitable than players who remember",
+        },
+        "players who forget which of their cards are up are more exploitable than players who remember": (
             f"{SOURCE}, motivation",
             lower(UNSEEN, ALTOGETHER),
         ),
-        Claim(
-            "players who forget which of their cards are up are more exploitable than players who know classes of "
-            "boards that give no more information",
-            f"{SOURCE}, motivation",
-            lower(AS_MANY, ALTOGETHER),
-        ),
-    ),
+        "players who forget which of their cards are up are more exploitable than players who know classes of "
+        "boards that give no more information": (f"{SOURCE}, motivation", lower(AS_MANY, ALTOGETHER)),
+    },
     hint="each of --runs has other starts of k-medoids, and other random classes of the same sizes",
     time=f"about 4 s of CPU time for each run of {len(KINDS) * len(CLASSES) + 1} rows",
     defaults=Setting(GAME, runs=5),

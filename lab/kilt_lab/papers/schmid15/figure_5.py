@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from kilt import artifact
 from kilt.abstraction.features import Deal
 from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.config import Config, SolverConfig
@@ -17,9 +16,9 @@ from kilt.games.playable import load_holdem
 from kilt.play.match import play_match
 from kilt.players.agents import load_agent
 from kilt_lab.cells import ITERATIONS, Cell, CellBudget, Measured, RowSpec, Setting, changes
-from kilt_lab.claims import Claim, positive
+from kilt_lab.claims import positive
 from kilt_lab.experiment import Experiment, Lab
-from kilt_lab.pieces.agents import SolvedAgent, solved_agent, solver_config
+from kilt_lab.pieces.agents import SolvedAgent, plan_file, solved_agent, solver_config
 
 ACTIONS, CLASSES = "50%, 1x, a; 1x, a; a", 20
 PAPER = {400: None, 1000: None, 2000: 4.366}  # our copy of the paper lacks the number for 1,000 buckets
@@ -39,11 +38,8 @@ def _config(game: str, folder: Path, buckets: int, public: bool, solver: SolverC
         classes = PublicPlan(2, CLASSES, method="schmid", until=2, seed=solver.seed)
         plan = replace(plan, rounds=(plan.rounds[0], flop, *plan.rounds[2:]), public=(classes,))
     run = f"-run-{solver.seed}" if solver.seed else ""
-    file = folder / f"{'public' if public else 'plain'}-{buckets}{run}.toml"
-    with artifact.os_errors(f"{folder} cannot be written"):
-        folder.mkdir(parents=True, exist_ok=True)
-        artifact.write_text(file, plan.toml())
-    return Config(game, (str(file.resolve()),), (ACTIONS,), solver=solver)
+    file = plan_file(plan, folder / f"{'public' if public else 'plain'}-{buckets}{run}.toml")
+    return Config(game, (file,), (ACTIONS,), solver=solver)
 
 
 def _agents(buckets: int, seed: int, lab: Lab) -> list[SolvedAgent]:
@@ -103,15 +99,11 @@ FIGURE_5 = PublicClasses(
     "[Schmid15 figure 5]",
     "Public classes of flops against plain buckets, 25 big blinds, duplicate",
     rows=tuple(RowSpec(f"{buckets} buckets", "mbb/h", paper) for buckets, paper in PAPER.items()),
-    claims=tuple(
-        Claim(
-            f"of two agents with {buckets:,} buckets on the flop, the agent with 20 classes of flops wins"
-            + ("" if buckets in PRINTED else " (kilt's size)"),
-            "[Schmid15 figure 5]",
-            positive(f"{buckets} buckets"),
-        )
+    claims={
+        f"of two agents with {buckets:,} buckets on the flop, the agent with 20 classes of flops wins"
+        + ("" if buckets in PRINTED else " (kilt's size)"): positive(f"{buckets} buckets")
         for buckets in PAPER
-    ),
+    },
     hint="only the first row, unless --only names others; each of --runs clusters and solves with its own seeds",
     time="10 min of a core for each of 2 agents of each run, about 6 min for cards, and once 25 min for flops",
     defaults=Setting("holdem.nolimit.2p.25bb", CellBudget(ITERATIONS, 40_000_000), 3, threads=2, only=("400 buckets",)),

@@ -25,15 +25,16 @@ from kilt.evaluate.flops import ProgressMonitor
 from kilt.games.playable import load_holdem
 from kilt.viz.boards import plot_errors
 from kilt_lab.cells import Cell, Measured, RowSpec, Setting, changes, rows
-from kilt_lab.claims import Claim, Row, as_printed, contrast, lower
+from kilt_lab.claims import Row, as_printed, contrast, lower
 from kilt_lab.experiment import Experiment, Found, Lab
+from kilt_lab.pieces.agents import fitted
 
 GAME, SMALL = "holdem.nolimit.2p.25bb", "short.nolimit.2p"
 FLOP = 2  # the round
 CLASSES, MOST, RESTARTS = 20, 30, 100  # of [Schmid15]
 FEW = 200  # flops up to which exact distances are computed as well
 PURE = 0.9  # share of a class from which it consists of one kind of flops
-WANTED, BASE = 60, " 169-60-60-60"  # classes of [Brown15], and buckets that distinguish flops
+WANTED, BASE = 60, "IR-KE-KO 169-60-60-60"  # classes of [Brown15], and buckets that distinguish flops
 SHOWN = (1, 5, 10, 15, 20, 25, 30)
 AGREEMENT = "adjusted Rand index of gathered and exact classes"
 ONE_START, STABLE = "20 classes, one start", "adjusted Rand index of one start and the best"
@@ -187,9 +188,9 @@ class Algorithm3(Experiment):
     def distances(self, lab: Lab) -> tuple[int, Array, int]:
         """Return the requested number of classes, the distances of flops, and the number of flops."""
         deal = Deal.of(load_holdem(lab.game))
-        flops, hands = len(deal.holdings((deal.sizes[1],)).boards), len(deal.holdings((0,)))
+        flops = len(deal.holdings((deal.sizes[1],)).boards)
         wanted = min(WANTED, flops // 3)
-        public = PublicPlan(FLOP, wanted, base="IR-KE-KO" + BASE.replace(" 169", f" {hands}"))
+        public = PublicPlan(FLOP, wanted, base=fitted(BASE, deal))
         lab.say(f"distances of {flops:,} flops")
         return wanted, compared(deal, public, lab.folder / "flops", lab.threads, lab)[1], flops
 
@@ -212,21 +213,19 @@ FIGURE_4 = FlopClasses(
         *rows((*(f"{k} classes" for k in SHOWN), ONE_START), "bins", cases=("classes",)),
         *rows((*KINDS, STABLE, AGREEMENT), "", cases=("classes",)),
     ),
-    claims=(
-        Claim(
-            "more classes keep lowering the error: it is lower with 30 classes than with 20",
+    claims={
+        "more classes keep lowering the error: it is lower with 30 classes than with 20": (
             "[Schmid15 figure 4]",
             lower("30 classes", "20 classes"),
         ),
-        *(
-            Claim(
-                f"one class consists of {kind}: they make up at least {PURE:.0%} of it (kilt's margin)",
+        **{
+            f"one class consists of {kind}: they make up at least {PURE:.0%} of it (kilt's margin)": (
                 "[Schmid15 figure 3]",
                 contrast({kind: 1.0}, PURE),
             )
             for kind in KINDS
-        ),
-    ),
+        },
+    },
     hint=f"--game {SMALL} has few flops, and exact distances as well; each of --runs has other starts",
     time="about 15 minutes for the distances of all flops, then 17 minutes of one core for each run",
     defaults=Setting(GAME, runs=3, threads=2),
@@ -237,18 +236,12 @@ ALGORITHM_3 = Algorithm3(
     "[Brown15 algorithm 3]",
     "Number of classes that remain on real flops, if boards move all at once, as printed, or one at a time",
     rows=rows(WAYS, "classes"),
-    claims=(
-        Claim(
-            "algorithm 3 as printed, which moves all boards at once, keeps all requested classes",
-            "[Brown15 algorithm 3]",
-            as_printed("all at once, as printed", 0.5),
+    claims={
+        "algorithm 3 as printed, which moves all boards at once, keeps all requested classes": as_printed(
+            "all at once, as printed", 0.5
         ),
-        Claim(
-            "algorithm 3 keeps all requested classes if boards move one at a time",
-            "[Brown15 algorithm 3]",
-            as_printed("one after another", 0.5),
-        ),
-    ),
+        "algorithm 3 keeps all requested classes if boards move one at a time": as_printed("one after another", 0.5),
+    },
     hint=f"--game {SMALL} has few flops; each of --runs has other seeds",
     time="a few minutes for the buckets that distinguish flops",
     defaults=Setting(GAME, runs=3, threads=2),
