@@ -1,4 +1,4 @@
-"""Load games that agents can play: poker games in which all later cards are public."""
+"""Load games that agents can play: poker games in which all cards after the first round are public."""
 
 from __future__ import annotations
 

@@ -115,7 +115,10 @@ class PlayedHand(NamedTuple):
 
 @runtime_checkable
 class RememberingAgent(Protocol):
-    """An agent whose play depends on earlier hands of the match. One process plays all hands of its match, in order."""
+    """An agent whose play depends on earlier hands of the match.
+
+    One process plays all hands of its match, in order.
+    """
 
     @property
     def name(self) -> str:

@@ -63,7 +63,7 @@ _VERSIONS = re.compile(r"VERSION:2\.0\.[0-9]+")
 
 @dataclass(frozen=True)
 class Limits(Record):
-    """The limits that a dealer sets for each player, in seconds and in illegal actions.
+    """The limits that a dealer sets for each player, on time and on the number of illegal actions.
 
     The defaults are the competition's.
     """

@@ -1,4 +1,4 @@
-"""Solve several counter-strategies to an opponent model in parallel, each by a worker with a run of its own.
+"""Compute several counter-strategies to an opponent model in parallel, each by a worker with a run of its own.
 
 Each run begins in this process, which writes its folder, and is finished by the next free worker. If a worker is lost,
 another one resumes the run from its last checkpoint, and gets the same strategy.
@@ -23,7 +23,7 @@ from kilt.solve.abstract_problem import AbstractProblem
 
 
 class SolvedAnswer(NamedTuple):
-    """The result of a run that solves a counter-strategy to an opponent model."""
+    """The result of a run that computes a counter-strategy to an opponent model."""
 
     last: Step
     exploitability_mbb: float  # of its average strategy, in mbb/g; nan if unknown
@@ -36,7 +36,7 @@ def solve_answers(
     budget: Budget | None = None,
     tick: Callable[[float], None] = lambda share: None,
 ) -> list[SolvedAnswer]:
-    """Solve several counter-strategies in parallel, on the workers of an engine.
+    """Compute several counter-strategies in parallel, on the workers of an engine.
 
     Parameters
     ----------

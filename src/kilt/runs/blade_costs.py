@@ -82,7 +82,7 @@ class BladeCosts:
 
     @property
     def classes(self) -> int:
-        """Return the number of classes of boards that the workers on the first level divide among them."""
+        """Return how many classes of boards the workers on the first level divide among themselves."""
         return int(self.work.shape[1])
 
 

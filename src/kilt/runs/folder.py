@@ -182,9 +182,9 @@ class RunFolder:
             artifact.write_text(self.path / artifact.RUN, json.dumps(said, indent=2) + "\n")
 
     def against(self) -> Against | None:
-        """Return the opponent model that the run computes a counter-strategy against, or None for other runs.
+        """Return the opponent that the run's counter-strategy exploits, or None for other runs.
 
-        It is the model of an unabstracted game.
+        The opponent model is for an unabstracted game.
         """
         if not self.identity.against:
             return None

@@ -63,7 +63,7 @@ USABLE_SHARE = 0.8  # share of the available memory and disk that a run may use
 
 @dataclass(frozen=True)
 class FittedPlan:
-    """A plan for a run that fits the machine, with its cost."""
+    """A plan of a run that fits this machine, together with its cost."""
 
     plan: RunPlan
     cost: Cost

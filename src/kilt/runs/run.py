@@ -148,9 +148,9 @@ class Run(RunFigures):
 
     @property
     def infosets(self) -> tuple[str, ...]:
-        """Return the names of all information sets, for small games that are stored as flat trees.
+        """Return the names of all information sets of a small game.
 
-        Other games have no such names.
+        Games that are not stored as flat trees have no such names.
         """
         return self.problem.tree.infosets if isinstance(self.problem, FlatProblem) else ()
 
@@ -229,7 +229,7 @@ class Run(RunFigures):
 
     @property
     def spent(self) -> bool:
-        """Return whether the run had already spent its budget when it was opened."""
+        """Return whether the budget of the run was already spent, according to its folder."""
         done = self.folder.steps() if self.folder else []
         return any(self.budget.spent(step.iterations, step.seconds) for step in done)
 

@@ -68,7 +68,9 @@ def raises(agent: str) -> bool:
 
 
 def flat_table(tree: FlatTree, agent: str) -> FloatArray:
-    """Return the strategy of a named agent for a small game, as a table over its flat tree.
+    """Return the strategy of a named agent for a small game, as a table over its information sets.
+
+    The game is given as a flat tree. The table has a probability for each action of each information set.
 
     The table has a probability for each action of each information set.
     """

@@ -61,7 +61,7 @@ class DecisionLayout(NamedTuple):
 
     @classmethod
     def of_tree(cls, tree: FlatTree) -> DecisionLayout:
-        """Return the layout of strategy tables for a flat tree: an entry for each action of each information set."""
+        """Return the layout of strategy tables for a small game: an entry for each action of each information set."""
         calls = [labels.index(CALL) if CALL in labels else NO_CALL for labels in tree.actions]
         rounds = [name.rpartition("|")[2].count(REVEAL) for name in tree.infosets]
         return cls._of([len(labels) for labels in tree.actions], calls, rounds, tree.nodes.infoset_player)
@@ -146,7 +146,7 @@ class OpponentModel:
 
     @classmethod
     def of_tree(cls, tree: FlatTree, player: str, counts: FloatArray, **figures: Any) -> OpponentModel:
-        """Create a model for a flat tree from the number of times that the player took each action."""
+        """Create a model for a small game from the number of times that the player took each action."""
         return cls(tree.name, tree_fingerprint(tree), player, DecisionLayout.of_tree(tree), counts, figures)
 
     @classmethod

@@ -33,7 +33,7 @@ CLOSE = 1e-6  # tolerance of the sum of probabilities of an information state: t
 
 
 def to_openspiel(tree: FlatTree, strategy: FloatArray) -> dict[str, list[tuple[int, float]]]:
-    """Convert a strategy for a flat tree to a tabular policy of open_spiel.
+    """Convert a strategy for a small game to a tabular policy of open_spiel.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def to_openspiel(tree: FlatTree, strategy: FloatArray) -> dict[str, list[tuple[i
 
 
 def from_openspiel(tree: FlatTree, policy: Mapping[str, Sequence[tuple[int, float]]]) -> FloatArray:
-    """Convert a tabular policy of open_spiel to a strategy for a flat tree.
+    """Convert a tabular policy of open_spiel to a strategy for a small game.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Load, save and query strategies for flat trees, with the names of information sets and actions.
+"""Load, save and query strategies for small games, with the names of information sets and actions.
 
 >>> from kilt.games import load_game
 >>> from kilt.tree.best_response import uniform
@@ -37,7 +37,7 @@ _END = "\0"  # end of a name; names of open_spiel may contain line breaks
 
 @dataclass(frozen=True)
 class Strategy(Drawable):
-    """A strategy for both players of a game: the probability of each action at every information set of its flat tree.
+    """A strategy for both players of a small game: the probability of each action at every information set.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Strategy(Drawable):
 
     @classmethod
     def of(cls, tree: FlatTree, probabilities: FloatArray, **figures: Any) -> Strategy:
-        """Create a strategy for a flat tree from the probability of each action at each information set."""
+        """Create a strategy for a small game from the probability of each action at each information set."""
         return cls(tree.name, tree_fingerprint(tree), tree.infosets, tree.actions, probabilities, figures)
 
     @classmethod
@@ -127,7 +127,7 @@ class Strategy(Drawable):
         return list(accumulate(map(len, self.actions), initial=0))
 
     def on(self, tree: FlatTree) -> FloatArray:
-        """Return the array of probabilities; raise GameError if the strategy was not made for the given tree."""
+        """Return the array of probabilities; raise GameError if the strategy was made for another game."""
         require_same((self.game, self.fingerprint), (tree.name, tree_fingerprint(tree)))
         require_shape(self.game, self.probabilities, (int(tree.nodes.infoset_start[-1]),))
         return self.probabilities
@@ -164,7 +164,7 @@ class Strategy(Drawable):
 
 
 def process_slots(tree: FlatTree, game: Holdem, rule: Rule, table: FloatArray) -> None:
-    """Apply a post-processing rule to a strategy for a flat tree, in place.
+    """Apply a post-processing rule to a strategy for a small game, in place.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def require_shape(game: str, table: Array, shape: tuple[int, ...]) -> None:
 
 
 def tree_fingerprint(tree: FlatTree) -> str:
-    """Return a hash of a flat tree's nodes and of all names in it, except the name of the game."""
+    """Return a hash of a game tree's nodes and of all names in it, except the name of the game."""
     nodes = tree.nodes if tree.uneven else tree.nodes[:-1]  # `surplus` is the last
     return artifact.fingerprint(*nodes, *map(_pack, (tree.infosets, map(str, tree.actions))))
 

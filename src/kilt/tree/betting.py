@@ -41,7 +41,7 @@ Menu: TypeAlias = Callable[[Betting], Iterable[int]]  # returns the legal levels
 
 @runtime_checkable
 class SizedMenu(Protocol):
-    """A menu of raises as fractions of the pot.
+    """A menu of raises whose sizes are fractions of the pot.
 
     They depend only on the player, the round and the number of earlier raises.
     """

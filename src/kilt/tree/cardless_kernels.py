@@ -1,4 +1,4 @@
-"""Compute best responses on the boards of one flop against an opponent who ignores the cards, in compiled code."""
+"""Compute best responses to an opponent who ignores the cards, on the boards that follow one flop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kilt.tree.vector_kernels import average_over_suits, copy_value, raise_value
 
 
 class Classes(NamedTuple):
-    """The betting after the first round, in which equivalent betting rounds are stored only once.
+    """The betting after the first round as arrays, in which equivalent betting rounds are stored only once.
 
     The last round comes first.
     """

@@ -1,4 +1,4 @@
-"""Convert games of open_spiel to flat trees, so that kilt's solvers for small games can run on them.
+"""Convert games of open_spiel to game trees of kilt, so that kilt's solvers for small games can run on them.
 
 >>> tree = openspiel_tree("kuhn_poker")
 >>> len(tree.nodes.parent), len(tree.infosets)
@@ -60,7 +60,7 @@ def openspiel_game(name: str) -> Any:
 
 
 def openspiel_tree(name: str, most_nodes: int = MOST_NODES) -> FlatTree:
-    """Build the flat tree of a two-player zero-sum game of open_spiel, such as "leduc_poker".
+    """Build the game tree of a two-player zero-sum game of open_spiel, such as "leduc_poker".
 
     If both players move simultaneously, player 0 moves first, hidden from player 1.
     """
@@ -87,7 +87,7 @@ def openspiel_tree(name: str, most_nodes: int = MOST_NODES) -> FlatTree:
 
 
 def openspiel_twin(tree: FlatTree) -> FlatTree:
-    """Return the flat tree of a game as open_spiel defines it, for a game that kilt also has.
+    """Return open_spiel's game tree of a game that kilt also has, such as Leduc poker.
 
     Strategies fit both trees, because the nodes are the same.
 
@@ -110,7 +110,7 @@ def openspiel_twin(tree: FlatTree) -> FlatTree:
 
 
 def action_numbers(tree: FlatTree) -> list[int]:
-    """Return open_spiel's number of each action in a flat tree, in the order of strategy tables."""
+    """Return open_spiel's number of each action in a game tree, in the order of strategy tables."""
     try:
         return [int(label.partition(":")[0]) for labels in tree.actions for label in labels]
     except ValueError:

@@ -87,7 +87,7 @@ class Dice(NamedTuple):
 
 
 class VectorTree(NamedTuple):
-    """A public tree as arrays for compiled code.
+    """The tree of all public states of a game, as arrays for compiled code.
 
     A chance node is called an *entry* of the next round: it opens a block of betting, which has separate table rows for
     each entry. Boards are numbered over all rounds.
