@@ -58,15 +58,15 @@ class Trunks(Experiment):
     per round), and 9,000 buckets per round from clusters of histograms. This experiment uses 500 buckets, so that every
     run can make its own clusters, and percentiles in the last round, where a histogram is a single strength.
 
-    CFR-BR gets the same time with each trunk (the first one, two or three rounds), and is compared at three times. On a
-    CPU, the time is summed over cores, without measuring and without the first iteration, which may compile kernels.
-    Each run has its own buckets and seeds. In games with many flops, exploitability is measured on a random sample of
-    flops, the same for all trunks.
+    CFR-BR gets the same time with each trunk (the rounds for which it stores regrets). Exploitability is compared at
+    three times, on a random sample of flops if the game has many, which is the same for all trunks. Each run has its
+    own buckets and seeds. On a CPU, the time is summed over cores, without measuring and without the first iteration,
+    which may compile kernels.
 
-    Two curves of exploitability count as equal if they differ by less than 5%, which is kilt's threshold. The thesis
-    says that at the end CFR-BR with a trunk of three rounds "exactly matches" CFR-BR with two [Johanson16 §11.2]. Only
-    converged curves can decide that. So the claim counts as not decided unless exploitability changed by less than 5%
-    over the last three quarters of the time, for both trunks.
+    Two curves of exploitability count as equal if they differ by less than 5%, a threshold that kilt chose. The thesis
+    says that CFR-BR with a trunk of three rounds finally "exactly matches" CFR-BR with two [Johanson16 §11.2]. Only
+    converged curves can decide this claim. So it is not decided if exploitability changed by 5% or more over the last
+    three quarters of the time, for either trunk.
     """
 
     def check(self, setting: Setting) -> None:

@@ -289,8 +289,8 @@ class Answers(Experiment):
     response trusts the model. Each response is evaluated against Orange, against the model, and against best responses.
     ``pieces.orange`` defines the game of the thesis.
 
-    The figure also shows two curves for comparison. One is the exact frontier of safe responses to Orange, from linear
-    programs. The other consists of mixtures of an equilibrium with the best response.
+    For comparison, the figure shows two curves that need no model. One is the exact frontier of safe responses to the
+    agent Orange, from linear programs. The other consists of mixtures of an equilibrium with the best response.
 
     The thesis calls some differences marked, and others very small or only marginal, without giving a number
     [Johanson16 §§6.4, 6.6]. This experiment sets a threshold, a tenth of what a best response wins against the agent

@@ -111,10 +111,10 @@ class Portfolios(Experiment):
     at each table. The experiment knows which strategy of the portfolio played each hand, so each hand is evaluated on
     policy.
 
-    Each estimator has two rows. A row counts matches won minus matches lost, as a mean over runs, each with its own
-    agents and deals. In the first row, a match counts if it is won or lost by more than 25 big blinds, as in the
-    thesis; for the mean score of both tables, that is 50 mbb/h. In the row ``significant``, a match counts if a
-    one-sided 95% test separates its score from 0, however small the score is [Johanson16 §8.2].
+    Each estimator has two rows, which count matches won minus matches lost. In the first row, a match counts if it is
+    won or lost by more than 25 big blinds, as in the thesis; for the mean score of both tables, that is 50 mbb/h. In
+    the row ``significant``, a match counts if a one-sided 95% test separates its score from 0, however small the score
+    is [Johanson16 §8.2]. Values are means over runs with their own agents and deals.
     """
 
     @property
