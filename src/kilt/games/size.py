@@ -214,7 +214,7 @@ def _partitions(game: GameDef) -> tuple[Counts, Counts]:
 
     @cache
     def reached(most: int) -> list[int]:
-        """Count the sequences of raises that reach each level, with at most `most` raises.
+        """Count the sequences of at most `most` raises that end at each bet level.
 
         The levels are t < `behind`.
         """
@@ -321,7 +321,7 @@ def _walk(game: GameDef) -> tuple[Counts, Counts]:
     queue: list[_State] = []
 
     def reach(state: _State, number: int) -> None:
-        """Add a number of betting sequences to the count of a state.
+        """Add to the number of betting sequences that lead to a state.
 
         Nothing is added if the player to act has no chips left.
         """

@@ -230,7 +230,7 @@ class PolicyAgent(Protocol):
         """Return the action that the agent takes: see `Agent.act`."""
 
     def policy(self, position: Betting, board: tuple[int, ...]) -> PublicPolicy:
-        """Return the probabilities of the actions of the player to act, for every private hand.
+        """Return the action probabilities of the player to act, for every private hand.
 
         `act` chooses actions with these probabilities.
 

@@ -67,7 +67,7 @@ class RunPlan(AbstractSpec, Spec):
 
     @property
     def all_cards(self) -> tuple[Cards, ...]:
-        """Return the card abstractions of the players, followed by that of the opponent if it is different.
+        """Return the card abstractions of the players, and that of the opponent if it is a different one.
 
         The opponent is the one that the agent learns against.
         """

@@ -64,7 +64,7 @@ def response_values(tree: FlatTree, strategy: FloatArray) -> tuple[float, float]
 def exploitability(tree: FlatTree, strategy: FloatArray) -> float:
     """Return the exploitability of a strategy, in chips per game.
 
-    It is what a best response wins more than the strategy itself, as a mean over both seats.
+    It is how much more a best response wins than the strategy itself, as a mean over both seats.
     """
     followed = [float(_values(tree, strategy, player, best=False)[0][0]) for player in (0, 1) if tree.uneven]
     return exploitability_of_responses(response_values(tree, strategy), followed)

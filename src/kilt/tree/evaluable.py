@@ -10,7 +10,7 @@ from kilt.tree.vector_arrays import FOLLOW, RESPOND
 
 
 def exploitability_of_responses(responses: Iterable[float], followed: Iterable[float] = ()) -> float:
-    """Return the exploitability of a strategy, given what best responses to it win.
+    """Return the exploitability of a strategy, computed from the winnings of best responses to it.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class EvaluableGame(ABC):
     def exploitability(self, strategy: Any) -> float:
         """Return the exploitability of a strategy, in chips per game.
 
-        It is what a best response wins more than the strategy itself, as a mean over both seats.
+        It is how much more a best response wins than the strategy itself, as a mean over both seats.
 
         The result is at least 0. Multiply by 1000 and divide by the big blind for thousandths of a big blind per game.
         """

@@ -121,7 +121,9 @@ class CompactGame(EvaluableGame, DeviceTree):
         )
 
     def on_host(self, table: CompactTable, to: Table | None = None) -> Table:
-        """Return a GPU table as a NumPy array with a row for each board and action and a column for each hand.
+        """Copy a table from GPU memory to a NumPy array.
+
+        The array has a row for each board and action, and a column for each hand.
 
         If `to` is given, it is filled instead of a new array. It must be 0 for hands that share a card with the board.
         """
