@@ -145,7 +145,9 @@ def test_a_plan_is_known_before_anything_is_built(config):
     assert said["tables_bytes"] == 8 * sum(said["slots"])
     assert said["peak_bytes"] >= said["memory_bytes"] > said["tables_bytes"] + machine.PROCESS and said["fits"]
     assert not list(config.parent.glob("small"))
-    said = answer("plan", config)
+    assert "visits_per_second" not in said
+    assert "1 thread usually takes" in kilt("plan", config).stderr
+    said = answer("plan", config, "--probe")
     assert said["visits_per_second"] > said["decisions_per_second"] > said["iterations_per_second"] > 0
     shown = kilt("plan", config)
     assert f"{sum(said['slots']):,}" in shown.stdout

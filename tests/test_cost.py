@@ -1,6 +1,9 @@
 """What a run takes: the figures of many kinds of runs stay as they are until somebody changes them on purpose."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,7 @@ from estimates import SPOTS, TABLE, estimates
 from kilt import gpu, machine
 from kilt.cost import Cost
 from kilt.errors import ArtifactError, RunError
+from kilt.runs.examples import example_named
 from kilt.solve.external import Pace
 from kilt.spots.spot import Spot
 
@@ -60,6 +64,16 @@ def test_whatever_can_be_solved_has_an_estimate(tmp_path, monkeypatch):
         assert found["fits"] and found["memory_bytes"] == kilt.cost(what).resident
     assert answer("estimate", "leduc", "-a", "cfr+")["disk_bytes"] == kilt.cost("leduc").disk
     assert "cfr+ on leduc: " in kilt_command("estimate", "leduc", "-a", "cfr+").stderr
+
+
+def test_an_estimate_compiles_nothing(tmp_path):
+    """Neither counting hands and bets nor the usual speed takes a kernel."""
+    (tmp_path / "my.toml").write_text(example_named(""))
+    own = {"NUMBA_CACHE_DIR": str(tmp_path / "kernels"), "KILT_CACHE": str(tmp_path / "cache")}
+    command = [sys.executable, "-m", "kilt", "estimate", "my.toml"]
+    found = subprocess.run(command, cwd=tmp_path, env=os.environ | own, capture_output=True, text=True, check=True)
+    assert "13,473 nodes" in found.stdout and "2 threads usually take" in found.stderr
+    assert "compil" not in found.stderr and not list(tmp_path.rglob("*.nb?"))
 
 
 def test_what_takes_too_much_memory_is_estimated_all_the_same():

@@ -381,7 +381,7 @@ def test_what_it_takes_is_said_before_any_work(config, monkeypatch):
     found = answer("plan", config, "--device", "gpu", "--no-probe")
     assert found["device_bytes"] > found["tables_bytes"] + external_device.RESERVE
     assert "MB of the GPU" in kilt("plan", config, "--device", "gpu", "--no-probe").stderr
-    assert answer("plan", config, "--device", "gpu")["visits_per_second"] > 0
+    assert answer("plan", config, "--device", "gpu", "--probe")["visits_per_second"] > 0
     monkeypatch.setattr(gpu, "free_memory", lambda: 1000)
     line = refused("solve", config, "--device", "gpu", "--out", "run")
     assert "of the GPU's memory, and 0.0 GB are free" in line and not Path("run", "config.toml").exists()

@@ -46,7 +46,7 @@ def check_public(identity: AbstractionSpec, place: int) -> None:
         raise AbstractionError(f"round {public.round} has no new public cards: choose another for classes of boards")
     if place and plan.public[place - 1].round == public.round:
         raise AbstractionError(f"the plan has classes for the boards of round {public.round} twice: remove one")
-    boards = len(deal.holdings(public_layout(plan, deal, public)).boards)
+    boards = deal.holdings(public_layout(plan, deal, public)).board_count
     if public.classes > boards:
         raise AbstractionError(f"the plan asks for {public.classes} classes of {boards} boards: use fewer")
     if not place and boards > MAX_COMPARED_BOARDS:

@@ -81,7 +81,7 @@ def estimate(spec: AbstractionSpec, cache: Path | None = None, threads: int = 1)
                 f"the plan asks for {sorts:,} buckets in round {r + 1}, but there are only {len(holdings):,} different "
                 "hands: use fewer"
             )
-        tables += len(holdings.boards) * len(holdings.tables.bits) * np.min_scalar_type(sorts - 1).itemsize
+        tables += holdings.board_count * comb(deal.deck.size, deal.hole_cards) * np.min_scalar_type(sorts - 1).itemsize
         if sorts < len(holdings):
             steps = plan.rounds[r].steps
             sorting.append((plan, r, (BucketStep(steps[-1].feature, sorts),) if coded else steps, groups))

@@ -299,7 +299,7 @@ class Features:
     def table_costs(self, feature: str, r: int, settings: FeatureSettings) -> TableCosts:
         """Return the cost of computing each table that a feature needs, even if the cache folder has the table."""
         last = self._holdings(self.deal.sizes[-1])
-        tables = {STRENGTHS: Cost(cache=2 * len(last), seconds=pace("features", "strength_board") * len(last.boards))}
+        tables = {STRENGTHS: Cost(cache=2 * len(last), seconds=pace("features", "strength_board") * last.board_count)}
         return tables | FEATURES[feature].costs(self, settings, r)
 
     def means_costs(self, name: str, dimensions: int, most: int, r: int | None = None) -> TableCosts:
@@ -323,7 +323,7 @@ class Features:
         """Return the costs of the tables for opponent cluster hand strength (OCHS), and of those they depend on."""
         name, last = f"ochs-{opponents}", self._holdings(self.deal.sizes[-1])
         each = pace("features", "strength_board") + pace("features", "opponent_board") * opponents
-        seconds = each * len(last.boards)
+        seconds = each * last.board_count
         return {
             **self.means_costs(f"histograms-{BINS}", BINS, 1),
             f"opponents-{opponents}": Cost(cache=len(self._holdings(0)), seconds=pace("features", "opponents")),

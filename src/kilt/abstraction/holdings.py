@@ -24,6 +24,7 @@ from kilt.cards.boards import Boards, board_index, canonical_boards, hand_permut
 from kilt.cards.deck import FULL, Deck
 from kilt.cards.equity import hand_list
 from kilt.cards.hands import hand_tables
+from kilt.cards.isomorphism import Isomorphism
 
 
 class Holdings:
@@ -31,6 +32,19 @@ class Holdings:
 
     def __init__(self, dealt: Sequence[int], deck: Deck, hole_cards: int) -> None:
         self.dealt, self.deck, self.hole_cards = tuple(dealt), deck, hole_cards
+
+    def __len__(self) -> int:
+        return self._orbits(self.hole_cards)
+
+    @property
+    def board_count(self) -> int:
+        """The number of boards, known before they are listed."""
+        return self._orbits()
+
+    def _orbits(self, *hand: int) -> int:
+        """Return the number of boards, each with a private hand if `hand` has its cards, up to a renaming of suits."""
+        layout = (*hand, *filter(None, self.dealt))
+        return Isomorphism(layout, self.deck).size if layout else 1
 
     @cached_property
     def _rounds(self) -> tuple[Boards, ...]:
@@ -72,9 +86,6 @@ class Holdings:
         )
         kernels.count_holdings(tables, tables.first)
         return tables
-
-    def __len__(self) -> int:
-        return int(self.tables.first[-1])
 
     @cached_property
     def weights(self) -> IntArray:

@@ -99,19 +99,36 @@ def strengths(cards: npt.ArrayLike, deck: Deck = FULL) -> Strengths:
     rows = np.ascontiguousarray(cards, dtype=np.int8)
     if rows.ndim != 2:
         raise CardError(f"hands come one per row, in an array of 2 dimensions; this one has {rows.ndim}")
-    if rows.size and not (rows.min() >= 0 and rows.max() < deck.size):
-        raise CardError(f"cards are numbered 0 to {deck.size - 1} in this deck; found {rows.min()} to {rows.max()}")
+    if rows.size:
+        _require_cards((rows.min(), rows.max()), deck)
     out = np.empty(len(rows), dtype=np.int16)
     kernels.strengths(rows, hand_tables(rows.shape[1], deck), out)
     return out
 
 
 def strength(cards: str | Sequence[int], deck: Deck = FULL) -> int:
-    """Return the strength of one hand, given by card names or by card numbers; a stronger hand has a higher number."""
+    """Return the strength of one hand, given by card names or by card numbers; a stronger hand has a higher number.
+
+    It does what `hands_kernels.look_up` does, but nothing is compiled for it.
+    """
     numbers = deck.cards(cards) if isinstance(cards, str) else tuple(cards)
     if len(set(numbers)) != len(numbers):
         raise CardError(f"{deck.name(numbers)} has a card twice: every card may be used once")
-    return int(strengths([numbers], deck)[0])
+    _require_cards(numbers, deck)
+    tables = hand_tables(len(numbers), deck)
+    key, bits = (int(parts[list(numbers)].sum()) for parts in (tables.card_key, tables.card_bit))
+    key += tables.start
+    if mark := key & kernels.FLUSH_MARKS:
+        suit = (mark.bit_length() - 1 - kernels.SUIT_SHIFT) // 4
+        return int(tables.flush[(bits >> (13 * suit)) & 0x1FFF])
+    high = tables.high[(key >> kernels.HIGH_SHIFT) & kernels.HIGH_MASK]
+    return int(tables.strength[tables.low[key & kernels.LOW_MASK] + high])
+
+
+def _require_cards(numbers: Sequence[int], deck: Deck) -> None:
+    """Raise CardError if a number is not that of a card in the deck."""
+    if numbers and not (min(numbers) >= 0 and max(numbers) < deck.size):
+        raise CardError(f"cards are numbered 0 to {deck.size - 1} in this deck; found {min(numbers)} to {max(numbers)}")
 
 
 def category(value: int, cards: int = 5) -> str:

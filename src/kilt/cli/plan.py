@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kilt.runs.plan import RunPlan
     from kilt.runs.spec import Spec
     from kilt.solve.distributed.memory import PartsMemory
+    from kilt.solve.external import Pace
 
 ON_DISK = "cfr+disk", "cfr+disk:average"  # its subgames can be shared by several machines
 MEASURED = 3.0  # seconds of measuring the cost of a batch
@@ -28,8 +29,12 @@ MEASURED = 3.0  # seconds of measuring the cost of a batch
 def estimate(
     what: Annotated[str, options.WHAT],
     probe: Annotated[
-        bool, typer.Option("--probe/--no-probe", help="Walk the game for some seconds to see how fast that goes.")
-    ] = True,
+        bool,
+        typer.Option(
+            "--probe/--no-probe",
+            help="Measure the speed of this machine for some seconds. Default: a usual speed.",
+        ),
+    ] = False,
     blades: Annotated[str | None, options.BLADES] = None,
     simulate: Annotated[
         bool,
@@ -147,17 +152,28 @@ def estimate(
         )
     if parts:
         say(parts.words())
-    if walked:
-        each = plan.infosets / walked.decisions
-        walkers = f"{said.solver.threads} threads walk" if plan.device == "cpu" else "the GPU walks"
-        say(
-            f"{walkers} {walked.visits / 1e6:,.1f} million nodes and "
-            f"{walked.iterations:,.0f} iterations a second: {in_time(each)} for as many decisions as there are "
-            "information sets; a good strategy has seen each of them a hundred times"
-        )
+    if fits and cost.iteration is None and not simulate:
+        _say_speed(plan, walked)
     if simulated:
         simulated.show()
     _end(fits=fits or bool(shares))
+
+
+def _say_speed(plan: RunPlan, walked: Pace | None) -> None:
+    """Print how long external sampling takes, from a measured speed or, on the CPU, a usual one."""
+    from kilt.paces import pace
+
+    threads, often = plan.config.solver.threads, "a good strategy has seen each of them a hundred times"
+    if walked:
+        walkers = f"{threads} threads walk" if plan.device == "cpu" else "the GPU walks"
+        say(
+            f"{walkers} {walked.visits / 1e6:,.1f} million nodes and {walked.iterations:,.0f} iterations a second: "
+            f"{in_time(plan.infosets / walked.decisions)} for as many decisions as there are information sets; {often}"
+        )
+    elif plan.device == "cpu":
+        usual = in_time(plan.infosets * pace("external", "decision") / threads)
+        who = "1 thread usually takes" if threads == 1 else f"{threads} threads usually take"
+        say(f"{who} {usual} for as many decisions as there are information sets; {often} (--probe measures it)")
 
 
 def _changed(what: str, keys: list[str]) -> Config:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from kilt.arrays import Array, FloatArray
-from kilt.draws import uniform
+from kilt.draws import drawn
 from kilt.errors import PlayError
 from kilt.games.holdem import RAISE, Betting, Holdem
 from kilt.strategy.fixed import AGENTS, chances
@@ -57,7 +57,7 @@ class Observation(NamedTuple):
 
         Use each `number` only once in a hand.
         """
-        return float(uniform(np.uint64(self.key), np.uint64(number)))
+        return drawn(int(self.key), number)
 
 
 class Agent(Protocol):

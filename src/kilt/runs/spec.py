@@ -42,6 +42,7 @@ from kilt.solve.variants import Variant
 
 NOTHING: Mapping[str, object] = {}
 ABSTRACT_KEYS = ("actions", "near", "agent", "resolve", "counter")  # of a configuration with cards
+FIGURE = 60_000  # bytes of the figure of its convergence, and of the log
 Tick: TypeAlias = Callable[[str, float], None]  # called with the current step, and the finished share of it
 
 
@@ -258,7 +259,8 @@ class WholeSpec(Spec):
 
     def cost(self) -> Cost:
         """Return the memory, disk space and time that the run needs, even if the machine has less."""
-        return self._fitted(unlimited=True).cost
+        cost = self._fitted(unlimited=True).cost
+        return cost if self.exact else replace(cost, disk=cost.disk + FIGURE)
 
     def require_room(self, folder: Path | None) -> Cost:
         """Return the cost of the run, after checking that the algorithm, the device and the engine suit the game.

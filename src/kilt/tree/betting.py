@@ -33,6 +33,7 @@ from kilt.tree.betting_kernels import BetSizes, BettingRules, write_tree
 
 MOST_NODES = 20_000_000
 FEW = 1000  # trees up to this many nodes are built in Python, since compiling the kernels takes seconds
+COUNTED = 20_000  # trees up to this many nodes are counted in Python
 FOLDS, CALLS = -1, 0  # values of `level` for a fold and for a call
 SHOWN = -1  # value of `folded` at a showdown
 
@@ -300,19 +301,19 @@ def betting_size(game: Holdem, menu: Menu | None = None, most_nodes: int = MOST_
     >>> betting_size(load_game("holdem.limit.2p"))[:2]
     (17221, ((4, 35, 315, 2835), (4, 35, 315, 2835)))
     """
-    if (found := _by_positions(game, menu, most_nodes)) is not None:
+    if (found := _by_positions(game, menu, most_nodes, COUNTED)) is not None:
         return _counted(game, found.nodes)
     nodes, _, _, counts = _write(game, menu, most_nodes, _room(game))
     decisions, actions = (tuple(map(tuple, each)) for each in counts.tolist())
     return BettingSize(nodes, decisions, actions)
 
 
-def _by_positions(game: Holdem, menu: Menu | None, most_nodes: int) -> PublicTree | None:
-    """Build a tree position by position, or return None if the tree is so large that compiled code must build it."""
+def _by_positions(game: Holdem, menu: Menu | None, most_nodes: int, few: int = FEW) -> PublicTree | None:
+    """Build a tree position by position, or return None if it has more than `few` nodes."""
     if menu is not None and not isinstance(menu, SizedMenu):
         return public_tree(game, menu, most_nodes)
     with suppress(_TooManyError):
-        return public_tree(game, menu, min(FEW, most_nodes))
+        return public_tree(game, menu, min(few, most_nodes))
     return None
 
 
