@@ -319,13 +319,13 @@ def _paper(paper: str, stem: str, results: Results, root: Path) -> str:
     names = [name for name, entry in EXPERIMENTS.items() if _paper_of(entry) == paper]
     lines = [NOTICE, f"# {title}", ""]
     lines += [
-        "This page first lists claims with the verdicts of kilt's experiments, and then describes each experiment. The "
-        "command `kilt reproduce NAME` runs an experiment. [Reproduce a figure](../guides/reproduce.md) explains how "
-        "verdicts are reached. They are computed from the rows in `lab/results`, except for verdicts marked *quoted*, "
-        "which the command printed before rows were recorded.",
+        "This page lists claims with the verdicts of kilt's experiments, and then describes each experiment. The "
+        "command `kilt reproduce NAME` runs an experiment, and [Reproduce a figure](../guides/reproduce.md) explains "
+        "its verdicts. A verdict is computed from rows in `lab/results`. If it is marked *quoted*, the command printed "
+        "it before rows were recorded.",
         "",
-        "Winnings and exploitability are in mbb/g or mbb/h, thousandths of a big blind per game or per hand. A value "
-        "with ± has a 95% interval. The [glossary](../concepts/glossary.md) explains further terms.",
+        "Winnings and exploitability are in mbb/g or mbb/h, thousandths of a big blind per game or per hand. A number "
+        "after ± is the margin of a 95% interval. The [glossary](../concepts/glossary.md) explains further terms.",
         "",
         *_claim_table(names, results, root, {*QUOTED.values()}),
     ]
@@ -368,10 +368,10 @@ def _index(results: Results, root: Path) -> str:
     """Return the index page: counts of claims by verdict, and all claims that do not hold or are not decided."""
     lines = [NOTICE, "# Laboratory", ""]
     lines += [
-        "The laboratory tests claims of papers with kilt, and measures how fast kilt is. Tables are rendered from "
-        "result files in `lab/results`, which record the command, commit, machine and date of a measurement. The next "
-        "table shows how many claims of each paper hold, do not hold, or are not decided or not run. It counts a claim "
-        "once for each setting in which it was tested.",
+        "The laboratory tests claims of papers with kilt, and measures how fast kilt is. Its tables come from files in "
+        "`lab/results`, which record the command, commit, machine and date of each measurement. The next table shows "
+        "how many claims of each paper hold, do not hold, are not decided, or were not run. A claim counts once for "
+        "each setting in which it was tested.",
         "",
     ]
     by_paper = {

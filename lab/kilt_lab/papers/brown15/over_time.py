@@ -97,11 +97,11 @@ class OverTime(Experiment):
     One machine can simulate all these cores, because the result of distributed workers does not depend on their number.
 
     All agents use the same betting tree, so winnings are averaged over all betting sequences. A row shows how much the
-    larger abstraction wins minus how much the smaller one wins, on the same deals, against an opponent or against each
-    other. Each run clusters, solves and deals with its own seeds.
+    larger abstraction wins minus how much the smaller one wins, on the same deals, either against other agents or
+    against each other. Each run clusters, solves and deals with its own seeds.
 
-    Strategies play either unchanged or purified. Purification plays the most probable action, except for the first
-    action of a hand, as in the paper [Brown15 footnote 5].
+    Each strategy is evaluated in two versions. One is unchanged. The other is purified: it plays the most probable
+    action, except for the first action of a hand, as in the paper [Brown15 footnote 5].
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

@@ -293,8 +293,8 @@ class Answers(Experiment):
     agent Orange, from linear programs. The other consists of mixtures of an equilibrium with the best response.
 
     The thesis calls some differences marked, and others very small or only marginal, without giving a number
-    [Johanson16 §§6.4, 6.6]. This experiment sets a threshold, a tenth of what a best response wins against the agent
-    Orange. It calls a difference marked if it is at least as large, and small otherwise.
+    [Johanson16 §§6.4, 6.6]. This experiment calls a difference marked if it is at least a tenth of what a best response
+    wins against the agent Orange, and small otherwise.
     """
 
     curves: Mapping[str, tuple[CurveSetting, float]] = field(default_factory=dict)  # by row
