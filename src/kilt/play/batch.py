@@ -120,7 +120,7 @@ class JointTree:
 
 
 class BatchMatch:
-    """A match between two blueprint agents, of which compiled code plays many hands at a time.
+    """A match between two blueprint agents, whose hands are played by compiled code.
 
     Parameters
     ----------
@@ -142,7 +142,10 @@ class BatchMatch:
 
     @staticmethod
     def can_play(game: Holdem, agents: tuple[Agent, Agent]) -> bool:
-        """Return whether compiled code can play a match between these agents, which must be blueprints."""
+        """Return whether compiled code can play a match between two agents.
+
+        Both must be blueprints of the game.
+        """
         return all(
             type(agent) is BlueprintAgent
             and agent.game.rules == game.rules

@@ -363,9 +363,9 @@ class BlueprintAgent:
         return AbstractState(0, max(self.game.rules.blinds), acted=False, sure=True)
 
     def at_turn(self, state: AbstractState, position: Betting) -> AbstractState:
-        """Remove the node from an abstract state, unless it matches the decision in the real game.
+        """Return an abstract state without its node, if the node does not match the decision in the real game.
 
-        It matches if the same player is to act in the same round. The result is a copy, or `state` itself.
+        It matches if the same player is to act in the same round. Then `state` itself is returned.
         """
         nodes, node = self.blueprint.nodes, state.node
         if node is None or (nodes.actor[node] == position.actor and nodes.round[node] == position.round):
@@ -375,7 +375,7 @@ class BlueprintAgent:
     def after(
         self, state: AbstractState, before: Betting, action: str, me: int | None
     ) -> list[tuple[AbstractState, float]]:
-        """Return where a player may be in the abstract game after an action, with probabilities.
+        """Return the states in which a player may be in the abstract game after an action, with their probabilities.
 
         There are one or two such states.
 

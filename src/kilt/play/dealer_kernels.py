@@ -67,7 +67,9 @@ def word(state: Words32, number: int) -> np.uint32:
 
 @kernel
 def draw_keys(key: Words32, used: IntArray, fresh: Words32, state: Words32, keys: npt.NDArray[np.uint64]) -> None:
-    """Write two 64-bit random numbers for each deal to `keys`, one for each seat.
+    """Draw two random 64-bit numbers for each deal, one for each seat.
+
+    They are written to `keys`.
 
     Shapes: `key` [deal, word] holds the seeds, `used` [deal] their lengths in words, `keys` [deal, seat].
     """

@@ -88,7 +88,7 @@ class Limits(Record):
 
 
 class LogWriter(Protocol):
-    """The interface that a dealer needs to write a log, such as that of a text file."""
+    """The interface of logs to which a dealer can write, such as text files."""
 
     def write(self, text: str, /) -> object:
         """Add text, which may be several lines."""

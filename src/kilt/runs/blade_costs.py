@@ -202,7 +202,7 @@ def _undisturbed(seconds: FloatArray) -> FloatArray:
 
 
 def share_before(partition: Partition, later: int) -> float:
-    """Return which share of the nodes that workers visit lies in betting rounds before a given round.
+    """Return the share of the workers' node visits that happen before a given betting round.
 
     The share is from 0 to 1. `later` is the number of the given round.
 

@@ -137,7 +137,10 @@ class RunFolder:
         return self.identity.device
 
     def move_to(self, identity: RunIdentity) -> None:
-        """Write the device on which a run is solved to ``run.json``, if the device has changed."""
+        """Record in ``run.json`` that the run is now solved on another device.
+
+        Nothing is written if the device has not changed.
+        """
         if identity.device != self.device:
             self.identity = self.identity._replace(device=identity.device, precision=identity.precision)
             self.describe()

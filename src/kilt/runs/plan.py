@@ -209,9 +209,9 @@ class RunPlan(AbstractSpec, Spec):
         return planned
 
     def open_engine(self) -> Engine | None:
-        """Start the engine that runs the workers, and return it, or None if the run has no workers.
+        """Start the engine whose workers solve the run, and return it.
 
-        Raises RunError if the workers do not have enough memory.
+        Returns None if the run has no engine. Raises RunError if the workers do not have enough memory.
         """
         asked = self.config.engine
         if not asked.name:

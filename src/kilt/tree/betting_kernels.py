@@ -65,7 +65,7 @@ def turn_to(rules: BettingRules, r: int, position: Any, player: int) -> None:
 
 @subkernel
 def open_round(rules: BettingRules, r: int, spent_0: int, spent_1: int, position: Any) -> None:
-    """Write the betting position at the beginning of a round to the array `position`."""
+    """Write to the array `position` the betting position at the beginning of a round."""
     position[SPENT], position[SPENT + 1] = spent_0, spent_1
     position[LAST_RAISE], position[RAISES], position[TO_ACT] = max(rules.blinds[0], rules.blinds[1]), 0, 2
     position[FOLDED] = -1
@@ -74,7 +74,7 @@ def open_round(rules: BettingRules, r: int, spent_0: int, spent_1: int, position
 
 @subkernel
 def raises_at(rules: BettingRules, sizes: BetSizes, r: int, position: Any, levels: Any) -> tuple[int, int]:
-    """Write the raises that a menu allows at a betting position to `levels`, and return their number.
+    """Write to `levels` the raises that a menu allows at a betting position, and return their number.
 
     The second result is the smallest legal raise. If the menu has no sizes, all legal raises are counted, but `levels`
     is not written.
@@ -115,7 +115,7 @@ def raises_at(rules: BettingRules, sizes: BetSizes, r: int, position: Any, level
 
 @subkernel
 def act(rules: BettingRules, r: int, before: Any, level: int, after: Any) -> None:
-    """Write the betting position that follows an action to the array `after`.
+    """Write to the array `after` the betting position that follows an action.
 
     `level` is FOLDS, CALLS or the level of a raise.
     """

@@ -106,7 +106,7 @@ def mix_actions(
 
 @subkernel
 def copy_value(value: FloatArray, child: int, start: Hand, end: Hand, here: int) -> None:
-    """Copy the value of each hand after an action to the decision at which the action is taken."""
+    """Set the value of each hand at a decision to its value after a given action."""
     for hand in range(start, end):
         value[here, hand] = value[child, hand]
 
@@ -249,7 +249,9 @@ def arrive(tree: VectorTree, player: int, scope: Scope, depth: int, work: Worksp
 
 @subkernel
 def next_visit(tree: VectorTree, player: int, scope: Scope, work: Workspace, sums: FloatArray, visit: Visit) -> Visit:
-    """Return the next board to process, or the previous round's board when all boards after it are done.
+    """Return the next board to visit: boards are visited depth first, round by round.
+
+    After the last board that follows a board, the pass returns to this board.
 
     If boards are divided into parts, `sums` receives the values of the chance nodes at the end of the trunk on this
     part's boards, and the pass ends. A pass of 0 parts reads the values of these chance nodes, for each board of the

@@ -98,7 +98,7 @@ class DeviceRound(NamedTuple):
 
 
 class CardLists(NamedTuple):
-    """The number and length of the lists in which GPU code keeps the hands that contain each card.
+    """The dimensions of the GPU's lists of hands: there is a list for each card, with all hands that contain it.
 
     The lists are for complete boards.
     """
