@@ -59,7 +59,7 @@ class Worker(Protocol):
     place: str  # the machine, for `Job.place`
 
     def ask(self, method: str, *arguments: Any) -> Answer:
-        """Call a method and return its future result at once.
+        """Start a call of a method, and return its future result at once.
 
         The worker executes calls in the order in which they are made.
         """

@@ -121,7 +121,7 @@ class StrategyRef:
     def load(
         self, threads: int = 1, *, shared: bool = False, device: str = CPU
     ) -> tuple[Evaluator[Any], Array, dict[str, Any]]:
-        """Load the strategy, with the evaluator of its game and the figures that were saved with it.
+        """Load the strategy, with the evaluator of its game and the measurements that were saved with it.
 
         The evaluator computes exploitability. If workers share the game (`shared`), the game is stored with vectors of
         hands, as it is for several threads.

@@ -150,7 +150,7 @@ def locked(game: VectorGame, locks: Sequence[Lock], *, strict: bool = True) -> d
 
 
 def read_lock(text: str) -> Lock:
-    """Parse a lock, such as ``b3 = f: 22-66; c: rest``: see the module's docstring."""
+    """Parse the text of a lock, such as ``b3 = f: 22-66; c: rest``. The module's docstring explains it."""
     line, equals, said = text.partition("=")
     parts = [part.partition(":") for part in said.split(";") if part.strip()]
     actions = tuple((word.strip(), hands.strip()) for word, _, hands in parts)

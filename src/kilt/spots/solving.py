@@ -159,5 +159,5 @@ def solution_of(run: Run, steps: Sequence[Step]) -> SpotSolution:
 
 
 def in_chips(step: Step) -> Step:
-    """Convert the exploitability of a measurement from chips of the tree to chips of the spot."""
+    """Convert the exploitability of a measurement from the small chips of the tree to chips of the spot."""
     return step._replace(exploitability=step.exploitability / UNIT)

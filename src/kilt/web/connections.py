@@ -79,7 +79,7 @@ class Connection(socket.socket):
         super().close()
 
     def hang_up(self) -> None:
-        """Shut the connection down, so that the code that reads from it closes it."""
+        """Shut the connection down. The code that reads from it then closes it."""
         with suppress(OSError):  # the other end may have closed it
             self.shutdown(socket.SHUT_RDWR)
 

@@ -47,7 +47,7 @@ class WebScreen:
         self.asking = 0  # number of times that the person was asked
 
     def begin(self, number: int, seat: str, hand: tuple[str, ...]) -> None:
-        """Record the beginning of a hand, and remove the events of the last one."""
+        """Record the beginning of a hand, and remove the events of the previous hand."""
         self.events = []
         self._note("begin", number=number, seat=seat, hand=hand)
 
