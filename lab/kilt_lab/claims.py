@@ -126,6 +126,12 @@ class Verdict(NamedTuple):
         return {"claim": self.says, "source": self.source, "verdict": self.verdict, "by_ci95": self.by}
 
 
+def common_seeds(runs: Iterable[Mapping[int, float]]) -> list[int]:
+    """Return the seeds that are in all of several mappings from seeds to values."""
+    known = [set(values) for values in runs]
+    return sorted(set.intersection(*known)) if known else []
+
+
 def contrast(weights: Mapping[str, float], beyond: float = 0.0) -> Slack:
     """Return the claim that a weighted sum of rows is above `beyond`.
 
@@ -138,7 +144,7 @@ def contrast(weights: Mapping[str, float], beyond: float = 0.0) -> Slack:
             return None
         terms = [(weight, rows[name]) for name, weight in weights.items()]
         by_seed = [dict(zip(row.seeds, row.runs, strict=False)) for _, row in terms]
-        common = sorted(set.intersection(*(set(runs) for runs in by_seed)))
+        common = common_seeds(by_seed)
         if common:
             values = [
                 sum(weight * runs[seed] for (weight, _), runs in zip(terms, by_seed, strict=True)) for seed in common

@@ -18,6 +18,8 @@ from kilt import artifact
 from kilt.errors import RunError
 from kilt.evaluate.flops import ProgressMonitor
 from kilt.games import load_game
+from kilt.games.holdem import Holdem
+from kilt.games.playable import load_holdem
 from kilt.gpu import require_gpu
 from kilt.solve.problem import GPU, require_device
 from kilt.viz.lines import plot_lines
@@ -48,7 +50,6 @@ class Experiment:
     time: str = ""  # time in addition to the budgets of its cells, in words
     solves: int = 0  # budgets that a run spends; 0: one for each of its cells
     clocks: Collection[str] = (SECONDS, ITERATIONS)  # allowed clocks of budgets
-    by_seed: bool = True  # order of cells: all cases of a seed, then the next seed; else all seeds of a case
     axes: Axes | None = None  # of the picture
     shares: bool = False  # cells of a seed share work, so one process measures them all
 
@@ -224,6 +225,10 @@ class Lab:
         if key not in kept:
             kept[key] = make()
         return cast(Made, kept[key])
+
+    def holdem(self) -> Holdem:
+        """Return the game, loaded once. Raises PlayError if it is not poker."""
+        return self.shared("game", lambda: load_holdem(self.game), per="experiment")
 
     def check(self) -> None:
         """Raise `Stopped` if the user wants to stop."""

@@ -107,12 +107,7 @@ def table_of(result: Result) -> list[str]:
     if result.kind == TABLE and result.table:
         return _table(*result.table)
     if result.kind == BENCHMARK:
-        known = aims().get(result.name, {})
-        shown = [
-            [f"`{row.name}`", _remarked(row), _value(row), _aim(row.name, known.get(row.name), row.unit)]
-            for row in result.rows
-        ]
-        return _table(("key", "what", "result", "aim"), shown)
+        return _table(("key", "what", "result", "aim"), (line[:-1] for line in _compared(result)))
     if result.kind == OBSERVATION:
         return _table(("figure", "value"), ([f"`{key}`", number(value, "")] for key, value in _flat(result.data)))
     rows = [row.as_row() for row in result.rows]
@@ -179,6 +174,15 @@ def met(key: str, value: float | None, aim: float | None) -> str:
     return "yes" if (value >= aim if better_of(key) == MORE else value <= aim) else "**no**"
 
 
+def _compared(result: Result) -> Iterator[list[str]]:
+    """Yield the lines of the table of a benchmark: key, subject, result, aim, and whether the aim is met."""
+    known = aims().get(result.name, {})
+    for row in result.rows:
+        aim = known.get(row.name)
+        judged = _aim(row.name, aim, row.unit), met(row.name, row.latest, aim)
+        yield [f"`{row.name}`", _remarked(row), _value(row), *judged]
+
+
 def _value(row: ResultRow) -> str:
     """Return the latest value of a figure, with its margin if there is one."""
     shown = number(row.latest, row.unit)
@@ -215,18 +219,8 @@ def _speed(results: Results, root: Path) -> str:
     for name in sorted({result.name for result in of_all} | noted):
         lines += ["", f"## `kilt bench {name}`", "", *_note("benchmarks", name, results, root)]
         for result in (result for result in of_all if result.name == name):
-            known = aims().get(name, {})
-            rows = [
-                [
-                    f"`{row.name}`",
-                    linked(_remarked(row), Path("lab"), Path()),
-                    _value(row),
-                    _aim(row.name, known.get(row.name), row.unit),
-                    met(row.name, row.latest, known.get(row.name)),
-                ]
-                for row in result.rows
-            ]
-            lines += ["", *_table(("key", "what", "result", "aim", "met"), rows), "", _sources(result)]
+            table = "\n".join(_table(("key", "what", "result", "aim", "met"), _compared(result)))
+            lines += ["", linked(table, Path("lab"), Path()), "", _sources(result)]
     return _page(lines)
 
 

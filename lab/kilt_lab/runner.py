@@ -15,6 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import product
 from multiprocessing import get_context
 from multiprocessing.synchronize import Event
 from pathlib import Path
@@ -154,14 +155,8 @@ Task = tuple[str, int]  # case and seed
 
 
 def _missing(experiment: Experiment, setting: Setting, store: Store) -> Iterator[Task]:
-    """Yield the cells to measure, in order; a cell is dropped later if another seed turns out to be exact."""
-    cases, seeds = experiment.cases(setting), range(max(setting.runs, 1))
-    order = (
-        [(case, seed) for seed in seeds for case in cases]
-        if experiment.by_seed
-        else [(case, seed) for case in cases for seed in seeds]
-    )
-    for case, seed in order:
+    """Yield the cells to measure, seed by seed; a cell is dropped later if another seed turns out to be exact."""
+    for seed, case in product(range(max(setting.runs, 1)), experiment.cases(setting)):
         if not store.exact(case) and not store.has(case, seed, _rows_of(experiment, setting, case)):
             yield case, seed
 

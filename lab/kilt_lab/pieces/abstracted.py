@@ -29,11 +29,10 @@ from kilt.solve.problem import CPU, require_device
 from kilt.solve.registry import make_solver
 from kilt.solve.solver import Solver
 from kilt.solve.tables.memory import TreeTables
-from kilt.viz.convergence import plot_convergence
 from kilt_lab.cells import ITERATIONS, Cell, CellBudget, CurvePoint, Measured, RowSpec, Setting
-from kilt_lab.experiment import Experiment, Found, Lab, Stopped
+from kilt_lab.experiment import Lab, Stopped
 from kilt_lab.pieces.agents import with_spare_seeds
-from kilt_lab.pieces.convergence import BRIEF, mean_curve, seldom, timed
+from kilt_lab.pieces.convergence import BRIEF, Convergence, seldom, timed
 
 CFR_BR = "cfr-br"
 WAYS = {"both": "abstract", "one": "real", CFR_BR: "response"}
@@ -173,7 +172,7 @@ def doubled(iterations: int) -> int:
 
 
 @dataclass(frozen=True)
-class AbstractedPlayers(Experiment):
+class AbstractedPlayers(Convergence):
     """Exploitability of abstracted players, by abstraction and by the way to solve it."""
 
     ways: Mapping[str, Way] = field(default_factory=dict)  # by row
@@ -208,20 +207,10 @@ class AbstractedPlayers(Experiment):
         return Cell({case: last.value}, more=more, curve=steps, seconds=last.seconds)
 
     def more(self, spec: RowSpec, cells: Sequence[Cell], measured: Measured) -> dict[str, Any]:
-        """Return further figures and the mean curve."""
-        curve = [(point.iterations, point.value) for point in mean_curve(cells).points]
-        return super().more(spec, cells, measured) | {"curve": curve, "settled": all(map(_settled, cells))}
+        """Return further figures, the mean curve, and whether all runs have settled."""
+        return super().more(spec, cells, measured) | {"settled": all(cell.more.get("settled", True) for cell in cells)}
 
     @property
     def picture(self) -> str:
         """The name of the picture, or an empty string if curves are not drawn."""
         return "figure.png" if self.curves else ""
-
-    def draw(self, found: Found, path: Path) -> None:
-        """Draw the mean curves."""
-        drawn = {row.name: mean_curve(found.measured.of(self.row_named(row.name))).steps() for row in found.rows}
-        plot_convergence(drawn, f"{self.source}: {next(iter(self.ways.values())).plan}", path, "mbb/g")
-
-
-def _settled(cell: Cell) -> bool:
-    return bool(cell.more.get("settled", True))

@@ -48,9 +48,8 @@ class Convergence(Experiment):
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
         """Run a solver."""
         problem = lab.shared(case, lambda: load_problem(lab.game, case, form=VECTOR), per="experiment")
-        unit, scale = unit_of(problem)
-        curve = [_scaled(step, scale) for step in converge(problem, case, lab.budget, lab, seed)]
-        drawing, last = draws(problem, case), curve[-1]
+        curve, drawing = converge(problem, case, lab.budget, lab, seed), draws(problem, case)
+        last, (unit, _) = curve[-1], unit_of(problem)
         return Cell({case: last.value}, not drawing, {"iterations": last.iterations}, curve, unit, seconds=last.seconds)
 
     def more(self, spec: RowSpec, cells: Sequence[Cell], measured: Measured) -> dict[str, Any]:
@@ -135,7 +134,7 @@ def draws(problem: Problem, algorithm: str) -> bool:
 def converge(
     problem: Problem, algorithm: str, budget: CellBudget, watcher: ProgressMonitor, seed: int = 0
 ) -> list[CurvePoint]:
-    """Return points of convergence in chips per game. Raises `Stopped` after Ctrl-C.
+    """Return points of convergence in the unit of `unit_of`. Raises `Stopped` after Ctrl-C.
 
     Seconds, also those of the budget, are CPU time of solving. Short runs are measured only after 1, 8, 64, …
     iterations and at the end, and only by the exploitability of their average strategy.
@@ -143,11 +142,10 @@ def converge(
     brief = budget.seconds is not None and budget.seconds < BRIEF
     make_solver(problem, algorithm).step(1)  # compiles kernels, which does not count as solving
     solver, evaluator, points = make_solver(problem, algorithm, seed), evaluator_for(problem), list[CurvePoint]()
+    _, scale = unit_of(problem)
     for seconds, _ in timed(solver, budget, watcher, algorithm, seldom if brief else scheduled):
-        if brief:
-            points.append(CurvePoint(solver.iterations, seconds, evaluator.exploitability(solver.average())))
-        else:
-            points.append(CurvePoint(solver.iterations, seconds, *evaluator.measure(solver)[:2]))
+        chips = [evaluator.exploitability(solver.average())] if brief else evaluator.measure(solver)[:2]
+        points.append(CurvePoint(solver.iterations, seconds, *(scale * each for each in chips)))
     return points
 
 
@@ -220,8 +218,3 @@ def solve_to(
             steps = timed(solver, part or budget._replace(amount=whole - spent), watcher, what, device=device)
             spent += sum(seconds for seconds, _ in steps)
         yield point
-
-
-def _scaled(point: CurvePoint, scale: float) -> CurvePoint:
-    """Return a point with its chips per game multiplied by `scale`."""
-    return point._replace(value=scale * point.value, current=None if point.current is None else scale * point.current)

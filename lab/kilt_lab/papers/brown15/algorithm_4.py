@@ -117,5 +117,4 @@ ALGORITHM_4 = BoardsSampled(
     defaults=Setting(budget=CellBudget(NODES, 4_000_000), runs=8),
     quick=changes(jobs=0, only=ROWS[:4], runs=3),
     clocks=(NODES,),
-    by_seed=False,
 )

@@ -12,8 +12,6 @@ from typing import NamedTuple
 from kilt.abstraction.plan import PublicPlan
 from kilt.engines import LocalEngine
 from kilt.evaluate.head_to_head import AbstractStrategy, post_processed
-from kilt.games.holdem import Holdem
-from kilt.games.playable import load_holdem
 from kilt.solve.distributed.shared import SharedGame
 from kilt.solve.distributed.solver import DistributedMCCFR
 from kilt.solve.external import ExternalMCCFR, SamplingOptions
@@ -136,7 +134,7 @@ class OverTime(Experiment):
 
     def larger(self, seed: int, lab: Lab) -> dict[int, AbstractStrategy]:
         """Solve the larger abstraction with distributed workers."""
-        game, folder = self.rules(lab), lab.scratch() / "large"
+        game, folder = lab.holdem(), lab.scratch() / "large"
         large = game_in_buckets(game, ACTIONS, LARGE, folder, seed, CLASSES)
         shared = SharedGame(game, (folder,), large.actions, large.fingerprint, LINEAR, seed, BATCH, boards=BLADES)
         solver = DistributedMCCFR(shared, LocalEngine(), BLADES)
@@ -155,13 +153,9 @@ class OverTime(Experiment):
         self, plan: str, seed: int, points: Iterable[int], lab: Lab, wanted: set[int] | None = None
     ) -> dict[int, AbstractStrategy]:
         """Solve an abstraction in shared memory."""
-        abstract = game_in_buckets(self.rules(lab), ACTIONS, plan, lab.scratch() / "cards", seed)
+        abstract = game_in_buckets(lab.holdem(), ACTIONS, plan, lab.scratch() / "cards", seed)
         those = [*points]
         return _kept(checkpoints(ExternalMCCFR(abstract, seed, LINEAR), those), wanted or {*those}, lab)
-
-    def rules(self, lab: Lab) -> Holdem:
-        """Return the game."""
-        return lab.shared("game", lambda: load_holdem(lab.game), per="experiment")
 
     def draw(self, found: Found, path: Path) -> None:
         """Draw winnings over nodes: of purified strategies, as in the paper, if they were requested."""

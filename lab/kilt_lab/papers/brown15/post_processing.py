@@ -204,13 +204,12 @@ class FineBets(Experiment):
 
     def agent(self, plan: str, name: str, seed: int, lab: Lab) -> AbstractStrategy:
         """Return an agent of a run."""
-        game = lab.shared("game", lambda: load_holdem(lab.game), per="experiment")
 
         def effort(solver: ExternalMCCFR) -> None:
             solve_for(solver, lab.budget, lab, f"solving {name}")
 
         visits = lab.budget.whole if lab.budget.clock == NODES else effort
-        return sampled_agent(game, ACTIONS, plan, lab.scratch() / name, visits, seed)
+        return sampled_agent(lab.holdem(), ACTIONS, plan, lab.scratch() / name, visits, seed)
 
     def derive(self, found: Mapping[str, Row], measured: Measured) -> Iterable[Row]:
         """Yield the result of a search over the family."""

@@ -15,10 +15,9 @@ from kilt.arrays import FloatArray
 from kilt.cards.deck import FULL
 from kilt.cards.equity import distribution, histogram
 from kilt.evaluate.head_to_head import AbstractStrategy
-from kilt.games.playable import load_holdem
 from kilt.solve.problem import CPU
 from kilt_lab.cells import Cell, CellBudget, Measured, Setting, changes, rows
-from kilt_lab.claims import Row, as_printed, contrast, every, higher, lower
+from kilt_lab.claims import Row, as_printed, common_seeds, contrast, every, higher, lower
 from kilt_lab.experiment import Experiment, Lab
 from kilt_lab.pieces.abstracted import AbstractedPlayers, Way
 from kilt_lab.pieces.agents import sampled_agent, with_spare_seeds, won_by
@@ -230,11 +229,11 @@ class MatchedPlans(Experiment):
 
     def agent(self, plan: str, seed: int, lab: Lab) -> AbstractStrategy:
         """Return the agent of a run for an abstraction."""
-        game = lab.shared("game", lambda: load_holdem(lab.game), per="experiment")
         draws = seed * len(PLANS) + PLANS.index(plan)
 
         def solved(clusters: int) -> AbstractStrategy:
-            return sampled_agent(game, "", plan, lab.scratch() / "cards", lab.budget.whole, clusters, draws=draws)
+            folder = lab.scratch() / "cards"
+            return sampled_agent(lab.holdem(), "", plan, folder, lab.budget.whole, clusters, draws=draws)
 
         lab.check()
         lab.show(plan, 0.0)
@@ -250,8 +249,7 @@ class MatchedPlans(Experiment):
         whole = len(measured.specs) == len(self.rows)
         for spec in measured.specs:
             others = won.get(spec.name, {})
-            seeds = sorted(set.intersection(*(set(runs) for runs in others.values()))) if others else []
-            if not seeds:
+            if not (seeds := common_seeds(others.values())):
                 continue
             each = [float(np.sum([runs[seed] for runs in others.values()])) / len(others) for seed in seeds]
             against = {name: float(np.mean([runs[seed] for seed in seeds])) for name, runs in others.items()}

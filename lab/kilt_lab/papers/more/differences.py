@@ -129,5 +129,4 @@ TABLE = Differences(
     time="a few seconds for each run of each row",
     defaults=Setting(runs=20),
     quick=changes(jobs=0, only=(*list(ROWS)[: len(CASES)], IN_PLAY[NODES[0]]), runs=5),
-    by_seed=False,
 )

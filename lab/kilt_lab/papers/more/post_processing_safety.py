@@ -18,7 +18,7 @@ from kilt.players.agents import blueprint_agent, loaded
 from kilt.runs.examples import SHIPPED_AGENT, demo_config
 from kilt.solve.problem import CPU
 from kilt_lab.cells import Cell, CellBudget, Measured, RowSpec, Setting, changes
-from kilt_lab.claims import Row, Slack, contrast
+from kilt_lab.claims import Row, Slack, common_seeds, contrast
 from kilt_lab.experiment import Experiment, Lab
 from kilt_lab.pieces.agents import SolvedAgent, plan_file, seeded, share_of, solved_agent, solver_config, won_by
 
@@ -194,8 +194,7 @@ class RulesOfAgents(Experiment):
                 for one, other in combinations(RULES, 2)
                 if (case := _pair(agent, one, other)) in measured.cells
             }
-            seeds = sorted(set.intersection(*(set(runs) for runs in won.values()))) if won else []
-            if not seeds:
+            if not (seeds := common_seeds(won.values())):
                 continue
             runs = {pair: [each[seed] for seed in seeds] for pair, each in won.items()}
             best = best_rule(runs)

@@ -7,7 +7,6 @@ from itertools import product
 
 from kilt.abstraction.plan import PublicPlan
 from kilt.evaluate.head_to_head import AbstractStrategy
-from kilt.games.playable import load_holdem
 from kilt_lab.cells import NODES, Cell, CellBudget, Setting, changes, rows
 from kilt_lab.claims import higher, positive
 from kilt_lab.experiment import Experiment, Lab
@@ -54,8 +53,8 @@ class ClassesInPlay(Experiment):
 
     def agent(self, plan: str, seed: int, lab: Lab, public: PublicPlan | None = None) -> AbstractStrategy:
         """Return an agent of a run."""
-        game = lab.shared("game", lambda: load_holdem(lab.game), per="experiment")
-        return sampled_agent(game, ACTIONS, plan, lab.scratch() / "cards", lab.budget.whole, seed, public)
+        folder = lab.scratch() / "cards"
+        return sampled_agent(lab.holdem(), ACTIONS, plan, folder, lab.budget.whole, seed, public)
 
 
 TABLE = ClassesInPlay(
