@@ -51,7 +51,7 @@ class Row(NamedTuple):
 
         Seeds are 0, 1, … unless others are given.
         """
-        values = np.array([*runs])
+        values = np.array([*runs], dtype=float)
         spread = student_width(len(values))
         margin = spread if spread == inf else spread * float(values.std(ddof=1))
         numbers = tuple(range(len(values)) if seeds is None else seeds)

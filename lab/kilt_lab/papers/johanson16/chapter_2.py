@@ -70,7 +70,7 @@ TABLE_2_1 = TrivialAgents(
     },
     time="about 40 minutes on one core for all rows; 6 min on a GPU for one row",
     defaults=Setting(LIMIT, runs=0, device=CPU, threads=2),
-    quick=changes(only=("always-fold",)),
+    quick=changes(game="royal.limit.2p"),
 )
 
 SMALL = "holdem.2-1"
@@ -150,7 +150,7 @@ def _tilts(
         hint="--runs is the number of abstractions, drawn at random; --game holdem.2-4 for a larger game",
         time="a second for each abstraction and row, and a few seconds to build each abstraction",
         defaults=Setting(SMALL, runs=50, threads=1),
-        quick=changes(jobs=0, only=tuple(paper), runs=6),
+        quick=changes(jobs=0, only=tuple(paper), runs=4),
         shares=True,
         tilts=tilts,
         axes=axes,

@@ -297,6 +297,7 @@ TABLE_5_3 = MatchedPlans(
     quick=changes(
         jobs=0,
         only=tuple(NAMES[recall, *rest] for recall in ("PR", "IR") for rest in (("PHS", "PHS"), ("KE", "KO"))),
+        budget=CellBudget.of(nodes=10_000_000),
         runs=3,
     ),
     clocks=("nodes",),
