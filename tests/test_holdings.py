@@ -204,7 +204,7 @@ def test_buckets_are_written_to_boards_and_looked_up_on_any():
     table = np.full((len(flop.boards), len(flop.tables.bits)), 5000, dtype=np.uint16)
     for start, end in [(7, len(flop.boards)), (0, 7)]:
         part = buckets[flop.tables.first[start] : flop.tables.first[end]]
-        holdings_kernels.spread(flop.tables, start, end, part, table)
+        holdings_kernels.spread(flop.tables, start, end, part, flop.room(), table)
     boards = np.array(list(combinations(range(deck.size), 2)))
     found = np.empty((len(boards), len(flop.tables.bits)), dtype=np.int32)
     holdings_kernels.look_up(flop.index, table, boards[:, ::-1].copy(), found)
@@ -224,6 +224,4 @@ def test_weights_of_some_boards():
     found = holdings((2, 1), Deck(4, 3))
     start, end = 5, 20
     first, last = found.tables.first[[start, end]]
-    weights = np.full(last - first, 99)
-    holdings_kernels.weigh_holdings(found.tables, start, end, found.ways, weights)
-    np.testing.assert_array_equal(weights, found.weights[first:last])
+    np.testing.assert_array_equal(found.weights_on(start, end), found.weights[first:last])

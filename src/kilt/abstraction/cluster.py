@@ -144,11 +144,12 @@ def prepare(centroids: Singles, metric: str | bool, group: int | None = None, th
     near = np.empty((len(centroids), lists), dtype=np.int32)
     limits = np.empty((len(centroids), lists), dtype=np.float32)
     columns = np.ascontiguousarray(centroids.T)
-    in_parts(
-        lambda first, end: kernels.neighbours(columns, first, end, size, absolute, near, limits),
-        len(centroids),
-        threads,
-    )
+
+    def find(first: int, end: int) -> None:
+        apart = np.empty(size, dtype=np.float32)
+        kernels.neighbours(columns, first, end, absolute, apart, near, limits)
+
+    in_parts(find, len(centroids), threads)
     return Clusters(centroids, near, limits, size, absolute)
 
 
@@ -159,8 +160,8 @@ def _seeds(data: Singles, weights: FloatArray, k: int, absolute: bool, rng: np.r
         chosen = np.sort(rng.choice(len(data), some, replace=False))
         data, weights = data[chosen], weights[chosen]
     centroids = np.empty((k, data.shape[1]), dtype=np.float32)
-    room = np.empty(len(data), dtype=np.int32), np.empty(len(data), dtype=np.float32)
-    kernels.seed(data, weights, rng.random(k), absolute, centroids, *room)
+    limit, labels, costs = (np.empty(size, dtype) for size, dtype in ((k, "f4"), (len(data), "i4"), (len(data), "f4")))
+    kernels.seed(data, weights, rng.random(k), absolute, centroids, limit, labels, costs)
     return centroids
 
 

@@ -62,12 +62,15 @@ def seed(
     uniforms: FloatArray,
     absolute: bool,
     centroids: Singles,
+    limit: Singles,
     labels: Labels,
     costs: Singles,
 ) -> None:
-    """Draw initial centroids from the points by k-means++, which prefers points far from earlier centroids."""
+    """Draw initial centroids from the points by k-means++, which prefers points far from earlier centroids.
+
+    `limit` [centroid], `labels` [point] and `costs` [point] are scratch.
+    """
     n, k = len(points), len(centroids)
-    limit = np.empty(k, dtype=np.float32)
     divisor = np.float32(2 if absolute else 4)
     for i in range(n):
         labels[i], costs[i] = 0, 1
@@ -97,21 +100,21 @@ def seed(
 
 @kernel
 def neighbours(
-    columns: Singles, start: int, end: int, group: int, absolute: bool, near: Labels, limits: Singles
+    columns: Singles, start: int, end: int, absolute: bool, apart: Singles, near: Labels, limits: Singles
 ) -> None:
     """Write the nearest neighbours of some centroids among the centroids of the same group.
 
-    Each `group` consecutive centroids form a group.
+    Each `len(apart)` consecutive centroids form a group; `apart` is scratch.
 
     `columns` are the centroids as [dimension, cluster], so that one is compared with many at once. A neighbour's limit
     is half (for squares, a quarter) of its cost at the centroid; it is infinite if the group has no further neighbours.
     """
-    divisor = np.float32(2 if absolute else 4)
-    apart = np.empty(group, dtype=np.float32)
+    divisor, group = np.float32(2 if absolute else 4), len(apart)
     lists = near.shape[1]
     for c in range(start, end if lists else start):
         first = c - c % group
-        apart[:] = 0
+        for o in range(group):
+            apart[o] = 0
         for d in range(len(columns)):
             others, here = columns[d, first : first + group], columns[d, c]
             if absolute:

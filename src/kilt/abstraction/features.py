@@ -37,7 +37,7 @@ from kilt.abstraction.cluster import kmeans
 from kilt.abstraction.holdings import Holdings, holdings
 from kilt.arrays import Array, FloatArray
 from kilt.cards.deck import FULL, Deck, subsets
-from kilt.cards.equity import hand_list, room_to_rank
+from kilt.cards.equity import cards_with_blanks, hand_list, room_to_rank
 from kilt.cards.hands import hand_tables
 from kilt.cost import Cost
 from kilt.engines import Engine, LocalEngine
@@ -175,7 +175,7 @@ class Features:
 
         def make() -> Array:
             codes = np.empty(len(self._holdings(self.deal.sizes[-1])), dtype=np.int16)
-            self._rank("strengths", kernels.last_strengths, self.deal.top // 2, codes)
+            self._rank(STRENGTHS, kernels.last_strengths, np.ones((2, self._most)), self.deal.top // 2, codes)
             return codes
 
         codes: npt.NDArray[np.int16] = self._kept(STRENGTHS, make)
@@ -240,7 +240,7 @@ class Features:
             clusters = self.opponents(opponents)
             rows = np.concatenate([clusters, np.zeros((-opponents % LANES, clusters.shape[1]))])
             out = np.empty((len(self._holdings(self.deal.sizes[-1])), opponents), dtype=np.uint16)
-            self._rank(name, kernels.last_ochs, rows, WHOLE, out)
+            self._rank(name, kernels.last_ochs, np.zeros((4, LANES * self._most), np.float32), rows, WHOLE, out)
             return out
 
         name, size = f"ochs-{opponents}", self.deal.sizes[r]
@@ -334,14 +334,20 @@ class Features:
     def _holdings(self, size: int) -> Holdings:
         return self.deal.holdings((size,))
 
-    def _rank(self, name: str, kernel: Callable[..., None], *rest: Any) -> None:
-        """Run a kernel over all complete boards, with scratch arrays to rank the hands."""
+    @property
+    def _most(self) -> int:
+        """The number of hands, or of cards with blanks if that is larger."""
+        return max(len(self._holdings(0).room()), cards_with_blanks(self.deal.deck, self.deal.hole_cards))
+
+    def _rank(self, name: str, kernel: Callable[..., None], scratch: Array, *rest: Any) -> None:
+        """Run a kernel over all complete boards; each part gets a copy of the scratch array."""
         deck, hole, size = self.deal.deck, self.deal.hole_cards, self.deal.sizes[-1]
         cards = hand_list(deck, hole), hand_tables(size + hole, deck)
         last = self._holdings(size)
 
         def part(start: int, end: int) -> None:
-            kernel(last.tables, start, end, *cards, room_to_rank(deck, hole, size), *rest)
+            room = room_to_rank(deck, hole, size), scratch.copy(), last.room()
+            kernel(last.tables, start, end, *cards, *room, *rest)
 
         in_parts(part, len(last.boards), self.threads, lambda share: self.tick(name, share))
 
@@ -366,17 +372,16 @@ class Features:
 
             def roll_back(start: int, end: int) -> None:
                 rows = np.empty((len(picks), len(here.tables.bits)), dtype=np.int32)
+                room = here.room(), here.room(), np.empty((3, self._most), dtype=np.int64)
                 for board in range(start, end):
-                    count = kernels.find_later(here.tables, there.tables, board, picks, coded, found, rows)
+                    count = kernels.find_later(here.tables, there.tables, board, picks, coded, found, *room, rows)
                     first = here.tables.first[board]
                     kernels.add_rows(rows, after, out[first : first + count])
 
-            tell = partial(self.tick, f"{name}, {size} cards")
-            in_parts(roll_back, len(here.boards), self.threads, tell)
+            in_parts(roll_back, len(here.boards), self.threads, partial(self.tick, f"{name}, {size} cards"))
             return out
 
-        sums: Array = self._kept(f"{name}-{size}", make)
-        return sums
+        return self._kept(f"{name}-{size}", make)
 
     @cached_property
     def _folder(self) -> Path | None:
@@ -385,7 +390,7 @@ class Features:
         deal = self.deal
         return self.folder / artifact.fingerprint(repr((deal.deck, deal.hole_cards, deal.sizes)))
 
-    def _kept(self, name: str, make: Callable[[], Array]) -> Any:
+    def _kept(self, name: str, make: Callable[[], Array]) -> Array:
         """Return a table from memory or from the folder, or compute it; a table of another version is recomputed."""
         if name not in self._made:
             if self._folder is None:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kilt.abstraction.holdings_kernels import HoldingTables, number_board, open_board
-from kilt.arrays import ByteArray, FloatArray
+from kilt.abstraction.holdings_kernels import HoldingTables, Numbers, number_board, open_board
+from kilt.arrays import ByteArray, FloatArray, IntArray
 from kilt.cards.boards_kernels import locate
 from kilt.cards.equity_kernels import HandList, Ranking, rank_board, showdown, showdowns
 from kilt.cards.hands_kernels import HandTables
@@ -24,12 +24,16 @@ def last_strengths(
     hands: HandList,
     tables: HandTables,
     ranking: Ranking,
+    scratch: FloatArray,
+    numbers: Numbers,
     opponents: int,
     codes: npt.NDArray[np.int16],
 ) -> None:
-    """Write the strength of each hand on some complete boards: 2·wins + ties against all hands of the opponent."""
-    reach, value = np.ones(len(hands.bits)), np.empty(len(hands.bits))
-    numbers = np.empty(len(hands.bits), dtype=np.int32)
+    """Write the strength of each hand on some complete boards: 2·wins + ties against all hands of the opponent.
+
+    The first row of `scratch` has a 1 for each hand; its second row and `numbers` are working memory.
+    """
+    reach, value = scratch[0, : len(hands.bits)], scratch[1, : len(hands.bits)]
     for board in range(start, end):
         groups = rank_board(t.cards[board], hands, tables, ranking)
         showdown(ranking, groups, reach, value)
@@ -47,6 +51,8 @@ def last_ochs(
     hands: HandList,
     tables: HandTables,
     ranking: Ranking,
+    scratch: npt.NDArray[np.float32],
+    numbers: Numbers,
     clusters: FloatArray,
     whole_share: int,
     out: npt.NDArray[np.uint16],
@@ -54,12 +60,10 @@ def last_ochs(
     """Write the strength of each hand against each cluster of the opponent's hands, on some complete boards.
 
     The unit is 1/`whole_share`. `clusters` has a row of weights over hands for each cluster, with rows of zeros up to a
-    multiple of `LANES`. If no hand of a cluster is possible, the strength is one half.
+    multiple of `LANES`. If no hand of a cluster is possible, the strength is one half. `scratch` has four rows with the
+    lanes of each hand, or of each card if there are more; both it and `numbers` are working memory.
     """
-    count = len(hands.bits)
-    reach, by_card = np.zeros(LANES * count, np.float32), np.zeros(LANES * len(ranking.by_card), np.float32)
-    result, whole = np.zeros(LANES * count, np.float32), np.zeros(LANES * count, np.float32)
-    numbers = np.empty(count, dtype=np.int32)
+    reach, result, whole, by_card = scratch[0], scratch[1], scratch[2], scratch[3, : LANES * len(ranking.by_card)]
     kinds = out.shape[1]
     for board in range(start, end):
         groups = rank_board(t.cards[board], hands, tables, ranking)
@@ -86,30 +90,31 @@ def find_later(
     picks: ByteArray,
     coded: bool,
     codes: npt.NDArray[np.int16],
+    numbers: Numbers,
+    numbers_after: Numbers,
+    cards: IntArray,
     rows: npt.NDArray[np.int32],
 ) -> int:
     """Find the later value of each hand on a board, as a row of a table, for each way to deal the next cards.
 
     `rows` [pick, holding] gets the rows, with −1 if the holding is impossible. The row is the number of the later
     holding or, if values are `coded`, its code. `picks` are sets of indices into the cards that the board leaves.
+    `numbers`, `numbers_after` and `cards` (three rows, as long as there are hands or cards) are scratch.
 
     Returns
     -------
     int
         Number of holdings of the board.
     """
-    hands = len(t.bits)
-    numbers, numbers_after = np.empty(hands, dtype=np.int32), np.empty(hands, dtype=np.int32)
     known, dealt = t.cards.shape[1], picks.shape[1]
-    cards, rest = np.empty(known + dealt, dtype=np.int64), np.empty(len(t.card_bit), dtype=np.int64)
-    holding_hand = np.empty(hands, dtype=np.int64)
+    later, rest, holding_hand = cards[0], cards[1], cards[2]
     count = open_board(t, board, numbers, holding_hand, rest)
     for k in range(known):
-        cards[k] = t.cards[board, k]
+        later[k] = t.cards[board, k]
     for pick in range(picks.shape[0]):
         for k in range(dealt):
-            cards[known + k] = rest[picks[pick, k]]
-        there, turned = locate(after.boards, cards)
+            later[known + k] = rest[picks[pick, k]]
+        there, turned = locate(after.boards, later)
         number_board(after, there, numbers_after)
         moved = after.moved[turned]
         base = after.first[there]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
+from math import comb
 
 import numpy as np
 import numpy.typing as npt
@@ -84,15 +85,23 @@ class Holdings:
             bits=hand_list(self.deck, self.hole_cards).bits,
             card_bit=hand_tables(self.hole_cards, self.deck).card_bit,
         )
-        kernels.count_holdings(tables, tables.first)
+        kernels.count_holdings(tables, self.room(), tables.first)
         return tables
 
     @cached_property
     def weights(self) -> IntArray:
         """The number of deals that each pair of a board and a hand stands for."""
-        weights = np.zeros(len(self), dtype=np.int64)
-        kernels.weigh_holdings(self.tables, 0, len(self.boards), self.ways, weights)
+        return self.weights_on(0, len(self.boards))
+
+    def weights_on(self, start: int, end: int) -> IntArray:
+        """Return the part of `weights` for the boards from `start` to before `end`."""
+        weights = np.zeros(self.tables.first[end] - self.tables.first[start], dtype=np.int64)
+        kernels.weigh_holdings(self.tables, start, end, self.ways, self.room(), weights)
         return weights
+
+    def room(self) -> npt.NDArray[np.int32]:
+        """Return working memory for kernels that number the hands on a board."""
+        return np.empty(comb(self.deck.size, self.hole_cards), dtype=np.int32)
 
     def row(self, board: Sequence[int]) -> tuple[int, IntArray]:
         """Return the index of the canonical form of a board, and the index of each hand on the board.
@@ -104,8 +113,9 @@ class Holdings:
         >>> int((row >= 0).sum()), int(row[FULL.hole_index(FULL.cards("AsAh"))])
         (1176, -1)
         """
-        numbers = np.empty(len(self.tables.bits), dtype=np.int64)
-        found = kernels.row_of(self.tables, np.array(board, dtype=np.int64), numbers)
+        room = self.room()
+        numbers = room.astype(np.int64)
+        found = kernels.row_of(self.tables, np.array(board, dtype=np.int64), room, numbers)
         return int(found), numbers
 
 

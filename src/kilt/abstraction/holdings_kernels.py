@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,10 @@ import numpy.typing as npt
 from kilt.arrays import IntArray
 from kilt.cards.boards_kernels import BoardIndex, locate, number_hands
 from kilt.jit import kernel, kernel_of_slices
+
+# Working memory of kernels: the number of each hand on a board. They take it from the caller, since a kernel that makes
+# arrays counts references, and then takes twice as long to compile.
+Numbers: TypeAlias = npt.NDArray[np.int32]
 
 
 class HoldingIndex(NamedTuple):
@@ -67,26 +71,24 @@ def open_board(t: HoldingTables, board: int, numbers: npt.NDArray[np.int32], hel
 
 
 @kernel
-def count_holdings(t: HoldingTables, first: IntArray) -> None:
+def count_holdings(t: HoldingTables, numbers: Numbers, first: IntArray) -> None:
     """Count the different hands on each board, and write the running totals to `first`.
 
     Hands that differ only by suits count once. The entry of a board is the total of all boards before it.
     """
-    numbers = np.empty(len(t.bits), dtype=np.int32)
     first[0] = 0
     for board in range(len(t.symmetry)):
         first[board + 1] = first[board] + number_board(t, board, numbers)
 
 
 @kernel
-def row_of(t: HoldingTables, cards: IntArray, numbers: IntArray) -> int:
+def row_of(t: HoldingTables, cards: IntArray, canonical: Numbers, numbers: IntArray) -> int:
     """Find the canonical form of a board, and number the hands on the board.
 
     Returns the index of the canonical board. Writes the number of each hand to `numbers`, and −1 if the hand shares a
     card with the board.
     """
     board, turned = locate(t.boards, cards)
-    canonical = np.empty(len(t.bits), dtype=np.int32)
     number_board(t, board, canonical)
     first = t.first[board]
     for hand in range(len(numbers)):
@@ -104,11 +106,11 @@ def find_holdings(t: HoldingTables, start: int, end: int, other: HoldingTables, 
     """
     size = other.cards.shape[1]
     numbers = np.empty(len(t.bits), dtype=np.int32)
-    there = np.empty(len(t.bits), dtype=np.int64)
+    canonical, there = np.empty(len(t.bits), dtype=np.int32), np.empty(len(t.bits), dtype=np.int64)
     base = t.first[start]
     for board in range(start, end):
         number_board(t, board, numbers)
-        row_of(other, t.cards[board, :size], there)
+        row_of(other, t.cards[board, :size], canonical, there)
         at = t.first[board] - base
         for hand in range(len(numbers)):
             if numbers[hand] >= 0:
@@ -139,13 +141,11 @@ def find_buckets(
 
 
 @kernel
-def weigh_holdings(t: HoldingTables, start: int, end: int, ways: IntArray, weights: IntArray) -> None:
-    """Write the number of deals that each hand on some boards stands for.
+def weigh_holdings(t: HoldingTables, start: int, end: int, ways: IntArray, numbers: Numbers, weights: IntArray) -> None:
+    """Add the number of deals that each hand on some boards stands for to `weights`.
 
     Hands that differ only by a renaming of suits are one hand.
     """
-    numbers = np.empty(len(t.bits), dtype=np.int32)
-    weights[:] = 0
     for board in range(start, end):
         number_board(t, board, numbers)
         at = t.first[board] - t.first[start]
@@ -155,9 +155,10 @@ def weigh_holdings(t: HoldingTables, start: int, end: int, ways: IntArray, weigh
 
 
 @kernel
-def spread(t: HoldingTables, start: int, end: int, buckets: npt.NDArray[np.int32], table: npt.NDArray[Any]) -> None:
+def spread(
+    t: HoldingTables, start: int, end: int, buckets: npt.NDArray[np.int32], numbers: Numbers, table: npt.NDArray[Any]
+) -> None:
     """Write the buckets of hands to a table that has a row for each board and a column for each hand."""
-    numbers = np.empty(len(t.bits), dtype=np.int32)
     for board in range(start, end):
         number_board(t, board, numbers)
         at = t.first[board] - t.first[start]

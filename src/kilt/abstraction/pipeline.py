@@ -359,7 +359,7 @@ def _build_round(
 
         def write(part: HoldingBatch) -> float:
             labels, costs = fitting.sort(part, fitted)
-            holdings_kernels.spread(holdings.tables, part.start, part.end, labels, table)
+            holdings_kernels.spread(holdings.tables, part.start, part.end, labels, holdings.room(), table)
             with alone:
                 holdings_kernels.add_at(labels, part.weights, sizes)
             return 0.0 if costs is None else float((part.weights * costs.astype(np.float64)).sum())

@@ -71,9 +71,7 @@ class HoldingBatch:
     @cached_property
     def weights(self) -> IntArray:
         """The number of deals that each pair of a hand and a board in the batch stands for."""
-        weights = np.empty(self.count, dtype=np.int64)
-        holdings_kernels.weigh_holdings(self.holdings.tables, self.start, self.end, self.holdings.ways, weights)
-        return weights
+        return self.holdings.weights_on(self.start, self.end)
 
     def rows(self, other: Holdings) -> IntArray:
         """Return the index that each hand of the batch had in an earlier round, when the board had fewer cards.

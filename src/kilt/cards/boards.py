@@ -76,8 +76,9 @@ def extend(before: Boards, count: int, deck: Deck = FULL) -> Boards:
     parent, weight, symmetry = (np.empty(most, dtype=np.int32) for _ in range(3))
     first_child = np.empty(parents + 1, dtype=np.int32)
     renamed = card_permutations(deck)
+    rest = np.empty(deck.size, dtype=np.int64)
     found = kernels.extend_boards(
-        before.cards, before.symmetry, picks, renamed, cards, parent, weight, symmetry, first_child
+        before.cards, before.symmetry, picks, renamed, rest, cards, parent, weight, symmetry, first_child
     )
     return Boards(
         cards=cards[:found].copy(),

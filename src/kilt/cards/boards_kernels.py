@@ -32,6 +32,7 @@ def extend_boards(
     before_symmetry: npt.NDArray[np.int32],
     picks: ByteArray,
     renamed: ByteArray,
+    rest: IntArray,
     cards: ByteArray,
     parent: npt.NDArray[np.int32],
     weight: npt.NDArray[np.int32],
@@ -44,10 +45,9 @@ def extend_boards(
 
     Only suit permutations that map the old board to itself (`before_symmetry`, one bit each) may identify two
     extensions. A set of cards is a bit set, and the extension with the least bit set of its class is kept. `picks` are
-    sets of indices into the remaining cards. Writes all arrays from `cards` on.
+    sets of indices into the remaining cards; `rest` [card] is scratch. Writes all arrays from `cards` on.
     """
     known, count, deck_size = before.shape[1], picks.shape[1], renamed.shape[1]
-    rest = np.empty(deck_size - known, dtype=np.int64)
     found = 0
     for board in range(before.shape[0]):
         first_child[board] = found

@@ -355,10 +355,10 @@ def duel(
             f"the opponent has no hand left: all hands of the range hold a card of {deck.name([*hand, *board])}"
         )
     ways = completions(board, deck, weights=weights, hand=hand)
-    sums = np.zeros(3)
+    sums, strength = np.zeros(3), np.empty(len(holes), dtype=np.int16)
     hero, opponents = deck.hole_index(hand), np.flatnonzero(weights).astype(np.uint16)
     roll_out_kernels.duel(
-        ways.boards, ways.weights, hand_list(deck), hero, opponents, weights, hand_tables(7, deck), sums
+        ways.boards, ways.weights, hand_list(deck), hero, opponents, weights, hand_tables(7, deck), strength, sums
     )
     return Equity(*(float(x) for x in sums / sums.sum()))
 

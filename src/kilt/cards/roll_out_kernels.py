@@ -106,14 +106,15 @@ def duel(
     opponents: Order,
     reach: FloatArray,
     tables: HandTables,
+    strength: Strengths,
     result: FloatArray,
 ) -> None:
     """Count the wins, ties and losses of one hand against several hands, over complete boards.
 
     Adds their weights to `result`. The opponents share no card with the hero. The strength of a few opponents is looked
-    up one by one; for many, it is faster to compute the strength of all hands on the board.
+    up one by one; for many, it is faster to compute the strength of all hands on the board. `strength` [hand] is
+    scratch.
     """
-    strength = np.empty(len(hands.bits), dtype=np.int16)
     for b in range(boards.shape[0]):
         key, bits = np.int64(tables.start), np.int64(0)
         for card in boards[b]:
