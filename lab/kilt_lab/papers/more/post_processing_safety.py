@@ -136,7 +136,7 @@ class RulesOfAgents(Experiment):
     """The choice of the default post-processing rule for kilt's agents, by matches and by local best response.
 
     This experiment chooses the post-processing rule for kilt's agents. A rule changes the probabilities of a solved
-    strategy before the agent plays it, for example by rounding small ones to 0. Each rule is evaluated in two ways.
+    strategy before the agent plays it, for example by rounding small ones to 0.
 
     A post-processing rule is evaluated in two ways. First, the post-processed strategy plays matches against the same
     strategy with every other rule, on the same deals. Winnings are exact averages over all actions. Second, a local
