@@ -33,7 +33,8 @@ from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as LateError
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from math import log
 from time import monotonic, process_time
 from typing import Any, NamedTuple
 
@@ -43,7 +44,7 @@ from kilt.arrays import FloatArray
 from kilt.config import UNSAFE, ResolveConfig
 from kilt.errors import KiltError, PlayError
 from kilt.games.game import CHANCE, REVEAL, TERMINAL
-from kilt.games.holdem import CALL, Betting, Holdem
+from kilt.games.holdem import CALL, RAISE, Betting, Holdem
 from kilt.games.subgame import subgame
 from kilt.machine import DecisionTime
 from kilt.play.agent import Observation, PublicPolicy, draw_action
@@ -442,7 +443,26 @@ class ResolvingAgent:
             neglect=settings.neglect,
             trust=settings.trust,
             continued=limit,
+            start=partial(self._blueprint_shares, position, board),
         )
+
+    def _blueprint_shares(
+        self, root: Betting, board: tuple[int, ...], position: Betting, actions: tuple[str, ...]
+    ) -> FloatArray:
+        """Return the blueprint's probabilities of some actions in the first round of a subgame, [action, hand].
+
+        A raise of the blueprint that is not among them counts as the one that is nearest in size, or as a call.
+        """
+        policy = self.raw.policy(self.game.replay(root.history + position.history), board)
+        levels = {action: int(action[1:]) for action in actions if action.startswith(RAISE) and action != RAISE}
+        shares = np.zeros((len(actions), len(self.game.holes)))
+        for action in policy.actions:
+            counted = action
+            if action not in actions:
+                wanted = int(action[1:])
+                counted = min(levels, key=lambda one: abs(log(levels[one] / wanted)), default=CALL)
+            shares[actions.index(counted)] += policy.probability(action)
+        return shares
 
     def _limit(self, position: Betting, me: int, time: Allowance) -> BlueprintContinuations:
         """Return the function that computes the values at the end of a limited round that begins at a position."""

@@ -57,13 +57,17 @@ from kilt.solve.problem import CPU, VectorProblem, require_device
 from kilt.solve.solver import Solver
 from kilt.solve.tables.memory import TreeTables
 from kilt.tree.betting import Menu, betting_tree
+from kilt.tree.navigation import NavigableTree, TreePosition
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import RESPOND, Table
 
 LeafValues: TypeAlias = Callable[[Subgame, Sequence[Betting]], ContinuationValues]
+# Returns the probabilities of some actions at a position of a subgame, with the shape (actions, hands of the deck).
+StartStrategy: TypeAlias = Callable[[Betting, tuple[str, ...]], FloatArray]
 ITERATIONS = 100  # default if neither iterations nor seconds are given
 GUESSED = 0.5  # share of the estimated range in the gadget's weights of hands; the rest is uniform
 ALIKE = 9  # digits to which the values of hands are compared
+START = 10.0  # regrets of the strategy that a warm start begins with, in pots
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +125,7 @@ def resolve(
     trust: float = 0.0,
     continued: LeafValues | None = None,
     device: str = CPU,
+    start: StartStrategy | None = None,
 ) -> Resolved:
     """Re-solve a subgame for one player, and return the strategies of both players in it.
 
@@ -174,6 +179,9 @@ def resolve(
     device : str
         Where the computation runs: "cpu", or "gpu" for an NVIDIA graphics card. The opponent's choice before the
         subgame is learnt on the CPU.
+    start : callable, optional
+        Strategy of both players in the first round with which the solver begins, such as that of a blueprint. A good
+        one saves iterations. Default: all actions have equal probabilities. Ignored on a GPU.
 
     Returns
     -------
@@ -199,7 +207,10 @@ def resolve(
         found = with_depth_limit(found, menu, continued)
     tree = VectorGame(found, menu, threads)
     problem = VectorProblem(tree, dtype, device, tables=2)
-    solver = Cfr(_tables(problem, root), "dcfr+")
+    tables = _tables(problem, root)
+    solver = Cfr(tables, "dcfr+")
+    if start is not None and isinstance(tables, TreeTables):
+        _warm_start(tree, tables, start)
     if seconds is None:
         solver.step(ITERATIONS if iterations is None else iterations)
     else:
@@ -216,6 +227,30 @@ def _tables(problem: VectorProblem, root: RootChoice | None) -> Tables:
 
     assert isinstance(problem.walker, DeviceGame)
     return DeviceTables(problem.walker, root=root)
+
+
+def _warm_start(game: VectorGame, tables: TreeTables, start: StartStrategy) -> None:
+    """Set the regrets of the first round so that both players begin with a given strategy.
+
+    Regrets proportional to a strategy make regret matching choose it (Brown and Sandholm 2016). `START` determines how
+    long it is remembered, in pots, which are weighted by the opponent's reach like all regrets. Later rounds begin from
+    zero: on each board, they soon learn to answer a first round that makes sense.
+    """
+    tree = NavigableTree(game)
+
+    def visit(place: TreePosition, reach: FloatArray) -> None:
+        at = place.position
+        if at.actor < 0:
+            return
+        actions = tree.actions(place)
+        shares = start(at, actions)[:, tree.holdem.numbers]
+        tables.set_regrets(tree.row(place), START * sum(at.spent) * reach[1 - at.actor].sum() * shares)
+        for action, share in zip(actions, shares, strict=True):
+            after = reach.copy()
+            after[at.actor] *= share
+            visit(tree.act(place, action), after)
+
+    visit(tree.start, tree.holdem.weights)
 
 
 def with_depth_limit(game: Subgame, menu: Menu | None, continued: LeafValues) -> Subgame:

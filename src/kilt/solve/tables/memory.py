@@ -267,6 +267,12 @@ class TreeTables(TableState, Tables):
         """The sums of the players' strategies over all iterations, or the table `next` if no average is stored."""
         return self._arranged.by_hand(self._total)
 
+    def set_regrets(self, row: int, regrets: FloatArray) -> None:
+        """Set the regrets of a decision, [action, hand], in the rows of the game's strategy tables from `row` on."""
+        # Tables of the last round must be ordered by hand.
+        table = self._regret if row < self._tree.table_start[-2] else self.regret
+        table[row : row + len(regrets)] = regrets
+
     def run(self, rows: FloatArray, predictive: float) -> None:
         """Run CFR iterations.
 
