@@ -16,7 +16,7 @@ from kilt.cost import in_bytes, in_time
 if TYPE_CHECKING:
     from kilt.runs.machine_fit import FittedPlan
 
-KINDS = ("strong", "house")
+HOURS = {"strong": 8.0, "house": 0.4}  # for each kind of agent, unless --time is given
 
 
 def build(
@@ -56,8 +56,8 @@ def build(
     from kilt.runs.machine_fit import game_at
     from kilt.strategy.blueprint import STRATEGY, Blueprint
 
-    if kind not in KINDS:
-        raise RunError(f"there is no kind of agent {kind!r}: use {' or '.join(KINDS)}")
+    if kind not in HOURS:
+        raise RunError(f"there is no kind of agent {kind!r}: use {' or '.join(HOURS)}")
     if (bb is None) == (game is None):
         raise RunError("give the stacks as --bb N, in big blinds, or a game as --game NAME")
     if as_json and not plan:
@@ -98,15 +98,15 @@ def _fit(
     from kilt.games import load_game
     from kilt.games.holdem import Holdem
     from kilt.jit import cores
-    from kilt.runs.machine_fit import plan_largest_agent, plan_like_shipped_agent
+    from kilt.runs.machine_fit import KINDS
 
     rules = load_game(name)
     if not isinstance(rules, Holdem):
         raise RunError(f"{name} is no game of hold'em: use kilt solve {quote(name)}")
-    find, hours = (plan_largest_agent, 8.0) if kind == "strong" else (plan_like_shipped_agent, 0.4)
+    hours = HOURS[kind] if seconds is None else seconds / 3600
     room = None if memory is None else 1e9 * memory
     with waiting("looking for the largest agent that fits …"):
-        return find(rules, name, hours if seconds is None else seconds / 3600, threads or cores(), folder, room)
+        return KINDS[kind](rules, name, hours, threads or cores(), folder, room)
 
 
 def _show(fit: FittedPlan, folder: Path) -> None:

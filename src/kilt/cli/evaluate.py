@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -16,13 +15,23 @@ from kilt.cli.engines import AddressOption, EngineOption, opened
 from kilt.cli.log import UNIT, log
 from kilt.cli.match import ProcessesOption, SeedOption
 from kilt.cli.sanity import sanity
-from kilt.cli.show import AsJson, ProgressBars, interrupts, print_json, print_table, say, waiting, watching
+from kilt.cli.show import (
+    AsJson,
+    ProgressBars,
+    end_early,
+    interrupts,
+    print_json,
+    print_table,
+    rate_figures,
+    say,
+    waiting,
+    watching,
+)
 from kilt.cli.solve import DeviceOption, GameOption, ThreadsOption, exploitability_rows
 
 if TYPE_CHECKING:
     from kilt.evaluate.flops import FlopResponses
     from kilt.evaluate.lbr import LowerBound
-    from kilt.evaluate.stats import Estimate
     from kilt.players.profile import StrategyRef
     from kilt.solve.abstract_problem import AbstractProblem
 
@@ -303,9 +312,7 @@ def lbr(
         shown = f"{first_found.hands:,} hands"
         title = f"{kind} to {agent.name} from {rules.rules.round_names[first]} on, {rules.name}, {shown}"
         _print_bounds(title, {players[name] or "result": found[name] for name in found}, exact, bool(stopped))
-    if stopped:
-        say("stopped early: the figures are of the hands that were played")
-        raise typer.Exit(128 + stopped[0])
+    end_early(stopped)
 
 
 def _lower_bounds(
@@ -355,10 +362,4 @@ def _print_bounds(title: str, found: dict[str, LowerBound], exact: bool, stopped
 
 def _bound_figures(found: LowerBound) -> dict[str, Any]:
     """Return a lower bound as a dict for JSON output."""
-    return _figures(found.won) | {"money": _figures(found.money), "hands": found.hands}
-
-
-def _figures(rate: Estimate) -> dict[str, Any]:
-    """Return a win rate as a dict for JSON output. The interval of a single deal is unknown."""
-    known = isfinite(rate.margin)
-    return {"mbb_per_hand": rate.mean, "ci95": list(rate.interval) if known else None}
+    return rate_figures(found.won) | {"money": rate_figures(found.money), "hands": found.hands}

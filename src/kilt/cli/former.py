@@ -104,6 +104,8 @@ FLAGS: Mapping[tuple[str, ...], Mapping[str, list[str]]] = {
     ("abstraction", "boards"): {"--exact": ["--set", "exact=true"]},
     ("spot", "solve"): {"--compact": ["--set", "compact=true"], "--no-compact": ["--set", "compact=false"]},
     ("slumbot",): {"--aivat": ["--way", "aivat"], "--no-aivat": ["--way", "played"]},
+    ("estimate",): {"--no-probe": []},
+    ("web",): {"--browser": []},
 }
 # Renamed commands, and the option that gives them their old meaning.
 COMMANDS: Mapping[tuple[str, ...], tuple[str, ...]] = {("crosstable",): ("match", "--all"), ("plan",): ("estimate",)}
@@ -121,9 +123,9 @@ def current_spelling(words: Sequence[str], hint: Callable[[str], None] = lambda 
     for old, new in COMMANDS.items():
         if tuple(found[: len(old)]) == old:
             found[: len(old)] = new
-    for command, options in OPTIONS.items():
+    for command in {**OPTIONS, **FLAGS}:
         if tuple(found[: len(command)]) == command:
-            found = [*command, *_options(found[len(command) :], options, FLAGS.get(command, {}))]
+            found = [*command, *_options(found[len(command) :], OPTIONS.get(command, {}), FLAGS.get(command, {}))]
     if found[:1] == ["counter"] and "--p-max" in words and "--confidence" not in words:
         found += ["--confidence", "0-10-linear"]  # otherwise --p means a restricted Nash response
     if found != list(words):

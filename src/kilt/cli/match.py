@@ -14,11 +14,20 @@ import typer
 
 from kilt.cli import options
 from kilt.cli.engines import AddressOption, EngineOption, opened
-from kilt.cli.show import AsJson, ProgressBars, duration, interrupts, print_json, print_table, say
+from kilt.cli.show import (
+    AsJson,
+    ProgressBars,
+    duration,
+    end_early,
+    interrupts,
+    print_json,
+    print_table,
+    rate_figures,
+    say,
+)
 
 if TYPE_CHECKING:
     from kilt.engines import Engine
-    from kilt.evaluate.stats import Estimate
     from kilt.games.holdem import Holdem
     from kilt.play.match import Match
 
@@ -101,7 +110,7 @@ def match(
             for each in matches:
                 _say_verdict(each, error)
         print_strategies(players)
-    _end(stopped)
+    end_early(stopped)
 
 
 def _error_rate(level: str) -> float:
@@ -289,8 +298,8 @@ def crosstable(
         print_json(
             {"game": rules.name, "seed": seed, "duplicate": duplicate, "unit": UNIT, "players": table.players}
             | {"strategies": _strategies(players)}
-            | {"rates": [[rate and _figures(rate) for rate in row] for row in rates]}
-            | {"means": [mean and _figures(mean) for mean in means]}
+            | {"rates": [[rate and rate_figures(rate) for rate in row] for row in rates]}
+            | {"means": [mean and rate_figures(mean) for mean in means]}
             | {"hands": sum(played.hands for played in table.matches.values())}
             | {"matches": [_match_figures(each, beside=False) for each in table.matches.values()]}
         )
@@ -304,7 +313,7 @@ def crosstable(
         for each in table.matches.values():
             _say_how(each)
         print_strategies(players)
-    _end(stopped)
+    end_early(stopped)
 
 
 def _common_game(players: list[str], name: str | None) -> Holdem:
@@ -325,37 +334,22 @@ def _common_game(players: list[str], name: str | None) -> Holdem:
     return first
 
 
-def _figures(rate: Estimate) -> dict[str, Any]:
-    """Return a win rate as a dict for JSON output. The interval of a single deal is unknown."""
-    return {
-        "mbb_per_hand": rate.mean,
-        "ci95": list(rate.interval) if isfinite(rate.margin) else None,
-        "margin": rate.margin if isfinite(rate.margin) else None,
-    }
-
-
 def _match_figures(match: Match, *, beside: bool) -> dict[str, Any]:
     """Return a match as a dict for JSON output. If `beside` is set, it includes raw winnings."""
     from kilt.evaluate.stats import played_hands, played_rate, win_rate
 
     same = played_hands(match)
     return {
-        **_figures(win_rate(match)),
+        **rate_figures(win_rate(match)),
         "hands": match.hands,
         "players": match.players,
         "way": match.way,
-        "played": _figures(played_rate(match)) if beside or match.way == "aivat" else None,
+        "played": rate_figures(played_rate(match)) if beside or match.way == "aivat" else None,
         "played_hands": same if isfinite(same) else None,
         "seconds": match.seconds,
         "cpu_seconds": match.cpu_seconds,
         "decision_cpu_ms": [one.milliseconds if one.decisions else None for one in match.thinking],
     }
-
-
-def _end(stopped: list[int]) -> None:
-    if stopped:
-        say("stopped early: the figures are of the hands that were played")
-        raise typer.Exit(128 + stopped[0])
 
 
 @contextmanager

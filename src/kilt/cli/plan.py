@@ -30,10 +30,7 @@ def estimate(
     what: Annotated[str, options.WHAT],
     probe: Annotated[
         bool,
-        typer.Option(
-            "--probe/--no-probe",
-            help="Measure the speed of this machine for some seconds. Default: a usual speed.",
-        ),
+        typer.Option("--probe", help="Measure the speed of this machine for some seconds. Default: a usual speed."),
     ] = False,
     blades: Annotated[str | None, options.BLADES] = None,
     simulate: Annotated[
@@ -56,10 +53,6 @@ def estimate(
     ] = None,
     machine_cores: Annotated[
         int | None, typer.Option(min=1, metavar="C", help="Cores of one machine that all blades are on, and the head.")
-    ] = None,
-    game: Annotated[
-        str | None,
-        options.GAME,
     ] = None,
     algorithm: Annotated[str | None, options.ALGORITHM] = None,
     machines: Annotated[

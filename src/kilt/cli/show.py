@@ -11,7 +11,7 @@ from decimal import Decimal
 from math import isfinite
 from time import monotonic, perf_counter
 from types import FrameType
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -22,6 +22,9 @@ from rich.text import Text
 
 from kilt.cli import options
 from kilt.compiling import compiled_seconds, listeners
+
+if TYPE_CHECKING:
+    from kilt.evaluate.stats import Estimate
 
 # Names of players, games and folders are user input: texts are printed without markup or emoji codes.
 out = Console(markup=False, emoji=False)
@@ -61,6 +64,23 @@ def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]
         table.add_row(*row)
     wide = numbers and not out.is_terminal
     (Console(file=out.file, width=WIDE, markup=False, emoji=False) if wide else out).print(table)
+
+
+def rate_figures(rate: Estimate) -> dict[str, Any]:
+    """Return a win rate as a dict for JSON output. The interval of a single deal is unknown."""
+    known = isfinite(rate.margin)
+    return {
+        "mbb_per_hand": rate.mean,
+        "ci95": list(rate.interval) if known else None,
+        "margin": rate.margin if known else None,
+    }
+
+
+def end_early(stopped: list[int]) -> None:
+    """End the command with an exit code for the signal that stopped it, if there was one."""
+    if stopped:
+        say("stopped early: the figures are of the hands that were played")
+        raise typer.Exit(128 + stopped[0])
 
 
 def count(value: int) -> str:

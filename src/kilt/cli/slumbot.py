@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kilt.cli import options
-from kilt.cli.show import AsJson, ProgressBars, interrupts, print_json, print_table, say, waiting
+from kilt.cli.show import AsJson, ProgressBars, interrupts, print_json, print_table, rate_figures, say, waiting
 
 if TYPE_CHECKING:
     from kilt.evaluate.slumbot_rates import SlumbotRates
@@ -102,6 +102,7 @@ def slumbot(
 def _print(rates: SlumbotRates, log: SlumbotLog, strategy: str, *, as_json: bool) -> None:
     """Print the player's win rate, and which strategy of its run it played, if it is a run."""
     hands, complete = len(log.hands), sum(hand.hand is not None for hand in log.hands)
+    known = {"played": rates.played, "less_baseline": rates.baseline, "aivat": rates.aivat}
     if as_json:
         print_json(
             {
@@ -113,8 +114,8 @@ def _print(rates: SlumbotRates, log: SlumbotLog, strategy: str, *, as_json: bool
                 "log": str(log.file),
             }
             | {"complete_hands": complete, "broken_hands": log.broken, "button_hands": sum(h.seat for h in log.hands)}
-            | {"played": _figures(rates.played), "less_baseline": _figures(rates.baseline)}
-            | {"aivat": _figures(rates.aivat), "aivat_hands": rates.aivat_hands}
+            | {what: rate and rate_figures(rate) for what, rate in known.items()}
+            | {"aivat_hands": rates.aivat_hands}
         )
         return
     rows: list[tuple[str, Estimate | None, int]] = [
@@ -130,8 +131,3 @@ def _print(rates: SlumbotRates, log: SlumbotLog, strategy: str, *, as_json: bool
         say(f"{hands - complete:,} hands lack cards or do not fit the rules: they count as played alone")
     if log.broken:
         say(f"{log.broken:,} hands were broken off by faults of the connection, and do not count")
-
-
-def _figures(rate: Estimate | None) -> dict[str, Any] | None:
-    """Return a win rate as a dict for JSON output."""
-    return rate and {"mbb_per_hand": rate.mean, "ci95": list(rate.interval), "margin": rate.margin}

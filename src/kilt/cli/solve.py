@@ -178,19 +178,16 @@ def finish(run: Run) -> Step:
     """
     from kilt.solve.solver import with_workers
 
-    steps: list[Step] = []
     if run.spent:
         say(f"the budget of {run.budget} is spent already: give a larger one, in total, to continue")
-    with interrupts(at_once=run.exact) as stopped, _progress(run, steps) as tick:
-        for step in run.solving(stop=lambda: bool(stopped), tick=tick, warn=say):
-            steps.append(step)  # noqa: PERF402, the bar reads it meanwhile
+    steps, stopped = solving(run, _standing)
     if stopped:
         kept = run.folder or run.keep(_new_folder(run.identity.game, run.identity.algorithm), steps)
         say(
             f"stopped after {steps[-1].iterations:,} iterations, with {_standing(steps[-1])}; to resume: "
             f"kilt solve {quote(str(kept.path))}"
         )
-        raise typer.Exit(128 + stopped[0])
+        raise typer.Exit(128 + stopped)
     if workers := with_workers(run.solver):
         say(workers.spent())
     if run.folder and not run.exact:  # a single step has no convergence to draw
@@ -204,6 +201,18 @@ def finish(run: Run) -> Step:
         else:
             plot_win_rates(measured, title, picture)
     return steps[-1]
+
+
+def solving(run: Run, standing: Callable[[Step], str]) -> tuple[list[Step], int]:
+    """Solve a run with a progress bar, which shows the latest measurement in the words of `standing`.
+
+    Returns the measurements, and the signal that stopped the run, or 0.
+    """
+    steps: list[Step] = []
+    with interrupts(at_once=run.exact) as stopped, _progress(run, steps, standing) as tick:
+        for step in run.solving(stop=lambda: bool(stopped), tick=tick, warn=say):
+            steps.append(step)  # noqa: PERF402, the bar reads it meanwhile
+    return steps, stopped[0] if stopped else 0
 
 
 def _print_algorithms(*, as_json: bool) -> None:
@@ -294,7 +303,7 @@ def _standing(step: Step) -> str:
 
 
 @contextmanager
-def _progress(run: Run, steps: list[Step]) -> Iterator[Callable[[int, float], None]]:
+def _progress(run: Run, steps: list[Step], standing: Callable[[Step], str]) -> Iterator[Callable[[int, float], None]]:
     """Show progress bars for a run and for its solver's parts, and provide the function that moves them."""
     from kilt.runs.budget import time_left
     from kilt.solve.external import ExternalMCCFR
@@ -322,7 +331,7 @@ def _progress(run: Run, steps: list[Step]) -> Iterator[Callable[[int, float], No
                     decisions = sum(seat.decisions for seat in sampled)
                     said.append(f"{decisions / infosets:,.3g} decisions per information set")
             if steps:
-                said.append(_standing(steps[-1]))
+                said.append(standing(steps[-1]))
             left = time_left(run.budget, steps, iterations, seconds)
             if left is not None:
                 said.append(f"{duration(left)} left")

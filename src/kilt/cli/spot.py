@@ -14,15 +14,13 @@ import typer
 from kilt.cli import options
 from kilt.cli.show import (
     AsJson,
-    ProgressBars,
-    duration,
-    interrupts,
     print_json,
     print_line,
     print_table,
     say,
     waiting,
 )
+from kilt.cli.solve import free_folder, solving
 from kilt.config import SPOT
 
 if TYPE_CHECKING:
@@ -88,7 +86,7 @@ def solve(
     from kilt.records import record_of
     from kilt.runs.folder import RunFolder
     from kilt.spots.saved import read_spot, require_kept
-    from kilt.spots.solving import SpotBudget, cost_of_run, per_cent, solution_of
+    from kilt.spots.solving import SpotBudget, cost_of_run, in_chips, per_cent, solution_of
     from kilt.spots.spot import Spot
 
     if ranges and (option := next((text for text in ranges if text.startswith("-")), None)):
@@ -120,7 +118,9 @@ def solve(
     say(cost_words(spot, run, cost))
     if run.spent:
         say("the iterations or the time are spent already: give larger limits, in total, to continue")
-    steps, stopped = _solve(spot, run)
+    steps, stopped = solving(
+        run, lambda step: f"exploitability {100 * in_chips(step).exploitability / spot.pot:.3g}% of the pot"
+    )
     folder = _keep(spot, run, steps) if stopped and not run.folder else run.folder and run.folder.path
     solution = solution_of(run, steps)
     if stopped:
@@ -146,37 +146,9 @@ def cost_words(spot: Spot, run: Run, cost: Cost) -> str:
     )
 
 
-def _solve(spot: Spot, run: Run) -> tuple[list[Step], int]:
-    """Solve a spot with a progress bar.
-
-    Returns the measurements, and the signal that stopped the run, or 0.
-    """
-    from kilt.runs.budget import time_left
-    from kilt.spots.solving import in_chips
-
-    steps: list[Step] = []
-    with interrupts(at_once=False) as stopped, ProgressBars() as bar:
-        task = bar.add_task(spot.name, total=None, said="starting …")
-
-        def tick(iterations: int, seconds: float) -> None:
-            said = [f"{iterations:,} iterations"]
-            if steps:
-                said.append(f"exploitability {100 * in_chips(steps[-1]).exploitability / spot.pot:.3g}% of the pot")
-            left = time_left(run.budget, steps, iterations, seconds)
-            if left is not None:
-                said.append(f"{duration(left)} left")
-            total = None if left is None else seconds + left
-            bar.update(task, total=total, completed=seconds, said=" · ".join(said))
-
-        for step in run.solving(stop=lambda: bool(stopped), tick=tick, warn=say):
-            steps.append(step)  # noqa: PERF402, the bar reads it meanwhile
-    return steps, stopped[0] if stopped else 0
-
-
 def _keep(spot: Spot, run: Run, steps: list[Step]) -> Path:
     """Store a run that has no folder in a new folder, and return it."""
     from kilt import artifact
-    from kilt.cli.solve import free_folder
 
     folder = free_folder(f"kilt-spot-{spot.board or spot.game}")
     run.keep(folder, steps)

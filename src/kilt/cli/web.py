@@ -33,7 +33,7 @@ def web(
         int,
         typer.Option("--connections", metavar="N", min=8, max=400, help="Most connections from one address."),
     ] = PER_ADDRESS,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address of the page.")] = False,
 ) -> None:
     """Open a page in the browser to play agents, look at strategies and buckets, and watch runs.
 
@@ -55,6 +55,6 @@ def web(
         control=usual if control else None,
         tls=tls,
         connections=connections,
-        browser=browser,
+        browser=not no_browser,
         announce=say,
     )
