@@ -183,7 +183,7 @@ def test_a_process_that_is_killed_goes_on(tmp_path, kill, when):
     assert [row["runs"] for row in found] == [row["runs"] for row in whole]
 
 
-@pytest.mark.parametrize("name", [name for name in SMALL if name not in ("table-8",)])
+@pytest.mark.parametrize("name", SMALL)
 def test_every_experiment_stops_between_cells(name, tmp_path, monkeypatch):
     """Ctrl-C before the first cell of any experiment: nothing is printed, nothing is lost, and it is not complete."""
     monkeypatch.chdir(tmp_path)

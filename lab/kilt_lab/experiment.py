@@ -154,16 +154,9 @@ class Experiment:
     def options(self) -> list[str]:
         """Return the options of a setting that a user can choose."""
         plain = self.defaults
-        able = ["only"] * (len(self.rows) > 1) + ["game"] * bool(plain.game) + ["budget"] * bool(plain.budget)
-        return (
-            able
-            + ["runs"] * bool(plain.runs)
-            + ["device"] * bool(plain.device)
-            + [
-                *["threads"] * bool(plain.threads),
-                "jobs",
-            ]
-        )
+        able = {"only": len(self.rows) > 1, "game": plain.game, "budget": plain.budget, "runs": plain.runs}
+        able |= {"device": plain.device, "threads": plain.threads, "jobs": True}
+        return [option for option, can in able.items() if can]
 
     def _flags(self, option: str) -> list[str]:
         """Return the flags of an option."""
