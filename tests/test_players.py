@@ -8,8 +8,8 @@ from commands import answer, refused
 from kilt.errors import KiltError, PlayError
 from kilt.games import load_game
 from kilt.play.agent import BASELINES
+from kilt.players.known_tables import tabulated
 from kilt.players.reference import player
-from kilt.players.tabulate import tabulated
 from kilt.solve.forms import load_problem
 from kilt.strategy.openspiel import to_openspiel
 from kilt.strategy.table import Strategy

@@ -13,7 +13,6 @@ from rich.progress import TaskID
 from kilt.cli import options
 from kilt.cli.engines import AddressOption, EngineOption, opened
 from kilt.cli.log import UNIT, log
-from kilt.cli.match import ProcessesOption, SeedOption
 from kilt.cli.sanity import sanity
 from kilt.cli.show import (
     AsJson,
@@ -27,7 +26,7 @@ from kilt.cli.show import (
     waiting,
     watching,
 )
-from kilt.cli.solve import DeviceOption, GameOption, ThreadsOption, exploitability_rows
+from kilt.cli.solve import exploitability_rows
 
 if TYPE_CHECKING:
     from kilt.evaluate.flops import FlopResponses
@@ -52,7 +51,7 @@ def _group() -> None:
 @app.command()
 def exploitability(
     who: Annotated[str | None, options.WHO] = None,
-    game: GameOption = None,
+    game: Annotated[str | None, options.GAME] = None,
     responses: Annotated[Path | None, options.OUT] = None,
     flops: Annotated[
         int | None,
@@ -63,8 +62,8 @@ def exploitability(
         ),
     ] = None,
     seed: Annotated[int, options.SEED] = 0,
-    threads: ThreadsOption = 1,
-    device: DeviceOption = "cpu",
+    threads: Annotated[int, options.THREADS] = 1,
+    device: Annotated[str, options.DEVICE] = "cpu",
     engine: EngineOption = None,
     address: AddressOption = "",
     as_json: AsJson = False,
@@ -220,7 +219,7 @@ def _by_flop(found: FlopResponses, problem: AbstractProblem, strategy: str, seed
 @app.command()
 def lbr(
     player: Annotated[str, options.WHO],
-    game: GameOption = None,
+    game: Annotated[str | None, options.GAME] = None,
     hands: Annotated[int, options.HANDS] = 1000,
     bets: Annotated[str | None, options.BETS] = None,
     since: Annotated[str | None, options.ROUND] = None,
@@ -232,8 +231,8 @@ def lbr(
             "LBR's win rate from that round on with the same bets. Slower.",
         ),
     ] = False,
-    seed: SeedOption = 0,
-    processes: ProcessesOption = None,
+    seed: Annotated[int, options.SEED] = 0,
+    processes: Annotated[int | None, options.WORKERS] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compute a lower bound on a player's exploitability: the win rate of a local best response (LBR).

@@ -38,27 +38,18 @@ WORDS = {  # methods of evaluation, in words
     "aivat": "winnings without luck, by AIVAT",
 }
 
-Players = Annotated[list[str], options.WHO]
-GameOption = Annotated[str | None, options.GAME]
-HandsOption = Annotated[int, options.HANDS]
-DuplicateOption = Annotated[bool, options.DUPLICATE]
-SeedOption = Annotated[int, options.SEED]
-ProcessesOption = Annotated[int | None, options.WORKERS]
-WayOption = Annotated[str, options.WAY]
-PlayedOption = Annotated[
-    bool, typer.Option("--played", help="Also play all hands, whatever the method, and print the raw winnings.")
-]
-
 
 def match(
-    players: Players,
-    game: GameOption = None,
-    hands: HandsOption = 10_000,
-    duplicate: DuplicateOption = True,
-    seed: SeedOption = 0,
-    way: WayOption = "best",
-    played: PlayedOption = False,
-    processes: ProcessesOption = None,
+    players: Annotated[list[str], options.WHO],
+    game: Annotated[str | None, options.GAME] = None,
+    hands: Annotated[int, options.HANDS] = 10_000,
+    duplicate: Annotated[bool, options.DUPLICATE] = True,
+    seed: Annotated[int, options.SEED] = 0,
+    way: Annotated[str, options.WAY] = "best",
+    played: Annotated[
+        bool, typer.Option("--played", help="Also play all hands, whatever the method, and print the raw winnings.")
+    ] = False,
+    processes: Annotated[int | None, options.WORKERS] = None,
     engine: EngineOption = None,
     address: AddressOption = "",
     log: Annotated[Path | None, options.LOG] = None,
@@ -90,7 +81,8 @@ def match(
     if everyone:
         if log or until or played:
             raise PlayError("--all prints a table of win rates: leave out --log, --until and --played")
-        crosstable(players, game, hands, duplicate, seed, way, processes, engine, address, as_json)
+        workers = cores() if processes is None else processes
+        _print_crosstable(players, game, hands, duplicate, seed, way, workers, engine, address, as_json)
         return
     error = None if until is None else _error_rate(until)
     if error is not None and log:
@@ -249,36 +241,30 @@ def _say_how(match: Match) -> None:
     say(f"{match.players[0]}, {match.players[1]}: {WORDS[match.way]}; {same}{took}")
 
 
-def crosstable(
-    players: Players,
-    game: GameOption = None,
-    hands: HandsOption = 10_000,
-    duplicate: DuplicateOption = True,
-    seed: SeedOption = 0,
-    way: WayOption = "best",
-    processes: ProcessesOption = None,
-    engine: EngineOption = None,
-    address: AddressOption = "",
-    as_json: AsJson = False,
+def _print_crosstable(
+    players: list[str],
+    game: str | None,
+    hands: int,
+    duplicate: bool,
+    seed: int,
+    way: str,
+    processes: int,
+    engine: str | None,
+    address: str,
+    as_json: bool,
 ) -> None:
-    """Play a match between each pair of players, and print a table of win rates.
-
-    The win rates are those of rows against columns, with 95% intervals.
-
-    Ctrl-C ends the matches early, and the hands played so far count.
-    """
-    from kilt.evaluate import crosstable as tables
-    from kilt.jit import cores
+    """Play a match between each pair of players, and print the win rates of rows against columns."""
+    from kilt.evaluate.crosstable import crosstable
     from kilt.players.agents import loaded
 
     rules = _common_game(players, game)
     pairs = len(players) * (len(players) - 1) // 2
     with (
-        opened(engine, address, processes or cores()) as found,
+        opened(engine, address, processes) as found,
         interrupts(at_once=False) as stopped,
         _progress(hands * pairs) as tick,
     ):
-        table = tables.crosstable(
+        table = crosstable(
             rules,
             players,
             hands,
@@ -286,7 +272,7 @@ def crosstable(
             way=way,
             duplicate=duplicate,
             load=loaded,
-            processes=cores() if processes is None else processes,
+            processes=processes,
             engine=found,
             tick=partial(tick, f"{pairs} matches", 0),
             stop=lambda: bool(stopped),

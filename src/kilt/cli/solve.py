@@ -37,11 +37,6 @@ if TYPE_CHECKING:
     from kilt.runs.spec import Spec
     from kilt.solve.problem import Problem
 
-GameOption = Annotated[str | None, options.GAME]
-ThreadsOption = Annotated[int, options.THREADS]
-DeviceOption = Annotated[str, options.DEVICE]
-MaybeDeviceOption = Annotated[str | None, options.DEVICE]
-
 
 def solve(
     what: Annotated[str | None, options.WHAT] = None,
@@ -51,7 +46,7 @@ def solve(
     target: Annotated[str | None, options.TARGET] = None,
     seed: Annotated[int | None, options.SEED] = None,
     threads: Annotated[int | None, options.THREADS] = None,
-    device: MaybeDeviceOption = None,
+    device: Annotated[str | None, options.DEVICE] = None,
     out: Annotated[Path | None, options.OUT] = None,
     engine: Annotated[str | None, options.ENGINE] = None,
     blades: Annotated[str | None, options.BLADES] = None,
@@ -95,7 +90,8 @@ def solve(
         spec = _spec(config, game, resume, folder, values)
     if folder is None and isinstance(spec, WholeSpec) and spec.engine.name:  # workers write there
         folder = _new_folder(str(spec.game), spec.name)
-    _solve(built(spec, folder, budget, resumes=resume is not None), as_json=as_json)
+    run = built(spec, folder, budget, resumes=resume is not None)
+    print_result(finish(run), run, as_json=as_json)
 
 
 def _spec(
@@ -164,11 +160,6 @@ def built(spec: Spec, folder: Path | None, budget: Budget | None, *, resumes: bo
         cut = run.problem.subgames
         say(f"{cut.count:,} subgames, {cut.numbers:,} numbers: {spec.cost()}")
     return run
-
-
-def _solve(run: Run, *, as_json: bool) -> None:
-    """Solve a run with a progress bar, store it if it was stopped, and print the result."""
-    print_result(finish(run), run, as_json=as_json)
 
 
 def finish(run: Run) -> Step:

@@ -8,21 +8,26 @@
 
 from __future__ import annotations
 
-from kilt.arrays import Array
+from functools import cache
+
+import numpy as np
+
+from kilt.arrays import Array, FloatArray
 from kilt.errors import PlayError, RunError
 from kilt.games import load_game
 from kilt.games.game import Game
 from kilt.games.holdem import Holdem
 from kilt.games.size import size_of
-from kilt.play.agent import ALIASES, UNIFORM, Agent, require_policy
+from kilt.play.agent import ALIASES, UNIFORM, Agent, PolicyAgent, PublicPolicy, require_policy
 from kilt.players.agents import game_for, load_agent
-from kilt.players.tabulate import tabulated
 from kilt.solve.forms import OPENSPIEL, load_problem
 from kilt.solve.problem import FLAT, FlatProblem, Problem, VectorProblem
 from kilt.strategy import fixed
 from kilt.tree.betting import MOST_NODES
+from kilt.tree.flat import FlatTree
 from kilt.tree.vector import VectorGame
 
+CLOSE = 1e-6  # largest difference between 1 and the sum of probabilities at an information set
 AGENTS = (UNIFORM.name, *fixed.AGENTS)  # agents whose tables are made without calling `policy` at every public state
 HABITS = {name: alias for alias, name in ALIASES.items()}  # baseline to its name in `fixed`, if that differs
 
@@ -73,3 +78,46 @@ def _fixed_profile(game: str | Game, agent: str, threads: int) -> tuple[Problem,
             return problem, fixed.flat_table(problem.tree, agent)
     vectors = VectorGame(rules, threads=threads, by_board=False)  # the agent ignores the board
     return VectorProblem(vectors), fixed.public_table(vectors, agent)
+
+
+def tabulated(agent: PolicyAgent, game: Holdem, tree: FlatTree) -> FloatArray:
+    """Return the probabilities of an agent's actions at all information sets of a small game.
+
+    Parameters
+    ----------
+    agent : PolicyAgent
+        The agent. Its `policy` is called once for each public state.
+    game : Holdem
+        The rules of `tree`.
+    tree : FlatTree
+        The flat tree of the game.
+
+    Returns
+    -------
+    ndarray, shape (slots,)
+        Probabilities.
+
+    Raises
+    ------
+    PlayError
+        If the agent's probabilities do not sum to 1, or if it takes an illegal action.
+    """
+
+    @cache
+    def policy_at(board: str, history: str) -> PublicPolicy:
+        return agent.policy(game.replay(history), game.deck.cards(board.replace("/", "")))
+
+    table = np.empty(int(tree.nodes.infoset_start[-1]))
+    for name, actions, start in zip(tree.infosets, tree.actions, tree.nodes.infoset_start.tolist(), strict=False):
+        hand, board, history = name.split("|")
+        policy = policy_at(board, history)
+        column = policy.column[game.deck.hole_index(game.deck.cards(hand))]
+        row = dict(zip(policy.actions, policy.table[:, column].tolist(), strict=True))
+        shares = [row.pop(action, 0.0) for action in actions]
+        if any(row.values()) or min(shares) < 0 or abs(sum(shares) - 1) > CLOSE:
+            raise PlayError(
+                f"{agent.name} plays {', '.join(actions)} at {name!r} with probabilities {shares}: they must sum to 1, "
+                "and no other action may have any"
+            )
+        table[start : start + len(shares)] = shares
+    return table
