@@ -407,7 +407,7 @@ def test_sanity_of_a_run(solved):
     average, played = (
         {finding["name"] for finding in said[key]["findings"] if finding["off"]} for key in ("average", "as_played")
     )
-    leads, checks = (f"profit of betting any two cards, {kind}" for kind in ("opponent leads", "agent checks"))
+    leads, checks = "profit of betting any two cards, opponent leads", "gain of betting over checking, agent checks"
     assert menu <= average <= menu | {checks} and not said["ok"]
     assert leads in played - average
     assert "FAIL as played: purification: profit of" in kilt("evaluate", "sanity", solved, code=1).stderr

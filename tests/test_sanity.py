@@ -130,7 +130,7 @@ def aces_of(blueprint):
 
 ANSWERS = (
     "profit of betting any two cards, opponent leads",
-    "profit of betting any two cards, agent checks",
+    "gain of betting over checking, agent checks",
     "raise taken for another size",
     "one answer with every hand",
 )

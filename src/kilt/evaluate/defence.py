@@ -2,9 +2,13 @@
 
 A bet of b into a pot of p that never wins when called breaks even if the agent folds b / (p + b) of the time. An agent
 that folds more often loses to an opponent who bets every hand, whatever the opponent holds: the opponent loses b if the
-agent calls, and wins p if it folds. This *profit of any two cards* ignores showdowns that the bettor wins, so the true
-loss is larger. On the river, an equilibrium leaves about none. In earlier rounds it may leave some: the bettor's hands
-win showdowns, and a check would not have been worth 0.
+agent calls, and wins p if it folds. This *profit of any two cards* ignores showdowns that the bettor wins.
+
+A profit of any two cards is not always a fault. An agent that checks a river has mostly weak hands left, and an
+equilibrium then folds more than half of them to a bet of the pot. The opponent gains nothing, because a check would
+also have won some pots. After a check, the report therefore also has the *gain over checking*: what a bet wins more
+than a check behind, with the hands that the agent itself would check behind. In an equilibrium it is at most 0. The
+bettor folds to a raise, so the true gain may be larger.
 
 The lines of play are common ones: limped or raised before the flop, checked down, or bet in each round. The agent's
 range consists of the hands that its own strategy plays along the line. Boards are sampled.
@@ -26,8 +30,10 @@ from typing import NamedTuple
 import numpy as np
 
 from kilt.arrays import FloatArray
+from kilt.cards.equity import hand_strength
 from kilt.games.game import CHANCE, REVEAL
 from kilt.games.holdem import CALL, FOLD, RAISE, Betting, Holdem
+from kilt.games.subgame import compatible_weights
 from kilt.play.agent import PolicyAgent
 
 SIZES = {"min": 0.0, "33%": 1 / 3, "50%": 0.5, "75%": 0.75, "1x": 1.0, "2x": 2.0}  # bets after the first round
@@ -52,6 +58,9 @@ class Defence:
     folds: float  # probability that the agent folds
     raises: float  # probability that it raises
     margin: float  # half-width of the 95% interval of `folds`, over boards
+    # What the bet wins more than checking behind, as a share of the pot: the mean over the hands that the agent would
+    # check in the bettor's place. None if a check does not end the hand, or if the agent never checks there.
+    gain: float | None = None
 
     @property
     def break_even(self) -> float:
@@ -108,24 +117,58 @@ def defence(game: Holdem, agent: PolicyAgent, boards: int = BOARDS, seed: int = 
         weights = [_range(game, agent, each[0].before, 1 - each[0].before.actor, board) for board in seen]
         if sum(one.sum() for one in weights) < RARE * len(seen) * len(game.holes):
             continue
-        rows += [_answer(agent, spot, seen, weights) for spot in each]
+        rows += [_answer(game, agent, spot, seen, weights) for spot in each]
     return rows
 
 
 def _answer(
-    agent: PolicyAgent, spot: FacedBet, boards: Sequence[tuple[int, ...]], weights: Sequence[FloatArray]
+    game: Holdem,
+    agent: PolicyAgent,
+    spot: FacedBet,
+    boards: Sequence[tuple[int, ...]],
+    weights: Sequence[FloatArray],
 ) -> Defence:
     """Return the agent's response to a bet on some boards, given the weight of each of its hands on each board."""
     whole, folds, raises = (np.zeros(len(boards)) for _ in range(3))
+    gains = np.zeros(2)
     for place, (board, weight) in enumerate(zip(boards, weights, strict=True)):
         policy = agent.policy(spot.after, board)
         whole[place], folds[place] = weight.sum(), weight @ policy.probability(FOLD)
         raises[place] = whole[place] - folds[place] - weight @ policy.probability(CALL)
+        if spot.kind == CHECKED:
+            gains += gain_over_checking(game, agent, spot, board, weight)
     mean = folds.sum() / whole.sum()
     spread = np.sqrt(np.sum((folds - mean * whole) ** 2)) / whole.sum()
     pot, chips = sum(spot.before.spent), max(spot.after.spent) - spot.before.spent[spot.before.actor]
     share = float(raises.sum() / whole.sum())
-    return Defence(spot.line, spot.kind, spot.bet, pot, chips, float(mean), share, 1.96 * float(spread))
+    gain = float(gains[0] / gains[1]) if gains[1] > 0 else None
+    return Defence(spot.line, spot.kind, spot.bet, pot, chips, float(mean), share, 1.96 * float(spread), gain)
+
+
+def gain_over_checking(
+    game: Holdem, agent: PolicyAgent, spot: FacedBet, board: tuple[int, ...], weight: FloatArray
+) -> tuple[float, float]:
+    """Return what a bet on the river wins more than checking behind, in pots, and the weight of the pairs of hands.
+
+    Both are sums over all pairs of hands. The bettor's hands are weighted by the probability that the agent, in the
+    bettor's place, has them and checks behind; the hands of the agent that faces the bet by `weight` [hand].
+    """
+    before, policy = spot.before, agent.policy(spot.after, board)
+    own = _range(game, agent, before, before.actor, board) * agent.policy(before, board).probability(CALL)
+    folds, calls = weight * policy.probability(FOLD), weight * policy.probability(CALL)
+
+    def met(hands: FloatArray) -> FloatArray:
+        return compatible_weights(hands, game.holes, game.deck.size)
+
+    def beaten(hands: FloatArray) -> FloatArray:
+        if not hands.any():
+            return hands
+        strength = hand_strength(board, hands, game.deck, board_size=len(board), hole_cards=game.rules.hole_cards)
+        return np.nan_to_num(strength) * met(hands)
+
+    chips = (max(spot.after.spent) - before.spent[before.actor]) / sum(before.spent)
+    bet = met(folds) + (1 + 2 * chips) * beaten(calls) - chips * (met(weight) - met(folds))
+    return float(own @ (bet - beaten(weight))), float(own @ met(weight))
 
 
 def _range(game: Holdem, agent: PolicyAgent, at: Betting, seat: int, board: tuple[int, ...]) -> FloatArray:

@@ -40,7 +40,8 @@ from kilt.strategy.translate import Mapping, pseudo_harmonic
 from kilt.tree.betting import FOLDS
 
 DEALS = 20_000
-LEFT = {LEADS: 0.1, CHECKED: 0.5}  # bounds: shares of a checked-down pot that betting any two cards may win
+PROFIT = 0.1  # bound: share of a checked-down pot that leading with any two cards may win
+GAIN = 0.05  # bound: share of a checked-down pot that a bet may win more than a check, after the agent checked
 TAKEN = 0.25  # bound: relative difference between a raise in the first round and its translation
 SAME = 0.99  # bound: share of hands that respond to a raise in the first round with the same action
 ACES = 0.001  # bound: share of hands with aces that fold before the flop
@@ -102,19 +103,25 @@ def report(
 
 
 def bluffs(rows: Sequence[Defence]) -> Iterator[Finding]:
-    """Find bets in the last round that profit with any cards, after earlier rounds without bets.
+    """Find bets in the last round that win too much, after earlier rounds without bets.
 
     There is a figure for each line of play: the maximum over bet sizes.
     """
-    for kind, bound in LEFT.items():
-        found: dict[str, float] = {}
-        for row in (row for row in rows if row.kind == kind):
-            found[row.line] = max(row.profit, found.get(row.line, -inf))
+    leads, gains = dict[str, float](), dict[str, float]()
+    for row in rows:
+        if row.kind == LEADS:
+            leads[row.line] = max(row.profit, leads.get(row.line, -inf))
+        elif row.gain is not None:
+            gains[row.line] = max(row.gain, gains.get(row.line, -inf))
+    remedy = "play it without post-processing, or solve longer"
+    for name, meaning, found, bound in (
+        (f"profit of betting any two cards, {LEADS}", "bets every hand wins this share of the pot", leads, PROFIT),
+        (f"gain of betting over checking, {CHECKED}", "bets hands to check wins this share more", gains, GAIN),
+    ):
         if found:
             yield Finding(
-                f"profit of betting any two cards, {kind}",
-                "the agent folds so often that an opponent who bets every hand wins this share of the pot: play it "
-                "without post-processing, or solve longer",
+                name,
+                f"the agent folds so often that an opponent who {meaning}: {remedy}",
                 found,
                 "%",
                 f"at most {bound:.0%} of the pot",
