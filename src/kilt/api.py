@@ -18,12 +18,13 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build as build_cards
 from kilt.cards.deck import FULL, Deck
 from kilt.cards.equity import Equity, duel, one_hand
-from kilt.config import DEFAULT_ALGORITHM, Config, CounterConfig
+from kilt.config import DEFAULT_ALGORITHM, Config, CounterConfig, config_in
 from kilt.cost import Cost
 from kilt.errors import GameError, RunError, file_errors
 from kilt.games import load_game, ready_made_games
 from kilt.games.game import Game
 from kilt.games.holdem import Holdem
+from kilt.records import replaced
 from kilt.runs.budget import Step, budget_of
 from kilt.runs.build import build, resume
 from kilt.runs.folder import RunFolder
@@ -36,7 +37,7 @@ from kilt.solve.problem import CPU
 from kilt.solve.registry import Algorithm
 from kilt.solve.variants import Variant
 from kilt.spots.solution import SpotSolution
-from kilt.spots.specs import What, config_in, spec_for
+from kilt.spots.specs import What, spec_for
 from kilt.spots.spot import Spot
 from kilt.strategy.blueprint import Blueprint
 
@@ -351,17 +352,17 @@ def start_run(
         return build(spec, place, budget=budget_of(iterations, seconds, target, game))
     if not isinstance(algorithm, str | None):
         raise RunError("a configuration needs an algorithm by name, so that its run can be resumed")
-    changed: dict[str, Any] = {"algorithm": algorithm, "seed": seed, "threads": threads, "device": device}
-    solver = replace(config.solver, **{key: value for key, value in changed.items() if value is not None})
-    config = replace(config, solver=solver)
+    changed = {"solver.algorithm": algorithm, "solver.seed": seed, "solver.threads": threads, "solver.device": device}
+    config = replaced(config, changed)
     budget = budget_of(iterations, seconds, target, config.game)
     if against is None:
         return build(config, place, budget=budget, tick=tick)
-    solver = replace(config.solver, algorithm=against.algorithm(config.solver.algorithm))
+    answering = against.algorithm(config.solver.algorithm)
     with TemporaryDirectory(prefix="kilt-model-") as kept:
         against.model.save(Path(kept) / "model")
         asked = CounterConfig(str(Path(kept) / "model"), against.p, against.confidence)
-        return build(replace(config, solver=solver, counter=asked), place, budget=budget, tick=tick)
+        config = replaced(replace(config, counter=asked), {"solver.algorithm": answering})
+        return build(config, place, budget=budget, tick=tick)
 
 
 @file_errors()

@@ -406,6 +406,15 @@ def config_of(data: Mapping[str, Any]) -> Config:
     return record_of(Config, data)
 
 
+def config_in(what: object) -> Config | None:
+    """Return the configuration that a mapping, an object or a TOML file contains; None if `what` names a game."""
+    if isinstance(what, Mapping):
+        return config_of(what)
+    if isinstance(what, Config):
+        return what
+    return read_config(Path(what)) if isinstance(what, str | Path) and str(what).endswith(".toml") else None
+
+
 def _texts(name: str, said: object, least: int, example: str) -> tuple[str, ...]:
     """Return a setting of both players as a tuple: one text for both, or one text for each player."""
     texts = [said] if isinstance(said, str) else said

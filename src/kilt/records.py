@@ -110,7 +110,7 @@ def record_of(kind: type[T], data: object) -> T:
 def replaced(record: T, values: Mapping[str, object]) -> T:
     """Return a copy of a record with other values for some keys.
 
-    A key such as "solver.threads" names a field of a nested record.
+    A key such as "solver.threads" names a field of a nested record. The value None leaves a key unchanged.
 
     >>> from kilt.config import Config
     >>> config = replaced(Config("leduc", "lossless"), {"near": 1, "solver.seed": 3})
@@ -122,6 +122,8 @@ def replaced(record: T, values: Mapping[str, object]) -> T:
     inner: dict[str, dict[str, object]] = {}
     for key, value in values.items():
         name, dot, rest = key.partition(".")
+        if value is None:
+            continue
         if dot:
             inner.setdefault(name, {})[rest] = value
         else:

@@ -103,7 +103,7 @@ def counter(
         asked = [Against(found, share, trust) for share in shares]
         for against, place in zip(asked, folders, strict=True):
             if config:
-                said = _configured(config, seen, against, {"seed": seed, "threads": threads}, algorithm)
+                said = _configured(config, seen, against, {"solver.seed": seed, "solver.threads": threads}, algorithm)
                 if several:
                     resolve(said, place).leave(place)
                 else:
@@ -205,7 +205,7 @@ def _configured(
         say("each counter-strategy is solved in one process: the [engine] of the configuration is left out")
     called = against.algorithm(algorithm or said.solver.algorithm)
     counter = CounterConfig(str(model), against.p, against.confidence)
-    chosen = {f"solver.{key}": value for key, value in {"algorithm": called, **how}.items() if value is not None}
+    chosen = {"solver.algorithm": called, **how}
     return replaced(replace(said, engine=EngineConfig(), counter=counter), chosen)
 
 

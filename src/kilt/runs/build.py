@@ -105,7 +105,7 @@ def spec_in(folder: Path, values: Mapping[str, object] = NOTHING) -> RunPlan | W
         return WholeSpec.begun(RunFolder.open(folder), values)
     config = read_config(folder / CONFIG)
     if RunFolder.has_run(folder):
-        values = {"solver.device": RunFolder.open(folder).device} | dict(values)
+        config = replaced(config, {"solver.device": RunFolder.open(folder).device})
     config = replaced(config, values)
     if not config.engine.name and any(key.startswith("engine.") for key in values):
         raise RunError("[engine] names no engine, but sets its workers: give `name` too")
@@ -121,6 +121,5 @@ def resume(
     tick: Tick = _silent,
 ) -> Run:
     """Resume the run in a folder, on the device where it began unless another one is given."""
-    values = {"solver.threads": threads, "solver.device": device}
-    spec = spec_in(folder, {key: value for key, value in values.items() if value is not None})
+    spec = spec_in(folder, {"solver.threads": threads, "solver.device": device})
     return build(spec, folder, resumes=True, budget=budget, tick=tick)

@@ -7,15 +7,14 @@ True
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from kilt.config import DEFAULT_ALGORITHM, SPOT, Config, config_of, read_config
+from kilt.config import DEFAULT_ALGORITHM, SPOT, Config, config_in
 from kilt.errors import RunError
 from kilt.games import ready_made_games
 from kilt.games.game import Game
-from kilt.records import read_toml
+from kilt.records import read_toml, replaced
 from kilt.runs.build import spec_in, spec_of
 from kilt.runs.folder import RunFolder
 from kilt.runs.spec import Spec, WholeSpec
@@ -57,16 +56,14 @@ def spec_for(
     if path and path.is_dir():
         if algorithm:
             raise RunError(f"{path} is a run, which has its algorithm: leave out `algorithm`")
-        values = {"solver.threads": threads, "solver.device": device}
-        return spec_in(path, {key: value for key, value in values.items() if value is not None})
+        return spec_in(path, {"solver.threads": threads, "solver.device": device})
     config = config_in(what)
     if config is None:
         game = str(what) if isinstance(what, Path) else what
         assert not isinstance(game, Config | Mapping | Spot)
         return WholeSpec(game, algorithm or DEFAULT_ALGORITHM, threads=threads or 1, device=device or CPU)
-    changed: dict[str, Any] = {"algorithm": algorithm, "threads": threads, "device": device}
-    solver = replace(config.solver, **{key: value for key, value in changed.items() if value is not None})
-    return spec_of(replace(config, solver=solver))
+    changed = {"solver.algorithm": algorithm, "solver.threads": threads, "solver.device": device}
+    return spec_of(replaced(config, changed))
 
 
 def _spot_at(path: Path | None) -> Spot | None:
@@ -89,12 +86,3 @@ def _of_spot(spot: Spot, folder: Path | None, threads: int, device: str | None) 
     begun = RunFolder.open(folder)
     where = device or begun.device
     return SpotSpec(spot, begun.identity.algorithm, threads, where, stored=True, begun=True)
-
-
-def config_in(what: What | Spot) -> Config | None:
-    """Return the configuration that a mapping, an object or a TOML file contains; None if `what` names a game."""
-    if isinstance(what, Mapping):
-        return config_of(what)
-    if isinstance(what, Config):
-        return what
-    return read_config(Path(what)) if isinstance(what, str | Path) and str(what).endswith(".toml") else None
