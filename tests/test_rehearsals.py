@@ -77,16 +77,16 @@ def test_after_setup_nobody_who_types_the_first_commands_waits_for_kernels(tmp_p
 
 
 @pytest.fixture
-def only_strengths(tmp_path, monkeypatch):
-    """One rehearsal that takes no time, and a cache folder of its own."""
+def one_rehearsal(tmp_path, monkeypatch):
+    """One short rehearsal, and a cache folder of its own."""
     monkeypatch.setenv("KILT_CACHE", str(tmp_path))
-    monkeypatch.setattr(rehearsals, "REHEARSALS", {"match": rehearsals.REHEARSALS["match"]})
+    monkeypatch.setattr(rehearsals, "REHEARSALS", {"equity": rehearsals.REHEARSALS["equity"]})
 
 
-def test_a_second_setup_knows_that_everything_is_compiled(only_strengths, monkeypatch):
+def test_a_second_setup_knows_that_everything_is_compiled(one_rehearsal, monkeypatch):
     heard = []
     done = kilt.setup(workers=2, tick=lambda name, share: heard.append((name, share)))
-    assert done.workers == 1 and heard == [("match", 1.0)]
+    assert done.workers == 1 and heard == [("equity", 1.0)]
     assert answer("setup") | {"seconds": 0} == {"seconds": 0, "compiling": 0.0, "workers": 0}
     # Other versions of compilers or processors, or other sources, have to compile again.
     monkeypatch.setattr(jit, "target", lambda: "another processor")
@@ -101,7 +101,7 @@ def test_as_many_processes_as_memory_has_room_for(monkeypatch):
         assert rehearsals.workers_for(3) == workers
 
 
-def test_kernels_that_were_removed_are_compiled_again(only_strengths):
+def test_kernels_that_were_removed_are_compiled_again(one_rehearsal):
     kilt.setup()
     (mark,) = (Path(os.environ["KILT_CACHE"]) / "compiled").iterdir()
     mark.write_text('["/no/such/file.nbi"]')
@@ -109,7 +109,7 @@ def test_kernels_that_were_removed_are_compiled_again(only_strengths):
     assert kilt.setup().workers == 1 and rehearsals.is_ready()
 
 
-def test_what_cannot_be_set_up_is_said(only_strengths, monkeypatch):
+def test_what_cannot_be_set_up_is_said(one_rehearsal, monkeypatch):
     assert "the number of processes is 0" in refused("setup", "--workers", 0)
     monkeypatch.setattr(rehearsals, "REHEARSALS", {"nobody": rehearsals.Rehearsal(print, 1)})
     with pytest.raises(RunError, match="for 'nobody'"):

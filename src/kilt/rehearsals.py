@@ -251,11 +251,6 @@ def _leduc(folder: Path) -> None:
     kilt.exploitability("always-call", "leduc")
 
 
-def _match(folder: Path) -> None:
-    """Play a match between simple agents that have no strategy tables."""
-    kilt.play_match("always-call", "random", 20, game="holdem.nolimit.2p")
-
-
 def _plan(folder: Path) -> None:
     """Plan a configuration: count its betting tree, and sample the game for a moment to measure the speed."""
     from kilt.abstraction.abstract_game import SyntheticGame
@@ -318,7 +313,6 @@ REHEARSALS = {
     "play": Rehearsal(_play, 10),
     "equity": Rehearsal(_equity, 3),
     "leduc": Rehearsal(_leduc, 5),
-    "match": Rehearsal(_match, 1),
     "plan": Rehearsal(_plan, 9),
     "spot": Rehearsal(_spot, 25),
     "royal": Rehearsal(_royal, 12),
