@@ -25,13 +25,14 @@ from kilt.evaluate.flops import ProgressMonitor
 from kilt.evaluate.head_to_head import SEED, AbstractStrategy, expected_winnings
 from kilt.games.holdem import Holdem
 from kilt.jit import cores
-from kilt.runs.budget import time_left
+from kilt.runs.budget import Budget, time_left
 from kilt.runs.build import build
 from kilt.runs.folder import RunFolder
 from kilt.runs.plan import resolve
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.distributed.solver import DistributedMCCFR
 from kilt.solve.external import ExternalMCCFR, SamplingOptions
+from kilt.solve.problem import CPU
 from kilt.strategy.blueprint import STRATEGY, card_folders
 from kilt_lab.cells import ITERATIONS
 from kilt_lab.experiment import Lab, Stopped
@@ -106,15 +107,22 @@ def plan_file(plan: Plan, file: Path) -> str:
     return str(file.resolve())
 
 
-def solver_config(lab: Lab, seed: int, longer: float = 1.0) -> SolverConfig:
-    """Return the solver configuration for the budget of a lab, or `longer` times that budget.
+def run_budget(lab: Lab, longer: float = 1.0) -> Budget:
+    """Return the budget of a run for that of a cell, or `longer` times as much.
 
-    CPU time is divided among the threads.
+    CPU time is divided among the threads, because runs count wall time.
     """
-    budget = lab.budget._replace(amount=longer * lab.budget.amount)
-    if budget.clock == ITERATIONS:
-        return SolverConfig(iterations=budget.whole, threads=lab.threads, seed=seed)
-    return SolverConfig(minutes=budget.amount / 60 / lab.threads, threads=lab.threads, seed=seed)
+    amount = longer * lab.budget.amount
+    if lab.budget.clock == ITERATIONS:
+        return Budget(iterations=round(amount))
+    return Budget(seconds=amount / (lab.threads if lab.device in ("", CPU) else 1))
+
+
+def solver_config(lab: Lab, seed: int, longer: float = 1.0) -> SolverConfig:
+    """Return the solver configuration for the budget of a lab, or `longer` times that budget."""
+    budget = run_budget(lab, longer)
+    minutes, iterations = (budget.seconds or 0.0) / 60, budget.iterations or 0
+    return SolverConfig(minutes=minutes, iterations=iterations, threads=lab.threads, seed=seed)
 
 
 def share_of(lab: Lab) -> float:

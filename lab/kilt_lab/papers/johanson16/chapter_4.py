@@ -11,7 +11,6 @@ from kilt.games.gamedef import ready_made
 from kilt.games.playable import load_holdem
 from kilt.games.size import size_of
 from kilt.players.profile import StrategyRef
-from kilt.runs import budget as run_budget
 from kilt.runs.build import build
 from kilt.runs.folder import CONFIG
 from kilt.runs.plan import resolve
@@ -21,6 +20,7 @@ from kilt_lab.cells import Cell, CellBudget, RowSpec, Setting, changes, rows
 from kilt_lab.claims import as_printed, lower
 from kilt_lab.experiment import Experiment, Lab, Stopped
 from kilt_lab.pieces.abstracted import AbstractedPlayers, Way
+from kilt_lab.pieces.agents import run_budget
 from kilt_lab.pieces.convergence import RUNS, Convergence
 
 LIMIT, BYTES = "holdem.limit.2p", 4  # of an entry
@@ -147,14 +147,13 @@ class FewBuckets(Experiment):
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
         """Solve, or resume, and walk all flops."""
-        folder, budget = lab.folder / case, lab.budget
+        folder, budget = lab.folder / case, run_budget(lab)
         buckets = "-".join([case.removeprefix("PR-")] * load_holdem(lab.game).rules.rounds)
         solver = {"algorithm": "cfr-br:2:linear", "threads": lab.threads}
         config = config_of({"game": lab.game, "cards": f"PR-PHS-PHS {buckets}", "solver": solver})
-        lab.say(f"{case}: solving for {budget.shown(lab.device)}, then measuring", budget.seconds)
+        lab.say(f"{case}: solving for {lab.budget.shown(lab.device)}, then measuring", budget.seconds)
         plan, begun = resolve(config, folder).on(lab.device), (folder / CONFIG).is_file()
-        whole = run_budget.Budget(**{budget.clock: budget.whole if budget.seconds is None else budget.seconds})
-        run = build(plan, folder, resumes=begun, budget=whole)
+        run = build(plan, folder, resumes=begun, budget=budget)
         run.schedule = lambda iteration: maxsize  # exploitability is measured below, only at the end
         *_, last = run.solving(stop=lab.stopped)
         lab.check()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +19,6 @@ from kilt.games.holdem import CALL, FOLD, RAISE, Holdem
 from kilt.play.agent import PolicyAgent, require_policy
 from kilt.play.tree_agent import TreeAgent
 from kilt.players.reference import player
-from kilt.runs import budget as run_budget
 from kilt.runs.build import build
 from kilt.runs.spec import WholeSpec
 from kilt.solve.problem import CPU, VectorProblem
@@ -29,6 +29,7 @@ from kilt_lab.cells import Cell, CellBudget, Changes, Measured, RowSpec, Setting
 from kilt_lab.claims import as_printed, contrast, lower
 from kilt_lab.experiment import Experiment, Found, Lab
 from kilt_lab.papers.johanson16.chapter_4 import LIMIT, trunk_bytes
+from kilt_lab.pieces.agents import run_budget
 from kilt_lab.pieces.convergence import RUNS, Convergence
 
 FIGURE_9_3 = Convergence(
@@ -143,16 +144,14 @@ class FirstActions(Experiment):
         if lab.budget is None:
             agent, game = player(lab.game).at()
             return require_policy(agent), game, ""
-        budget = lab.budget
-        whole = run_budget.Budget(**{budget.clock: budget.whole if budget.seconds is None else budget.seconds})
-        threads = 1 if lab.device != CPU else lab.threads
-        run = build(WholeSpec(lab.game, "cfr+", threads=threads, device=lab.device), budget=whole)
+        budget, threads = run_budget(lab), 1 if lab.device != CPU else lab.threads
+        run = build(WholeSpec(lab.game, "cfr+", threads=threads, device=lab.device), budget=budget)
         if not isinstance(run.problem, VectorProblem) or not isinstance(run.problem.game.game, Holdem):
             raise RunError(f"{lab.game} is solved as a flat tree: give a game of two private cards, such as holdem.2-4")
 
         def tick(iterations: int, seconds: float) -> None:
-            spent = (iterations if budget.seconds is None else seconds) / budget.amount
-            lab.show(lab.game, min(spent, 1.0))
+            share = seconds / budget.seconds if budget.seconds else iterations / (budget.iterations or inf)
+            lab.show(lab.game, min(share, 1.0))
 
         for step in run.solving(stop=lab.stopped, tick=tick):
             last = step
