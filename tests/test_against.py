@@ -33,7 +33,7 @@ def test_compilation_is_timed(tmp_path):
     from kilt_lab.against import HERE, Checkout
 
     checkout = Checkout(HERE, clone(), tmp_path)
-    code = "cards", "strength", "As Ah Kd Kc Ks 9d 2c"
+    code = "cards", "equity", "AsAh", "KdKc", "--board", "Ks9d2cQh3s"
     cold, warm = checkout.run(code), checkout.run(code)
     assert cold[COMPILATION] > 0.1 and warm[COMPILATION] == 0
     assert cold[WHOLE] > cold[COMPILATION]

@@ -134,7 +134,7 @@ def unwritable(tmp_path):
     return run, temporary
 
 
-STRENGTH = "-m", "kilt", "cards", "strength", "As Ah Kd Kc Ks 9d 2c"
+EQUITY = "-m", "kilt", "cards", "equity", "AsAh", "KdKc", "--board", "Ks9d2cQh3s"
 
 
 def warnings_of(done):
@@ -146,8 +146,8 @@ def test_kernels_are_kept_in_a_temporary_folder_where_no_other_can_be_written_to
     """One line says so; the next command reads them there."""
     run, temporary = unwritable
     for again in (False, True):
-        done = run(*STRENGTH)
-        assert done.stdout.startswith("full house")
+        done = run(*EQUITY)
+        assert done.stdout.startswith("AsAh against KdKc")
         (line,) = warnings_of(done)
         assert re.search("cannot be written to: .* are kept in .*kilt-cache-.*; NUMBA_CACHE_DIR and KILT_CACHE", line)
         assert ("compiled kernels for" in done.stderr) != again
@@ -158,7 +158,7 @@ def test_kernels_are_kept_in_a_temporary_folder_where_no_other_can_be_written_to
 
 def test_the_folder_that_is_chosen_needs_no_warning(unwritable, tmp_path):
     run, temporary = unwritable
-    assert warnings_of(run(*STRENGTH, NUMBA_CACHE_DIR=str(tmp_path / "mine"))) == []
+    assert warnings_of(run(*EQUITY, NUMBA_CACHE_DIR=str(tmp_path / "mine"))) == []
     assert [*(tmp_path / "mine").rglob("*.nbi")] and not [*temporary.iterdir()]
 
 
@@ -168,7 +168,7 @@ def test_a_temporary_folder_of_somebody_else_is_not_trusted(unwritable):
     theirs = temporary / f"kilt-cache-{os.getuid()}"
     theirs.mkdir()
     theirs.chmod(0o777)
-    (line,) = warnings_of(run(*STRENGTH))
+    (line,) = warnings_of(run(*EQUITY))
     assert f"kept in {theirs}-" in line and not [*theirs.iterdir()]
 
 
