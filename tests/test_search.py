@@ -114,6 +114,23 @@ def test_ranges_follow_from_what_was_done(folder):
         assert after == pytest.approx(expected * [policy.probability(action), np.ones(agent.game.deck.size)])
 
 
+def test_subgames_begin_with_the_blueprint(folder):
+    """With raises of other sizes, each raise of the blueprint counts as the nearest one; without any, as a call."""
+    agent = resolving(folder, 30, replace(SETTINGS, rounds=("round 3",)))
+    root, board = agent.game.replay("cr3c/cc/"), (2, 5)
+    policy = agent.raw.policy(root, board)
+    assert policy.actions == ("c", "r9", "r30")
+    call, pot, rest = (policy.probability(action) for action in policy.actions)
+    at = replace(root, history="")
+    for actions, expected in (
+        (("c", "r9", "r30"), (call, pot, rest)),
+        (("c", "r6", "r10", "r30"), (call, 0 * call, pot, rest)),
+        (("c", "r25"), (call, pot + rest)),
+        (("c",), (call + pot + rest,)),
+    ):
+        np.testing.assert_allclose(agent._blueprint_shares(root, board, at, actions), expected)
+
+
 @pytest.mark.parametrize("limited", [(), ("round 2",)])
 def test_post_processing_changes_no_subgame(folder, limited):
     """Subgames are the same whatever the rule, which changes only actions that follow the blueprint."""
