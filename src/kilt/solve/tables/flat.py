@@ -63,7 +63,7 @@ class FlatTables(TableState, Tables):
         self.total = np.zeros(slots)  # weighted sum of the strategies so far
         self.strategy = normalised(np.zeros(slots), nodes)
         count = len(nodes.actor)
-        self._scratch = (np.empty(count), np.empty(count), np.empty(slots), np.empty(slots), np.empty(slots))
+        self._scratch = (np.empty(count), np.empty(count), np.empty(slots), np.empty(slots))
         self._choice = np.empty(len(nodes.infoset_player), dtype=np.int32)
         self._held = restriction or Restriction(-1, np.empty(0))
         self._played = self.strategy

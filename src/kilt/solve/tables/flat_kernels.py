@@ -123,19 +123,17 @@ def iterate(
     value: FloatArray,
     slot_value: FloatArray,
     slot_reach: FloatArray,
-    before: FloatArray,
     choice: Choice,
 ) -> None:
     """Run CFR iterations on a flat tree.
 
     Each row of `multipliers` has the discount factors of an iteration. Writes all arrays from `played` on; the last
-    six are scratch. Players learn alternately, each from the other's latest strategy. If the opponent `responds`, as
+    five are scratch. Players learn alternately, each from the other's latest strategy. If the opponent `responds`, as
     in CFR-BR, it plays a best response to the strategy before the iteration, and both players learn from that. A
     `restricted` player (−1: none) plays `played` in place of the learnt strategy, see `restrict`; otherwise both are
     one array.
     """
-    for slot in range(len(before)):
-        before[slot] = strategy[slot]
+    before = strategy.copy()
     for t in range(multipliers.shape[0]):
         for player in range(2):
             if responds:
