@@ -63,7 +63,7 @@ class BoardClasses(NamedTuple):
 
 
 class CodeBuckets(NamedTuple):
-    """The bucket of each group of similar hands (called a code) in each class of boards."""
+    """The buckets of groups of similar hands, which are called codes, for each class of boards."""
 
     classes: BoardClasses
     bucket: Labels  # [class, code]

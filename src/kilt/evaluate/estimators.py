@@ -102,7 +102,7 @@ def estimator_named(name: str) -> Estimator:
 
 
 class Outcome(NamedTuple):
-    """A possible end of observed hands, with the probability that each private hand reaches it.
+    """A way in which an observed hand may have ended, with the probability that each private hand leads to it.
 
     Estimators evaluate observed hands at such ends.
 

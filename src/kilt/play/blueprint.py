@@ -375,7 +375,7 @@ class BlueprintAgent:
     def after(
         self, state: AbstractState, before: Betting, action: str, me: int | None
     ) -> list[tuple[AbstractState, float]]:
-        """Return the states in which a player may be in the abstract game after an action, with their probabilities.
+        """Return the possible states of the abstract game after an action, with their probabilities.
 
         There are one or two such states.
 

@@ -343,7 +343,7 @@ class RunFolder:
         return self.path.absolute() / PARTS / str(iterations)
 
     def keep(self, steps: Sequence[Step], solver: Solver, problem: Problem) -> None:
-        """Write the log and the checkpoint of a run that had no folder until now."""
+        """Write the first log and the first checkpoint of a run."""
         with self.working():
             if kept := on_disk(solver):
                 kept.open(self.path / SUBGAMES, run=self.run_id)

@@ -80,7 +80,7 @@ class RunPlan(AbstractSpec, Spec):
 
     @property
     def budget(self) -> Budget:
-        """Return the limits of the run from the configuration, or a minute if it has none."""
+        """Return the configured limits of the run. Without any, the limit is one minute."""
         return config_budget(self.config)
 
     def estimate(self) -> SimpleNamespace:

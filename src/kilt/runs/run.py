@@ -239,7 +239,7 @@ class Run(RunFigures):
         return self.spent and self.folder is not None and artifact.exists(self.folder.path / STRATEGY)
 
     def keep(self, folder: Path, steps: list[Step]) -> RunFolder:
-        """Write a run that had no folder until now to a new folder."""
+        """Create a folder for this run, and write the run to it."""
         begun = self.begin(folder)
         begun.keep(steps, self.solver, self.evaluator.problem)
         return begun

@@ -58,7 +58,7 @@ BATCH = 4  # boards that are processed together, between two checks of the time
 
 
 class LuckCorrection(NamedTuple):
-    """Corrections that turn sums over sampled boards into means over all boards, for each pair of hands.
+    """Corrections that remove the luck of sampled boards from the value of each pair of private hands.
 
     They are a factor and a summand: see `finish_pairs`.
     """

@@ -51,9 +51,10 @@ def update_range(reach: FloatArray, before: Betting, share: FloatArray) -> float
 def translated_share(
     policy: PublicPolicy, position: Betting, action: str, mapping: Mapping = pseudo_harmonic
 ) -> FloatArray:
-    """Return the probability of an action with each hand; a raise that the policy lacks counts as similar raises.
+    """Return the probability with which each hand takes an action.
 
-    Such a raise counts as the raises nearest to it in size. A check or call counts as a raise of no chips.
+    A raise that the policy lacks counts as the raises nearest to it in size. A check or call counts as a raise of no
+    chips.
     """
     if policy.may_take(action) or not action.startswith(RAISE) or action == RAISE:
         return policy.probability(action)

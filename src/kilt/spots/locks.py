@@ -73,7 +73,7 @@ class Lock:
                 self._range(hands, deck, hole_cards, strict=True)
 
     def marks(self, deck: Deck, hole_cards: int) -> FloatArray:
-        """Return numbers for each hand that are equal for two hands if the lock fixes the same strategy for them.
+        """Return a number for each hand. Hands with the same number have the same locked strategy.
 
         They have the shape [number, hand of the deck]: the weights of the hand in the lock's ranges, and whether the
         hand has one of the cards in the lock's line.

@@ -91,8 +91,8 @@ class OverTime(Experiment):
     times as many buckets, as in the paper, and two agents of kilt replace the paper's opponents. Strategies are
     compared at checkpoints, after given numbers of nodes that each core has visited.
 
-    The larger abstraction has either the same number of cores as the smaller one, or 15 times as many, as in the paper.
-    One machine can simulate all these cores, because the result of distributed workers does not depend on their number.
+    The larger abstraction is solved with as many cores as the smaller one, or with 15 times as many, as in the paper.
+    A single machine can do the work of all these cores, because the result does not depend on the number of workers.
 
     All agents use the same betting tree, so winnings are averaged over all betting sequences. A row shows how much the
     larger abstraction wins minus how much the smaller one wins, on the same deals, either against other agents or

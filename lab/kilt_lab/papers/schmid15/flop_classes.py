@@ -130,10 +130,9 @@ class FlopClasses(Experiment):
     share of a class that consists of flops of one kind. The paper's figure 4 shows the error of k-medoids by the number
     of classes, for the best of 100 starts.
 
-    For a small deck, the experiment also computes exact distances between flops, for which hands are moved one by one.
-    It compares the classes from these distances with those from distances of buckets by the adjusted Rand index, which
-    is 1 for identical classes and 0 for chance. Two rows are about a single start of k-medoids, which is kilt's
-    default, as means over 100 starts.
+    For a small deck, the experiment also computes exact distances between flops, which move single hands instead of
+    buckets. The adjusted Rand index compares the classes from both kinds of distances: 1 stands for identical classes,
+    and 0 for chance. By default, kilt starts k-medoids only once. Two rows show the mean over 100 such single starts.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

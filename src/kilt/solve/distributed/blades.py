@@ -237,7 +237,7 @@ class ClassOwner:
                 own.regrets.halve(HALVED, self.threads)
 
     def quantised(self, dtype: npt.DTypeLike, counted: bool) -> list[tuple[tuple[int, ...], Array]]:
-        """Return the strategy on each class of boards as integers, together with the path that identifies the class.
+        """Return the strategy for each class of boards, as integers, and the number of the class in each round.
 
         See `RegretTable.quantised`.
         """

@@ -174,7 +174,7 @@ class LowerWorkers:
             answer.get()
 
     def over(self, work: Callable[[StrategyPart], R], own: OwnedClass, upper: Array, threads: int) -> list[R]:
-        """Let the workers below call `work` on their parts of the average strategy, and return all results.
+        """Call `work` on every worker of the later rounds, with its part of the average strategy; return all results.
 
         See `LowerWorker.over`.
         """
@@ -232,7 +232,7 @@ class MiddleWorker(ClassWorker):
         return super().echo(batch)
 
     def over(self, work: Callable[[StrategyPart], R], trunk: Array) -> list[R]:
-        """Let the workers below call `work` on the average strategy of each class of boards, and return all results."""
+        """Call `work` on the average strategy of each class of boards, and return all results."""
         return [found for own in self.own for found in self.below.over(work, own, trunk, self.threads)]
 
 
@@ -378,7 +378,7 @@ class LowerWorker(ClassOwner):
         return self.walked(own.regrets, workspace, one.starts, bucket, outcome, ways, drawn.key, first, weight)
 
     def echo(self, batch: Batch) -> None:
-        """Wait for the workers below without doing any work, to measure the latency of messages."""
+        """Exchange empty messages with the workers of the later rounds, to measure the latency."""
         if self.below:
             self.below.echo(batch)
 

@@ -236,7 +236,7 @@ class SentTrunks:
             self._file.write(trunk.tobytes())
 
     def of(self, passes: int, like: Table) -> tuple[Table, Discount]:
-        """Return the regrets of the first rounds and the discount factors that `keep` has stored for a pass.
+        """Return what `keep` stored for a pass: the regrets of the first rounds, and the discount factors.
 
         The regrets have the shape and type of `like`.
         """

@@ -1,4 +1,4 @@
-"""Run CFR-BR, or CFR with sampled boards, if memory cannot hold all boards of a game.
+"""Run CFR-BR, or CFR with sampled boards, in games with more boards than memory can hold.
 
 See [Johanson16 §4.3]. An iteration of CFR-BR takes these steps for each seat:
 
