@@ -281,7 +281,7 @@ def test_seeds_are_drawn_in_proportion_to_what_points_cost_at_those_before():
     """k-means++: by weight for the first, then by weight and cost; points on a seed are never drawn again."""
     points = np.array([[0.0], [1.0], [3.0]], dtype=np.float32)
     weights = np.array([1.0, 2.0, 3.0])
-    room = np.empty(3, dtype=np.int32), np.empty(3, dtype=np.float32)
+    room = np.empty(2, dtype=np.float32), np.empty(3, dtype=np.int32), np.empty(3, dtype=np.float32)
     uniforms, seen = (np.arange(200) + 0.5) / 200, np.zeros((3, 3))
     for first in uniforms:
         for second in uniforms:
@@ -298,9 +298,9 @@ def test_the_costs_that_seeds_leave_are_right():
     """The triangle inequality spares work and changes nothing."""
     points, rng = blobs(200, 3, seed=13), np.random.default_rng(13)
     for metric in METRIC_NAMES:
-        centroids = np.empty((15, 3), dtype=np.float32)
+        centroids, limit = np.empty((15, 3), dtype=np.float32), np.empty(15, dtype=np.float32)
         labels, costs = np.empty(200, dtype=np.int32), np.empty(200, dtype=np.float32)
-        cluster_kernels.seed(points, np.ones(200), rng.random(15), METRICS[metric], centroids, labels, costs)
+        cluster_kernels.seed(points, np.ones(200), rng.random(15), METRICS[metric], centroids, limit, labels, costs)
         assert_nearest(points, labels, costs, centroids, 15, np.zeros(200, dtype=int), metric)
 
 

@@ -44,6 +44,7 @@ from kilt.tree.gpu.flops import DeviceFlops
 from kilt.tree.parts import flop_tree
 from kilt.tree.vector import VectorGame
 from kilt.tree.vector_arrays import TableLayout
+from kilt_lab import experiment
 from kilt_lab.cells import CellBudget as LabBudget
 from kilt_lab.papers.johanson16 import chapter_2
 from kilt_lab.pieces import abstracted
@@ -100,7 +101,7 @@ def a_device():
     if not cuda_on_cpu.COMPILER:
         pytest.skip("there is neither a GPU nor a C++ compiler")
     with pytest.MonkeyPatch.context() as patch:
-        for where in (gpu, module, flops_there, compact, drawn_device, joint_device, plan, spot, chapter_2):
+        for where in (gpu, module, flops_there, compact, drawn_device, joint_device, plan, spot, experiment):
             patch.setattr(where, "require_gpu", lambda: cuda_on_cpu, raising=False)
             patch.setattr(where, "free_memory", lambda: 2**40, raising=False)
         for where in (module, flops_there, joint_device):
@@ -327,7 +328,7 @@ def test_cfr_br_on_the_device(tmp_path, monkeypatch):
     how = {"variant": "linear", "trunk": 2, "curve": False, "seed": 3}
     monkeypatch.setattr(abstracted, "LEVEL", 1.0)
     steps = abstracted.converge(problem, "cfr-br", LabBudget.of(seconds=1e4), Quiet(), **how)
-    assert [step.iterations for step in steps] == [1, 2] and abstracted.settled(steps)
+    assert [step.iterations for step in steps] == [2, 4] and abstracted.settled(steps)
     theirs = Cfr(SampledBoardTables(game, cards, trunk=2, seed=3), "linear")
     for step in steps:
         theirs.step(step.iterations - theirs.iterations)

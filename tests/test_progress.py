@@ -43,7 +43,7 @@ def test_a_run_that_went_back_has_the_rate_of_what_follows(monkeypatch):
     monkeypatch.setattr(show, "say", lines.append)
     for wait in ("FIRST", "EVERY"):
         monkeypatch.setattr(show.ProgressBars, wait, 0.0)
-    with solve._progress(run, []) as tick:
+    with solve._progress(run, [], lambda step: "") as tick:
         for iterations, seconds in ((500, 1.0), (900, 2.0), (100, 3.0), (300, 4.0)):
             tick(iterations, seconds)
     assert [re.findall(r"[-\d]+/s", line) for line in lines[-4:]] == [[], ["400/s"], [], ["200/s"]]

@@ -1063,9 +1063,10 @@ def test_post_processing_is_judged_by_matches_and_by_local_best_response(tmp_pat
     best = found.rows[0].more["best"]
     assert best in table.RULES
     assert all(row.ours == 0 for row in found.rows if row.name == table.row_name("demo", best, table.MATCH))
-    rows = [Row.of_runs(table.row_name("demo", "none", table.MATCH), (-20.0, -21.0, -22.0), "mbb/h")]
+    default = table.DEFAULTS["demo"]
+    rows = [Row.of_runs(table.row_name("demo", default, table.MATCH), (-20.0, -21.0, -22.0), "mbb/h")]
     for measure in table.ROUNDS:
-        for rule, won in (("none", 900.0), ("new-0.2", 2000.0)):
+        for rule, won in ((default, 900.0), ("new-0.2", 2000.0)):
             rows.append(Row.of_runs(table.row_name("demo", rule, measure), (won, won + 9, won - 9), "mbb/h"))
     verdicts = [one.verdict for one in experiment.verdicts(rows)]
     assert verdicts == ["holds", "holds", "not decided", "not decided"]

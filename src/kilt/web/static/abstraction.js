@@ -3,8 +3,9 @@ import { go } from "./app.js";
 import { ask, bucketed, card, chooser, deckOf, make, percent, redraw, square, suited } from "./tools.js";
 
 export async function enter(main, at, here) {
-  const names = await bucketed();
-  const player = at.player || names[0];
+  const known = await bucketed();
+  const player = at.player || known[0];
+  const names = known.includes(player) ? known : [...known, player]; // whoever is named in the address stays in the list
   const board = (at.board || "").match(/../g) || [];
   const move = (changes) => go("abstraction", { player, board: board.join(""), bucket: at.bucket, hand: at.hand, seat: at.seat, ...changes });
   const head = [make("h1", {}, "Abstraction"), make("div", { class: "bar" }, chooser(names, player, "player", (name) => move({ player: name, board: "", bucket: "", hand: "", seat: "" })))];
