@@ -45,7 +45,6 @@ from kilt.runs.budget import Budget
 from kilt.runs.build import build as build_run
 from kilt.runs.build import resume, spec_in
 from kilt.runs.check import check
-from kilt.runs.disk_plan import DiskPlan
 from kilt.runs.folder import SUBGAMES, RunFolder
 from kilt.runs.run import open_run
 from kilt.runs.spec import WholeSpec
@@ -60,6 +59,7 @@ from kilt.solve.tables import disk_strategy, disk_workers
 from kilt.solve.tables.disk import GOLDEN, DiskTables
 from kilt.solve.tables.disk_buckets import BucketedSubgames, SubgameShares
 from kilt.solve.tables.disk_kernels import MOST, PartRows
+from kilt.solve.tables.disk_plan import DiskPlan
 from kilt.solve.tables.disk_store import COMING, TRUNK, SubgameStore, pack, unpack
 from kilt.solve.tables.disk_strategy import DiskProblem, read_subgame
 from kilt.solve.tables.disk_subgames import Subgames

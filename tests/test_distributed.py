@@ -30,7 +30,6 @@ from kilt.evaluate import evaluator as evaluator_module
 from kilt.evaluate.evaluator import evaluator_for
 from kilt.evaluate.head_to_head import won_in_part
 from kilt.runs import folder as folder_module
-from kilt.runs.blade_costs import shared_game
 from kilt.runs.budget import Budget
 from kilt.runs.folder import RunFolder, RunIdentity, size_of
 from kilt.runs.loop import run
@@ -40,6 +39,7 @@ from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.distributed import blades_kernels
 from kilt.solve.distributed import solver as solver_module
 from kilt.solve.distributed.blades import ClassWorker, Head, counted_in, picked_starts
+from kilt.solve.distributed.costs import shared_game
 from kilt.solve.distributed.lower import LowerWorker, MiddleWorker, PendingDeals
 from kilt.solve.distributed.memory import MOST
 from kilt.solve.distributed.partition import Partition, levels, trunk_of

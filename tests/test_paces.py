@@ -8,8 +8,8 @@ import pytest
 
 import kilt
 from kilt.paces import curve, paces
-from kilt.runs.disk_plan import CURVE, iterations_to
 from kilt.solve.tables.disk import USUAL_PACE
+from kilt.solve.tables.disk_plan import CURVE, iterations_to
 
 SECTIONS = [(name, section) for name, section in paces().items()]
 SECTIONS += [

@@ -13,9 +13,9 @@ from kilt.abstraction.plan import PublicPlan, plan_named
 from kilt.config import EngineConfig, read_config
 from kilt.errors import RunError
 from kilt.machine import PROCESS
-from kilt.runs.blade_costs import BladeCosts, LinearCost, measure_costs, share_before, shared_game, visited
-from kilt.runs.cluster import blades_of, check, curve, finish_times, forecast, latency_of, powers_of_two
 from kilt.runs.plan import resolve
+from kilt.solve.distributed.costs import BladeCosts, LinearCost, measure_costs, share_before, shared_game, visited
+from kilt.solve.distributed.forecast import blades_of, check, curve, finish_times, forecast, latency_of, powers_of_two
 from kilt.solve.distributed.partition import TARTANIAN7, TARTANIAN7_MEMORY, levels
 from kilt.solve.distributed.solver import FEWEST, TALKING, TRIED
 from test_external import no_limit
@@ -300,7 +300,7 @@ def test_costs_of_cards_that_are_there(config, problem):
 
 
 def test_classes_that_there_is_no_room_for_cost_as_much_as_the_others(config, monkeypatch):
-    monkeypatch.setattr("kilt.runs.blade_costs.PROBED", 1)
+    monkeypatch.setattr("kilt.solve.distributed.costs.PROBED", 1)
     found = measure_costs(game_of(read_config(config)), seconds=0.05)
     sane(found)
     assert np.array_equal(found.work[:, 0], found.work[:, 2])

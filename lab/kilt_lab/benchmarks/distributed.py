@@ -18,8 +18,8 @@ from kilt.config import EngineConfig
 from kilt.evaluate.head_to_head import AbstractStrategy, expected_winnings
 from kilt.evaluate.stats import estimate
 from kilt.games.playable import load_holdem
-from kilt.runs.cluster import check
 from kilt.solve.abstract_problem import AbstractProblem
+from kilt.solve.distributed.forecast import check
 from kilt.solve.distributed.solver import DistributedMCCFR, TimeSpent, start
 from kilt.solve.external import ExternalMCCFR, SamplingOptions
 from kilt_lab.benchmarks.measure import Figure, rates

@@ -16,9 +16,9 @@ from kilt.cost import in_bytes, in_time
 if TYPE_CHECKING:
     from kilt.config import Config
     from kilt.cost import Cost
-    from kilt.runs.cluster import ClusterForecast
     from kilt.runs.plan import RunPlan
     from kilt.runs.spec import Spec
+    from kilt.solve.distributed.forecast import ClusterForecast
     from kilt.solve.distributed.memory import PartsMemory
     from kilt.solve.external import Pace
 
@@ -77,8 +77,8 @@ def estimate(
     from kilt.games import ready_made_games
     from kilt.gpu import has_room
     from kilt.runs.budget import chips_of
-    from kilt.runs.cluster import latency_of
     from kilt.runs.plan import RunPlan
+    from kilt.solve.distributed.forecast import latency_of
     from kilt.spots.specs import spec_for
 
     named = what in ready_made_games() or not (what.endswith(".toml") or Path(what).is_dir())
@@ -251,8 +251,8 @@ def _plan_disk(
     """Print the cost of solving an unabstracted game by CFR+ with tables on disk."""
     from kilt.errors import RunError
     from kilt.jit import cores as available
-    from kilt.runs.disk_plan import DiskPlan
     from kilt.solve.forms import disk_problem
+    from kilt.solve.tables.disk_plan import DiskPlan
 
     if iterations is not None and target is not None:
         raise RunError("--iterations and --target are given: use one of them")
@@ -358,7 +358,7 @@ def _tables(part: Cost) -> int:
 
 def _blades(config: Config, asked: str | None) -> tuple[int, ...]:
     """Return the number of workers on each level; empty without --blades."""
-    from kilt.runs.cluster import blades_of
+    from kilt.solve.distributed.forecast import blades_of
 
     if asked is not None:
         return blades_of(asked)
@@ -384,8 +384,8 @@ class _Simulated:
         machine: int | None,
     ) -> _Simulated:
         from kilt.jit import cores as available
-        from kilt.runs.blade_costs import measure_costs, shared_game
-        from kilt.runs.cluster import curve
+        from kilt.solve.distributed.costs import measure_costs, shared_game
+        from kilt.solve.distributed.forecast import curve
 
         costs = measure_costs(
             shared_game(plan.game, plan.menu, plan.cards, plan.options),

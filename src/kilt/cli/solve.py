@@ -118,7 +118,7 @@ def _spec(
 
 def _blades(asked: str | None) -> dict[str, Any]:
     """Return the numbers of workers on each level as keys of a configuration; empty without --blades."""
-    from kilt.runs.cluster import blades_of
+    from kilt.solve.distributed.forecast import blades_of
 
     if asked is None:
         return {}

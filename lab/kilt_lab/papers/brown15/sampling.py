@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from kilt.evaluate.evaluator import Evaluator, evaluator_for
-from kilt.runs.blade_costs import BladeCosts, LinearCost
-from kilt.runs.cluster import forecast
+from kilt.solve.distributed.costs import BladeCosts, LinearCost
+from kilt.solve.distributed.forecast import forecast
 from kilt.solve.forms import load_problem
 from kilt.solve.problem import FLAT, Problem
 from kilt.solve.registry import make_solver
@@ -97,9 +97,9 @@ class Sizes(Experiment):
     node except the root follows an action, although some nodes follow chance events. It also assumes that all nodes are
     after the flop, where buckets are many.
 
-    The paper's messages take 30 µs each, so the two messages of an iteration take 0.4% of its 15 ms. ``runs.cluster``
-    simulates this cost for 60 workers of one core. In the simulation, messages cost no time at all, because the head
-    sends the next deal while workers process the current one.
+    The paper's messages take 30 µs each, so the two messages of an iteration take 0.4% of its 15 ms.
+    ``distributed.forecast`` simulates this cost for 60 workers of one core. In the simulation, messages cost no time at
+    all, because the head sends the next deal while workers process the current one.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

@@ -33,8 +33,8 @@ from kilt.arrays import FloatArray
 from kilt.config import EngineConfig
 from kilt.errors import RunError
 from kilt.jit import cores as available
-from kilt.runs.blade_costs import USED_QUANTILE, BladeCosts, measure_costs
 from kilt.solve.abstract_problem import AbstractProblem
+from kilt.solve.distributed.costs import USED_QUANTILE, BladeCosts, measure_costs
 from kilt.solve.distributed.partition import samples_for, shared_out
 from kilt.solve.distributed.shared import SharedGame
 from kilt.solve.distributed.solver import TRIED, BatchChoice, DistributedMCCFR, TimeSpent, batch_size, start
