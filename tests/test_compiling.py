@@ -16,7 +16,7 @@ import pytest
 import kilt
 from kilt import compiling, jit, machine
 from kilt.cli import show
-from kilt.compiling import clock, compiled_seconds
+from kilt.compiling import clock, compiled_seconds, cpu_clock
 
 
 def kernels():
@@ -44,6 +44,27 @@ def test_the_clock_stands_still_while_kernels_are_compiled():
     before = compiled_seconds()
     kernel(4)
     assert compiled_seconds() == before
+
+
+def test_both_clocks_leave_out_compilation(monkeypatch):
+    """Compilation, with another one within it, lasts from 8 to 32 s. The processor works a quarter of the time."""
+    now = 0.0
+    monkeypatch.setattr(compiling, "perf_counter", lambda: now)
+    monkeypatch.setattr(compiling, "process_time", lambda: now / 4)
+    monkeypatch.setattr(compiling, "_standing", compiling._Standing())
+    clocks = []
+    for change in (
+        compiling.begin_compiling,
+        compiling.begin_compiling,
+        compiling.end_compiling,
+        compiling.end_compiling,
+    ):
+        now += 8
+        change()
+        clocks.append((clock(), cpu_clock(), compiled_seconds()))
+    now += 8
+    assert clocks == [(8, 2, 0), (8, 2, 8), (8, 2, 16), (8, 2, 24)]
+    assert (clock(), cpu_clock(), compiled_seconds()) == (16, 4, 24)
 
 
 def test_a_compilation_under_way_counts_and_is_heard_once():

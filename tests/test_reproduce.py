@@ -8,13 +8,13 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import replace
-from itertools import pairwise
+from itertools import count, pairwise
 
 import numpy as np
 import pytest
 
 from commands import answer, kilt, refused
-from kilt import artifact
+from kilt import artifact, compiling
 from kilt.abstraction.buckets import CardAbstraction
 from kilt.abstraction.percentile import cut_points
 from kilt.cards.deck import FULL
@@ -391,7 +391,7 @@ def test_time_is_that_of_solving(monkeypatch):
         return slow
 
     problem = forms.load_problem("leduc", "cfr+", form="vector")
-    monkeypatch.setattr(convergence, "process_time", lambda: now)
+    monkeypatch.setattr(convergence, "clock_of", lambda device: lambda: now)
     monkeypatch.setattr(Cfr, "step", passing(Cfr.step, lambda iterations: 10.0 * iterations))
     evaluate = passing(VectorEvaluator.evaluate, lambda table: 1000.0)
     monkeypatch.setattr(VectorEvaluator, "evaluate", evaluate)
@@ -530,6 +530,17 @@ def test_cfr_br_with_few_buckets(tmp_path, monkeypatch):
     evaluator, strategy, _ = StrategyRef.of_run(folder).load(1)
     assert 0 < row.ours == pytest.approx(evaluator.problem.mbb(evaluator.exploitability(strategy)))
     assert all(verdict.verdict == OPEN for verdict in found.verdicts)
+
+
+@pytest.mark.parametrize("name", ["figure-4.11", "figure-9.4", "table-7.1"])
+def test_runs_in_cells_count_cpu_time(tmp_path, monkeypatch, name):
+    """A second of CPU time passes from one look at the clock to the next, so a budget of 30 s ends at once."""
+    looks = count()
+    monkeypatch.setattr(compiling, "cpu_clock", lambda: next(looks))
+    experiment, setting = small(name, tmp_path, monkeypatch)
+    setting = setting._replace(budget=CellBudget.of(seconds=30), runs=1)
+    assert run(experiment, setting, tmp_path / "kept", Quiet()).complete
+    assert next(looks) >= 30
 
 
 def test_trunks_of_cfr_br(tmp_path, monkeypatch):

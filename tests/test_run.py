@@ -132,27 +132,24 @@ class Clock:
 
 
 @pytest.mark.parametrize("iteration", [1e-6, 1e-3, 1.0])
-def test_measuring_is_cheap_and_time_is_kept(kuhn, monkeypatch, iteration):
+def test_measuring_is_cheap_and_time_is_kept(kuhn, iteration):
     world = Clock(kuhn, iteration, measurement=0.7)
-    monkeypatch.setattr(loop, "clock", lambda: world.now)
-    steps = list(run(world, world, Budget(seconds=200)))
+    steps = list(run(world, world, Budget(seconds=200), clock=lambda: world.now))
     assert 200 <= steps[-1].seconds <= 200 + max(loop.CHUNK, iteration) + 0.7
     assert world.measuring <= loop.MEASURING * 200 + 2 * 0.7
     assert len(steps) > 5
 
 
-def test_with_a_target_no_measurement_is_left_out(kuhn, monkeypatch):
+def test_with_a_target_no_measurement_is_left_out(kuhn):
     world = Clock(kuhn, 1e-6, measurement=50.0)
-    monkeypatch.setattr(loop, "clock", lambda: world.now)
-    steps = list(run(world, world, Budget(target=0.01)))
+    steps = list(run(world, world, Budget(target=0.01), clock=lambda: world.now))
     assert [step.iterations for step in steps][-3:] == [64, 91, 128]
 
 
-def test_targets_of_large_games_leave_time_to_solve_them(kuhn, monkeypatch):
+def test_targets_of_large_games_leave_time_to_solve_them(kuhn):
     """Three seconds each: the points of the schedule are few."""
     world = Clock(kuhn, 3.0, measurement=3.0)
-    monkeypatch.setattr(loop, "clock", lambda: world.now)
-    *_, last = run(world, world, Budget(target=1 / 40))
+    *_, last = run(world, world, Budget(target=1 / 40), clock=lambda: world.now)
     assert last.iterations == 45
     assert world.measuring <= last.seconds / 4
 

@@ -10,13 +10,13 @@ A *case* is the subject of one measurement and yields one or more rows. A *cell*
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kilt import artifact
+from kilt import artifact, compiling
 from kilt.errors import RunError
 from kilt.jit import cores
 from kilt.solve.problem import CPU, GPU
@@ -25,8 +25,13 @@ SECONDS, ITERATIONS, NODES = "seconds", "iterations", "nodes"
 TIME_OF = {CPU: "CPU time", GPU: "GPU time"}
 
 
+def clock_of(device: str) -> Callable[[], float]:
+    """Return the clock of budgets in seconds: CPU time of all threads, or wall time on a GPU, without compilation."""
+    return compiling.cpu_clock if device in ("", CPU) else compiling.clock
+
+
 class CellBudget(NamedTuple):
-    """Budget to solve a cell: CPU seconds summed over threads, or seconds of a GPU; iterations; or nodes."""
+    """Budget to solve a cell: seconds of `clock_of` a device; iterations; or nodes."""
 
     clock: str  # SECONDS, ITERATIONS or NODES
     amount: float
@@ -165,7 +170,7 @@ class Cell:
     curve: Sequence[CurvePoint] = ()
     unit: str = ""  # in place of that of the rows
     margin: float | None = None  # half-width of a 95% interval that this cell alone gives
-    seconds: float = 0.0  # of CPU time
+    seconds: float = 0.0  # of CPU time, or of a GPU
     seed: int = 0
     commit: str = ""  # of the code at the time of the measurement
     asked: tuple[str, ...] = ()  # rows requested at the time; a game may lack some of them

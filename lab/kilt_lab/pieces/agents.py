@@ -27,14 +27,12 @@ from kilt.games.holdem import Holdem
 from kilt.jit import cores
 from kilt.runs.budget import Budget, time_left
 from kilt.runs.build import build
-from kilt.runs.folder import RunFolder
 from kilt.runs.plan import resolve
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.distributed.solver import DistributedMCCFR
 from kilt.solve.external import ExternalMCCFR, SamplingOptions
-from kilt.solve.problem import CPU
 from kilt.strategy.blueprint import STRATEGY, card_folders
-from kilt_lab.cells import ITERATIONS
+from kilt_lab.cells import ITERATIONS, clock_of
 from kilt_lab.experiment import Lab, Stopped
 
 SPARES = range(0, 6_000, 1_000)  # offsets of replacement seeds
@@ -47,8 +45,7 @@ class SolvedAgent(NamedTuple):
     problem: AbstractProblem
     strategy: Array  # [slot]
     folder: Path
-    seconds: float  # of solving
-    cpu_seconds: float  # of it
+    seconds: float  # of solving, by the clock of its device
     iterations: int
 
 
@@ -78,6 +75,7 @@ def solved_agent(
     run = build(plan, folder, resumes=True, budget=plan.budget, tick=building)
     assert isinstance(run.problem, AbstractProblem)
     run.schedule = lambda iterations: sys.maxsize  # no steps are needed in between
+    run.clock = clock_of(config.solver.device)
     if not run.ended:
         watcher.say(f"solving {name}", run.budget.seconds)
         for _ in run.solving(stop=watcher.stopped, tick=solving):
@@ -85,8 +83,7 @@ def solved_agent(
     if watcher.stopped():
         raise Stopped
     strategy, figures = run.problem.load(folder / STRATEGY)
-    spent = RunFolder.open(folder).steps()[-1].cpu_seconds
-    return SolvedAgent(run.problem, strategy, folder, figures["seconds"], spent, figures["iterations"])
+    return SolvedAgent(run.problem, strategy, folder, figures["seconds"], figures["iterations"])
 
 
 def fitted(plan: str, deal: Deal) -> str:
@@ -108,14 +105,12 @@ def plan_file(plan: Plan, file: Path) -> str:
 
 
 def run_budget(lab: Lab, longer: float = 1.0) -> Budget:
-    """Return the budget of a run for that of a cell, or `longer` times as much.
+    """Return the budget of a cell, or `longer` times as much, as that of a run.
 
-    CPU time is divided among the threads, because runs count wall time.
+    A run counts the seconds of its `Run.clock`, which should be `clock_of` its device.
     """
     amount = longer * lab.budget.amount
-    if lab.budget.clock == ITERATIONS:
-        return Budget(iterations=round(amount))
-    return Budget(seconds=amount / (lab.threads if lab.device in ("", CPU) else 1))
+    return Budget(iterations=round(amount)) if lab.budget.clock == ITERATIONS else Budget(seconds=amount)
 
 
 def solver_config(lab: Lab, seed: int, longer: float = 1.0) -> SolverConfig:

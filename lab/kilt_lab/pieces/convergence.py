@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, nan
 from pathlib import Path
-from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +26,7 @@ from kilt.solve.registry import make_solver
 from kilt.solve.solver import Solver, scheduled
 from kilt.solve.tables.memory import TreeTables
 from kilt.viz.convergence import plot_convergence
-from kilt_lab.cells import ITERATIONS, Cell, CellBudget, CurvePoint, Measured, RowSpec, Setting
+from kilt_lab.cells import ITERATIONS, Cell, CellBudget, CurvePoint, Measured, RowSpec, Setting, clock_of
 from kilt_lab.claims import Row
 from kilt_lab.experiment import Experiment, Found, Lab, Stopped
 
@@ -168,7 +167,7 @@ def timed(
     time of all threads, or wall time on a GPU. Work between iterations, other processes and pauses do not count. Raises
     `Stopped` after Ctrl-C.
     """
-    clock = process_time if device == CPU else perf_counter
+    clock = clock_of(device)
     most = budget.whole if budget.clock == ITERATIONS else sys.maxsize
     limit = inf if budget.seconds is None else budget.seconds
     spent, pace, over = 0.0, CHUNK, solver.iterations >= most

@@ -56,15 +56,16 @@ def run(
     tick: Callable[[int, float], None] = lambda iterations, seconds: None,
     warn: Callable[[str], None] = lambda what: None,
     schedule: Callable[[int], int] = scheduled,
+    clock: Callable[[], float] = clock,
 ) -> Iterator[Step]:
     """Run a solver until its budget is spent or `stop` returns True, and yield each measurement as a `Step`.
 
     If `folder` has a checkpoint, the run resumes from it.
 
     `evaluator` measures the strategies. `schedule` maps a number of iterations to the next iteration to measure;
-    another measurement follows at the end. `tick` is called several times a second with the iterations and seconds so
-    far. If a part of the solver is lost, the solver recovers it, or the run goes back to its last checkpoint; `warn` is
-    called in both cases.
+    another measurement follows at the end. `clock` returns the seconds that the budget counts, from any moment on.
+    `tick` is called several times a second with the iterations and seconds so far. If a part of the solver is lost, the
+    solver recovers it, or the run goes back to its last checkpoint; `warn` is called in both cases.
     """
     evaluator.require_measurable(budget.target)
     with folder.working() if folder else nullcontext():

@@ -22,6 +22,7 @@ from typing import Any
 
 from kilt import artifact
 from kilt.arrays import Array
+from kilt.compiling import clock
 from kilt.config import Config, read_config
 from kilt.errors import GameError, RunError
 from kilt.evaluate.evaluator import Evaluator, evaluator_for
@@ -81,6 +82,8 @@ class Run(RunFigures):
         The game as the caller gave it.
     evaluator : Evaluator, optional
         Evaluates its strategies. Default: the evaluator of the problem.
+    clock : callable
+        Returns the seconds that the budget counts, from any moment on. Default: `kilt.compiling.clock`, wall time.
     """
 
     problem: Problem
@@ -92,6 +95,7 @@ class Run(RunFigures):
     schedule: Callable[[int], int] = scheduled
     game: str | Game | None = None
     evaluator: Evaluator[Any] = None  # type: ignore[assignment]  # default: that of the problem
+    clock: Callable[[], float] = clock
     _measured: list[Step] = field(init=False, default_factory=list)
     _average: tuple[int, Array] | None = field(
         init=False, default=None
@@ -213,6 +217,7 @@ class Run(RunFigures):
             tick=tick,
             warn=warn,
             schedule=self.schedule,
+            clock=self.clock,
         )
         with self.closing():
             for step in loop:

@@ -16,7 +16,7 @@ from kilt.runs.folder import CONFIG
 from kilt.runs.plan import resolve
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.problem import CPU
-from kilt_lab.cells import Cell, CellBudget, RowSpec, Setting, changes, rows
+from kilt_lab.cells import Cell, CellBudget, RowSpec, Setting, changes, clock_of, rows
 from kilt_lab.claims import as_printed, lower
 from kilt_lab.experiment import Experiment, Lab, Stopped
 from kilt_lab.pieces.abstracted import AbstractedPlayers, Way
@@ -155,6 +155,7 @@ class FewBuckets(Experiment):
         plan, begun = resolve(config, folder).on(lab.device), (folder / CONFIG).is_file()
         run = build(plan, folder, resumes=begun, budget=budget)
         run.schedule = lambda iteration: maxsize  # exploitability is measured below, only at the end
+        run.clock = clock_of(lab.device)
         *_, last = run.solving(stop=lab.stopped)
         lab.check()
         subject = StrategyRef.of_run(folder)

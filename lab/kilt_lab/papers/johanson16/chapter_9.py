@@ -25,7 +25,7 @@ from kilt.solve.problem import CPU, VectorProblem
 from kilt.strategy.blueprint import STRATEGY
 from kilt.tree.navigation import NavigableTree
 from kilt.viz.ranges import Grid, plot_ranges, policy_grid
-from kilt_lab.cells import Cell, CellBudget, Changes, Measured, RowSpec, Setting, changes, rows
+from kilt_lab.cells import Cell, CellBudget, Changes, Measured, RowSpec, Setting, changes, clock_of, rows
 from kilt_lab.claims import as_printed, contrast, lower
 from kilt_lab.experiment import Experiment, Found, Lab
 from kilt_lab.papers.johanson16.chapter_4 import LIMIT, trunk_bytes
@@ -146,6 +146,7 @@ class FirstActions(Experiment):
             return require_policy(agent), game, ""
         budget, threads = run_budget(lab), 1 if lab.device != CPU else lab.threads
         run = build(WholeSpec(lab.game, "cfr+", threads=threads, device=lab.device), budget=budget)
+        run.clock = clock_of(lab.device)
         if not isinstance(run.problem, VectorProblem) or not isinstance(run.problem.game.game, Holdem):
             raise RunError(f"{lab.game} is solved as a flat tree: give a game of two private cards, such as holdem.2-4")
 

@@ -86,7 +86,7 @@ class PublicClasses(Experiment):
             match = play_match(ours.problem.abstract.game, specs, hands, load=load_agent, processes=lab.threads)
             played = win_rate(match)
             more |= {"played_out": played.mean, "played_out_ci95": list(played.interval)}
-        return Cell({case: won.mean}, more=more, seconds=ours.cpu_seconds + theirs.cpu_seconds)
+        return Cell({case: won.mean}, more=more, seconds=ours.seconds + theirs.seconds)
 
     def more(self, spec: RowSpec, cells: Sequence[Cell], measured: Measured) -> dict[str, Any]:
         """Join the lists of all runs."""
