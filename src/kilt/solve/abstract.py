@@ -29,7 +29,7 @@ TOGETHER = 4096  # boards whose buckets are looked up in one batch
 
 
 class DecisionLocation(NamedTuple):
-    """The position of a decision's numbers in a strategy table and in a saved strategy."""
+    """The location of a decision's probabilities: in a strategy table, and in a saved strategy."""
 
     player: int
     round: int
@@ -40,7 +40,7 @@ class DecisionLocation(NamedTuple):
 
 
 def rounded_shares(weights: Table, dtype: npt.DTypeLike) -> Array:
-    """Round the action probabilities of each bucket at one decision to integers.
+    """Round the probabilities of a decision's actions to integers, separately for each bucket.
 
     `weights` has the shape (actions, buckets), the result (buckets, actions). The largest integer of `dtype` stands for
     1.
@@ -52,7 +52,7 @@ def rounded_shares(weights: Table, dtype: npt.DTypeLike) -> Array:
 
 @dataclass(frozen=True)
 class BucketedGame(EvaluableGame):
-    """A game in which each player sees only the bucket of a private hand, as a card abstraction defines it."""
+    """A game in which players see the bucket of their hand instead of the hand itself."""
 
     game: VectorGame
     layouts: tuple[TableLayout, TableLayout]  # layouts of each player's tables
@@ -60,7 +60,7 @@ class BucketedGame(EvaluableGame):
 
     @classmethod
     def by(cls, game: VectorGame, cards: PlayerAbstractions, part: VectorTree | None = None) -> BucketedGame:
-        """Return a game in which players see the buckets of a card abstraction.
+        """Return a game in which players see the buckets of a given card abstraction.
 
         Both players may use the same abstraction, or each a different one.
 
@@ -108,7 +108,7 @@ class BucketedGame(EvaluableGame):
         return shares
 
     def places(self, abstract: AbstractGame) -> Iterator[DecisionLocation]:
-        """Yield the position of each decision's numbers in strategy tables and in saved strategies."""
+        """Yield, for each decision, where strategy tables and saved strategies store its probabilities."""
         betting, first = abstract.betting, abstract.first
         nodes = {betting.history(node): node for node in np.flatnonzero(betting.nodes.actor >= 0).tolist()}
         for r, row, position in self.game.decisions():
@@ -144,14 +144,14 @@ class BucketedGame(EvaluableGame):
         return self.game.uneven
 
     def worth(self, player: int, task: int, strategy: Table) -> float:
-        """Return a player's winnings for following a strategy or for playing a best response to it.
+        """Return what a player wins by following a strategy, or by playing a best response to it.
 
         A best response sees all cards, and not only buckets. The unit is chips per game.
         """
         return self.game.walk(self.walk(player, task, strategy))
 
     def walk(self, player: int, task: int, strategy: Table) -> Walk:
-        """Return a description of a pass over the tree that values a player's strategy or best response.
+        """Describe the pass over the public tree that computes what a strategy or a best response wins.
 
         The player sees buckets. `VectorGame.walk` runs the pass.
         """

@@ -40,7 +40,7 @@ SAMPLING_KEYS = ("average", "linear", "prune", "equities", "compact")
 
 @dataclass(frozen=True)
 class AbstractMethod(Method, ABC):
-    """Base class for an algorithm's method of solving abstract games: its solver, cost and requirements."""
+    """Base class of methods for abstract games. A method creates an algorithm's solver and estimates its cost."""
 
     UNUSED: ClassVar[Sequence[str]] = SAMPLING_KEYS  # keys of [solver] that the method ignores
 
@@ -89,7 +89,7 @@ class AbstractMethod(Method, ABC):
             )
 
     def require_used(self, config: Config) -> None:
-        """Raise RunError if a configuration sets a key that the method ignores."""
+        """Raise RunError if a configuration sets an option that the algorithm would ignore."""
         solver, engine = config.solver, config.engine
         if not engine.name and (key := first_set(engine, [one.name for one in fields(engine)])):
             raise RunError(
@@ -102,7 +102,7 @@ class AbstractMethod(Method, ABC):
             )
 
     def require_device(self, spec: AbstractSpec) -> None:
-        """Raise RunError if the method does not support the device of the configuration."""
+        """Raise RunError if the algorithm cannot run on the device of the configuration (CPU or GPU)."""
         if spec.device == CPU:
             require_no_compact(spec.options)
             return
@@ -112,7 +112,7 @@ class AbstractMethod(Method, ABC):
         )
 
     def require_cards(self, spec: AbstractSpec) -> None:
-        """Raise AbstractionError if the card abstractions have too many buckets for the method."""
+        """Raise AbstractionError if a card abstraction has too many buckets for the algorithm."""
 
     def require_workers(self, spec: AbstractSpec, engine: Engine) -> None:
         """Raise EngineError if the engine cannot run all workers."""
@@ -121,7 +121,10 @@ class AbstractMethod(Method, ABC):
         """Build the lookup tables that the solver needs, after the card abstractions have been built."""
 
     def pace(self, spec: AbstractSpec) -> Pace | None:
-        """Run the solver for some seconds to measure its speed, or return None if `cost` includes the time."""
+        """Measure the speed of the solver in a short test run.
+
+        Returns None if `cost` already includes the time.
+        """
         return None
 
     def called(self, spec: AbstractSpec) -> str:
@@ -131,13 +134,13 @@ class AbstractMethod(Method, ABC):
 
 @dataclass(frozen=True)
 class WalkMethod(AbstractMethod):
-    """CFR in which each iteration visits all boards of an abstract game, or one sampled board."""
+    """A method for abstract games: CFR that visits all boards, or one sampled board, in each iteration."""
 
     tables: int = 2
     samples: bool = False
 
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
-        """Return the memory, disk space and time of solving, with the buckets of all boards in memory."""
+        """Return the cost of solving when memory holds the buckets of all boards: memory, disk space and time."""
         return self._walked(spec, mapped, self.tables * spec.walk.table, 2)
 
     def _walked(self, spec: AbstractSpec, mapped: int, kept: int, walks: int) -> Cost:
@@ -149,7 +152,10 @@ class WalkMethod(AbstractMethod):
 
 @dataclass(frozen=True)
 class PublicSamplingMethod(WalkMethod):
-    """CFR with sampled boards. If memory is short, the buckets of hands are looked up one board at a time."""
+    """A method for abstract games: CFR with sampled boards.
+
+    If memory is short, the buckets of hands are looked up for one board at a time.
+    """
 
     samples: bool = True
 
@@ -167,7 +173,7 @@ class PublicSamplingMethod(WalkMethod):
 
 @dataclass(frozen=True)
 class ResponseMethod(WalkMethod):
-    """CFR-BR, in which players learn against an opponent who sees all cards and plays best responses."""
+    """A method for abstract games: CFR-BR, with an opponent who sees all cards and plays best responses."""
 
     tables: int = 3
     trunk: int = 0
@@ -183,14 +189,14 @@ class ResponseMethod(WalkMethod):
         return self._walked(spec, mapped, (self.tables - 1) * walk.table + walk.opponent(self.trunk), 4)
 
     def require_device(self, spec: AbstractSpec) -> None:
-        """Raise RunError for a GPU if the opponent plays best responses from the first round on."""
+        """Raise RunError if CFR-BR would run on a GPU with an opponent who best-responds from the first round on."""
         if spec.device == CPU or not self.trunk:
             super().require_device(spec)
 
 
 @dataclass(frozen=True)
 class JointMethod(AbstractMethod):
-    """CFR on pairs of the players' bucket sequences, with their probabilities and payoffs instead of boards.
+    """A method for abstract games: CFR with a table entry for each pair of the players' bucket sequences.
 
     It runs on the CPU or on a GPU.
     """
@@ -198,7 +204,7 @@ class JointMethod(AbstractMethod):
     tables: int = 3
 
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
-        """Return the memory, disk space and time of solving with tables for pairs of bucket sequences."""
+        """Return the cost of solving with tables of pairs of bucket sequences: memory, disk space and time."""
         kept, pairs, there = 2 * self.tables * spec.slots, 40 * max(map(max, spec.size.buckets)) ** 2, 0
         if spec.device != CPU:
             from kilt.solve.joint_device import MEMORY as AT_ONCE  # imports the GPU library
@@ -208,7 +214,7 @@ class JointMethod(AbstractMethod):
         return spec.takes(tables, 2 * kept + spec.slots, mapped, device=there)
 
     def require_device(self, spec: AbstractSpec) -> None:
-        """Raise RunError for a GPU if the card abstraction has imperfect recall."""
+        """Raise RunError if the device is a GPU and the card abstraction has imperfect recall."""
         if spec.device == CPU:
             super().require_device(spec)
         elif not all(later.recall for one in spec.specs for later in one.plan.rounds[1:]):
@@ -218,12 +224,12 @@ class JointMethod(AbstractMethod):
             )
 
     def require_cards(self, spec: AbstractSpec) -> None:
-        """Raise AbstractionError if there are too many buckets for a table of all pairs of them."""
+        """Raise AbstractionError if there are too many buckets for a table with an entry per pair of buckets."""
         for numbers in spec.size.buckets:
             require_few_buckets(" and ".join(spec.config.cards), numbers)
 
     def prepare(self, problem: AbstractProblem, tick: Callable[[str, float], None]) -> None:
-        """Build tables with the probability and payoff of each pair of bucket sequences.
+        """Compute the probability and the payoff of each pair of the players' bucket sequences.
 
         Large tables are cached on disk for the solver.
         """
@@ -232,7 +238,7 @@ class JointMethod(AbstractMethod):
 
 @dataclass(frozen=True)
 class SamplingMethod(AbstractMethod):
-    """External-sampling CFR in one process, on a GPU, or on several workers.
+    """A method for abstract games: external-sampling CFR in one process, on a GPU, or on several workers.
 
     Workers share the game by classes of similar boards.
     """
@@ -266,7 +272,7 @@ class SamplingMethod(AbstractMethod):
         return 4 * slots * (2 if spec.config.solver.average else 1)
 
     def require(self, spec: AbstractSpec) -> None:
-        """Raise RunError if workers cannot share the game by classes of similar boards."""
+        """Raise RunError if workers cannot divide the game among themselves by classes of similar boards."""
         require_options(spec.options, spec.game)
         if spec.config.engine.name:
             if spec.opponent is not None:
@@ -296,7 +302,7 @@ class SamplingMethod(AbstractMethod):
         look_for_blades(engine, spec.parts(spec.config.engine.levels), spec.config.solver.threads)
 
     def pace(self, spec: AbstractSpec) -> Pace | None:
-        """Measure the solver's speed for some seconds, on a game of the same size with arbitrary buckets."""
+        """Measure the speed of external sampling in a short test run, on a made-up game of the same size."""
         game = spec.learned[0]
         if spec.device != CPU:
             from kilt.solve.external_device import probe_on_gpu
@@ -307,7 +313,10 @@ class SamplingMethod(AbstractMethod):
         return found._replace(iterations=found.iterations / len(spec.learned))  # an iteration has a deal in each game
 
     def called(self, spec: AbstractSpec) -> str:
-        """Return the name under which a run records its algorithm and the number of levels of workers."""
+        """Return the name under which a run records its algorithm.
+
+        With workers, it includes the number of their levels.
+        """
         if not spec.config.engine.name:
             return super().called(spec)
         return f"{spec.config.solver.algorithm} in {' of '.join('parts' for _ in spec.config.engine.levels)}"
@@ -315,7 +324,7 @@ class SamplingMethod(AbstractMethod):
 
 @dataclass(frozen=True)
 class AnswerMethod(SamplingMethod):
-    """External-sampling CFR that computes a counter-strategy to a model of an opponent.
+    """A method that computes a counter-strategy to an opponent model by external-sampling CFR.
 
     It solves a separate game for each seat.
     """
@@ -324,7 +333,7 @@ class AnswerMethod(SamplingMethod):
         return 2 * (super()._tables(spec) + spec.slots) + 4 * spec.slots
 
     def require(self, spec: AbstractSpec) -> None:
-        """Raise RunError if the configuration names an engine."""
+        """Raise RunError if the configuration names an engine, because this algorithm runs in one process."""
         AbstractMethod.require(self, spec)
 
     def require_device(self, spec: AbstractSpec) -> None:
@@ -334,7 +343,7 @@ class AnswerMethod(SamplingMethod):
 
 @dataclass(frozen=True)
 class BucketDiskMethod(AbstractMethod):
-    """CFR on an abstract game that is split into subgames on disk.
+    """A method for abstract games: CFR with the tables of subgames in files on disk.
 
     One process or several workers update the subgames.
     """
@@ -355,7 +364,7 @@ class BucketDiskMethod(AbstractMethod):
         return spec.takes(tables, kept + spec.slots, mapped, iteration=2 * walk.seconds)
 
     def require(self, spec: AbstractSpec) -> None:
-        """Raise RunError if the engine has options that apply only to sampled deals, such as a batch size."""
+        """Raise RunError if the configuration sets options for sampled deals, such as a batch size."""
         require_options(spec.options, spec.game)
         asked = spec.config.engine
         if asked.below or asked.batch or asked.boards or asked.samples:
@@ -371,6 +380,6 @@ def abstract_method(make: Make) -> AbstractMethod:
 
 
 def first_set(section: Record, keys: Sequence[str]) -> str | None:
-    """Return the first of some keys whose value is not the default, or None if all have their defaults."""
+    """Return the first of several option names whose value is not the default, or None."""
     plain = type(section)()
     return next((key for key in keys if getattr(section, key) != getattr(plain, key)), None)

@@ -77,7 +77,10 @@ class WalkSize(NamedTuple):
 
     @classmethod
     def of(cls, game: Holdem, menu: ActionAbstraction | None, size: AbstractSize, threads: int = 1) -> WalkSize:
-        """Count the boards and betting sequences of a game without building its tree."""
+        """Predict the cost of evaluating a game from the numbers of its boards and betting sequences.
+
+        No game tree is built.
+        """
         rules = game.rules
         hands = comb(game.deck.size, rules.hole_cards)
         dealt = [tuple(filter(None, rules.board_cards[: r + 1])) for r in range(rules.rounds)]
@@ -96,13 +99,13 @@ class WalkSize(NamedTuple):
 
     @property
     def whole(self) -> Cost:
-        """The estimated memory and time for evaluating a strategy on all boards at once."""
+        """The estimated memory and time for evaluating a strategy if memory holds all boards at once."""
         what, memory = f"walking all boards and hands of {self.name}", self.maps + self.scratch + self.table
         return Cost(memory, iteration=self.seconds, what=what, remedy="use external")
 
     @property
     def by_flop(self) -> Cost:
-        """The estimated memory and time for evaluating a strategy with only a few flops in memory at a time."""
+        """The estimated memory and time for evaluating a strategy if memory holds only a few flops at a time."""
         flops = self.boards[1] if len(self.boards) > 1 else 1
         maps = min(self.maps, 2 * self.maps // flops * (2 * self.threads + 2))
         what = f"looking for best responses in {self.name}"
@@ -116,21 +119,21 @@ class WalkSize(NamedTuple):
 
     @property
     def samples_drawn(self) -> bool:
-        """Whether memory is too small for the buckets of all boards.
+        """Whether boards must be sampled because memory cannot hold the buckets of all boards.
 
         Public chance sampling then looks up the buckets of one board at a time.
         """
         return not Cost(self.whole.memory + 3 * self.table).fits
 
     def draws(self, trunk: int) -> bool:
-        """Return whether a game has too many boards for CFR-BR to hold all of them in memory.
+        """Return whether CFR-BR must sample boards because memory cannot hold all of them.
 
         CFR-BR then stores only boards that it samples.
         """
         return trunk > 0 and self.maps > LARGE
 
     def drawn(self, trunk: int) -> tuple[int, int]:
-        """Return the bytes of the opponent's regrets and of its best responses in CFR-BR with sampled boards.
+        """Return the bytes that CFR-BR with sampled boards needs for the opponent: regrets, and best responses.
 
         The opponent has regrets in the first `trunk` rounds, and responses on one sample of boards.
         """
@@ -143,7 +146,7 @@ class WalkSize(NamedTuple):
         return regrets, responses
 
     def opponent(self, trunk: int) -> int:
-        """Return the bytes that CFR-BR needs for the strategy of the opponent, who sees all cards.
+        """Return the bytes that CFR-BR needs for the strategy of its opponent, who sees all cards.
 
         The opponent learns in the first `trunk` rounds, and best-responds afterwards. If only the last round follows
         the trunk, the table needs the rows of only one board there.
@@ -177,7 +180,7 @@ class AbstractProblem(Problem):
 
     @property
     def described(self) -> str:
-        """The names of the game and of its card abstractions."""
+        """The name of the game and the names of its card abstractions, for messages."""
         cards = self.abstract.cards.name
         if self.opponent_cards:
             cards += f" against {CardAbstraction.load(self.opponent_cards).name}"
@@ -205,10 +208,10 @@ class AbstractProblem(Problem):
 
     @cached_property
     def seats(self) -> tuple[AbstractProblem, AbstractProblem]:
-        """The two games that are solved if the opponent has another card abstraction than the players.
+        """One game per player, to solve separately because the opponent sees the cards differently.
 
-        In the first game, player 0 has the players' abstraction and player 1 the opponent's; in the second game, vice
-        versa.
+        A player learns with the players' card abstraction, against an opponent who has another one. In the first game,
+        player 0 has the players' abstraction and player 1 the opponent's; in the second game, vice versa.
         """
         assert self.opponent_cards
 
@@ -219,7 +222,7 @@ class AbstractProblem(Problem):
         return game(self.cards[0], self.opponent_cards), game(self.opponent_cards, self.cards[-1])
 
     def own(self, strategies: tuple[Array, Array]) -> Array:
-        """Combine the strategies of two games: player 0's part from the first, player 1's part from the second.
+        """Combine two strategies into one: player 0's part of the first, and player 1's part of the second.
 
         The games are those of `seats`, in which these players use their own card abstraction.
         """
@@ -230,7 +233,7 @@ class AbstractProblem(Problem):
 
     @cached_property
     def real(self) -> AbstractProblem:
-        """The same problem with the game's original payoffs, for evaluation.
+        """The same game with its original payoffs, to evaluate strategies that were learned with modified ones.
 
         Payoffs while solving may be modified by a tilt.
         """
@@ -265,7 +268,7 @@ class AbstractProblem(Problem):
 
     @property
     def without_boards(self) -> VectorGame:
-        """The game with strategy tables that are independent of the board.
+        """The game with strategy tables whose rows do not depend on the board.
 
         Solvers with such tables look up buckets when they sample boards.
         """
@@ -281,13 +284,13 @@ class AbstractProblem(Problem):
         return JointGame(self.abstract, joint_tables(self.abstract.cards, self.threads))
 
     def bucketed_restriction(self, player: int) -> Restriction:
-        """Return the opponent model's strategy that one player must follow, as a table with a column per bucket."""
+        """Return the fixed strategy of the opponent model, as a table with one column per bucket."""
         found = self.restriction(player)
         return found._replace(fixed=self.bucketed.table_of(self.abstract, found.fixed, calling=False))
 
     @cached_property
     def pairs(self) -> JointGame:
-        """The abstract game with data for each pair of bucket sequences, in the memory of the solver's device."""
+        """The abstract game with a table entry per pair of bucket sequences, in the memory of the solver's device."""
         if self.device == CPU:
             return self.joint
         from kilt.solve.joint_device import DeviceJointGame  # imports the GPU library

@@ -26,7 +26,7 @@ _SUM = Discount(1.0, 1.0, 1.0, 1.0, 1.0, False)  # no discounts, equal weights
 
 
 def abstract_responses(game: BucketedGame, strategy: Table) -> tuple[Table, tuple[float, float]]:
-    """Return best responses to a strategy for players who see buckets, and their values.
+    """Return the best responses of players who see buckets, and how much these responses win.
 
     Parameters
     ----------

@@ -126,7 +126,7 @@ SELF_PLAY = Turn(0, 0, 1, 0, 0), Turn(1, 1, 0, 0, 1)
 
 
 class Tables(ABC):
-    """Base class for tables of CFR, which store and update regrets and average strategies."""
+    """Base class of the tables in which CFR stores and updates regrets and average strategies."""
 
     iterations: int = 0  # completed iterations
     sampled = False  # whether a pass reaches only a part of the tables: then sums are weighted, not discounted
@@ -140,7 +140,7 @@ class Tables(ABC):
         raise NotImplementedError(f"iterations of {type(self).__name__} are compiled: call `run`")
 
     def run(self, rows: FloatArray, predictive: float) -> None:
-        """Run one CFR iteration for each row of `rows`, which holds the discount factors of an iteration.
+        """Run several CFR iterations. Each row of `rows` holds the discount factors of one iteration.
 
         Subclasses with compiled iterations override this method.
         """
@@ -149,12 +149,12 @@ class Tables(ABC):
             self.iterations += 1
 
     def take(self, discount: Discount, turns: Sequence[Turn]) -> None:
-        """Run some passes of an iteration one after the other."""
+        """Run some passes of a CFR iteration, one after the other. Each pass updates one player."""
         for turn in turns:
             self.learn(turn, discount)
 
     def side_by_side(self, work: Callable[[Sequence[Turn]], None]) -> None:
-        """Run independent passes of an iteration, in parallel if the tables support it.
+        """Run the passes of a CFR iteration that do not depend on each other, in parallel if possible.
 
         `work` is called for each group of passes.
         """
@@ -210,7 +210,7 @@ class Cfr(Generic[T]):
         return self.tables.iterations
 
     def step(self, iterations: int) -> None:
-        """Run `iterations` more iterations. Both players learn in each."""
+        """Run more CFR iterations. Both players learn in each of them."""
         tables, variant = self.tables, self.variant
         tables.run(discounts(variant, tables.iterations + 1, iterations, sampled=tables.sampled), variant.predictive)
 

@@ -42,7 +42,7 @@ RNR, DBR = "rnr", "dbr"  # prefixes of algorithms
 
 
 class Restriction(NamedTuple):
-    """A fixed strategy that one player must follow, always or with some probability, while both players learn."""
+    """A fixed strategy that one player must follow, always or with some probability, while solving."""
 
     player: int
     fixed: Array  # a strategy table: σ(I, a) with a coin, P_conf(I) · σ(I, a) without one
@@ -106,7 +106,7 @@ class Against:
         return Restriction(player, fixed, 0.0 if self.confidence else self.p)
 
     def own(self, tables: tuple[Array, Array]) -> Array:
-        """Combine two strategies: player 0's decisions from the first, player 1's decisions from the second."""
+        """Combine two strategies into one: player 0's part of the first, and player 1's part of the second."""
         layout = self.model.layout
         first = np.repeat(layout.actor, layout.actions) == 0
         return np.where(first.reshape(-1, *[1] * (tables[0].ndim - 1)), *tables)

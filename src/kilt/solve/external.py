@@ -73,7 +73,7 @@ class SamplingOptions:
 
 
 def words_of(options: SamplingOptions) -> int:
-    """Return how many 4-byte words of memory an action takes in the table.
+    """Return how many 4-byte words the table of external sampling stores per action.
 
     One is for its regret. If the average strategy is stored, another is for its count. Counts are stored for the
     average strategy.
@@ -91,7 +91,7 @@ MOST_ACTIONS = 63  # largest number of actions of a decision on a GPU
 
 
 def require_options(options: SamplingOptions, game: Holdem) -> None:
-    """Raise RunError if a game does not support these sampling options."""
+    """Raise RunError if external sampling does not support a game with the given options."""
     if options.equities and np.any(game.tilts):
         raise RunError(
             "`equities` average wins and losses, which tilted payoffs weight differently: use only one of the two"
@@ -116,15 +116,15 @@ def require_gpu_sampling(game: Holdem, menu: ActionAbstraction | None, options: 
 
 
 def priced_rounds(options: SamplingOptions, rounds: range) -> range:
-    """Return the rounds in which an all-in showdown pays the mean result over all boards.
+    """Return the rounds in which an all-in showdown pays the average result over all boards that may follow.
 
-    In the other rounds, it pays the result on the sampled board.
+    In the other rounds, the result on the sampled board is paid. The option `equities` chooses the rounds.
     """
     return rounds if options.equities else range(0)
 
 
 class RegretTable:
-    """A table with the regrets and the counted actions of external sampling."""
+    """The table in which external sampling stores regrets and counts how often actions are sampled."""
 
     def __init__(self, slots: SlotLayout, options: SamplingOptions = DEFAULT, rules: Rules | None = None) -> None:
         require_no_compact(options)
@@ -140,14 +140,14 @@ class RegretTable:
 
     @property
     def views(self) -> tuple[Singles, Words]:
-        """The table as two arrays for compiled code: one with regrets, one with counts.
+        """The table as two arrays for compiled code: the regrets, and the counts.
 
         The second is empty if no average is stored.
         """
         return self.table.view(np.float32), self.table[: len(self.table) if self.options.average else 0]
 
     def quantised(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
-        """Return the average strategy, with probabilities rounded to integers.
+        """Return the average strategy as an array of integers, which are rounded probabilities.
 
         If no average is stored, the result is the current strategy. See `quantise`.
         """
@@ -164,7 +164,7 @@ class RegretTable:
         self._in_parts(partial(kernels.discount, self.words, FACTOR, key), threads)
 
     def halve(self, limit: int, threads: int = 1) -> None:
-        """Halve the counts of each decision at which a count has reached `limit`."""
+        """Halve the counts of each decision that has a count of at least `limit`."""
         if self.options.average:
             self._in_parts(partial(kernels.halve, self.words, limit), threads)
 
@@ -220,7 +220,7 @@ class ExternalMCCFR(TableState):
         self._pool = ThreadPoolExecutor(threads)
 
     def step(self, iterations: int) -> None:
-        """Run `iterations` more iterations, in each of which one hand is dealt and both players learn."""
+        """Run external sampling for more iterations. In each, a hand is dealt and both players learn."""
         end = self.iterations + iterations
         while self.iterations < end:
             if self.options.linear and scheduled(self.iterations, STEPS) == self.iterations:
@@ -285,7 +285,7 @@ class ExternalMCCFR(TableState):
 
 
 def weight_beyond(iterations: int, first: int) -> float:
-    """Return the total weight of the iterations so far, minus their number.
+    """Return by how much the total weight of the iterations so far exceeds their number.
 
     With linear weighting, earlier iterations weigh less than the next one, which weighs 1.
 
@@ -299,7 +299,7 @@ def weight_beyond(iterations: int, first: int) -> float:
 
 
 class WalkWorkspace:
-    """Scratch memory of one thread for external sampling: dealt cards, their buckets, and tree nodes to visit."""
+    """Scratch memory with which one thread runs external sampling: dealt cards, buckets, nodes to visit."""
 
     def __init__(self, abstract: SlotLayout, most: int = DEALS, *, priced: range = range(0)) -> None:
         rules = abstract.game.rules
@@ -325,7 +325,10 @@ class WalkWorkspace:
         self.queue = np.empty(2 * len(abstract.betting.nodes.actor) + 2, dtype=PLACE)
 
     def deal(self, seed: np.uint64, first: int, deals: int) -> tuple[Words, Singles]:
-        """Deal the hands from number `first` on, and look up their buckets and showdown results."""
+        """Deal some hands, and look up their buckets and showdown results.
+
+        `first` is the number of the first hand.
+        """
         kernels.deal_cards(seed, first, self.deck, self.cards[:deals])
         return self.settle(deals, self.abstract)
 
@@ -349,7 +352,7 @@ class WalkWorkspace:
 
 
 class Pace(NamedTuple):
-    """The speed of external sampling on an abstract game."""
+    """The speed of external sampling on an abstract game: iterations and decisions per second."""
 
     iterations: float  # per second
     decisions: float  # per second
@@ -357,7 +360,7 @@ class Pace(NamedTuple):
 
 
 def probe(game: SlotLayout, options: SamplingOptions = DEFAULT, threads: int = 1, seconds: float = 2.0) -> Pace:
-    """Measure the speed of external sampling on a made-up game of the same size.
+    """Measure the speed of external sampling in a short test run, on a made-up game of a given size.
 
     The made-up game is smaller if memory requires it.
     """
@@ -379,7 +382,7 @@ def probe(game: SlotLayout, options: SamplingOptions = DEFAULT, threads: int = 1
 
 
 def rules_of(abstract: SlotLayout, words: int) -> Rules:
-    """Convert a betting tree to arrays for compiled code. Chance nodes are left out.
+    """Convert a betting tree to arrays for compiled code, without chance nodes.
 
     Each slot of the table has `words` 4-byte words.
     """

@@ -88,21 +88,21 @@ PLACE = 16  # bytes of a list entry
 
 
 class Room(NamedTuple):
-    """The numbers of decisions and values that the GPU must store to process one deal."""
+    """How much memory a GPU needs to process one deal, as numbers of decisions and values."""
 
     own: float
     values: float
     decisions: float
 
     def list_bytes(self) -> float:
-        """Return the size in bytes of the GPU's lists for one deal."""
+        """Return how many bytes of GPU memory the lists for processing one deal take."""
         return PLACE * (2 * self.decisions + self.own) + 4 * self.values
 
 
 def room_of(betting: BettingTree, *, most: bool) -> Room:
-    """Return how much memory the GPU needs to process one deal.
+    """Return how much memory a GPU needs to process one deal, as numbers of decisions and values.
 
-    This is the maximum if `most` is set, otherwise the mean for an opponent who plays uniformly.
+    They are the largest numbers if `most` is set, otherwise the mean numbers for an opponent who plays uniformly.
     """
     nodes, found = betting.nodes, np.zeros(3)
     for player in (0, 1):
@@ -120,7 +120,7 @@ def depth_of(betting: BettingTree) -> int:
 
 
 def row_words(actions: IntArray, options: SamplingOptions) -> IntArray:
-    """Return the size of a row of the GPU's table for decisions with the given numbers of actions.
+    """Return how much memory a row of the GPU's table takes, depending on the number of actions.
 
     The unit is 4-byte words, and the row is one of a round after the first.
     """
@@ -129,7 +129,7 @@ def row_words(actions: IntArray, options: SamplingOptions) -> IntArray:
 
 
 def slot_bytes(options: SamplingOptions) -> float:
-    """Return how many bytes of GPU memory the regret and count of an action take.
+    """Return how many bytes of GPU memory the regret and the count of one action take.
 
     For compact tables, this is an upper bound, because an odd number of compact regrets is rounded up.
     """
@@ -147,7 +147,7 @@ def device_bytes(game: Holdem, menu: ActionAbstraction | None, slots: int, optio
 def probe_on_gpu(
     game: Holdem, menu: ActionAbstraction | None, buckets: Buckets, options: SamplingOptions, seconds: float = 2.0
 ) -> Pace:
-    """Measure the speed of external sampling on the GPU, with a made-up game.
+    """Measure the speed of external sampling on the GPU in a short test run, on a made-up game.
 
     The game is smaller than the real one if memory requires it.
     """
@@ -161,7 +161,10 @@ def probe_on_gpu(
 
 
 def pace_of(solver: ExternalMCCFR, seconds: float) -> Pace:
-    """Run a solver for some seconds and measure its speed. Only the second half counts."""
+    """Measure the speed of a solver in a test run of some seconds.
+
+    Only the second half of the run counts.
+    """
     before, first, spent = (0, 0, 0), True, 0.0
     while first or spent < seconds / 2:
         began = perf_counter()
@@ -189,9 +192,9 @@ def _made_up(deal: Deal, numbers: Sequence[int]) -> CardAbstraction:
 def deals_in_flight(classes: int, iterations: int, most: int, crowd: int = CLASS) -> int:
     """Return how many deals the GPU should process at the same time.
 
-    That is at most `most`, the GPU's limit, and at most `crowd` for each of the `classes` of first-round hands. Each
-    deal misses the updates of the others in flight. Therefore small games, and the beginning of a run, have few deals
-    in flight.
+    The result is at most `most`, the GPU's limit, and at most `crowd` for each of the `classes` of first-round hands.
+    Each deal misses the updates of the others in flight. Therefore small games, and the beginning of a run, have few
+    deals in flight.
 
     >>> deals_in_flight(169, 10**9, 40_000), deals_in_flight(3, 10**9, 40_000), deals_in_flight(169, 64_000, 40_000)
     (33800, 600, 1000)
@@ -200,7 +203,7 @@ def deals_in_flight(classes: int, iterations: int, most: int, crowd: int = CLASS
 
 
 class DeviceTable:
-    """The regrets and counted actions of external sampling, in GPU memory."""
+    """The table in GPU memory in which external sampling stores regrets and counts sampled actions."""
 
     trunk = classes = 0  # rounds before separate classes of boards, and the number of classes; 0 without
     frame = stride = 0  # where classes are: see `external_device_classes`
@@ -248,11 +251,11 @@ class DeviceTable:
 
     @property
     def record(self) -> Array:
-        """The addresses of the arrays that tell GPU code where the numbers of each decision are."""
+        """The addresses of the arrays in which GPU code finds the numbers of each decision."""
         return np.array(tuple(address(array) for array in (*self._rows, self.table, self.numbers)), dtype=ROWS)
 
     def quantised(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
-        """Return the average strategy, with probabilities rounded to integers.
+        """Return the average strategy as an array of integers, which are rounded probabilities.
 
         If no average is stored, the result is the current strategy.
         """
@@ -275,7 +278,7 @@ class DeviceTable:
         self._over("discount_rows", 0, len(self.first), np.float64(FACTOR), key.view(np.int64))
 
     def halve(self, limit: int, threads: int = 1) -> None:
-        """Halve the counts of each decision at which a count has reached `limit`, and bound its regrets."""
+        """Halve the counts of each decision that has a count of at least `limit`, and limit its regrets."""
         top = RANGE * float(np.abs(self.payoff).max())
         self._over(
             "bound_rows", 0, len(self.first), np.uint32(limit), np.float32(top), np.float32(max(top, self.least))
@@ -289,7 +292,7 @@ class DeviceTable:
         self.kernel(kernel)((min(decisions, 1 << 16),), (THREADS,), given)
 
     def kept(self) -> tuple[Deferred, Deferred]:
-        """Return the regrets and counts for a checkpoint, as two arrays.
+        """Return the regrets and counts to save in a checkpoint, as two arrays.
 
         The first has the CPU's format, the second has the 8-byte numbers of the first round. Both are copied from the
         GPU only when they are written.
@@ -317,7 +320,7 @@ class DeviceTable:
                 theirs[:, n:] = counts
 
     def load(self, table: Array, wide: Array | None) -> None:
-        """Load regrets and counts from a checkpoint of a GPU or a CPU.
+        """Load the regrets and counts of a checkpoint that a GPU or a CPU has saved.
 
         The arguments are the arrays that `kept` has returned. `wide` is None if the checkpoint comes from a CPU.
         """
@@ -348,7 +351,7 @@ class DeviceTable:
 
 
 class GpuExternalMCCFR(ExternalMCCFR):
-    """A solver that runs external-sampling CFR on a GPU. Runs can resume on a CPU, and vice versa.
+    """A solver that runs external-sampling CFR on a GPU. A CPU can resume its runs, and vice versa.
 
     Parameters
     ----------
@@ -449,7 +452,7 @@ class GpuExternalMCCFR(ExternalMCCFR):
 
     @property
     def in_flight(self) -> int:
-        """The number of deals that are processed at the same time."""
+        """The number of deals that the GPU processes at the same time."""
         return deals_in_flight(self.classes, self.iterations, self.blocks * WARPS * SIZE, self.crowd)
 
     def _launch(self, first: int, deals: int, flight: int, weight: float) -> None:

@@ -1,4 +1,4 @@
-"""Run external-sampling CFR on a GPU whose memory cannot hold all tables at the same time.
+"""Run external-sampling CFR on a GPU if the tables of a game are larger than GPU memory.
 
 The tables of some classes of boards are in GPU memory at a time. The tables of the other classes are in the memory of
 the CPU. From the first board on, players know the class of their board, and no information set belongs to two classes
@@ -44,7 +44,7 @@ FEWEST = 1 << 14  # smallest number of deals of a pass
 
 
 class DeviceNeeds(NamedTuple):
-    """How much GPU memory a run needs, and how many classes of boards fit into it at a time."""
+    """How much GPU memory a run needs, and for how many classes of boards GPU memory has room."""
 
     memory: int  # bytes
     frames: int  # classes of boards in GPU memory at a time; 0: the whole table fits
@@ -59,7 +59,7 @@ class DeviceNeeds(NamedTuple):
         options: SamplingOptions,
         maps: int,
     ) -> DeviceNeeds:
-        """Compute how much GPU memory the solution of a game needs.
+        """Compute how much GPU memory a run needs, and for how many classes of boards GPU memory has room.
 
         `maps` is the size in bytes of the buckets of all hands. `apart` is the result of `trunk_and_classes`.
         """
@@ -78,7 +78,7 @@ class DeviceNeeds(NamedTuple):
 
 
 def trunk_and_classes(cards: Sequence[AbstractionSpec]) -> tuple[int, int] | None:
-    """Return the number of rounds before the first board and the number of classes of boards.
+    """Return the number of rounds before the first board, and the number of classes of boards.
 
     The result is None if the card abstractions have no common classes of boards.
     """
@@ -106,7 +106,7 @@ def gpu_solver(
 
 
 class ClassTables(DeviceTable):
-    """The regrets and counts of a game whose tables are too large for GPU memory.
+    """The regrets and action counts of a game in external sampling, if they are larger than GPU memory.
 
     The tables of the first rounds and of some classes of boards are in GPU memory. Those of all classes are in the
     memory of the CPU.
@@ -136,12 +136,12 @@ class ClassTables(DeviceTable):
 
     @property
     def ahead(self) -> int:
-        """The offset of the first class of boards in the GPU's table, in 4-byte words."""
+        """The position in the GPU's table, in 4-byte words, at which the tables of classes of boards begin."""
         return self.size + self.size % 2
 
     @property
     def whole(self) -> int:
-        """The size of the whole game's table in 4-byte words."""
+        """The size that a table of the whole game would have, in 4-byte words."""
         return self.words * self.partition.abstract.slots
 
     def clear(self) -> None:
@@ -164,7 +164,7 @@ class ClassTables(DeviceTable):
         self.frame = address(self._frame_of)
 
     def table_in(self, frame: int) -> DeviceTable:
-        """Return the table of one of the classes of boards that are in GPU memory."""
+        """Return the table of a class of boards that is in GPU memory, given its place there."""
         found = copy(self.each)
         start = self.ahead + frame * self.stride
         found.table, found.numbers = self.table[start : start + self.stride + 2], self.numbers
@@ -172,7 +172,7 @@ class ClassTables(DeviceTable):
         return found
 
     def hold(self, classes: Sequence[int]) -> None:
-        """Copy the tables of some classes of boards to GPU memory.
+        """Copy the tables of the given classes of boards to GPU memory, if they are not there.
 
         The GPU then processes only deals with boards of these classes.
         """
@@ -193,7 +193,7 @@ class ClassTables(DeviceTable):
         copy_out(self.table_in(frame).table[: self.each.size], self.pages[self.held[frame]], pinned=True)
 
     def groups(self) -> list[list[int]]:
-        """Divide the classes of boards into groups that fit into GPU memory.
+        """Divide the classes of boards into groups whose tables fit into GPU memory together.
 
         The group that is already there comes first.
         """
@@ -218,11 +218,11 @@ class ClassTables(DeviceTable):
         self._of_all("discount", key)
 
     def halve(self, limit: int, threads: int = 1) -> None:
-        """Halve the counts of each decision at which a count has reached `limit`, and bound its regrets."""
+        """Halve the counts of each decision that has a count of at least `limit`, and limit its regrets."""
         self._of_all("halve", limit)
 
     def quantised(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
-        """Return the average strategy, with probabilities rounded to integers.
+        """Return the average strategy as an array of integers, which are rounded probabilities.
 
         If no average is stored, the result is the current strategy.
         """
@@ -241,7 +241,7 @@ class ClassTables(DeviceTable):
                 yield label, self.held.index(label)
 
     def kept(self) -> tuple[Deferred, Deferred]:
-        """Return the regrets and counts for a checkpoint, as two arrays.
+        """Return the regrets and counts to save in a checkpoint, as two arrays.
 
         The first has the CPU's format, the second has the 8-byte numbers of the first round. Both are copied from the
         GPU only when they are written.
@@ -268,7 +268,7 @@ class ClassTables(DeviceTable):
             copy_pieces(mine, begin, table, place, size)
 
     def load(self, table: Array, wide: Array | None) -> None:
-        """Load regrets and counts from a checkpoint of a GPU or a CPU.
+        """Load the regrets and counts of a checkpoint that a GPU or a CPU has saved.
 
         The arguments are the arrays that `kept` has returned. `wide` is None if the checkpoint comes from a CPU.
         """
@@ -285,7 +285,7 @@ class ClassTables(DeviceTable):
 
 
 class GpuClassedExternalMCCFR(GpuExternalMCCFR):
-    """A solver that runs external-sampling CFR on a GPU whose memory cannot hold all tables.
+    """A solver that runs external-sampling CFR on a GPU if the tables are larger than GPU memory.
 
     The tables of some classes of boards are in GPU memory at a time.
 
@@ -323,7 +323,7 @@ class GpuClassedExternalMCCFR(GpuExternalMCCFR):
         super().step(max(iterations, min(paid, min(points) - self.iterations)))
 
     def pass_deals(self) -> int:
-        """Return how many deals to process before tables are copied to and from the GPU again.
+        """Return how many deals the GPU should process before other tables are copied to its memory.
 
         Processing should take `TIMES` as long as copying. The result is at most the number of deals so far.
         """

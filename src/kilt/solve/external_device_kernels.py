@@ -1,4 +1,4 @@
-"""Compute how much memory a GPU needs to process a betting tree, in compiled code on the CPU."""
+"""Compute how much memory a GPU needs to process a deal, in compiled code on the CPU."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Ints = npt.NDArray[np.int32]
 
 @kernel
 def count_depth(parent: Ints, actor: ByteArray, depth: Ints) -> None:
-    """Count the decisions before each node of a tree, and write the numbers to `depth`.
+    """Count the decisions before each node of a tree, and write the counts to `depth`.
 
     Parents precede their children.
     """
@@ -23,7 +23,7 @@ def count_depth(parent: Ints, actor: ByteArray, depth: Ints) -> None:
 
 @kernel
 def count_room(first_child: Ints, children: Ints, actor: ByteArray, player: int, most: bool, room: FloatArray) -> None:
-    """Count the decisions and actions that one deal can reach after each node of a betting tree.
+    """Count the decisions and actions that a deal can reach from each node of a betting tree.
 
     `room` has the shape (nodes, 3): the player's decisions, their actions, and the decisions of both players. That is
     the maximum for each kind if `most`, otherwise the mean if the opponent's actions are uniformly random.

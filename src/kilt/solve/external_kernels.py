@@ -51,7 +51,7 @@ Singles: TypeAlias = npt.NDArray[np.float32]
 
 
 class Rules(NamedTuple):
-    """A betting tree as arrays for compiled code."""
+    """A betting tree and its payoffs as arrays for compiled code."""
 
     nodes: Records  # [node] NODE
     # [ENDINGS · row + 3 · player + outcome + 1] winnings of the player of a walk, with the sign changed for player 1.
@@ -61,7 +61,7 @@ class Rules(NamedTuple):
 
 
 class FixedStrategy(NamedTuple):
-    """A fixed strategy that one player must follow, fully or in part, while both players learn.
+    """A fixed strategy that one player must follow, always or with some probability, while solving.
 
     See `counter.Restriction`.
     """
@@ -75,7 +75,7 @@ NOBODY = FixedStrategy(-1, 0.0, np.zeros(0, dtype=np.float32))
 
 
 class Starts(NamedTuple):
-    """The nodes of the betting tree at which the play of each deal starts."""
+    """The nodes of a betting tree at which a pass of CFR starts to play each deal."""
 
     begin: IntArray  # [deal + 1] the first start of each deal
     node: Words  # [start]
@@ -83,7 +83,7 @@ class Starts(NamedTuple):
 
 
 class Exits(NamedTuple):
-    """The nodes at which the play of each deal leaves a part of the betting tree."""
+    """The nodes at which deals leave a part of the betting tree, so that other workers must continue."""
 
     begin: IntArray  # [deal + 1] the first exit of each deal
     node: Words  # [exit] the node in another part
@@ -93,7 +93,7 @@ class Exits(NamedTuple):
 
 @kernel
 def deal_cards(seed: np.uint64, first: int, deck: int, cards: IntArray) -> None:
-    """Deal random cards for consecutive hands, and write them to `cards`, with one row per hand.
+    """Deal random cards for consecutive hands, and write them to `cards`: one row for each hand.
 
     `first` is the number of the first hand.
     """
@@ -126,7 +126,7 @@ def walk_deals(
     queue: Records,
     value: Singles,
 ) -> tuple[int, int]:
-    """Run external-sampling CFR on some deals, each from given nodes of the betting tree.
+    """Run external-sampling CFR on some deals, starting at given nodes of the betting tree.
 
     `bucket` [deal, round, player] and `outcome` [deal, round] describe the deals. Adds to `regret`, weighted by each
     deal's `share`; and adds `tally` [deal], unless it is empty, to `count` of each action that is sampled for the
@@ -333,7 +333,7 @@ def descend_deals(
     begin: IntArray,
     exits: Exits,
 ) -> tuple[int, int, int]:
-    """Play some deals through a part of the betting tree, and record where each deal leaves it.
+    """Play deals through a part of the betting tree, and record at which nodes they leave it.
 
     This is the first half of `walk_deals`. Nodes beyond the part are marked `BEYOND`. Writes the visited nodes of all
     deals to `queue`, one deal after another, the beginning of each deal's entries to `begin` [deal + 1], and the nodes
@@ -377,7 +377,7 @@ def ascend_deals(
     starts: Starts,
     worth: Singles,
 ) -> None:
-    """Compute the values in a part of the betting tree from the values at the nodes where deals leave it.
+    """Compute the values of deals in a part of the betting tree, given the values where they leave it.
 
     This is the second half of `walk_deals`. It writes player 0's value of each start to `worth`.
     """
@@ -410,7 +410,7 @@ def quantise(
     regret: Singles,
     count: Words,
 ) -> None:
-    """Convert counted actions or regrets to probabilities, rounded to integers, and write these to `shares`.
+    """Convert counts of actions, or regrets, to a strategy of rounded integer probabilities in `shares`.
 
     The largest integer stands for 1. [decision] `first` is the first slot, `counts` the number of actions and `buckets`
     the number of buckets; a slot has `words` numbers. If nothing was counted, regret matching gives the probabilities;
@@ -464,7 +464,7 @@ def discount(
 def halve(
     words: int, limit: int, first: IntArray, counts: IntArray, buckets: IntArray, regret: Singles, count: Words
 ) -> None:
-    """Halve the counts of each decision at which a count has reached `limit`.
+    """Halve the counts of each decision that has a count of at least `limit`.
 
     The arguments are those of `quantise`.
     """

@@ -98,7 +98,7 @@ def load_problem(
 
 
 class FittedGame(NamedTuple):
-    """A game with the representation in which it will be solved, and the algorithm's method for it.
+    """A game, the representation chosen for solving it, and an algorithm's method for this representation.
 
     Tables are not yet allocated.
     """
@@ -131,7 +131,7 @@ def fitted(
     *,
     unlimited: bool = False,
 ) -> FittedGame:
-    """Choose a representation of a game that an algorithm supports.
+    """Choose a representation of a game that a given algorithm supports.
 
     Raises RunError if there is none. The parameters are those of `load_problem`. With `unlimited`, for estimates,
     memory is not checked.
@@ -172,7 +172,7 @@ def fitted(
 
 
 def stored_form(path: Path) -> str:
-    """Return which representation of a game a saved strategy belongs to: flat, vector, disk or abstract."""
+    """Return in which representation a strategy was saved: flat, vector, disk or abstract."""
     forms = {
         flat_strategy.KIND: FLAT,
         vector_strategy.KIND: VECTOR,
@@ -203,7 +203,7 @@ def stored_problem(path: Path, threads: int = 1) -> Problem:
 
 
 def disk_problem(game: str | Game, threads: int = 1) -> DiskProblem:
-    """Return a game split into subgames on disk, to estimate the cost of solving it.
+    """Split a game into subgames on disk, in order to estimate the cost of solving it.
 
     Raises RunError if the game cannot be split.
     """
@@ -227,7 +227,7 @@ class _Source:
 
     @cached_property
     def game(self) -> Game | None:
-        """The rules of the game, with the payoffs that apply while solving.
+        """The rules of the game, with modified payoffs if the options ask for them.
 
         It is None for a game of open_spiel.
         """
@@ -239,7 +239,7 @@ class _Source:
 
     @cached_property
     def size(self) -> GameSize | None:
-        """The number of states and information sets, or None if only building the tree can tell."""
+        """The number of states and information sets of the game, or None if it is unknown without a tree."""
         if isinstance(self.game, Poker):
             return size_of(self.game.rules)
         return size_of(self.game) if isinstance(self.game, Bluff) else None
@@ -276,12 +276,12 @@ class _Source:
 
     @cached_property
     def on_disk(self) -> DiskProblem:
-        """The public tree of the game, split into subgames."""
+        """The game on its public tree, split into subgames to store on disk."""
         return DiskProblem(self.vectors, self._dtype(1))
 
     @property
     def too_many_bets(self) -> bool:
-        """Whether a no-limit game has too many betting sequences for a tree in memory."""
+        """Whether the game has no limit on bets, and too many betting sequences for a tree in memory."""
         counted = self.size if isinstance(self.game, Holdem) else None
         return counted is not None and counted.actions.total >= betting.MOST_NODES
 
@@ -298,13 +298,13 @@ class _Source:
         return Cost(self._bytes(tables, self._dtype(tables))).lack(f"the tables of {self.name}")
 
     def flat_cost(self, tables: int) -> Cost:
-        """Return the memory and disk space that solving on a flat tree takes."""
+        """Return how much memory and disk space a solver needs on a flat tree."""
         if self.size is None:  # the size is known only after the tree is built
             return Cost()
         return Cost(self.size.states.total * PER_STATE, disk=3 * 8 * tables * self.size.infoset_actions.total)
 
     def vector_cost(self, tables: int) -> Cost:
-        """Return the memory, disk space and time that solving on a public tree takes."""
+        """Return how much memory, disk space and time a solver needs on a public tree."""
         dtype = self._dtype(tables)
         kept = self._bytes(tables, dtype)
         if self.device == CPU:
@@ -313,7 +313,7 @@ class _Source:
         return replace(walk_cost(self.vectors, 3 * kept, dtype), disk=3 * kept, device=there, iteration=None)
 
     def disk_cost(self, tables: int) -> Cost:
-        """Return the memory, disk space and time that solving with subgames on disk takes.
+        """Return how much memory, disk space and time a solver needs with subgames on disk.
 
         Compression is assumed to shrink the subgames to a quarter.
         """

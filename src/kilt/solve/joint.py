@@ -63,7 +63,7 @@ class _Range(NamedTuple):
 
 
 class JointGame(EvaluableGame):
-    """An abstract game with the probability and payoff of each pair of the players' bucket sequences.
+    """An abstract game, described by the probability and payoff of each pair of the players' bucket sequences.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class JointGame(EvaluableGame):
 
     @cached_property
     def layout(self) -> DecisionLayout:
-        """Where each information set is in the array of a strategy."""
+        """The position of each information set in the array of a strategy."""
         return DecisionLayout.of_abstract(self.abstract)
 
     def probabilities(self, strategy: Array) -> FloatArray:
@@ -129,7 +129,7 @@ class JointGame(EvaluableGame):
         return found
 
     def shares_of(self, abstract: SlotLayout, strategy: FloatArray, dtype: npt.DTypeLike) -> Array:
-        """Convert probabilities to the integers that a saved strategy consists of.
+        """Convert the probabilities of a strategy to integers, as saved strategies have them.
 
         The largest integer of `dtype` stands for 1.
         """
@@ -143,7 +143,7 @@ class JointGame(EvaluableGame):
         return bool(self.abstract.game.tilts.any())
 
     def worth(self, player: int, task: int, strategy: Array) -> float:
-        """Return a player's winnings for following a strategy or for playing a best response to it.
+        """Return what a player wins by following a strategy, or by playing a best response to it.
 
         A best response sees only buckets. The unit is chips per game.
         """
@@ -174,21 +174,21 @@ class JointGame(EvaluableGame):
     # ── kernels on a range of the nodes of a round ──
 
     def push_reach(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, reach: FloatArray) -> None:
-        """Compute the probability that the actions of `player` lead to each node of a part of the betting tree."""
+        """Compute the probability with which a player's actions lead to each node of a part of the betting tree."""
         kernels.push_reach(self.nodes, self.first, begin, end, player, self.bucket(player, r), strategy, reach)
 
     def pull_values(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, value: FloatArray) -> None:
-        """Compute the value of each node of a part of the betting tree for `player`, who follows a strategy."""
+        """Compute the value of each node of a part of the betting tree for a player who follows a strategy."""
         kernels.pull_values(self.nodes, self.first, begin, end, player, self.bucket(player, r), strategy, value)
 
     def respond(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, value: FloatArray) -> None:
-        """Compute a best response of `player` in a part of the betting tree, and its values."""
+        """Compute a player's best response in a part of the betting tree, and the value of each node."""
         kernels.respond(self.nodes, self.first, begin, end, player, self.bucket(player, r), strategy, value)
 
     def add_average(
         self, r: int, begin: int, end: int, player: int, discount: Discount, reach: FloatArray, total: FloatArray
     ) -> None:
-        """Add the current strategy of `player` to the sum of strategies.
+        """Add a player's current strategy to the sum from which the average strategy is computed.
 
         It is weighted by the probability of the cards and of the player's own actions.
         """
@@ -208,7 +208,7 @@ class JointGame(EvaluableGame):
         *,
         restricted: bool,
     ) -> None:
-        """Update the regrets of `player`, and compute a new strategy from them by regret matching.
+        """Update a player's regrets, and compute the next strategy from them by regret matching.
 
         See `joint_kernels.learn`.
         """
@@ -225,16 +225,18 @@ class JointGame(EvaluableGame):
         return np.asarray(np.add.reduceat(values, firsts, axis=1))
 
     def bucket(self, player: int, r: int) -> npt.NDArray[np.int32]:
-        """Return the bucket in round `r` of each of a player's bucket sequences."""
+        """Return the bucket that each of a player's bucket sequences has in a given round."""
         return self.joint.sequences[player][r].bucket
 
     def likely(self, player: int, r: int) -> FloatArray:
-        """Return the probability that the cards give a player each bucket sequence."""
+        """Return the probability that the dealt cards give a player each bucket sequence."""
         chance: FloatArray = self.joint.pair_probabilities[r].sum(axis=1 - player)
         return chance
 
     def walk(self, player: int, push: OnRange, pull: OnRange, ways: Sequence[float] = (1.0,)) -> float:
-        """Pass reach probabilities down the betting tree and values up, with one number per bucket sequence.
+        """Compute values on the betting tree: pass reach probabilities down and values up.
+
+        Each node has one number per bucket sequence.
 
         Parameters
         ----------

@@ -72,7 +72,7 @@ class DeviceJointGame(JointGame):
         self._start = put(self.layout.start.astype(np.int32))
 
     def probabilities(self, strategy: Any) -> FloatArray:
-        """Return the probabilities of a strategy's actions, as an array in GPU memory."""
+        """Return the action probabilities of a strategy, as an array in GPU memory."""
         if isinstance(strategy, np.ndarray):
             return self._put(super().probabilities(strategy))
         found: FloatArray = strategy
@@ -98,21 +98,21 @@ class DeviceJointGame(JointGame):
         return strategy  # type: ignore[no-any-return]
 
     def push_reach(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, reach: FloatArray) -> None:
-        """Compute the probability that the actions of `player` lead to each node of a part of the betting tree."""
+        """Compute the probability with which a player's actions lead to each node of a part of the betting tree."""
         self._call("push_reach", r, begin, end, player, strategy, reach)
 
     def pull_values(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, value: FloatArray) -> None:
-        """Compute the value of each node of a part of the betting tree for `player`, who follows a strategy."""
+        """Compute the value of each node of a part of the betting tree for a player who follows a strategy."""
         self._call("pull_values", r, begin, end, player, strategy, value)
 
     def respond(self, r: int, begin: int, end: int, player: int, strategy: FloatArray, value: FloatArray) -> None:
-        """Compute a best response of `player` in a part of the betting tree, and its values."""
+        """Compute a player's best response in a part of the betting tree, and the value of each node."""
         self._call("respond", r, begin, end, player, strategy, value)
 
     def add_average(
         self, r: int, begin: int, end: int, player: int, discount: Discount, reach: FloatArray, total: FloatArray
     ) -> None:
-        """Add the current strategy of `player` to the sum of strategies.
+        """Add a player's current strategy to the sum from which the average strategy is computed.
 
         It is weighted by the probability of the cards and of the player's own actions.
         """
@@ -132,7 +132,7 @@ class DeviceJointGame(JointGame):
         *,
         restricted: bool,
     ) -> None:
-        """Update the regrets of `player`, and compute a new strategy from them by regret matching."""
+        """Update a player's regrets, and compute the next strategy from them by regret matching."""
         how = learning_of(discount, regrets=True, restricted=restricted)
         self._call("learn", r, begin, end, player, how, value, regret, strategy)
 

@@ -1,4 +1,4 @@
-"""Update reach probabilities, values and regrets on a betting tree, with one number per bucket sequence.
+"""Compute passes of CFR over a betting tree, with one number for each sequence of buckets.
 
 The code is compiled. A range holds whole blocks of one round. Vectors are [node of the range, sequence]; tables are
 over the slots of the abstract game, with the actions of each (decision, bucket) adjacent. `bucket` [sequence] belongs
@@ -27,7 +27,7 @@ def push_reach(
     strategy: FloatArray,
     reach: FloatArray,
 ) -> None:
-    """Compute the probability that the actions of `player` lead to each node of a part of the betting tree."""
+    """Compute the probability with which a player's actions lead to each node of a part of the betting tree."""
     for node in range(begin, end):
         actor = nodes.actor[node]
         if actor < 0:
@@ -57,7 +57,7 @@ def add_average(
     reach: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Add the current strategy of `player` to the sum of strategies.
+    """Add a player's current strategy to the sum from which the average strategy is computed.
 
     It is weighted by the probability `likely` of each bucket sequence and of the player's own actions.
     """
@@ -85,7 +85,7 @@ def pull_values(
     strategy: FloatArray,
     value: FloatArray,
 ) -> None:
-    """Compute the value of each node of a part of the betting tree for `player`, who follows a strategy."""
+    """Compute the value of each node of a part of the betting tree for a player who follows a strategy."""
     for node in range(end - 1, begin - 1, -1):
         actor = nodes.actor[node]
         if actor < 0:
@@ -115,7 +115,7 @@ def respond(
     strategy: FloatArray,
     value: FloatArray,
 ) -> None:
-    """Compute a best response of `player` in a part of the betting tree, and its values.
+    """Compute a player's best response in a part of the betting tree, and the value of each node.
 
     The best actions are written to `strategy`. The value of an action in a bucket is the sum over the bucket's
     sequences.
@@ -155,7 +155,7 @@ def learn(
     gain: FloatArray,
     strategy: FloatArray,
 ) -> None:
-    """Update the regrets of `player`, and compute a new strategy from them by regret matching.
+    """Update a player's regrets, and compute the next strategy from them by regret matching.
 
     `gain` is scratch memory with an entry for each slot. A predictive strategy is computed as if a share of the last
     regrets occurred once more. If the player is `restricted`, values are those of the strategy actually played, while

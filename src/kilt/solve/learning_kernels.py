@@ -36,7 +36,7 @@ class PlayerTables(NamedTuple):
 
 
 class RootChoice(NamedTuple):
-    """A choice before the game, in which a player decides with which hands to play it.
+    """A choice before a subgame, such as in re-solving: a player decides with which hands to play it.
 
     Like other decisions, it is learnt by regret matching. It only changes the reach with which the player's hands begin
     the game.
@@ -57,7 +57,7 @@ NO_CHOICE = RootChoice(-1, False, np.zeros(0), np.zeros(0), np.zeros(0), np.zero
 def update_average(
     reach: FloatArray, child: int, start: Hand, end: Hand, weight: float, kept: float, average: Table, row: int
 ) -> None:
-    """Add the reach probability of each hand after an action to the hand's average strategy.
+    """Add the probability that each hand reaches and takes an action to the hand's average strategy.
 
     The earlier sum is discounted.
     """
@@ -78,7 +78,7 @@ def update_regrets(
     regret: Table,
     row: int,
 ) -> None:
-    """Add each hand's regret for an action to the sum of its regrets.
+    """Add to each hand's regret for an action how much more this action would have won.
 
     Regrets below `noise` are left out. The earlier sum is discounted.
     """
@@ -108,7 +108,7 @@ def predict_regrets(
     row: int,
     prediction: Table,
 ) -> None:
-    """Predict the sums of regrets, as if the next iteration had the same regrets as the last one."""
+    """Predict the next regrets, on the assumption that the next iteration adds as much as the last one."""
     number = value.dtype.type
     share, least, one = number(weight), number(noise), number(1)
     for hand in range(start, end):
@@ -129,7 +129,7 @@ def accumulate_reach(
     part: int,
     row: int,
 ) -> None:
-    """Add the reach probability of each hand after an action to the sum of the hand's bucket.
+    """Add the probability that each hand reaches and takes an action to a sum for the hand's bucket.
 
     It is multiplied by the weight of the board.
     """
@@ -151,7 +151,7 @@ def accumulate_regrets(
     part: int,
     row: int,
 ) -> None:
-    """Add each hand's regret for an action to the sum of the hand's bucket.
+    """Add each hand's regret for an action to a sum for the hand's bucket.
 
     It is multiplied by the weight of the board.
     """
@@ -171,7 +171,7 @@ def add_average(
     discount: Discount,
     vectors: Vectors,
 ) -> None:
-    """Add the opponent's strategy in one betting round to the opponent's average strategy.
+    """In a pass of CFR, add the opponent's strategy in one betting round to its average strategy.
 
     It is weighted by the opponent's own reach probability.
     """
@@ -217,7 +217,7 @@ def add_regrets(
     discount: Discount,
     vectors: Vectors,
 ) -> None:
-    """Add the regrets of one betting round to the player's sums of regrets.
+    """In a pass of CFR, add the learning player's regrets in one betting round to the sums of regrets.
 
     The regret of an action is its value minus that of the strategy. A restricted player does not play the learnt
     strategy: its values are replaced by those of the learnt one.
@@ -259,7 +259,7 @@ def add_regrets(
 
 @kernel
 def begin_game(root: RootChoice, prior: FloatArray) -> None:
-    """Compute the probability with which each hand plays the game, by regret matching.
+    """Compute the probability with which each hand begins a subgame, by regret matching.
 
     `prior` has the shape (players, hands).
     """
@@ -281,7 +281,7 @@ def begin_game(root: RootChoice, prior: FloatArray) -> None:
 
 @kernel
 def learn_root(root: RootChoice, result: FloatArray, discount: Discount, prior: FloatArray) -> None:
-    """Update the probability with which each hand plays the game, from the hands' values in the game.
+    """Update the regrets of the choice to play a subgame, from the hands' values in it.
 
     `result` [hand] is weighted by the other player's reach, like `root.value`.
     """
@@ -305,7 +305,7 @@ def learn_root(root: RootChoice, result: FloatArray, discount: Discount, prior: 
 
 @kernel
 def restrict(tables: PlayerTables) -> None:
-    """Compute the strategy of a player who must follow a fixed strategy in part [Johanson16 eq. 6.1].
+    """Compute the strategy of a player who must partly follow a fixed strategy [Johanson16 eq. 6.1].
 
     At each decision, regret matching gives the rest of the probabilities.
     """
@@ -335,7 +335,7 @@ def blend(
     fixed: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Compute the reach probabilities of an opponent who tosses a coin between two strategies.
+    """Compute the reach probabilities of an opponent who chooses between two strategies by tossing a coin.
 
     The coin is tossed once, before the game.
     """
@@ -358,7 +358,7 @@ def blend(
 
 @inlined
 def entered(board: int, hands: IntArray, lasting: bool, columns: int) -> tuple[int, int, int]:
-    """Return the board and the hands that a pass may have changed in a row of a table.
+    """Return which board and hands a pass of CFR may have changed in a row of a table.
 
     The board is −1 and the hands are all columns if this cannot be narrowed down. It can be if a single board was
     sampled for few hands, and if entries of the row that nothing is added to do not change (`lasting`).
@@ -370,7 +370,7 @@ def entered(board: int, hands: IntArray, lasting: bool, columns: int) -> tuple[i
 
 @kernel
 def conclude(own: PlayerTables, theirs: PlayerTables, noise: float, discount: Discount, scope: Scope) -> None:
-    """Add the sums that a pass has collected for each bucket to regrets and average strategies.
+    """At the end of a pass of CFR, add the sums of each bucket to regrets and average strategies.
 
     The sums are then reset to 0. Several hands may share a column, which is entered only once.
     """
@@ -410,7 +410,7 @@ def conclude(own: PlayerTables, theirs: PlayerTables, noise: float, discount: Di
 def enter(
     tables: PlayerTables, rows: IntArray, columns: IntArray, learning: bool, noise: float, discount: Discount
 ) -> None:
-    """Add the sums of some buckets to their regrets or to their average strategy."""
+    """Add the sums of the given buckets to their regrets, or to their average strategy."""
     regret, average, sums = tables.regret, tables.average, tables.sums
     weight, above, below = discount.weight, discount.above, discount.below
     for row in rows:

@@ -42,14 +42,14 @@ NEVER = 1e-12  # smaller probabilities of sequences are rounding errors
 
 @dataclass(frozen=True)
 class Equilibrium:
-    """Optimal strategies of both players, and the value of the game."""
+    """The solution of a game: optimal strategies of both players, and the value of the game."""
 
     value: float  # to player 0, in chips per game
     strategy: FloatArray  # [slot] uniform at information sets that the player's own actions never reach
 
 
 def solve_lp(nodes: FlatNodes) -> Equilibrium:
-    """Solve a zero-sum game with perfect recall exactly. The game is given as a flat tree.
+    """Solve a zero-sum game with perfect recall exactly, by linear programming on its flat tree.
 
     >>> from kilt.games import load_game
     >>> from kilt.tree.flat import flat_tree
@@ -65,7 +65,7 @@ def solve_lp(nodes: FlatNodes) -> Equilibrium:
 
 
 def solve_restricted(nodes: FlatNodes, restriction: Restriction) -> Equilibrium:
-    """Return the exact counter-strategy to an opponent who must partly follow a fixed strategy.
+    """Compute an exact counter-strategy to an opponent who must partly follow a fixed strategy.
 
     The method is that of [Johanson16 §§6.1, 6.5.1]. With a coin of probability p, this is a restricted Nash response:
     max p · xᵀ A ŷ + (1 − p) fᵀ q. Without one, it is a data-biased response: the opponent's plans satisfy y(Ia) ≥
@@ -99,7 +99,7 @@ def solve_restricted(nodes: FlatNodes, restriction: Restriction) -> Equilibrium:
 
 
 def safe_response(nodes: FlatNodes, player: int, strategy: FloatArray, safety: float) -> Equilibrium:
-    """Return the most profitable counter-strategy whose exploitability is at most `safety` [Johanson16 §6.2].
+    """Return the best counter-strategy whose exploitability is at most `safety` [Johanson16 §6.2].
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class SparseMatrix(NamedTuple):
     values: FloatArray
 
     def by_columns(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], FloatArray]:
-        """Convert the matrix to three arrays that list its entries column by column.
+        """Convert the matrix to compressed sparse columns: three arrays, with the entries of each column in turn.
 
         They are the index of the first entry of each column, and the row and the value of each entry.
         """
@@ -158,7 +158,7 @@ class SequenceForm(NamedTuple):
     payoff: SparseMatrix  # A: [own sequence, theirs] to the player
 
     def against(self, nodes: FlatNodes, strategy: FloatArray) -> FloatArray:
-        """Return the value of each of the player's action sequences against an opponent's strategy.
+        """Return the value of each of a player's action sequences against the opponent's strategy.
 
         This is A ŷ.
         """
@@ -170,7 +170,7 @@ class SequenceForm(NamedTuple):
         return worth
 
     def profile(self, nodes: FlatNodes, plan: FloatArray, strategy: FloatArray) -> FloatArray:
-        """Convert the player's plan to probabilities of actions, and combine it with the opponent's strategy."""
+        """Convert a player's plan to probabilities of actions, and add the opponent's strategy."""
         profile = np.array(strategy, dtype=np.float64)
         profile[self.owner == self.player] = np.where(plan > NEVER, plan, 0.0)[1:]
         return normalised(profile, nodes)
@@ -260,7 +260,7 @@ def _maximise(
 
 
 class SequenceFormLP(TableState):
-    """A solver that solves a game exactly by a linear programme, in a single step.
+    """A solver that finds an exact equilibrium by linear programming, in a single step.
 
     It has the interface of iterative solvers.
     """
@@ -273,7 +273,7 @@ class SequenceFormLP(TableState):
         self.strategy = normalised(np.zeros(int(nodes.infoset_start[-1])), nodes)
 
     def step(self, iterations: int) -> None:
-        """Solve the game in the first call. Later calls do nothing but count iterations."""
+        """Solve the game when first called. Later calls only count iterations."""
         if not self.iterations:
             self.strategy = solve_lp(self.nodes).strategy
         self.iterations += iterations

@@ -35,7 +35,7 @@ OPPONENTS = ABSTRACT, REAL, RESPONSE = "abstract", "real", "response"
 
 
 class Opponent(NamedTuple):
-    """The opponent that players learn against: the other player, or an opponent who sees all cards."""
+    """The opponent that players learn against: the other learning player, or one who sees all cards."""
 
     name: str  # one of `OPPONENTS`
     tasks: IntArray  # [round] FOLLOW: learns, ANSWER: responds
@@ -46,7 +46,7 @@ class Opponent(NamedTuple):
 
     @classmethod
     def of(cls, game: VectorGame, name: str, scheme: str | Scheme, trunk: int, *, hands: bool) -> Opponent:
-        """Return the opponent that players learn against, by name.
+        """Create the opponent that players learn against, given its name.
 
         The names are those of `OPPONENTS`: the other player, a learner who sees all cards, or a best response.
 
@@ -87,7 +87,7 @@ class Opponent(NamedTuple):
 
     @property
     def is_separate(self) -> bool:
-        """Whether the players learn against a separate opponent instead of each other."""
+        """Whether players learn against a special opponent, and not against each other."""
         return self.name != ABSTRACT
 
 
@@ -116,7 +116,7 @@ def _hybrid(game: VectorGame, trunk: int) -> tuple[IntArray, Scheme, TableLayout
 
 
 def decisions_of(game: VectorGame | BucketedGame, player: int) -> IntArray:
-    """Return the first table row and the number of actions of each of a player's decisions."""
+    """Return where a strategy table stores each of a player's decisions, and how many actions it has."""
     if isinstance(game, BucketedGame):
         starts, vectors = game.layouts[0].start, game.game
         found = [

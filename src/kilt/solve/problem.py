@@ -1,4 +1,4 @@
-"""Define the games that solvers work on, and how their strategies are saved and loaded.
+"""Define the games that solvers solve, and how to save and load their strategies.
 
 A small game is expanded to a flat tree. A large one is represented by its public tree, with vectors over all hands. A
 game that is too large for that is abstracted first: see `abstract_problem`. `Problem` is the common base class.
@@ -44,7 +44,7 @@ SINGLE = 1 << 30  # bytes; tables that would be larger in double precision have 
 
 
 class Walker(Protocol):
-    """The interface of an object that evaluates strategies on a game's public tree.
+    """The interface of objects that evaluate strategies, such as by computing their exploitability.
 
     The type of its strategies depends on where they are: in main memory, on a GPU, or in fixed point.
     """
@@ -53,7 +53,7 @@ class Walker(Protocol):
         """Return the expected winnings of player 0 when both players follow a strategy, in chips per game."""
 
     def response_values(self, strategy: Any, /) -> tuple[float, float]:
-        """Return what a best response to a strategy wins in seat 0 and in seat 1, in chips per game."""
+        """Return how much a best response to a strategy wins in seat 0 and in seat 1, in chips per game."""
 
     def exploitability(self, strategy: Any, /) -> float:
         """Return the exploitability of a strategy in chips per game.
@@ -69,7 +69,7 @@ class Walker(Protocol):
 
 
 class Problem(ABC):
-    """Base class of the games that solvers work on. Each subclass represents games in another way."""
+    """Base class of games to solve. Each subclass represents the game in another way, such as by a flat tree."""
 
     form: ClassVar[str]
     against: Against | None
@@ -106,7 +106,7 @@ class Problem(ABC):
 
     @property
     def real(self) -> Problem:
-        """The same problem with the game's original payoffs, for evaluation.
+        """The same game with its original payoffs, to evaluate strategies that were learned with modified ones.
 
         Payoffs while solving may be modified by a tilt.
         """
@@ -124,7 +124,7 @@ class Problem(ABC):
         return self.against
 
     def restriction(self, player: int) -> Restriction:
-        """Return the strategy of the opponent model that one player must follow, always or with some probability."""
+        """Return the opponent model as a restriction: a fixed strategy that one player must follow."""
         opponent = self.opponent
         return opponent.restriction(player, opponent.fixed())
 
@@ -149,7 +149,7 @@ class FlatProblem(Problem):
 
     @cached_property
     def real(self) -> FlatProblem:
-        """The same problem with the game's original payoffs, for evaluation."""
+        """The same game with its original payoffs, to evaluate strategies that were learned with modified ones."""
         return self if self.untilted is None else FlatProblem(self.untilted, self.big_blind)
 
     @property
@@ -196,7 +196,7 @@ class VectorProblem(Problem):
 
     @cached_property
     def real(self) -> VectorProblem:
-        """The same problem with the game's original payoffs, for evaluation."""
+        """The same game with its original payoffs, to evaluate strategies that were learned with modified ones."""
         rules, game = self.game.game, self.game
         if not isinstance(rules, TiltedGame):
             return self
@@ -240,7 +240,7 @@ class VectorProblem(Problem):
         return self.game.table(self.dtype)
 
     def save(self, path: Path, strategy: Array, **figures: Any) -> None:
-        """Save a strategy table to a folder. Its numbers need not sum to 1."""
+        """Save a strategy table to a folder. Its numbers are weights, which need not sum to 1."""
         VectorStrategy.of(self.game, self.walker.on_host(strategy), **figures).save(path)
 
     def load(self, path: Path) -> tuple[Array, dict[str, Any]]:
@@ -260,7 +260,7 @@ def require_device(device: str) -> str:
 
 
 def precision_of(problem: Problem) -> str:
-    """Return the type of the numbers in a solver's tables, such as "float32"."""
+    """Return the precision of a solver's tables, such as "float32"."""
     return np.dtype(getattr(problem, "dtype", np.float64)).name
 
 

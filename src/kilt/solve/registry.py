@@ -1,4 +1,4 @@
-"""List all algorithms by name, and create solvers from these names.
+"""List all algorithms by name, and create their solvers.
 
 >>> ALGORITHMS["cfr+"].forms, ALGORITHMS["external"].forms
 (('flat', 'vector', 'abstract'), ('flat', 'abstract'))
@@ -52,7 +52,7 @@ COUNTER_BASES = (*_LEARNING, EXTERNAL, JOINT, *(f"{JOINT}:{name}" for name in _L
 
 
 class Algorithm(NamedTuple):
-    """An algorithm: a description of it, and functions that make its solvers.
+    """An entry in the list of algorithms: a description, and functions that create solvers.
 
     There is one function for each representation of games. Each takes a problem and a random seed. A `Method` is such a
     function that also knows which games it can solve, and what that costs.
@@ -72,11 +72,11 @@ class Algorithm(NamedTuple):
 
     @property
     def threads(self) -> bool:
-        """Whether several threads can share an iteration in games without abstraction."""
+        """Whether several threads can work on the same iteration, in games without abstraction."""
         return self.supports(2)
 
     def supports(self, threads: int = 1, device: str = CPU) -> bool:
-        """Return whether the algorithm solves games without abstraction on this device, with this number of threads."""
+        """Return whether the algorithm supports a device and a number of threads, for games without abstraction."""
         return any(method.supports(threads, device) for method in self.whole.values())
 
     def shares(self, threads: int = 1, device: str = CPU) -> bool:
@@ -86,9 +86,9 @@ class Algorithm(NamedTuple):
 
     @property
     def whole(self) -> dict[str, WholeMethod]:
-        """The methods with which the algorithm solves games without abstraction.
+        """The methods with which the algorithm solves games without abstraction, by representation.
 
-        The keys are names of representations, such as "flat".
+        The keys are names such as "flat".
         """
         return {form: whole_method(form, self.make[form]) for form in WHOLE if form in self.make}
 

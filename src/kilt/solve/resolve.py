@@ -1,4 +1,4 @@
-"""Re-solve subgames during play so that no opponent gains from it.
+"""Re-solve subgames during play without giving opponents anything to gain.
 
 A player who re-solves the subgame that play has reached knows its own range, which follows from its own strategy. The
 opponent's range is only an estimate, and a strategy that is optimal against the estimate may lose to an opponent with
@@ -72,7 +72,7 @@ START = 10.0  # regrets of the strategy that a warm start begins with, in pots
 
 @dataclass(frozen=True, eq=False)
 class Resolved:
-    """The solution of a subgame that was re-solved during play.
+    """The solution of a subgame that was re-solved during play: strategies of both players.
 
     Attributes
     ----------
@@ -99,9 +99,10 @@ class Resolved:
     seconds: float
 
     def margins(self) -> FloatArray:
-        """Return by how many chips re-solving lowers the value of each of the opponent's hands.
+        """Return by how many chips re-solving reduces what the opponent can win, for each of its hands.
 
-        The margin of a hand is `values` minus its best-response value. The strategy is safe if no margin is negative.
+        This is the margin of a hand: `values` minus its best-response value. The strategy is safe if no margin is
+        negative.
         """
         won = self.game.hand_values(1 - self.player, RESPOND, self.table.astype(np.float64))
         return (0.0 if self.values is None else self.values) - won
@@ -254,23 +255,23 @@ def _warm_start(game: VectorGame, tables: TreeTables, start: StartStrategy) -> N
 
 
 def with_depth_limit(game: Subgame, menu: Menu | None, continued: LeafValues) -> Subgame:
-    """Return a subgame that ends after its first round.
+    """Limit the depth of a subgame: return the same subgame, but ended after its first round.
 
-    `continued` is a function that returns the values of these ends.
+    `continued` is a function that returns the values of the positions at which it ends.
     """
     cut = first_round_of(game)
     return replace(cut, continued=continued(cut, ends_of_round(cut, menu)))
 
 
 def ends_of_round(game: Subgame, menu: Menu | None) -> tuple[Betting, ...]:
-    """Return the positions at which the first round of a subgame ends without a fold."""
+    """Return the betting positions in which the first round of a subgame ends without a fold."""
     return tuple(leaf for leaf in betting_tree(game, menu).leaves if leaf.folded is None)
 
 
 def relevant_hands(
     game: Holdem, board: str | Sequence[int], player: int, ranges: FloatArray, neglect: float
 ) -> npt.NDArray[np.bool_]:
-    """Return which of the opponent's hands are likely enough to be considered when a subgame is re-solved.
+    """Return which hands of the opponent are likely enough to count when a subgame is re-solved.
 
     If `neglect` is 0, all hands are considered. A hand counts if it has at least that share of the largest weight among
     the hands that both players can hold.

@@ -1,4 +1,4 @@
-"""Run Monte Carlo CFR on small games: external sampling, outcome sampling and pure CFR.
+"""Run Monte Carlo CFR on small games: external sampling, outcome sampling or pure CFR.
 
 An iteration passes over a random part of the tree, once for each player, and adds to the player's regrets numbers that
 are on average the counterfactual regrets of a full pass (Lanctot, Waugh, Zinkevich and Bowling 2009, Lemma 1). Chance
@@ -77,7 +77,7 @@ class FlatMCCFR(TableState):
         self._paths = paths(nodes)
 
     def step(self, iterations: int) -> None:
-        """Run `iterations` more iterations. In each, one sampled pass updates player 0 and another player 1."""
+        """Run more iterations of Monte Carlo CFR. Each makes a sampled pass for each player."""
         walks = (self.seed[()], 2 * self.iterations, 2 * iterations)
         self._walk(*walks, self._paths, self.regret, self.regret, self.strategy, self.total)
         self.iterations += iterations
@@ -118,7 +118,7 @@ def paths(nodes: FlatNodes) -> kernels.Paths:
 
 
 def chance_events(nodes: FlatNodes) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return the possible outcomes of each chance event, and their probabilities.
+    """Return the possible outcomes of all chance events, and the probability of each.
 
     Consecutive chance nodes are merged into one event. Rows are sorted by event.
     """

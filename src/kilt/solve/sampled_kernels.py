@@ -53,7 +53,7 @@ class Paths(NamedTuple):
 
 @kernel
 def choose(strategy: FloatArray, slot: np.uint64, count: np.uint64, draw: float) -> np.uint64:
-    """Return the action that a uniform random number selects from a strategy."""
+    """Return the action that a uniform random number selects, given the probabilities of a strategy."""
     action, passed = np.uint64(0), 0.0
     for a in range(count - np.uint64(1)):
         passed += strategy[slot + a]
@@ -63,7 +63,7 @@ def choose(strategy: FloatArray, slot: np.uint64, count: np.uint64, draw: float)
 
 @kernel
 def match(regret: FloatArray, slot: np.uint64, count: np.uint64, strategy: FloatArray) -> None:
-    """Compute a strategy by regret matching at one information set.
+    """Compute the strategy at an information set from its regrets, by regret matching.
 
     Probabilities are proportional to positive regrets, or equal if there are none. A single loop handles both cases:
     with one loop for each, walks over Leduc take nearly 50% longer.
@@ -79,7 +79,7 @@ def match(regret: FloatArray, slot: np.uint64, count: np.uint64, strategy: Float
 
 @kernel
 def deal(paths: Paths, link: np.uint64, count: np.uint64, draw: float) -> np.uint64:
-    """Sample the node after a chance node, using a single random number.
+    """Sample the outcome of a chance event, and return the node to which it leads.
 
     The number selects a row, and its remainder one of the row's two outcomes.
     """
@@ -91,7 +91,7 @@ def deal(paths: Paths, link: np.uint64, count: np.uint64, draw: float) -> np.uin
 
 @kernel
 def alias(first: npt.NDArray[np.int64], odds: FloatArray, outcome: Links) -> None:
-    """Build alias tables, with which an outcome of a chance event is sampled in constant time.
+    """Build alias tables, from which the outcome of a chance event is sampled in constant time.
 
     An event gets equally likely rows with two outcomes each (Walker 1977, Vose 1991). Event i has the rows first[i] to
     first[i + 1]. On entry, `odds` holds the probability of each row's outcome, which is in both columns of `outcome`.
@@ -132,7 +132,7 @@ def walk_all(
     strategy: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Run sampled passes of CFR in which the learning player tries every action.
+    """Run sampled passes of CFR in which the learning player tries every action, as in external sampling.
 
     Players 0 and 1 learn in turn. Adds sampled counterfactual regrets to `gain`, which is the same array as `regret`
     unless they are examined, and the opponent's strategy to `total`. Writes the strategy of `regret` to `strategy`. In
@@ -210,7 +210,7 @@ def walk_one(
     strategy: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Run passes of outcome-sampling CFR, each along a single path of the tree.
+    """Run passes of outcome-sampling CFR. Each follows a single path through the tree.
 
     Players 0 and 1 learn in turn. With probability `exploration`, the player takes a uniformly random action.
     """

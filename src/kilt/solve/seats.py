@@ -1,4 +1,4 @@
-"""Solve a separate game for each player, and combine the two strategies into one.
+"""Solve a separate game for each player, and combine the two solutions into one strategy.
 
 Counter-strategies need this, because in each game the other player is restricted to a model: see `counter`. So do
 opponents who see finer cards than the player (Bard, Johanson and Bowling 2014): see `AbstractProblem.seats`.
@@ -19,7 +19,7 @@ Combine: TypeAlias = Callable[[tuple[Array, Array]], Array]  # player 0's part o
 
 
 class SeatSolver:
-    """A solver that solves a separate game for each player, and combines the results into one strategy.
+    """A solver that solves one game per player, and combines player 0's and player 1's strategies.
 
     Parameters
     ----------

@@ -49,15 +49,15 @@ class Solver(Protocol):
 
 @runtime_checkable
 class WithWorkers(Protocol):
-    """The interface of a solver whose work is done by workers, possibly on other machines."""
+    """The interface of a solver that has workers, possibly on other machines."""
 
     size: int  # total size of its tables in bytes
 
     def parts(self) -> list[tuple[str, float]]:
-        """Return the host name of each worker, and the fraction of time that the worker was busy."""
+        """Return, for each worker, the name of its machine and the share of time that it was busy."""
 
     def spent(self) -> str:
-        """Return one line of text about how busy the workers were."""
+        """Describe in one line of text how much of the time workers were busy."""
 
     def close(self) -> None:
         """Stop the workers and release their resources."""
@@ -65,33 +65,33 @@ class WithWorkers(Protocol):
 
 @runtime_checkable
 class InParts(WithWorkers, Protocol):
-    """The interface of a solver whose tables are mostly in the memory of its workers."""
+    """The interface of a solver whose tables are too large for one process and are stored by its workers."""
 
     def save_parts(self, folder: Path) -> None:
-        """Let the workers write their tables to a folder, for a checkpoint.
+        """Have all workers write their tables to a folder, as a part of a checkpoint.
 
         They belong to the same iteration as `state`.
         """
 
     def restore_parts(self, folder: Path) -> None:
-        """Let the workers read their tables from a folder, after `restore`."""
+        """Have all workers read their tables from a folder. `restore` must have been called before."""
 
     def mend(self) -> None:
-        """Discard all tables after a worker was lost. They can then be restored from a checkpoint."""
+        """Discard all tables after a worker was lost, so that a checkpoint can be restored."""
 
 
 @runtime_checkable
 class StrategyInParts(Protocol):
-    """The interface of a solver whose strategy is stored in parts, because the whole may not fit into memory."""
+    """The interface of a solver whose strategy may be larger than memory and is therefore stored in parts."""
 
     def over_parts(self, work: Callable[[Any], R]) -> list[R]:
-        """Call `work` on each part of the average strategy, on the worker that stores the part.
+        """Apply a function to each part of the average strategy, on the worker that stores the part.
 
-        Returns the results. `work` is pickled.
+        `work` is the function; it is pickled. Returns the results.
         """
 
     def fill(self, shares: Array, folder: Path) -> None:
-        """Write the average strategy to the array `shares`, which may be larger than memory.
+        """Write the average strategy to an array, which may be a file that is larger than memory.
 
         `folder` is for temporary files.
         """
@@ -99,19 +99,19 @@ class StrategyInParts(Protocol):
 
 @runtime_checkable
 class OnDisk(Protocol):
-    """The interface of a solver that keeps its tables in files while it runs."""
+    """The interface of a solver that stores its tables in files on disk while it runs."""
 
     size: int  # approximate final size of the folder in bytes
     interrupted: bool  # whether the folder is in the middle of an iteration: the next step completes it
 
     def open(self, folder: Path, warn: Callable[[str], None] = ..., run: str = ...) -> None:
-        """Store all tables in the folder of a run, or resume from the files in it.
+        """Begin to store all tables in a folder, or resume from the files that it contains.
 
         `run` is the id of the run. `warn` is called with a line of text for each lost worker.
         """
 
     def settle(self) -> None:
-        """Bring the folder of a run up to date with the solver.
+        """Bring the files in the folder of a run up to date with the tables of the solver.
 
         Workers may have newer files than the folder.
         """
@@ -126,7 +126,7 @@ def on_disk(solver: Solver) -> OnDisk | None:
 
 
 def with_workers(solver: Solver) -> WithWorkers | None:
-    """Return the object that has workers, or None if a solver runs in a single process.
+    """Return the object that manages a solver's workers, or None if it has no workers.
 
     It is the solver or its `tables`.
     """
@@ -138,7 +138,7 @@ def _home(solver: Solver) -> object:
 
 
 class TableState:
-    """Base class of solvers that save a few arrays and counts to a checkpoint, and restore them."""
+    """Base class of solvers whose checkpoints consist of a few arrays and counters."""
 
     KEPT: tuple[str, ...]  # names of the attributes that are arrays
     COUNTS: tuple[str, ...] = ()  # names of integer attributes; missing in checkpoints of kilt 0.1.0
@@ -161,7 +161,10 @@ class TableState:
 
 
 def normalised(table: FloatArray, nodes: FlatNodes) -> FloatArray:
-    """Scale the numbers of each information set so that they sum to 1. If all are 0, the result is uniform."""
+    """Scale a strategy so that the probabilities at each information set sum to 1.
+
+    Information sets whose numbers are all 0 get a uniform strategy.
+    """
     starts = nodes.infoset_start
     sizes = np.diff(starts)
     sums = np.repeat(np.add.reduceat(table, starts[:-1]), sizes)
@@ -170,7 +173,7 @@ def normalised(table: FloatArray, nodes: FlatNodes) -> FloatArray:
 
 
 def scheduled(iteration: int, first: int = 0) -> int:
-    """Return the first scheduled iteration that is not before a given iteration.
+    """Return the next iteration, from a given one on, that a schedule with powers of √2 contains.
 
     Schedules say when to discount tables. The schedule has the powers of √2, from number `first` on.
 

@@ -1,4 +1,4 @@
-"""Describe an abstract game to solve and its solver, as a configuration states them.
+"""Describe an abstract game and how to solve it, before anything is built.
 
 Neither card abstractions nor tables need to exist.
 """
@@ -59,7 +59,7 @@ class AbstractSpec:
 
     @property
     def shared_cards(self) -> AbstractionSpec:
-        """A card abstraction with the classes of boards that the workers share.
+        """The card abstraction that defines how workers divide boards into classes.
 
         Raises RunError if the players have different classes.
         """
@@ -77,7 +77,7 @@ class AbstractSpec:
 
     @cached_property
     def learned(self) -> tuple[SyntheticGame, ...]:
-        """Games with arbitrary buckets, of the same size as the games that the solver learns in.
+        """Games with made-up buckets, of the same size as the games to solve, to measure a solver's speed.
 
         There are two if the opponent sees finer cards: one for each player. Iterations on them take as long as on the
         games themselves.
@@ -89,7 +89,7 @@ class AbstractSpec:
 
     @property
     def infosets(self) -> int:
-        """The number of information sets that the solver learns about."""
+        """The number of information sets for which the solver computes strategies."""
         return sum(sum(game.size.infosets) for game in self.learned)
 
     def _synthetic(self, first: Cards, second: Cards) -> SyntheticGame:
@@ -98,7 +98,7 @@ class AbstractSpec:
 
     @property
     def slots(self) -> int:
-        """The size in bytes of a table with 4 bytes for each action of each information set."""
+        """The size in bytes of a table with one 4-byte number per action of each information set."""
         return 4 * sum(self.size.slots)
 
     @cached_property
@@ -116,11 +116,11 @@ class AbstractSpec:
         iteration: float | None = None,
         device: int = 0,
     ) -> Cost:
-        """Return the memory, disk space and time of solving the game.
+        """Estimate the memory, disk space and time for solving the game, from the sizes of its tables.
 
-        They follow from the sizes of the solver's tables and files. `tables`, `kept` and `mapped` are bytes: of tables,
-        of files on disk, and of card abstractions. The cost includes the betting tree and a strategy of up to two bytes
-        per slot. `instead` is a remedy that needs less memory.
+        `tables`, `kept` and `mapped` are bytes: of tables, of files on disk, and of card abstractions. The cost
+        includes the betting tree and a strategy of up to two bytes per slot. `instead` is a remedy that needs less
+        memory.
         """
         memory = tables + PER_NODE * self.size.nodes + self.slots // 2 + mapped
         remedy = f"use fewer buckets or bets, or {instead}"
@@ -135,7 +135,7 @@ class AbstractSpec:
         )
 
     def parts(self, blades: tuple[int, ...]) -> PartsMemory:
-        """Return the memory that each process of a distributed run needs.
+        """Estimate the memory that each process of a distributed run needs.
 
         `blades` has the number of workers on each level.
         """

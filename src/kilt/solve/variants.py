@@ -53,7 +53,7 @@ LEFT = 2.0**-30
 
 
 def scheduled(first: float, last: float) -> Exponent:
-    """Return a function that gives the exponent of a discount at each iteration.
+    """Return a function that gives the exponent of a discount at each iteration of CFR.
 
     It changes from `first` to `last` in equal steps.
 
@@ -64,7 +64,7 @@ def scheduled(first: float, last: float) -> Exponent:
 
 
 class Variant(NamedTuple):
-    """A variant of CFR: the exponents with which it discounts earlier regrets and strategies.
+    """A variant of CFR, defined by how it discounts regrets and strategies of earlier iterations.
 
     Attributes
     ----------
@@ -88,10 +88,7 @@ class Variant(NamedTuple):
 
     @property
     def unsigned(self) -> bool:
-        """Whether a variant of CFR has neither negative nor predicted regrets.
-
-        Unsigned tables can then store its regrets.
-        """
+        """Whether regrets are never negative and never predicted, so that unsigned tables can store them."""
         return self.beta == -inf and not self.predictive
 
     @property
@@ -130,12 +127,17 @@ def variant_named(variant: str | Variant) -> Variant:
 
 
 def exponent_at(exponent: Exponent, iteration: FloatArray) -> float | FloatArray:
-    """Return the exponents of a discount at some iterations, or a single number if all are equal."""
+    """Return the exponent of a discount at the given iterations.
+
+    It is a single number if it is the same for all iterations.
+    """
     return exponent(iteration) if callable(exponent) else exponent
 
 
 def last_power(base: int, number: int) -> int:
-    """Return the greatest power of `base` that is at most `number`. `number` must be at least 1.
+    """Return the greatest power of `base` that is at most `number`.
+
+    `number` must be at least 1.
 
     >>> [last_power(4, number) for number in (1, 3, 4, 15, 16, 100)]
     [1, 1, 4, 4, 16, 64]
@@ -147,7 +149,7 @@ def last_power(base: int, number: int) -> int:
 
 
 def multipliers(variant: Variant, iteration: FloatArray) -> FloatArray:
-    """Return the factors that discount regrets and average strategies after each iteration.
+    """Return the factors by which regrets and average strategies are discounted after each iteration.
 
     The columns are the factors of positive regrets, of negative regrets, and of the average. The shape is (iterations,
     3).
@@ -173,7 +175,7 @@ def multipliers(variant: Variant, iteration: FloatArray) -> FloatArray:
 
 
 def discounts(variant: Variant, first: int, count: int, *, sampled: bool = False) -> FloatArray:
-    """Return the discount factors of consecutive iterations of CFR, with one row per iteration.
+    """Return the discount factors for several iterations of CFR, with one row per iteration.
 
     The columns are fields of `rule.Discount`.
 

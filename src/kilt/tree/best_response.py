@@ -27,7 +27,7 @@ from kilt.tree.flat import FlatTree
 
 
 class Response(NamedTuple):
-    """A best response of one player to the opponent's strategy, together with its value."""
+    """A best response of one player to the opponent's strategy, and how much it wins."""
 
     value: float  # value of the response, in chips per game
     strategy: FloatArray  # [slot] the given profile, with the player's part replaced by the response
@@ -45,7 +45,7 @@ def expected_value(tree: FlatTree, strategy: FloatArray) -> float:
 
 
 def best_response(tree: FlatTree, strategy: FloatArray, player: int) -> Response:
-    """Return a best response of one player to the opponent's strategy, together with its value."""
+    """Return a best response of one player to the opponent's strategy, and how much it wins."""
     value, choice = _values(tree, strategy, player, best=True)
     response = strategy.copy()
     for where in np.flatnonzero(choice >= 0):
@@ -56,7 +56,7 @@ def best_response(tree: FlatTree, strategy: FloatArray, player: int) -> Response
 
 
 def response_values(tree: FlatTree, strategy: FloatArray) -> tuple[float, float]:
-    """Return what a best response to a strategy wins in each seat, in chips per game."""
+    """Return how much a best response to a strategy wins in seat 0 and in seat 1, in chips per game."""
     first, second = (_values(tree, strategy, player, best=True)[0][0] for player in (0, 1))
     return float(first), float(second)
 

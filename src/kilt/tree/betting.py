@@ -42,7 +42,7 @@ Menu: TypeAlias = Callable[[Betting], Iterable[int]]  # returns the legal levels
 
 @runtime_checkable
 class SizedMenu(Protocol):
-    """A menu of raises whose sizes are fractions of the pot.
+    """A menu of raises whose sizes are given as fractions of the pot.
 
     They depend only on the player, the round and the number of earlier raises.
     """
@@ -51,7 +51,7 @@ class SizedMenu(Protocol):
         """Return the bet levels to which the player to act may raise."""
 
     def sizes(self, rounds: int) -> BetSizes:
-        """Return the bet sizes of the menu as arrays for compiled code, for a game with `rounds` rounds."""
+        """Return the raises of the menu as arrays for compiled code."""
 
 
 class BettingNodes(NamedTuple):
@@ -98,7 +98,7 @@ class BettingTree:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """The label of the action that leads to each node, such as ``r300``.
+        """The name of the action that leads to each node, such as ``r300``.
 
         Use it for small trees only: each label is a separate string.
         """
@@ -131,7 +131,7 @@ class BettingTree:
 
 
 def payoffs_of(game: Holdem, stake: npt.NDArray[np.int32], folded: npt.NDArray[np.int8]) -> FloatArray:
-    """Return what each player wins at each leaf of a betting tree, for every result of the showdown.
+    """Return how much each player wins at each leaf of a betting tree, for every result of a showdown.
 
     If the game has tilted payoffs, these are returned.
 
@@ -162,7 +162,7 @@ def payoffs_of(game: Holdem, stake: npt.NDArray[np.int32], folded: npt.NDArray[n
 
 
 def level_of(label: str) -> int:
-    """Convert the label of an action to a number: −1 for a fold, 0 for a call, otherwise the size of the raise.
+    """Convert an action to a number: −1 for a fold, 0 for a call, and otherwise the size of the raise.
 
     The size of a raise is its level in chips, or 1 if raises have a fixed size.
 
@@ -175,9 +175,9 @@ def level_of(label: str) -> int:
 
 
 def label_of(level: int, *, limit: bool) -> str:
-    """Convert the number of an action to its label, such as ``f``, ``c`` or ``r300``.
+    """Convert the number of an action to its name, such as ``f``, ``c`` or ``r300``.
 
-    With `limit`, the label of a raise has no number.
+    With `limit`, the name of a raise has no number.
     """
     if level == FOLDS:
         return FOLD
@@ -185,7 +185,7 @@ def label_of(level: int, *, limit: bool) -> str:
 
 
 def call_place(nodes: BettingNodes, level: npt.NDArray[np.int32], node: Any) -> Any:
-    """Return the position of the call in the list of actions at a decision.
+    """Return the index of the call among the actions at a decision.
 
     It is 1 if the first action is a fold, because the player faces a bet; otherwise it is 0.
 
@@ -200,7 +200,7 @@ def call_place(nodes: BettingNodes, level: npt.NDArray[np.int32], node: Any) -> 
 
 
 def call_places(nodes: BettingNodes, level: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """Return the position of the call in the list of actions, for each node of a betting tree.
+    """Return the index of the call among the actions, for each node of a betting tree.
 
     It is 0 for nodes at which no player acts.
     """
@@ -211,7 +211,7 @@ def call_places(nodes: BettingNodes, level: npt.NDArray[np.int32]) -> npt.NDArra
 
 
 def acted_before(nodes: BettingNodes) -> BoolArray:
-    """Return, for each node, whether the player to act has acted earlier in the hand."""
+    """Return, for each node of a betting tree, whether the player to act has acted before in this hand."""
     acted, above = np.zeros(len(nodes.actor), dtype=np.bool_), nodes.parent
     while (above >= 0).any():
         acted |= (above >= 0) & (nodes.actor[above] == nodes.actor)
@@ -286,7 +286,7 @@ def betting_tree(game: Holdem, menu: Menu | None = None, most_nodes: int = MOST_
 
 
 class BettingSize(NamedTuple):
-    """The number of nodes of a betting tree, and of each player's decisions and actions in each round."""
+    """The size of a betting tree: its nodes, and each player's decisions and actions in each round."""
 
     nodes: int
     decisions: tuple[tuple[int, ...], ...]  # [player][round]
@@ -378,7 +378,7 @@ class _TooManyError(GameError):
 
 @dataclass(frozen=True)
 class PublicTree:
-    """The tree of all public action sequences of a game, with the label of each action.
+    """The public tree of a game: all sequences of public actions, and the name of each action.
 
     It also has the position at each leaf.
     """
@@ -389,7 +389,7 @@ class PublicTree:
 
 
 def public_tree(game: Game, menu: Menu | None = None, most_nodes: int = MOST_NODES) -> PublicTree:
-    """Build the tree of public actions position by position. This is slow, but works for any rules.
+    """Build the public tree of any game, position by position. This is slower than compiled code.
 
     In no-limit games, the tree contains the raises that the `menu` returns. Raises GameError if there would be more
     than `most_nodes` nodes.

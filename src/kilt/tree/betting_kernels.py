@@ -33,7 +33,7 @@ class BettingRules(NamedTuple):
 
 
 class BetSizes(NamedTuple):
-    """The bet sizes that a menu offers at each decision, as multiples of the pot.
+    """The raise sizes that a menu offers at each decision, as multiples of the pot.
 
     0 is the smallest legal raise, infinity is all-in. If `first` is empty, all legal raises are included.
     """
@@ -47,7 +47,7 @@ class BetSizes(NamedTuple):
 
 @subkernel
 def turn_to(rules: BettingRules, r: int, position: Any, player: int) -> None:
-    """Set the player to act next, or end the betting round if no player can act.
+    """Set which player acts next, or end the betting round if no player can act.
 
     It is `player`, or the opponent if `player` has no chips left.
 
@@ -65,7 +65,7 @@ def turn_to(rules: BettingRules, r: int, position: Any, player: int) -> None:
 
 @subkernel
 def open_round(rules: BettingRules, r: int, spent_0: int, spent_1: int, position: Any) -> None:
-    """Write to the array `position` the betting position at the beginning of a round."""
+    """Write the betting position at the beginning of a round to an array."""
     position[SPENT], position[SPENT + 1] = spent_0, spent_1
     position[LAST_RAISE], position[RAISES], position[TO_ACT] = max(rules.blinds[0], rules.blinds[1]), 0, 2
     position[FOLDED] = -1
@@ -74,7 +74,7 @@ def open_round(rules: BettingRules, r: int, spent_0: int, spent_1: int, position
 
 @subkernel
 def raises_at(rules: BettingRules, sizes: BetSizes, r: int, position: Any, levels: Any) -> tuple[int, int]:
-    """Write to `levels` the raises that a menu allows at a betting position, and return their number.
+    """Write to `levels` the raises that a menu allows in a betting position, and return how many there are.
 
     The second result is the smallest legal raise. If the menu has no sizes, all legal raises are counted, but `levels`
     is not written.
@@ -115,7 +115,7 @@ def raises_at(rules: BettingRules, sizes: BetSizes, r: int, position: Any, level
 
 @subkernel
 def act(rules: BettingRules, r: int, before: Any, level: int, after: Any) -> None:
-    """Write to the array `after` the betting position that follows an action.
+    """Write the betting position that follows an action to an array.
 
     `level` is FOLDS, CALLS or the level of a raise.
     """

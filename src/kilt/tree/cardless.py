@@ -19,7 +19,7 @@ from kilt.tree.vector_arrays import DECISION, REVEAL, Table, VectorTree
 
 
 class CardlessWalk(NamedTuple):
-    """The computation of one player's best response to an opponent whose actions do not depend on the cards."""
+    """A player's best response to an opponent whose actions do not depend on the cards, ready to be computed."""
 
     player: int
     classes: Classes
@@ -28,7 +28,7 @@ class CardlessWalk(NamedTuple):
 
     @classmethod
     def of(cls, game: VectorGame, player: int, table: Table) -> CardlessWalk:
-        """Prepare the computation of a player's best response to a strategy that ignores the cards.
+        """Prepare to compute a player's best response to a strategy that ignores the cards.
 
         Parameters
         ----------
@@ -75,7 +75,7 @@ class CardlessWalk(NamedTuple):
         return cls(player, classes, of_entry[first], reach[opens])
 
     def flop_values(self, game: VectorGame, part: VectorTree) -> FloatArray:
-        """Return the best-response value of each hand, summed over the boards that follow some flops.
+        """Return how much a best response wins with each hand, summed over the boards that follow some flops.
 
         There is one row for each betting sequence of the first round.
 
@@ -93,7 +93,7 @@ class CardlessWalk(NamedTuple):
 
 
 def looks_at_cards(table: Table) -> bool:
-    """Return whether a strategy table gives different hands different probabilities."""
+    """Return whether a strategy plays some hands differently from others."""
     return bool((table != table[:, :1]).any())
 
 

@@ -1,4 +1,4 @@
-"""Compute best responses to an opponent who ignores the cards, on the boards that follow one flop."""
+"""Compute best responses to an opponent who ignores the cards, on all boards that follow a flop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kilt.tree.vector_kernels import average_over_suits, copy_value, raise_value
 
 
 class Classes(NamedTuple):
-    """The betting after the first round as arrays, in which equivalent betting rounds are stored only once.
+    """The betting after the first round, as arrays in which equivalent betting rounds occur only once.
 
     The last round comes first.
     """
@@ -37,7 +37,7 @@ class Classes(NamedTuple):
 
 @subkernel
 def scaled(vector: FloatArray, which: int, factor: float, start: Hand, end: Hand, value: FloatArray, here: int) -> None:
-    """Multiply one row of an array by a factor, and write the result to a row of another array."""
+    """Multiply a row of an array by a factor, and write the result to a row of another array."""
     for hand in range(start, end):
         value[here, hand] = factor * vector[which, hand]
 
@@ -46,7 +46,7 @@ def scaled(vector: FloatArray, which: int, factor: float, start: Hand, end: Hand
 def add_scaled(
     value: FloatArray, child: int, factor: float, start: Hand, end: Hand, target: FloatArray, here: int
 ) -> None:
-    """Multiply one row of an array by a factor, and add the result to a row of another array."""
+    """Multiply a row of an array by a factor, and add the result to a row of another array."""
     for hand in range(start, end):
         target[here, hand] += factor * value[child, hand]
 
@@ -94,7 +94,7 @@ def values(
     value: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Compute the best-response value of each hand, summed over all boards that follow one flop.
+    """Compute how much a best response wins with each hand, summed over the boards that follow a flop.
 
     Equivalent betting rounds form a class, and each class is evaluated once.
 

@@ -1,4 +1,4 @@
-"""Sample the boards and hands that one iteration of Monte Carlo CFR covers [Johanson16 algorithm 1]."""
+"""Sample the boards and hands of an iteration of Monte Carlo CFR [Johanson16 algorithm 1]."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kilt.tree.vector_arrays import Scope, VectorTree
 
 @subkernel
 def added_up(prior: FloatArray, player: int, hands: int) -> float:
-    """Return the total reach probability of all hands of a player."""
+    """Return the sum of the reach probabilities of all hands of a player."""
     whole = 0.0
     for hand in range(hands):
         whole += prior[player, hand]
@@ -23,7 +23,7 @@ def added_up(prior: FloatArray, player: int, hands: int) -> float:
 def draw_scope(
     tree: VectorTree, player: int, my: bool, their: bool, rounds: int, seed: np.uint64, walk: np.uint64, scope: Scope
 ) -> None:
-    """Sample the boards and, if wanted, the hands of one iteration, and write them to `scope`.
+    """Sample the boards, and possibly the hands, of one iteration of CFR, and write them to `scope`.
 
     One board is sampled for each of the first `rounds` rounds after the opening round.
 

@@ -10,7 +10,7 @@ from kilt.tree.vector_arrays import FOLLOW, RESPOND
 
 
 def exploitability_of_responses(responses: Iterable[float], followed: Iterable[float] = ()) -> float:
-    """Return the exploitability of a strategy, computed from the winnings of best responses to it.
+    """Return the exploitability of a strategy, given how much best responses to it win.
 
     Parameters
     ----------
@@ -27,12 +27,12 @@ class EvaluableGame(ABC):
 
     @property
     def uneven(self) -> bool:
-        """Whether the game is not zero-sum, for example because of rake."""
+        """Whether the game is not zero-sum, for example because the house takes rake."""
         return False
 
     @abstractmethod
     def worth(self, player: int, task: int, strategy: Any) -> float:
-        """Return what a player wins with a strategy, or with a best response to it, in chips per game.
+        """Return how much a player wins with a strategy, or with a best response to it, in chips per game.
 
         The opponent follows the strategy. `task` is FOLLOW or RESPOND.
         """
@@ -46,7 +46,7 @@ class EvaluableGame(ABC):
         return self.worth(0, FOLLOW, strategy), self.worth(1, FOLLOW, strategy)
 
     def response_values(self, strategy: Any) -> tuple[float, float]:
-        """Return the value of a best response to a strategy in seat 0 and in seat 1."""
+        """Return how much a best response to a strategy wins in seat 0 and in seat 1."""
         return self.worth(0, RESPOND, strategy), self.worth(1, RESPOND, strategy)
 
     def exploitability(self, strategy: Any) -> float:

@@ -30,7 +30,7 @@ State = TypeVar("State")
 
 
 class FlatNodes(NamedTuple):
-    """The nodes of a game tree in breadth-first order: parents come before children, and siblings are adjacent.
+    """The nodes of a small game's tree as arrays. Parents come before children, and siblings are adjacent.
 
     Tables over (information set, action) have one *slot* for each action of each information set, in order.
     """
@@ -64,12 +64,12 @@ class FlatTree:
 
     @cached_property
     def uneven(self) -> bool:
-        """Whether the game is not zero-sum, because its payoffs were tilted: see `games.tilt`."""
+        """Whether the game is not zero-sum, because its payoffs were modified: see `games.tilt`."""
         return bool(self.nodes.surplus.size)
 
 
 class MergedTree(NamedTuple):
-    """A game in which some information sets are merged, so that players distinguish fewer states.
+    """A copy of a game in which some information sets are merged, so that players know less.
 
     Players have perfect recall.
     """
@@ -78,13 +78,13 @@ class MergedTree(NamedTuple):
     slot: npt.NDArray[np.int64]  # [slot of the whole game] slot of the merged information set
 
     def lifted(self, strategy: FloatArray) -> FloatArray:
-        """Convert a strategy for the merged information sets to a strategy of the original game."""
+        """Convert a strategy of the game with merged information sets to a strategy of the original game."""
         played: FloatArray = strategy[self.slot]
         return played
 
 
 class Expansion(NamedTuple):
-    """The player to act at a state of a game, and the possible next states with their probabilities."""
+    """A state of a game: the player to act, and the next states with the probabilities of chance."""
 
     actor: int
     branches: Sequence[tuple[float, object]] = ()
@@ -162,7 +162,7 @@ def flat_tree(game: Game, most_nodes: int = MOST_NODES) -> FlatTree:
 
 
 def write_out(name: str, root: State, expand: Callable[[State], Expansion], most_nodes: int = MOST_NODES) -> FlatTree:
-    """Build the game tree of a small game from a function that returns the successors of each state."""
+    """Build the game tree of a small game, given a function that returns the next states of a state."""
     parent: list[int] = []
     actor: list[int] = []
     first_child: list[int] = []
@@ -238,7 +238,7 @@ def write_out(name: str, root: State, expand: Callable[[State], Expansion], most
 
 
 def merge(tree: FlatTree, names: Sequence[str]) -> MergedTree:
-    """Merge those information sets of a game tree that are given the same name.
+    """Merge information sets of a game tree: those with equal names in a given list become one.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Compute the value of each hand at the leaves of a tree against the opponent's range [Johanson16 §§2.4, 3.3]."""
+"""Compute the value of each hand at the ends of a game, given the opponent's range [Johanson16 §§2.4, 3.3]."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from kilt.tree.vector_arrays import (
 
 @subkernel
 def fill(value: FloatArray, here: int, start: Hand, end: Hand) -> None:
-    """Set the values of a range of hands to 0."""
+    """Set the values of the hands from `start` to before `end` to 0."""
     for hand in range(start, end):
         value[here, hand] = 0
 
 
 @spliced
 def ordered_by_strength(visit: Visit) -> bool:
-    """Return whether vectors over hands are currently sorted by hand strength.
+    """Return whether the hands in vectors are now in the order of their strength.
 
     Sorted vectors contain only distinct hands that are possible on the board.
     """
@@ -52,7 +52,7 @@ def ordered_by_strength(visit: Visit) -> bool:
 
 @spliced
 def hands_on_board(visit: Visit, hands: IntArray, live: int) -> tuple[Hand, Hand]:
-    """Return the first and the end index of the hands that a player can hold on the current board.
+    """Return the range of hands that a player can hold on the current board: the first and the end index.
 
     If hands are in order of strength, there are `live` of them.
     """
@@ -63,13 +63,13 @@ def hands_on_board(visit: Visit, hands: IntArray, live: int) -> tuple[Hand, Hand
 
 @subkernel
 def after_rake(won: float, rake: float) -> float:
-    """Return the winnings at a leaf after rake, which losers do not pay."""
+    """Return a player's winnings after rake, which only winners pay."""
     return won - rake if won > 0 else won
 
 
 @spliced
 def has_single_hand(scope: Scope) -> bool:
-    """Return whether a player has only one hand, because the hand was sampled."""
+    """Return whether some player has only one hand, because the hand was sampled."""
     mine, theirs = scope.mine, scope.theirs
     found: bool = mine[0, 1] - mine[0, 0] == 1 or theirs[0, 1] - theirs[0, 0] == 1
     return found
@@ -79,7 +79,7 @@ def has_single_hand(scope: Scope) -> bool:
 def values_of_leaves(
     tree: VectorTree, block: int, player: int, scope: Scope, visit: Visit, work: Workspace, reach: FloatArray
 ) -> None:
-    """Compute the value of each of a player's hands at the leaves of a betting round.
+    """Compute the value of each hand at the leaves of a betting round.
 
     Leaves of the last round are left to `values_of_showdowns`, if both players have several hands.
     """
@@ -108,7 +108,7 @@ def bluff_values(
     vectors: Vectors,
     reach: FloatArray,
 ) -> None:
-    """Compute the value of each hand when a bid in Bluff has been called [Johanson16 §3.3].
+    """Compute the value of each hand after a bid in Bluff was called [Johanson16 §3.3].
 
     Payoffs depend only on the number of each player's dice that match the bid.
     """
@@ -144,7 +144,7 @@ def pairwise_values(
     vectors: Vectors,
     reach: FloatArray,
 ) -> None:
-    """Compute the value of each hand at leaves by comparing all pairs, if one player has a single hand."""
+    """Compute the value of each hand at leaves, when one player has a single hand, by comparing all pairs."""
     source, alive, value = vectors.source, vectors.alive, vectors.value
     mine, mine_end = scope.mine[visit.depth, 0], scope.mine[visit.depth, 1]
     theirs, theirs_end = scope.theirs[visit.depth, 0], scope.theirs[visit.depth, 1]
@@ -178,7 +178,7 @@ def fold_values(
     vectors: Vectors,
     reach: FloatArray,
 ) -> None:
-    """Compute the value of each hand after a fold in a betting round before the last."""
+    """Compute the value of each hand after a fold in any betting round except the last."""
     value = vectors.value
     shift = nodes.place[nodes.block[block]] - nodes.block[block]
     for node in range(nodes.block[block], nodes.block[block + 1]):
@@ -199,7 +199,7 @@ def continued_values(
     vectors: Vectors,
     reach: FloatArray,
 ) -> None:
-    """Compute the value of each hand at a depth limit, from given values of every pair of hands.
+    """Compute the value of each hand at a depth limit, given the values of all pairs of hands.
 
     A leaf at the depth limit stands for the rest of the game.
 
@@ -250,7 +250,7 @@ def take_lanes(
     sorted_already: bool,
     reach: FloatArray,
 ) -> None:
-    """Interleave the reach probabilities of several leaves, so that these leaves are evaluated together.
+    """Copy the reach probabilities of several leaves to one array, so that they are processed together.
 
     Hands are sorted, weakest first.
     """
@@ -331,7 +331,7 @@ def write_showdown(
 def values_of_showdowns(
     tree: VectorTree, first: int, end: int, player: int, scope: Scope, visit: Visit, work: Workspace, reach: FloatArray
 ) -> None:
-    """Compute the value of each hand at the leaves of several betting sequences of the last round.
+    """Compute the value of each hand at all leaves of several betting rounds, on a complete board.
 
     These are the betting rounds from number `first` up to `end`.
     """
@@ -344,7 +344,7 @@ def values_of_showdowns(
 def showdown_values(
     nodes: Nodes, node: int, end: int, player: int, visit: Visit, work: Workspace, node_reach: FloatArray
 ) -> None:
-    """Compute the value of each hand at some leaves of the last round, several leaves at a time.
+    """Compute the value of each hand at leaves of the last round, several leaves at a time.
 
     The leaves are among the nodes from `node` up to `end`. `LANES` different reach vectors are evaluated together.
 
@@ -417,7 +417,7 @@ def strengths_of_few(
     depth: int,
     strength: npt.NDArray[np.int16],
 ) -> None:
-    """Write the strengths of hands on a complete board, if at least one player has a single hand."""
+    """Write the strengths of hands on a complete board, when a player has only one hand."""
     mine, theirs = scope.mine[depth, 0], scope.theirs[depth, 0]
     if scope.mine[depth, 1] - mine > 1 or scope.theirs[depth, 1] - theirs > 1:
         board_strengths(cards, deck, tables, strength)
@@ -431,7 +431,7 @@ def strengths_of_few(
 
 @subkernel
 def hands_left(bits: IntArray, held: np.int64, order: npt.NDArray[np.uint16]) -> int:
-    """Write the numbers of all hands that share no card with the board, and return how many there are.
+    """List the hands that share no card with the board, and return how many there are.
 
     They are written to `order`.
     """

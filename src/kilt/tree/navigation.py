@@ -1,4 +1,4 @@
-"""Navigate a public tree: find the positions that follow an action or a deal of cards.
+"""Navigate a public tree: find the position that follows an action or a deal of public cards.
 
 Boards that differ only in suits are one board in the tree. A position therefore maps the cards and hands of the tree's
 board to the actual ones.
@@ -23,7 +23,7 @@ from kilt.tree.vector_arrays import TableRows
 
 @dataclass(frozen=True, eq=False)
 class TreePosition:
-    """A position in the public tree, together with the board that was actually dealt.
+    """A position in the public tree of a game, with the board that was dealt.
 
     The tree may store this board with renamed suits.
     """
@@ -37,7 +37,7 @@ class TreePosition:
 
 
 class NavigableTree(NamedTuple):
-    """The public tree of a game of the hold'em family, with methods to navigate it."""
+    """The public tree of a hold'em game, with methods to move from one position to the next."""
 
     game: VectorGame
 
@@ -55,7 +55,7 @@ class NavigableTree(NamedTuple):
         return TreePosition(game.start(), 0, ((0, 0),), game.known_board, cards, hands)
 
     def actions(self, place: TreePosition) -> tuple[str, ...]:
-        """Return those legal actions at a decision that the tree contains."""
+        """Return the actions at a decision that the tree contains."""
         return on_menu(place.position, self.game.menu)
 
     def act(self, place: TreePosition, action: str) -> TreePosition:
@@ -64,7 +64,7 @@ class NavigableTree(NamedTuple):
         return replace(place, position=place.position.after(action), node=node)
 
     def next(self, place: TreePosition) -> dict[str, int]:
-        """Return the cards that can be dealt next, each with the number of boards that it represents.
+        """Return the public cards that can be dealt next, and how many boards each of them represents.
 
         Of cards that differ only by equivalent suits, one is returned.
         """
@@ -76,7 +76,7 @@ class NavigableTree(NamedTuple):
         }
 
     def deal(self, place: TreePosition, cards: tuple[int, ...]) -> TreePosition:
-        """Return the position after the cards of the next round have been dealt."""
+        """Return the position after given public cards have been dealt."""
         tree, deck = self.game.tree, self.holdem.deck
         depth, board = len(place.path), place.path[-1][1]
         entry = int(np.flatnonzero(tree.entry_node == place.node)[0])
@@ -100,18 +100,18 @@ class NavigableTree(NamedTuple):
         )
 
     def row(self, place: TreePosition) -> int:
-        """Return the row of a strategy table at which the probabilities of a decision begin."""
+        """Return the first row of a strategy table that belongs to the decision at a position."""
         tree, depth = self.game.tree, len(place.path) - 1
         entry, board = place.path[-1]
         first = tree.table_start[depth] + (board - tree.board_start[depth]) * tree.rows[depth]
         return int(first + tree.entry_row[entry] + tree.nodes.row[place.node])
 
     def live(self, place: TreePosition) -> BoolArray:
-        """Return, for each hand, whether it shares no card with the board of a position."""
+        """Return, for each hand, whether it is possible: it must not share a card with the board."""
         return np.asarray(~np.isin(self.holdem.holes, place.board).any(axis=1))
 
     def strategy(self, table: TableRows, place: TreePosition) -> FloatArray:
-        """Return the probability of each action for each hand at a decision.
+        """Return the probability of each action with each hand, at a decision.
 
         It is uniform if the table has no strategy there.
         """
@@ -121,11 +121,11 @@ class NavigableTree(NamedTuple):
         return _by_hand(place, np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / count))
 
     def reach(self, look: BlockValues, place: TreePosition) -> FloatArray:
-        """Return the probability that the opponent reaches a position, for each of the opponent's hands."""
+        """Return, for each hand of the opponent, the probability that the opponent reaches a position."""
         return _by_hand(place, look.reach[self._in_block(place.node, place)]) * self.live(place)
 
     def hand_values(self, look: BlockValues, place: TreePosition, action: int | None = None) -> FloatArray:
-        """Return what a player wins with each hand at a position, in chips.
+        """Return how many chips a player wins with each hand at a position.
 
         If `action` is given, it is what the player wins after this action.
 

@@ -1,4 +1,4 @@
-"""Convert games of open_spiel to game trees of kilt, so that kilt's solvers for small games can run on them.
+"""Convert games of open_spiel to game trees, so that kilt's solvers for small games can solve them.
 
 >>> tree = openspiel_tree("kuhn_poker")
 >>> len(tree.nodes.parent), len(tree.infosets)
@@ -87,7 +87,7 @@ def openspiel_tree(name: str, most_nodes: int = MOST_NODES) -> FlatTree:
 
 
 def openspiel_twin(tree: FlatTree) -> FlatTree:
-    """Return open_spiel's game tree of a game that kilt also has, such as Leduc poker.
+    """Return open_spiel's game tree for a game that kilt has too, such as Leduc poker.
 
     Strategies fit both trees, because the nodes are the same.
 
@@ -110,7 +110,7 @@ def openspiel_twin(tree: FlatTree) -> FlatTree:
 
 
 def action_numbers(tree: FlatTree) -> list[int]:
-    """Return open_spiel's number of each action in a game tree, in the order of strategy tables."""
+    """Return the number by which open_spiel identifies each action of a game tree."""
     try:
         return [int(label.partition(":")[0]) for labels in tree.actions for label in labels]
     except ValueError:

@@ -1,4 +1,4 @@
-"""Restrict public trees to some of their boards or betting sequences.
+"""Restrict public trees to some boards or betting sequences.
 
 The first rounds of the game are called the *trunk*. A computation in parts first computes, for each part, the values at
 the chance nodes that end the trunk. The computation of the trunk then starts from the sum of the values of all parts:
@@ -18,7 +18,7 @@ from kilt.tree.vector_arrays import TableLayout, VectorTree
 
 
 def flop_tree(tree: VectorTree, flop: int, end: int | None = None) -> VectorTree:
-    """Restrict a public tree to the boards that follow one flop, or a range of flops.
+    """Return a public tree with only the boards that follow a flop, or a range of flops.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def flop_tree(tree: VectorTree, flop: int, end: int | None = None) -> VectorTree
 
 
 def flops_tree(tree: VectorTree, flops: IntArray) -> VectorTree:
-    """Restrict a public tree to the boards that follow some flops.
+    """Return a public tree with only the boards that follow the given flops.
 
     The flops are given by ascending numbers.
 
@@ -49,7 +49,7 @@ def flops_tree(tree: VectorTree, flops: IntArray) -> VectorTree:
 
 
 def drawn_tree(tree: VectorTree, boards: Sequence[int]) -> VectorTree:
-    """Restrict a public tree to sampled boards, each of which represents all boards of its round.
+    """Return a public tree with only sampled boards. Each stands for all boards of its round.
 
     In expectation over the samples, its values are those of the whole tree [Johanson16 §4.3]. Permutations of
     equivalent suits need not be sampled: values are averaged over them.
@@ -97,7 +97,7 @@ def _part(tree: VectorTree, boards: list[IntArray]) -> VectorTree:
 
 
 def rows_of_flop(tree: VectorTree, flop: int) -> IntArray:
-    """Return which rows of a strategy table belong to one flop: the first and the end row in each round.
+    """Return the rows of a strategy table that belong to one flop, for each round.
 
     The table has rows for every board.
 
@@ -111,7 +111,7 @@ def rows_of_flop(tree: VectorTree, flop: int) -> IntArray:
 
 
 def layout_of_flop(layout: TableLayout, rows: IntArray) -> TableLayout:
-    """Return the table layout for the boards after one flop, given the layout for all boards."""
+    """Return the layout of a strategy table for the boards that follow a flop, given that for all boards."""
     given = layout.given
     if len(given):
         given = np.concatenate([given[begin:end] for begin, end in rows.tolist()])
@@ -120,7 +120,7 @@ def layout_of_flop(layout: TableLayout, rows: IntArray) -> TableLayout:
 
 
 def entries_through(tree: VectorTree, round_: int, begin: int, end: int) -> list[IntArray]:
-    """Return, for each round, the chance nodes on all paths that pass through given chance nodes.
+    """Return, for each round, the chance nodes that lie on a path through some given chance nodes.
 
     The given chance nodes are those from `begin` up to `end`, in round `round_`.
 
@@ -138,7 +138,7 @@ def entries_through(tree: VectorTree, round_: int, begin: int, end: int) -> list
 
 
 def entries_tree(tree: VectorTree, kept: Sequence[IntArray]) -> VectorTree:
-    """Restrict a public tree to the betting that follows some chance nodes of each round.
+    """Return a public tree with only the betting that follows given chance nodes.
 
     The numbers of table rows do not change.
     """
@@ -152,7 +152,7 @@ def entries_tree(tree: VectorTree, kept: Sequence[IntArray]) -> VectorTree:
 
 
 class BettingPart(NamedTuple):
-    """All betting sequences that pass through some chance nodes of one round."""
+    """A part of the betting in a game: all betting sequences that pass through given chance nodes."""
 
     round: int
     entries: list[IntArray]  # [round] entries in the tree
@@ -160,7 +160,7 @@ class BettingPart(NamedTuple):
 
     @classmethod
     def of(cls, tree: VectorTree, round_: int, begin: int, end: int) -> BettingPart:
-        """Select all betting sequences that pass through a range of chance nodes of one round.
+        """Select all betting sequences that pass through given chance nodes of a round.
 
         The round must not be the first.
         """
@@ -174,7 +174,7 @@ class BettingPart(NamedTuple):
         return cls(round_, entries, rows)
 
     def within(self, tree: VectorTree) -> VectorTree:
-        """Restrict a public tree to the betting sequences of this part.
+        """Return a public tree with only the betting sequences of this part.
 
         Its tables have rows for these betting sequences only.
         """

@@ -24,9 +24,10 @@ BOARDS_PER_BATCH = 10_000  # boards whose hands are counted together
 
 
 def layouts_by_strength(game: VectorGame) -> tuple[TableLayout, TableLayout]:
-    """Return table layouts, one for each player, without equivalent and impossible hands in the last round.
+    """Return the layout of each player's strategy table, if hands on complete boards are sorted by strength.
 
-    Both players' rows are in one table. On a board, player 0's rows come first.
+    Equivalent and impossible hands are then left out in the last round. Both players' rows are in one table. On a
+    board, player 0's rows come first.
     """
     tree, hands, first = game.tree, game.shape[1], int(game.tree.board_start[-2])
     boards = np.arange(first, int(tree.board_start[-1]))
@@ -62,7 +63,7 @@ def _columns(game: VectorGame, boards: IntArray) -> IntArray:
 
 
 def stored_share(game: VectorGame) -> float:
-    """Estimate the share of a table that remains after equivalent and impossible hands are left out.
+    """Estimate what share of a strategy table is left without equivalent and impossible hands.
 
     The estimate is based on some of the boards.
     """
@@ -78,7 +79,7 @@ def stored_share(game: VectorGame) -> float:
 def convert_table(
     game: VectorGame, table: Table, layouts: tuple[TableLayout, TableLayout], *, by_strength: bool
 ) -> None:
-    """Sort the hands of a table by strength on boards of the last round, or restore their original order.
+    """Sort the hands in a strategy table by strength on complete boards, or restore their order.
 
     The table is converted in place. On a board of the last round, it then has either only distinct hands, weakest
     first, or all hands by number.
@@ -104,7 +105,7 @@ def convert_table(
 
 
 def rows_of_players(game: VectorGame) -> tuple[IntArray, IntArray]:
-    """Return which table rows belong to each player's decisions on a board of the last round."""
+    """Return the rows of each player's decisions on a board of the last round."""
     tree, nodes = game.tree, game.tree.nodes
     rows: tuple[list[int], list[int]] = [], []
     for entry in range(tree.entry_start[-2], tree.entry_start[-1]):
@@ -116,7 +117,7 @@ def rows_of_players(game: VectorGame) -> tuple[IntArray, IntArray]:
 
 
 class DistinctHandTables:
-    """The tables of a solver, whose hands are sorted by strength during iterations, and by number otherwise.
+    """Tables in which a solver sorts hands by strength while it runs. Callers see hands in the usual order.
 
     Tables sorted by strength contain only distinct hands.
 
@@ -137,16 +138,16 @@ class DistinctHandTables:
 
     @staticmethod
     def possible(game: VectorGame) -> bool:
-        """Return whether tables of a game can be sorted by hand strength, without equivalent hands."""
+        """Return whether the hands in the tables of a game can be sorted by strength."""
         tree = game.tree
         return tree.poker and bool(tree.rows[-1] > 0) and not len(tree.pair_values)
 
     def has_only_distinct(self, table: Table) -> bool:
-        """Return whether a table is currently sorted by hand strength, without equivalent hands."""
+        """Return whether the hands in a table are now sorted by strength, without equivalent hands."""
         return id(table) in self._apart
 
     def by_hand(self, table: Table) -> Table:
-        """Restore the original order of hands in a table, with one column for each hand, and return it.
+        """Return a table with its hands in the usual order, one column for each hand.
 
         The table keeps this order until `to_distinct_hands` is called.
         """

@@ -1,4 +1,4 @@
-"""Compiled code that sorts the hands in tables by strength, and restores their original order.
+"""Sort the hands in tables by strength, and restore their usual order, in compiled code.
 
 See `kilt.tree.strength_order`.
 """
@@ -23,7 +23,7 @@ def convert_boards(
     table: Table,
     entries: Table,
 ) -> None:
-    """Sort the hands of a table by strength on all boards of the last round, or restore their original order.
+    """Sort the hands in a table by strength on all complete boards, or restore their usual order.
 
     See `strength_order.convert_table`.
 

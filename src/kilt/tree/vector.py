@@ -1,4 +1,4 @@
-"""Evaluate strategies by passing vectors over all private hands through the public tree of a game.
+"""Evaluate strategies on the public tree of a game, with vectors over all private hands.
 
 A strategy is a table of nonnegative numbers, with a row for each action on each board and a column for each hand.
 Normalised, the numbers of a decision are its probabilities; regrets and sums of strategies can therefore be evaluated
@@ -69,7 +69,7 @@ SHARES, LARGE = 4, 16_000_000
 
 
 class Scheme(NamedTuple):
-    """What an iteration samples: boards and, if set, the hand of one player or of both."""
+    """What each iteration of CFR samples: nothing, boards, or also the hands of one or both players."""
 
     boards: bool
     mine: bool = False
@@ -81,7 +81,7 @@ FULL_WIDTH = Scheme(boards=False)
 
 
 class Walk(NamedTuple):
-    """A request to compute the winnings of a player who follows a strategy or takes a best response.
+    """A request to compute how much a player wins by following a strategy or by a best response.
 
     Tables have rows by board and action and columns by hand, unless a layout says otherwise.
     """
@@ -96,7 +96,7 @@ class Walk(NamedTuple):
 
 @cache
 def shared_threads(number: int) -> ThreadPoolExecutor:
-    """Return a thread pool of a given size, which all games share."""
+    """Return a thread pool with a given number of threads, which all games use together."""
     return ThreadPoolExecutor(number)
 
 
@@ -105,7 +105,7 @@ if hasattr(os, "register_at_fork"):  # threads do not survive a fork, which Wind
 
 
 class VectorGame(EvaluableGame):
-    """A game whose strategies are evaluated for all private hands at once, as vectors over hands.
+    """A game on its public tree. Strategies are evaluated for all private hands at once.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class VectorGame(EvaluableGame):
 
     @contextmanager
     def workspace(self, dtype: npt.DTypeLike = np.float64) -> Iterator[Workspace]:
-        """Lend scratch memory to one pass over the tree.
+        """Lend scratch memory for one pass over the public tree.
 
         Each thread has one workspace, which later passes reuse.
         """
@@ -212,7 +212,7 @@ class VectorGame(EvaluableGame):
         return table
 
     def give(self, strategies: Mapping[int, FloatArray]) -> None:
-        """Fix the strategies of some decisions, so that solvers do not change them.
+        """Fix the strategy at some decisions, so that solvers do not change it.
 
         Best responses follow fixed strategies, too.
 
@@ -236,7 +236,7 @@ class VectorGame(EvaluableGame):
         return table
 
     def decisions(self) -> Iterator[tuple[int, int, Position]]:
-        """Yield every decision of the game: its round, its first row in strategy tables, and its betting position.
+        """Yield each decision of the game: its round, its first row in strategy tables, and the betting so far.
 
         The row is counted from the first row of its board.
         """
@@ -256,7 +256,7 @@ class VectorGame(EvaluableGame):
                 below += [(child + a, entry, r, position.after(act)) for a, act in enumerate(actions)]
 
     def symmetrise(self, table: Table) -> Table:
-        """Average the entries of a table over all hands that differ only by equivalent suits."""
+        """Replace the numbers of each hand in a table by their mean over hands that differ only in equivalent suits."""
         self._check(table)
         even = np.empty_like(table)
         for rows, alike in self._alike():
@@ -264,10 +264,7 @@ class VectorGame(EvaluableGame):
         return even
 
     def pooled(self, counts: FloatArray) -> FloatArray:
-        """Sum the counts of all hands that differ only by equivalent suits.
-
-        Each of these hands gets the sum.
-        """
+        """Replace the counts of each hand by their sum over hands that differ only in equivalent suits."""
         self._check(counts)
         whole = np.empty_like(counts)
         for rows, alike in self._alike():
@@ -291,7 +288,7 @@ class VectorGame(EvaluableGame):
                 raise GameError(f"the table has shape {table.shape}; {self.game.name} needs {self.shape}: see `table`")
 
     def scope(self, player: int, part: int = 0, parts: int = 1, trunk: int = 1) -> Scope:
-        """Return the boards and hands that a computation covers if nothing is sampled.
+        """Return the boards and hands that a pass over the tree covers when nothing is sampled.
 
         With `parts`, it covers one of several parts of the boards.
         """
@@ -311,7 +308,7 @@ class VectorGame(EvaluableGame):
         result: FloatArray | None = None,
         parts: int | None = None,
     ) -> float:
-        """Run a compiled evaluation of the whole tree, and return the player's winnings in chips per game.
+        """Run a compiled pass over the whole tree, and return a player's winnings in chips per game.
 
         Without sampling, all threads share the boards.
 
@@ -350,7 +347,7 @@ class VectorGame(EvaluableGame):
         return self._worth(player, walk, self.scope(player, 0, 0), result, dtype, np.sum(list(values), axis=0))
 
     def rounds_drawn(self, scheme: Scheme) -> int:
-        """Return the number of rounds after the first in which a board is sampled.
+        """Return in how many rounds after the first a board is sampled.
 
         Raises GameError if hands cannot be sampled.
         """
@@ -359,14 +356,14 @@ class VectorGame(EvaluableGame):
         return len(self.tree.rows) - 1 if scheme.rounds is None else scheme.rounds
 
     def spread(self, work: Callable[[int], None], numbers: Sequence[int]) -> None:
-        """Call a function with each of several numbers, in parallel on the threads of the game.
+        """Call a function with each of the given numbers, in parallel on all threads of the game.
 
         The calls must be independent.
         """
         list(self._pool.map(work, numbers))
 
     def both_seats(self, work: Callable[[int], None], scheme: Scheme) -> None:
-        """Call a function once for each seat, in parallel unless each call uses all threads."""
+        """Call a function once for each seat, in parallel if that makes use of more threads."""
         if self.threads > 1 and scheme.boards:
             self.spread(work, (0, 1))
         else:
@@ -374,7 +371,7 @@ class VectorGame(EvaluableGame):
             work(1)
 
     def walk(self, walk: Walk, scheme: Scheme = FULL_WIDTH, seed: int = 0, number: int = 0) -> float:
-        """Return the winnings of a player who follows a strategy or takes a best response, in chips per game.
+        """Return how many chips per game a player wins by following a strategy or by a best response.
 
         The `Walk` says which.
 
@@ -383,7 +380,7 @@ class VectorGame(EvaluableGame):
         return self.run(walk.player, self._judging(walk), scheme, seed, number)
 
     def hand_values(self, player: int, task: int, strategy: Table) -> FloatArray:
-        """Return the winnings of each hand of a player at the beginning of the game, in chips.
+        """Return how many chips a player wins with each hand, at the beginning of the game.
 
         Parameters
         ----------
@@ -403,7 +400,7 @@ class VectorGame(EvaluableGame):
         return self.walk_values(Walk(player, (task,), strategy, strategy))
 
     def walk_values(self, walk: Walk) -> FloatArray:
-        """Return what a player wins with each hand at the beginning of the game, as requested by a `Walk`."""
+        """Return how many chips a player wins with each hand, by following a strategy or by a best response."""
         assert isinstance(self.game, Holdem)
         result, tree = np.zeros(self.shape[1]), self.tree
         self.run(walk.player, self._judging(walk), result=result)
@@ -411,7 +408,7 @@ class VectorGame(EvaluableGame):
         return np.divide(result, met, out=np.zeros_like(result), where=met > 0)
 
     def part(self, walk: Walk, number: int, of: int) -> FloatArray:
-        """Evaluate one of several parts of the tree, and return the values of all hands.
+        """Compute one of several parts of an evaluation, and return the values of all hands.
 
         The values are by chance node of the first round and by hand.
 
@@ -420,7 +417,7 @@ class VectorGame(EvaluableGame):
         return self._values(self._judging(walk), self.scope(walk.player, number, of))
 
     def flop_values(self, walk: Walk, part: VectorTree, trunk: int = 1) -> FloatArray:
-        """Return the value of each hand in one part of the tree, for each betting sequence before the part.
+        """Return the value of each hand in one part of the tree, at each chance node that leads to this part.
 
         The shape is (chance nodes at the end of the trunk, hands). `conclude` takes the sum over all flops. Parts may
         run in parallel, one in each thread.
@@ -439,7 +436,7 @@ class VectorGame(EvaluableGame):
     def part_values(
         self, player: int, walk: CompiledWalk, part: VectorTree, dtype: npt.DTypeLike = np.float64, trunk: int = 1
     ) -> FloatArray:
-        """Run a compiled evaluation on one part of the tree, and return the value of each hand.
+        """Run a compiled pass over one part of the tree, and return the value of each hand.
 
         It runs on one thread. Values are as in `flop_values`.
         """
@@ -449,7 +446,7 @@ class VectorGame(EvaluableGame):
         return sum(second, start=first)[:opened]
 
     def conclude(self, walk: Walk, values: FloatArray, trunk: int = 1) -> float:
-        """Return a player's winnings in chips per game, after all parts of the tree were evaluated.
+        """Complete an evaluation that was computed in parts, and return how many chips per game a player wins.
 
         `values` is the sum of the values of all parts.
 
@@ -460,7 +457,7 @@ class VectorGame(EvaluableGame):
     def conclude_walk(
         self, player: int, walk: CompiledWalk, values: FloatArray, dtype: npt.DTypeLike = np.float64, trunk: int = 1
     ) -> float:
-        """Finish an evaluation whose parts have been computed, and return the player's winnings.
+        """Complete a compiled pass that was computed in parts, and return how many chips per game a player wins.
 
         `values` is the sum of the values of all parts.
         """
@@ -499,7 +496,7 @@ class VectorGame(EvaluableGame):
         return float(self.tree.norm * (self.tree.prior[player] @ result))
 
     def worth(self, player: int, task: int, strategy: Table) -> float:
-        """Return what a player wins with a strategy, or with a best response to it, in chips per game.
+        """Return how much a player wins with a strategy, or with a best response to it, in chips per game.
 
         Parameters
         ----------
@@ -511,7 +508,7 @@ class VectorGame(EvaluableGame):
         return self.walk(Walk(player, (task,), strategy, strategy))
 
     def responses(self, strategy: Table) -> Table:
-        """Return best responses of both players to a strategy, as one table.
+        """Return the best responses of both players to a strategy, as one strategy table.
 
         It has 1 for the best action of a hand, and 0 for the others.
         """
@@ -522,13 +519,13 @@ class VectorGame(EvaluableGame):
 
     @property
     def uneven(self) -> bool:
-        """Whether the game is not zero-sum, for example because of rake."""
+        """Whether the game is not zero-sum, for example because the house takes rake."""
         return bool(self.tree.nodes.rake.any() or self.tree.nodes.extra.size)
 
     def block_values(
         self, strategy: Table, path: Sequence[tuple[int, int]], tasks: tuple[int, int] = (FOLLOW, FOLLOW)
     ) -> tuple[BlockValues, BlockValues]:
-        """Return both players' values and the opponents' reach probabilities in one betting round.
+        """Return the values of both players and their reach probabilities in one betting round.
 
         They are for the boards given by `path`.
 
@@ -568,7 +565,7 @@ class VectorGame(EvaluableGame):
 
 
 class BlockValues(NamedTuple):
-    """The opponent's reach probabilities and one player's values, at the nodes of a betting round.
+    """The opponent's reach probabilities and one player's values at all nodes of a betting round.
 
     They are for one board.
 
@@ -580,18 +577,18 @@ class BlockValues(NamedTuple):
 
 
 class Walks(NamedTuple):
-    """The computations that evaluate one strategy, which can be divided among several processes."""
+    """The evaluation of a strategy, divided into parts that several processes can compute."""
 
     game: VectorGame
     of: Callable[[int, int], Walk]  # maps a player and a task to a walk
 
     def part(self, player: int, task: int, number: int, of: int) -> FloatArray:
-        """Evaluate a strategy in one of several parts of the tree, and return the values of all hands.
+        """Compute one of several parts of an evaluation, and return the values of all hands.
 
         The values are by chance node of the first round and by hand.
         """
         return self.game.part(self.of(player, task), number, of)
 
     def conclude(self, player: int, task: int, parts: Sequence[FloatArray]) -> float:
-        """Return a player's winnings in chips per game, given the values from all parts of the tree."""
+        """Complete an evaluation that was computed in parts, and return how many chips per game a player wins."""
         return self.game.conclude(self.of(player, task), np.sum(parts, axis=0))

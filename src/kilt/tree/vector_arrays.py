@@ -1,4 +1,4 @@
-"""Define the arrays for computations on a public tree: nodes, strategy tables and scratch memory."""
+"""Define arrays for computations on public trees: nodes, strategy tables and scratch memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FOLLOW, RESPOND, ANSWER = 0, 1, 2  # tasks of the player; ANSWER is RESPOND, and
 
 
 class TableLayout(NamedTuple):
-    """The meaning of a strategy table's rows and columns: boards, actions, and hands or buckets.
+    """The layout of a strategy table: which board and action a row is for, and which hand a column is for.
 
     The identity layout is over (board, row) × hand, with a row for each action of each decision. A player with a card
     abstraction has a table over row × bucket: boards share their rows, and hands of a bucket share a column.
@@ -42,16 +42,16 @@ class TableLayout(NamedTuple):
 
 
 class TableRows(Protocol):
-    """The interface of strategy tables from which single rows can be read, in memory or in a file."""
+    """The interface of a strategy table that returns single rows, from memory or from a file."""
 
     def __getitem__(self, rows: slice, /) -> Table:
         """Return the rows of one decision on one board."""
 
 
 class Policy(NamedTuple):
-    """A player's strategy: a table of action weights, and the layout of the table.
+    """A player's strategy: a table of weights, and the layout that says what its rows and columns mean.
 
-    Normalised per decision, they are probabilities; negative weights count as 0.
+    Normalised per decision, weights are probabilities; negative weights count as 0.
     """
 
     layout: TableLayout
@@ -80,7 +80,7 @@ class Nodes(NamedTuple):
 
 
 class Dice(NamedTuple):
-    """The payoffs of Bluff when a bid is called, and how many dice of each hand match a bid."""
+    """The payoffs of Bluff after a bid is called, and how many dice of each hand match each bid."""
 
     matching: ByteArray  # [player, face, hand] dice that match
     called: FloatArray  # [player, node of CALL_BLUFF by its row, own matches, opponent's matches] payoff
@@ -126,7 +126,7 @@ class VectorTree(NamedTuple):
 
 
 class Scope(NamedTuple):
-    """The boards and hands that one pass over the tree covers: all, sampled ones, or a part.
+    """The boards and hands that one pass over the public tree covers: all of them, a sample, or a part.
 
     A pass in several parts divides the boards that follow the first rounds, called the trunk. With 0 parts, a pass
     covers only the trunk, and starts from the values that the parts have computed.
@@ -144,7 +144,7 @@ class Scope(NamedTuple):
 
 
 class Visit(NamedTuple):
-    """The state of a pass over the tree while it processes a board.
+    """The board that a pass over the public tree processes now, and data about it.
 
     A board is processed on the way to later boards, on the way back, or both at once.
     """
@@ -163,7 +163,7 @@ class Visit(NamedTuple):
 
 
 class Vectors(NamedTuple):
-    """Scratch memory with vectors over hands for each node of a public tree.
+    """Scratch memory for a pass over the public tree: vectors over hands for each node.
 
     A node shares its parent's reach if both are equal.
     """
@@ -180,7 +180,7 @@ class Vectors(NamedTuple):
 
 
 class ShowdownLanes(NamedTuple):
-    """Scratch memory for evaluating several showdowns at a time.
+    """Scratch memory for evaluating several showdowns at the same time.
 
     The vectors of `LANES` showdowns are interleaved.
     """

@@ -1,4 +1,4 @@
-"""Evaluate strategies in compiled code, with vectors over hands at each node [Johanson16 §§2.4, 3.3].
+"""Evaluate strategies in compiled code, with vectors over hands [Johanson16 §§2.4, 3.3].
 
 Reach probabilities are passed down the public tree, and values up.
 
@@ -57,7 +57,7 @@ def expand_buckets(
     end: Hand,
     expanded: FloatArray,
 ) -> None:
-    """Expand a strategy over buckets to a strategy over hands, on a given board.
+    """Convert a strategy for buckets to a strategy for the hands on a given board.
 
     Each hand gets the entry of its bucket.
     """
@@ -70,7 +70,7 @@ def expand_buckets(
 def push_action(
     reach: FloatArray, here: int, table: Table, row: int, scale: FloatArray, start: Hand, end: Hand, child: int
 ) -> None:
-    """Compute the opponent's reach probability with each hand after an action."""
+    """Compute the probability that the opponent reaches the node after an action, for each hand."""
     zero = scale.dtype.type(0)
     for hand in range(start, end):
         reach[child, hand] = reach[here, hand] * (max(table[row, hand], zero) * scale[0, hand] + scale[1, hand])
@@ -89,7 +89,7 @@ def mix_actions(
     end: Hand,
     here: int,
 ) -> None:
-    """Compute the value of each hand at a decision as the mean over actions, weighted by their probabilities."""
+    """Compute the value of each hand at a decision from the values after each action and their probabilities."""
     zero = scale.dtype.type(0)
     if actions == 1:
         fill(value, here, start, end)
@@ -106,14 +106,14 @@ def mix_actions(
 
 @subkernel
 def copy_value(value: FloatArray, child: int, start: Hand, end: Hand, here: int) -> None:
-    """Set the value of each hand at a decision to its value after a given action."""
+    """Copy the value of each hand after an action to the decision before it."""
     for hand in range(start, end):
         value[here, hand] = value[child, hand]
 
 
 @subkernel
 def sum_actions(value: FloatArray, child: int, actions: int, start: Hand, end: Hand, here: int) -> None:
-    """Compute the value of each hand at a decision of the opponent, as the sum over the actions.
+    """Compute the value of each hand at a decision of the opponent: the sum of the values after all actions.
 
     The reach probabilities already weight the actions.
     """
@@ -129,14 +129,14 @@ def sum_actions(value: FloatArray, child: int, actions: int, start: Hand, end: H
 
 @subkernel
 def raise_value(value: FloatArray, child: int, start: Hand, end: Hand, here: int) -> None:
-    """Raise the value of each hand at a decision to its value after an action, if that is higher."""
+    """Replace the value of each hand at a decision by its value after an action, if this is higher."""
     for hand in range(start, end):
         value[here, hand] = max(value[here, hand], value[child, hand])
 
 
 @subkernel
 def any_reach(reach: FloatArray, child: int, start: Hand, end: Hand) -> bool:
-    """Return whether the opponent reaches a node with any hand."""
+    """Return whether the opponent reaches a node with some hand."""
     for hand in range(start, end):  # noqa: SIM110, no generators in kernels
         if reach[child, hand] > 0:
             return True
@@ -177,7 +177,7 @@ def write_best(
     row: int,
     step: int,
 ) -> None:
-    """Write a best response to a strategy table: 1 for the best action of each hand, 0 for the others.
+    """Write a player's best response to a strategy table: 1 for the best action of each hand, otherwise 0.
 
     Of actions equal up to `noise`, the first is best.
     """
@@ -193,7 +193,7 @@ def write_best(
 def average_over_suits(
     moves: npt.NDArray[np.int32], symmetry: int, hands: int, scratch: FloatArray, value: FloatArray, here: int
 ) -> None:
-    """Replace each hand's value by its mean over the permutations of equivalent suits.
+    """Replace each hand's value by the mean value of all hands that differ from it only in equivalent suits.
 
     Each canonical board was weighted by the number of boards it represents. These are its images under the permutations
     that map the previous board to itself; a hand's value is therefore averaged over the images of the hand.
@@ -215,7 +215,7 @@ def average_over_suits(
 
 @subkernel
 def arrive(tree: VectorTree, player: int, scope: Scope, depth: int, work: Workspace, by_strength: bool) -> Visit:
-    """Prepare a board for processing: list the hands that are possible on it, and rank them in the last round.
+    """Begin to process a board: list the hands that are possible, and rank them if the board is complete.
 
     With `by_strength`, only distinct hands are ranked, up to suits that the board treats the same, and each player gets
     only the hands that the player may hold. The opponent always gets only those.
@@ -249,7 +249,7 @@ def arrive(tree: VectorTree, player: int, scope: Scope, depth: int, work: Worksp
 
 @subkernel
 def next_visit(tree: VectorTree, player: int, scope: Scope, work: Workspace, sums: FloatArray, visit: Visit) -> Visit:
-    """Return the next board to visit: boards are visited depth first, round by round.
+    """Return the board that a pass over the public tree visits next. Boards are visited depth first.
 
     After the last board that follows a board, the pass returns to this board.
 
@@ -303,7 +303,7 @@ def next_visit(tree: VectorTree, player: int, scope: Scope, work: Workspace, sum
 
 @spliced
 def first_row(tree: VectorTree, layout: TableLayout, visit: Visit, entry: int) -> int:
-    """Return the row of a strategy table at which a betting round begins, on a given board."""
+    """Return the first row of a strategy table for a betting round on the current board."""
     board = visit.board - tree.board_start[visit.depth]
     row: int = layout.start[visit.depth] + board * layout.rows[visit.depth] + tree.entry_row[entry]
     return row
@@ -311,7 +311,7 @@ def first_row(tree: VectorTree, layout: TableLayout, visit: Visit, entry: int) -
 
 @spliced
 def stored(layout: TableLayout, visit: Visit, row: int) -> tuple[int, int]:
-    """Return where a strategy table stores a row, and the distance to the next row of the same decision."""
+    """Return where a strategy table stores a row, and how far apart the rows of a decision are."""
     if not layout.by_strength:
         return row, 1
     if ordered_by_strength(visit):
@@ -322,7 +322,7 @@ def stored(layout: TableLayout, visit: Visit, row: int) -> tuple[int, int]:
 
 @spliced
 def batch_end(tree: VectorTree, entry: int, end: int) -> int:
-    """Return the end of a batch of betting rounds whose leaves can be evaluated together.
+    """Return the end of a batch of betting rounds that can be processed together.
 
     Their nodes, and the places of these nodes in the workspace, are consecutive.
     """
@@ -339,7 +339,7 @@ def batch_end(tree: VectorTree, entry: int, end: int) -> int:
 
 @spliced
 def alive_above(tree: VectorTree, visit: Visit, entry: int, vectors: Vectors) -> bool:
-    """Return whether the opponent reaches a betting round with any hand.
+    """Return whether the opponent reaches a betting round with some hand.
 
     Reads what the computation of earlier rounds has stored.
     """
@@ -361,7 +361,7 @@ def reached(
     vectors: Vectors,
     reach: FloatArray,
 ) -> bool:
-    """Prepare the first node of a betting round, and return whether the opponent reaches it with any hand.
+    """Prepare the first node of a betting round, and return whether the opponent reaches it with some hand.
 
     On arrival at a board, the reach probabilities are copied from the chance node before the round.
 
@@ -473,7 +473,7 @@ def follow(
     end: Hand,
     vectors: Vectors,
 ) -> None:
-    """Compute the value of each hand at a decision of a player who follows a strategy."""
+    """Compute the value of each hand at a decision at which the player follows a strategy."""
     value, scale, expanded = vectors.value, vectors.scale, vectors.expanded
     if len(bucket) > 0:
         expand_buckets(table, bucket, board, first, actions, begin, end, expanded)
@@ -497,7 +497,7 @@ def pull_values(
     policy: Policy,
     vectors: Vectors,
 ) -> None:
-    """Compute the value of each hand at all nodes of a betting round, from its leaves to its first node.
+    """Compute the value of each hand at all nodes of a betting round, from the leaves to the first node.
 
     At a decision with a fixed strategy, the player follows it whatever the task.
     """
@@ -534,7 +534,7 @@ def pass_up(
     value: FloatArray,
     result: FloatArray,
 ) -> None:
-    """Add the values of a betting round to the chance node before it.
+    """Add the values of the hands at the start of a betting round to the chance node before it.
 
     Values of the first round are written to `result`.
 
@@ -584,7 +584,7 @@ def walk(
     sums: FloatArray,
     result: FloatArray,
 ) -> None:
-    """Evaluate a player who follows a strategy or takes a best response, and write the value of each hand.
+    """Compute how much a player wins with each hand, by following a strategy or by a best response.
 
     The value of each hand is written to `result`, weighted by the opponent's reach probability.
 

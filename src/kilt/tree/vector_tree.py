@@ -1,4 +1,4 @@
-"""Build public trees as arrays for computations with vectors over all private hands.
+"""Build public trees as arrays, for computations with vectors over all private hands.
 
 In poker, a block of betting follows every chance node. Bluff has no public chance events, and its bids form a tree of
 millions of nodes. There, a block begins after the first of the higher bids: the possible continuations depend only on
@@ -45,7 +45,7 @@ LOWER_BLOCK = 12  # number of bids in each block of Bluff after the first
 
 
 class ActionBlocks(NamedTuple):
-    """The public actions of a game as arrays, grouped by betting round.
+    """The public actions of a game as arrays, in which the nodes of a betting round are adjacent.
 
     Parents come before children, and siblings are adjacent.
     """
@@ -66,7 +66,7 @@ class ActionBlocks(NamedTuple):
 
 
 def vector_tree(game: Game, menu: Menu | None = None, *, by_board: bool = True) -> VectorTree:
-    """Build the public tree of a game as arrays for compiled code.
+    """Build the public tree of a game, as arrays for compiled code.
 
     In no-limit games, `menu` selects the raises.
 

@@ -1,4 +1,4 @@
-"""Run external-sampling CFR on a head process and its workers.
+"""Run distributed CFR: a head process plays the first rounds of each deal, and workers play the others.
 
 The paper calls the workers blades [Brown15 algorithm 4].
 
@@ -53,7 +53,7 @@ R = TypeVar("R")
 
 
 class PendingBatch(NamedTuple):
-    """The data about a batch of deals that the head process needs when the workers have answered."""
+    """In a distributed run, the data about a batch of deals that the head process keeps until workers answer."""
 
     batch: Batch
     begin: IntArray  # [deal + 1] first entry of each deal in `queue`
@@ -62,7 +62,7 @@ class PendingBatch(NamedTuple):
 
 
 class Head:
-    """The process that solves the first rounds of a game that is shared among several machines.
+    """In a distributed run, the head process. It solves the first rounds, and workers solve the later ones.
 
     For each batch of deals, it makes one pass before and one pass after the workers solve the later rounds.
     """
@@ -80,14 +80,14 @@ class Head:
 
     @staticmethod
     def places(partition: Partition) -> int:
-        """Return the largest number of nodes that a deal can visit in the first rounds.
+        """Return an upper bound of the number of nodes that one deal visits in the first rounds.
 
-        It is summed over the passes of both players.
+        The nodes visited for both players are added.
         """
         return places_in(partition, 0, partition.trunk)
 
     def descend(self, number: int) -> PendingBatch:
-        """Play a batch of deals through the first rounds, and record where the workers must continue.
+        """Play a batch of deals through the first rounds, and record at which nodes workers must continue.
 
         Returns the message to the workers, and the state to keep until their answer.
         """
@@ -125,7 +125,7 @@ class Head:
         return PendingBatch(Batch(number, starts), begin, exits.place[:found].copy(), queue[:end].copy())
 
     def ascend(self, sent: PendingBatch, sums: IntArray) -> None:
-        """Compute the values of a batch of deals in the first rounds from the workers' answers.
+        """Compute the values of a batch of deals in the first rounds, after workers have solved the later rounds.
 
         `sums` has |F(n,h)| · v for each start.
         """
@@ -139,7 +139,7 @@ class Head:
 
 
 def cut_off(rules: walks.Rules, slots: SlotLayout, later: int) -> None:
-    """End a betting tree before round `later`, because other processes continue from there."""
+    """End a betting tree before a given round, because in a distributed run other processes play that round."""
     nodes, records = slots.betting.nodes, rules.nodes
     beyond = (records["count"] > 0) & (records["round"] >= later)
     follows = np.where(nodes.actor == CHANCE, nodes.first_child, np.arange(len(records)))
@@ -147,40 +147,41 @@ def cut_off(rules: walks.Rules, slots: SlotLayout, later: int) -> None:
 
 
 def places_in(partition: Partition, first: int, later: int) -> int:
-    """Return the largest number of nodes that a deal can visit in some rounds, for both players together.
+    """Return an upper bound of the number of nodes that one deal visits in some rounds.
 
-    The rounds are those from `first` to before `later`.
+    The nodes visited for both players are added. The rounds are those from `first` to before `later`.
     """
     rounds = partition.abstract.betting.nodes.round
     return 2 * int(((rounds >= first) & (rounds < later)).sum()) + 2
 
 
 class OwnedClass(Protocol):
-    """A class of similar boards and its regrets, which one worker stores and updates."""
+    """In a distributed run, a class of similar boards with its regrets, which one worker stores and updates."""
 
     @property
     def path(self) -> tuple[int, ...]:
-        """The numbers that identify this class of boards, one for each level of workers.
+        """The numbers that identify this class of boards: one number per level of workers.
 
         Each is the number of the class on its level, within the class of the level above.
         """
 
     @property
     def regrets(self) -> RegretTable:
-        """The regrets and action counts of the play on this class of boards."""
+        """The regrets and action counts for the play on this class of boards."""
 
 
 class ClassOwner:
-    """Base class of workers. A worker stores, updates, saves and loads the tables of some classes of similar boards."""
+    """Base class of workers. In a distributed run, each worker stores the regrets of some classes of boards."""
 
     def __init__(self, game: SharedGame, own: Sequence[OwnedClass], threads: int) -> None:
         self.game, self.owned, self.threads = game, own, threads
         self._pool = ThreadPoolExecutor(threads)
 
     def clear(self, batch: int, samples: int, boards: int, part: SlotLayout, rounds: range) -> None:
-        """Set all regrets and counts to 0, and set the size of a batch and how many boards are sampled per deal.
+        """Set all regrets and counts to 0, and allocate memory for batches of deals.
 
-        `samples` and `boards` are as in `SharedGame`. The worker covers `rounds` of the game.
+        A batch has `batch` deals; `samples` and `boards` say how many boards are sampled, as in `SharedGame`. The
+        worker covers `rounds` of the game.
         """
         self.game = replace(self.game, batch=batch, samples=samples, boards=boards)
         self._workspaces: SimpleQueue[WalkWorkspace] = SimpleQueue()
@@ -201,7 +202,7 @@ class ClassOwner:
         first: int,
         weight: float,
     ) -> tuple[IntArray, int, int]:
-        """Run CFR on some deals with boards of one class, and update the regrets and counts of the class.
+        """Run CFR on some deals with boards of one class, and update the regrets of this class.
 
         The deals are those from number `first` on, with the shares in `workspace`. Returns, for each start, the sum of
         values weighted by `ways` of its deal, and the numbers of decisions and nodes visited.
@@ -228,7 +229,7 @@ class ClassOwner:
         return sums, decisions, visits
 
     def halve(self, number: int) -> None:
-        """Halve the large counts in all tables, if they could overflow during a batch.
+        """Halve large action counts in the tables, if they could overflow during the next batch of deals.
 
         See `SharedGame.halves`.
         """
@@ -237,9 +238,9 @@ class ClassOwner:
                 own.regrets.halve(HALVED, self.threads)
 
     def quantised(self, dtype: npt.DTypeLike, counted: bool) -> list[tuple[tuple[int, ...], Array]]:
-        """Return the strategy for each class of boards, as integers, and the number of the class in each round.
+        """Return the average strategy on each class of boards, with probabilities rounded to integers.
 
-        See `RegretTable.quantised`.
+        Each item is the path of a class and its strategy. See `RegretTable.quantised`.
         """
         return [(own.path, own.regrets.quantised(dtype, self.threads, counted=counted)) for own in self.owned]
 
@@ -273,7 +274,7 @@ class ClassOwner:
 
 
 class BoardClass:
-    """A class of similar boards: the boards, the regrets of the play on them, and their part of the game."""
+    """A class of similar boards in a distributed run, with the regrets of the play on these boards."""
 
     def __init__(self, partition: Partition, label: int, options: SamplingOptions, rules: walks.Rules | None) -> None:
         self.label, self.part = label, partition.part(label)
@@ -288,12 +289,12 @@ class BoardClass:
 
     @property
     def path(self) -> tuple[int, ...]:
-        """The number that identifies this class of boards, as a tuple."""
+        """The number that identifies this class of boards, as a tuple with one element."""
         return (self.label,)
 
 
 def counted_in(boards: ByteArray, deck: int) -> tuple[int, IntArray, IntArray]:
-    """Count how many boards contain each set of cards, as input for `count_ways`.
+    """Count, for each set of cards, how many boards contain it. `count_ways` uses these counts.
 
     The result has the size of the boards, binomial coefficients, and the counts.
     """
@@ -305,7 +306,7 @@ def counted_in(boards: ByteArray, deck: int) -> tuple[int, IntArray, IntArray]:
 
 
 def picked_starts(starts: Starts, deals: IntArray) -> tuple[Starts, IntArray]:
-    """Return the starting nodes of some deals, and their indices among the starting nodes of all deals."""
+    """Return the starting nodes of some deals, with their positions in the list of all starting nodes."""
     most = int(np.diff(starts.begin)[deals].sum())
     node, player = np.empty(most, dtype=np.uint32), np.empty(most, dtype=np.int8)
     picked, index = Starts(np.empty(len(deals) + 1, dtype=np.int64), node, player), np.empty(most, dtype=np.int64)
@@ -314,7 +315,7 @@ def picked_starts(starts: Starts, deals: IntArray) -> tuple[Starts, IntArray]:
 
 
 class ClassWorker(ClassOwner):
-    """A worker that runs CFR in the rounds after the first ones, on some classes of similar boards.
+    """In a distributed run, a worker that runs CFR in the later rounds on some classes of similar boards.
 
     Threads share the classes. If there are fewer classes than threads, several threads work on different boards of the
     same class, and occasionally one overwrites an update of another.
@@ -330,11 +331,14 @@ class ClassWorker(ClassOwner):
         self.begin(game.batch, game.samples, game.boards)
 
     def begin(self, batch: int, samples: int, boards: int) -> None:
-        """Set all regrets and counts to 0, and set the size of a batch and how many boards are sampled per deal."""
+        """Prepare a run: set all regrets and counts to 0, and allocate memory for batches of deals.
+
+        A batch has `batch` deals; `samples` and `boards` say how many boards are sampled, as in `SharedGame`.
+        """
         self.clear(batch, samples, boards, self.own[0].part, range(self.partition.trunk, self.partition.end(1)))
 
     def work(self, batch: Batch) -> BatchResult:
-        """Run CFR on a batch of deals in the later rounds, on all classes of boards of this worker."""
+        """Run CFR on a batch of deals in the later rounds, on all classes of boards that this worker owns."""
         began, game = perf_counter(), self.game
         batch, hands, weight = self.received(batch)
 
@@ -357,7 +361,7 @@ class ClassWorker(ClassOwner):
         return BatchResult(sums, perf_counter() - began, decisions, visits, work)
 
     def received(self, batch: Batch) -> tuple[Batch, IntArray, float]:
-        """Prepare a batch of deals for work. Return the batch, its private hands, and the weight of earlier deals.
+        """Unpack a message: return the batch of deals, their private hands, and the weight of earlier deals.
 
         Discounts and halves the tables if it is time.
         """
@@ -393,7 +397,7 @@ class ClassWorker(ClassOwner):
     def draws(
         self, own: BoardClass, sample: int, workspace: WalkWorkspace, hands: IntArray, batch: Batch
     ) -> Iterator[BoardDraw]:
-        """Sample boards of one class for a batch of deals, and write the cards to `workspace`.
+        """Sample boards of one class for a batch of deals, and yield them with the dealt cards in `workspace`.
 
         A deal gets one board, or as many as are due to the class.
         """
@@ -414,7 +418,7 @@ class ClassWorker(ClassOwner):
             yield BoardDraw(some, index, once, key, board, once.astype(np.float32))
 
     def spread(self, own: BoardClass, hands: IntArray, first: int) -> tuple[IntArray, IntArray]:
-        """Return how many boards of a class are possible, and how many of them to sample, for each deal."""
+        """Return, for each deal, how many boards of a class are possible, and how many to sample."""
         below, upto, often = np.empty((3, len(hands)), dtype=np.int64)
         kernels.count_ways(hands, *own.below, below)
         kernels.count_ways(hands, *own.upto, upto)
@@ -447,7 +451,7 @@ class ClassWorker(ClassOwner):
         return self.walked(own.regrets, workspace, batch.starts, *seen, ways, key, first, weight)
 
     def settled(self, own: BoardClass, workspace: WalkWorkspace, ways: IntArray) -> tuple[Words, Singles]:
-        """Look up the buckets and showdown results of sampled deals, and set the weights of the deals.
+        """Look up the buckets and showdown results of sampled deals, and set the weight of each deal.
 
         The cards are in `workspace`.
 
@@ -463,13 +467,13 @@ class ClassWorker(ClassOwner):
         return bucket, outcome
 
     def echo(self, batch: Batch) -> BatchResult:
-        """Answer a message without doing any work, to measure the latency of messages."""
+        """Answer an empty message, so that the head process can measure the latency of messages."""
         return BatchResult(np.zeros(len(batch.starts.node), dtype=np.int64), 0.0, 0, 0, np.zeros(self.classes))
 
     def over(self, work: Callable[[StrategyPart], R], trunk: Array) -> list[R]:
-        """Call `work` on the average strategy of each class of boards, and return the results.
+        """Apply a function to the average strategy on each class of this worker's boards, and collect the results.
 
-        Each strategy includes that of the first rounds. `trunk` is the strategy of the first rounds, over slots.
+        `work` is the function. Each strategy includes the first rounds, for which `trunk` is the strategy over slots.
         """
 
         def some(own: BoardClass) -> R:

@@ -1,4 +1,4 @@
-"""Run distributed CFR with several levels of workers.
+"""Run distributed CFR with several levels of workers, each of which solves some rounds of the game.
 
 Each level solves some rounds of the game, and the level below it solves the following rounds. This is [Brown15 §3] for
 more than one level. A blade is to the blades below it what the head is to the first level. It samples boards of its
@@ -47,9 +47,9 @@ APART = 1 << 32  # first number of the keys for next boards
 
 
 class LowerRequest(NamedTuple):
-    """A message that asks a worker to continue some deals in later rounds.
+    """In a distributed run with levels, a request to play deals in the rounds of the next level.
 
-    It has the nodes where the rounds of the worker above end, for deals with boards of one class.
+    It has the nodes at which the previous level has stopped, for deals with boards of one class.
     """
 
     path: tuple[int, ...]  # path of the class
@@ -62,7 +62,7 @@ class LowerRequest(NamedTuple):
 
 
 class LowerResult(NamedTuple):
-    """The answer of a worker to workers above it: sums of values, and how many nodes it has visited."""
+    """In a distributed run with levels, a worker's answer: sums of values, and the number of visited nodes."""
 
     sums: list[IntArray]  # [message][start] Σ |G(m,f,h)| · v over classes
     decisions: int
@@ -70,7 +70,7 @@ class LowerResult(NamedTuple):
 
 
 class PendingDeals(NamedTuple):
-    """The data about some deals that a worker needs when the workers below it have answered."""
+    """In a distributed run with levels, what a worker keeps about deals until the next level answers."""
 
     regrets: RegretTable
     drawn: BoardDraw
@@ -83,7 +83,7 @@ class PendingDeals(NamedTuple):
 
 
 class LowerWorkers:
-    """The workers below another worker. They solve the rounds after that worker's rounds."""
+    """In a distributed run with levels, the workers that solve the rounds after those of another worker."""
 
     def __init__(self, partition: Partition, level: int, workers: Sequence[Worker]) -> None:
         self.partition, self.level, self.workers = partition, level, workers
@@ -98,7 +98,7 @@ class LowerWorkers:
         seen: tuple[Words, Singles],
         weight: float = 0.0,
     ) -> PendingDeals:
-        """Play some deals through a worker's rounds, and record where the workers below must continue.
+        """Play deals through the rounds of one level, and record at which nodes the next level must continue.
 
         The cards, shares and tallies of the deals are in `workspace`. `seen` is that of `settle`.
         """
@@ -139,7 +139,7 @@ class LowerWorkers:
     def continue_deals(
         self, game: SharedGame, number: int, passing: Sequence[PendingDeals]
     ) -> tuple[list[IntArray], int, int]:
-        """Let the workers below finish a batch of deals, and compute this worker's values from their answers.
+        """Have the next level of workers finish some deals, and compute the values of these deals.
 
         Returns the results of `ascend` for each of `passing`, and the numbers of decisions and nodes visited in both
         passes.
@@ -154,7 +154,7 @@ class LowerWorkers:
         return sums, decisions, sum(one.visits for one in passing) + sum(answer.visits for answer in found)
 
     def ascend(self, game: SharedGame, one: PendingDeals, value: Singles) -> IntArray:
-        """Compute the values in a worker's rounds from the answers of the workers below.
+        """Compute the values of a deal in the rounds of one level from the results of the next level.
 
         Returns the sum of weighted values for each starting node.
         """
@@ -169,14 +169,14 @@ class LowerWorkers:
         return sums
 
     def echo(self, batch: Batch) -> None:
-        """Send an empty request to the workers below and wait for the answers, to measure the latency."""
+        """Send an empty message to the next level of workers and wait for the answers, to measure the latency."""
         for answer in [worker.ask("echo", batch) for worker in self.workers]:
             answer.get()
 
     def over(self, work: Callable[[StrategyPart], R], own: OwnedClass, upper: Array, threads: int) -> list[R]:
-        """Call `work` on every worker of the later rounds, with its part of the average strategy; return all results.
+        """Have the next level of workers apply a function to the average strategy, and collect the results.
 
-        See `LowerWorker.over`.
+        `work` is the function. See `LowerWorker.over`.
         """
         partition, path = self.partition, own.path
         slots, mine = partition.played(*path), own.regrets.quantised(upper.dtype, threads)
@@ -187,14 +187,14 @@ class LowerWorkers:
 
 
 class MiddleWorker(ClassWorker):
-    """A worker that solves some rounds of the game and has other workers solve the rounds after them."""
+    """In a distributed run with levels, a worker of the first level. Workers below it solve the later rounds."""
 
     def __init__(self, game: SharedGame, labels: Sequence[int], threads: int, below: Sequence[Worker]) -> None:
         super().__init__(game, labels, threads)
         self.below = LowerWorkers(self.partition, 1, below)
 
     def work(self, batch: Batch) -> BatchResult:
-        """Run CFR on a batch of deals in this worker's rounds, with the help of the workers below it."""
+        """Run CFR on a batch of deals in this worker's rounds, while other workers play the later rounds."""
         began, game = perf_counter(), self.game
         batch, hands, weight = self.received(batch)
         items = [(own, sample) for sample in range(1 if game.boards else game.samples) for own in self.own]
@@ -219,7 +219,7 @@ class MiddleWorker(ClassWorker):
             self._workspaces.put(workspace)
 
     def descend(self, own: BoardClass, workspace: WalkWorkspace, drawn: BoardDraw, weight: float = 0.0) -> PendingDeals:
-        """Play sampled deals through this worker's rounds, and record where the workers below must continue.
+        """Play sampled deals through this worker's rounds, and record at which nodes other workers must continue.
 
         The cards are in `workspace`.
         """
@@ -227,17 +227,20 @@ class MiddleWorker(ClassWorker):
         return self.below.descend(self.game, own, workspace, drawn, seen, weight)
 
     def echo(self, batch: Batch) -> BatchResult:
-        """Answer a message without doing any work, after the workers below have answered, to measure the latency."""
+        """Answer an empty message after the next level of workers has answered it, to measure the latency."""
         self.below.echo(batch)
         return super().echo(batch)
 
     def over(self, work: Callable[[StrategyPart], R], trunk: Array) -> list[R]:
-        """Call `work` on the average strategy of each class of boards, and return all results."""
+        """Apply a function to the average strategy on each class of this worker's boards, and collect the results.
+
+        `work` is the function.
+        """
         return [found for own in self.own for found in self.below.over(work, own, trunk, self.threads)]
 
 
 class LowerClass(NamedTuple):
-    """A class of similar boards of a later round, with its regrets, which one worker stores and updates."""
+    """In a distributed run with levels, a class of similar boards of a later round, with its regrets."""
 
     path: tuple[int, ...]
     number: int  # number among all classes of its level
@@ -246,10 +249,11 @@ class LowerClass(NamedTuple):
 
 
 class LowerWorker(ClassOwner):
-    """A worker that solves the later rounds of the game on some classes of similar boards.
+    """In a distributed run with levels, a worker of the second or a later level, with some classes of boards.
 
-    It continues the deals of another worker. `classes` lists them for each level, from the first on: their numbers
-    inside each class of the level above. If there are blades `below` this one, they have the rounds after its own.
+    It continues the deals of a worker of the level above. `classes` lists its classes for each level, from the first
+    on: their numbers inside each class of the level above. If there are blades `below` this one, they have the rounds
+    after its own.
     """
 
     def __init__(
@@ -270,12 +274,15 @@ class LowerWorker(ClassOwner):
         self.begin(game.batch, game.samples, game.boards)
 
     def begin(self, batch: int, samples: int, boards: int) -> None:
-        """Set all regrets and counts to 0, and set the size of a batch and how many boards are sampled per deal."""
+        """Prepare a run: set all regrets and counts to 0, and allocate memory for batches of deals.
+
+        A batch has `batch` deals; `samples` and `boards` say how many boards are sampled, as in `SharedGame`.
+        """
         rounds = range(self.partition.end(self.level - 1), self.partition.end(self.level))
         self.clear(batch, samples, boards, self.partition.head, rounds)
 
     def work(self, number: int, messages: list[LowerRequest]) -> LowerResult:
-        """Run CFR on deals that the worker above has begun, on all classes of boards of this worker."""
+        """Continue deals that a worker of the previous level has begun, and run CFR on them in this worker's rounds."""
         game, weight = self.game, self.game.weight(number)
         # Arrays from messages are read-only, and kernels would be compiled once more for read-only arrays.
         messages = [
@@ -362,7 +369,7 @@ class LowerWorker(ClassOwner):
     def walk_over(
         self, own: LowerClass, workspace: WalkWorkspace, one: LowerRequest, drawn: BoardDraw, weight: float = 0.0
     ) -> PendingDeals | tuple[IntArray, int, int]:
-        """Run CFR on sampled deals with boards of one class.
+        """Run CFR on some deals in this worker's rounds, with sampled boards of one class.
 
         The cards are in `workspace`. Each deal's values and updates are weighted by how many boards of the class are
         possible. Returns the result of `ClassOwner.walked`; or the state after the first pass if there are blades
@@ -378,15 +385,15 @@ class LowerWorker(ClassOwner):
         return self.walked(own.regrets, workspace, one.starts, bucket, outcome, ways, drawn.key, first, weight)
 
     def echo(self, batch: Batch) -> None:
-        """Exchange empty messages with the workers of the later rounds, to measure the latency."""
+        """Exchange empty messages with the next level of workers, if there is one, to measure the latency."""
         if self.below:
             self.below.echo(batch)
 
     def over(self, work: Callable[[StrategyPart], R], path: tuple[int, ...], upper: Array) -> list[R]:
-        """Call `work` on the average strategy of each class of boards of this worker, and return the results.
+        """Apply a function to the average strategy on each class of this worker's boards, and collect the results.
 
-        See `ClassWorker.over`. `upper` [slot] is the strategy of that other class, which `path` leads to, and of all
-        levels above.
+        See `ClassWorker.over`. Only classes inside the class with the given `path` count. `upper` [slot] is the
+        strategy of that class and of all levels above.
         """
         partition, inside = self.partition.real, [own for own in self.own if own.path[:-1] == path]
         if self.below:

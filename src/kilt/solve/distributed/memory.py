@@ -35,7 +35,7 @@ UNDER_WAY = PLACE.itemsize + 8 + 4 + 1  # bytes per trunk node of a walk, betwee
 
 
 def most_deals(places: int) -> int:
-    """Return the largest number of deals in a batch for which the head process has memory.
+    """Return how many deals a batch can have at most, so that the head process has enough memory.
 
     One deal reaches at most `places` nodes in the first rounds.
     """
@@ -112,7 +112,7 @@ class PartsMemory(NamedTuple):
         return cls(found, part_cost(found[0].memory(words), head), each)
 
     def here(self, *, one_process: bool) -> int:
-        """Return the bytes of memory that one machine needs to run the head process and all workers.
+        """Return the bytes of memory needed if the head process and all workers run on one machine.
 
         The workers may also be threads of `one_process`.
         """
@@ -123,7 +123,7 @@ class PartsMemory(NamedTuple):
 
 
 def part_cost(tables: int, work: int) -> Cost:
-    """Return the memory of a process as a `Cost`, which also says how much of it the tables take.
+    """Return the memory of one process of a distributed run as a `Cost`: its tables, and other data.
 
     `tables` and `work` are bytes.
     """

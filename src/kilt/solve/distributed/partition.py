@@ -1,4 +1,4 @@
-"""Split an abstract game for a distributed run.
+"""Divide an abstract game among the processes of a distributed run.
 
 The head process gets the first rounds, and workers get classes of similar boards. See [Brown15 §§2.1, 3]. The *trunk*
 consists of the rounds before the first board. From then on, players know the class of their board, and no information
@@ -38,7 +38,7 @@ AT_ONCE = 1 << 18  # boards whose classes are looked up in one batch
 
 @dataclass(frozen=True)
 class Partition:
-    """An abstract game, split into the first rounds and one part for each class of similar boards.
+    """An abstract game, divided for a distributed run: the first rounds, and one part per class of boards.
 
     With several levels, the part of a class ends before the next board: later rounds belong to classes of that board. A
     class is identified by its *path*: for each level, its number inside the class of the level above.
@@ -54,7 +54,7 @@ class Partition:
 
     @classmethod
     def of(cls, abstract: AbstractGame, cards: Sequence[Path], depth: int = 1) -> Partition:
-        """Split an abstract game into its first rounds and its classes of similar boards.
+        """Divide an abstract game into its first rounds and one part for each class of similar boards.
 
         `depth` is the number of levels of classes, and `cards` are the folders of the card abstractions.
         """
@@ -83,7 +83,7 @@ class Partition:
 
     @property
     def inside(self) -> list[int]:
-        """How many classes of boards each class contains on the next level, level by level.
+        """For each level of classes, how many classes of boards a class of the previous level contains.
 
         The first number is for the whole game.
         """
@@ -91,7 +91,7 @@ class Partition:
         return [number // above for above, number in pairwise(numbers)]
 
     def end(self, level: int) -> int:
-        """Return the index of the first round after those that a level of workers solves."""
+        """Return the first round that a level of workers leaves to others, as an index."""
         return self.trunk + level if level < self.depth else self._rounds
 
     def number(self, *path: int) -> int:
@@ -123,7 +123,7 @@ class Partition:
 
     @cached_property
     def real(self) -> Partition:
-        """The same split game with the game's original payoffs, for evaluation.
+        """The same divided game with its original payoffs, to evaluate strategies learned with modified ones.
 
         Payoffs while solving may be modified by a tilt.
         """
@@ -137,10 +137,7 @@ class Partition:
 
     @property
     def paths(self) -> list[tuple[int, ...]]:
-        """The paths that identify all classes of boards, level by level.
-
-        A path has the number of a class on each level.
-        """
+        """The paths that identify all classes of boards: tuples with one number per level of workers."""
         numbers = [range(number) for number in self.inside]
         return [path for level in range(self.depth) for path in product(*numbers[: level + 1])]
 
@@ -152,7 +149,7 @@ class Partition:
         return self._part(path, range(len(path), len(path) + 1))
 
     def played(self, *path: int) -> AbstractPart:
-        """Return the part of the game that is played if the boards belong to one class.
+        """Return everything that can be played if the boards belong to a given class.
 
         It lasts from the first round to the end of the class's level.
         """
@@ -228,21 +225,21 @@ class Partition:
         return mine
 
     def owns(self, boards: IntArray, *path: int) -> BoolArray:
-        """Return, for each complete board, whether it belongs to a given class."""
+        """Return which of the given complete boards belong to a given class of boards."""
         found = self.labels_of(boards) if len(path) == 1 else self.inner[len(path) - 2].of(boards)
         mine: BoolArray = found == self.number(*path)
         return mine
 
     @property
     def ways(self) -> int:
-        """The number of possible boards in the first round of the workers, given both private hands.
+        """The number of boards that can be dealt in the workers' first round, if both private hands are known.
 
         This is Σ |F(n,h)|.
         """
         return self.next_ways(1)
 
     def next_ways(self, level: int) -> int:
-        """Return how many sets of cards can be dealt in the first round of a level of workers.
+        """Return how many sets of cards can be dealt in the first round of a given level of workers.
 
         This is Σ |F(n,h)| on level 1, and Σ |G(m,f,h)| on level 2.
         """
@@ -252,7 +249,7 @@ class Partition:
 
 
 def shared_classes(cards: Sequence[AbstractionSpec]) -> AbstractionSpec:
-    """Return a card abstraction with the classes of boards that both players' abstractions have in common.
+    """Return the card abstraction that defines the classes of boards of both players.
 
     Raises RunError if the players have different classes.
     """
@@ -263,7 +260,7 @@ def shared_classes(cards: Sequence[AbstractionSpec]) -> AbstractionSpec:
 
 
 def trunk_of(plan: Plan, deal: Deal, depth: int = 1) -> int:
-    """Return the number of rounds before the first board, which the head process solves.
+    """Return how many rounds the head process of a distributed run solves: those before the first board.
 
     Raises RunError if the card abstraction has no classes of boards, or fewer than `depth` levels of them.
     """
@@ -333,7 +330,7 @@ def makespan(work: FloatArray, labels: Sequence[Sequence[int]], speed: FloatArra
 
 
 def samples_for(threads: int, classes: int) -> int:
-    """Return how many boards to sample from each class per deal so that all threads of a worker are busy.
+    """Return how many boards of a class to sample per deal, so that all threads of a worker are busy.
 
     >>> samples_for(threads=2, classes=5), samples_for(threads=16, classes=1), samples_for(threads=16, classes=7)
     (1, 16, 4)
@@ -347,14 +344,14 @@ def samples_for(threads: int, classes: int) -> int:
 
 
 class Level(NamedTuple):
-    """The size of one level of a distributed run: the number of workers, and the largest table of a worker."""
+    """The size of a level of a distributed run: its number of workers, and the largest table of a worker."""
 
     blades: int
     slots: int  # slots of the largest blade
     rounds: tuple[int, int]  # first round, and the one after the last
 
     def memory(self, words: int) -> int:
-        """Return the size in bytes of a worker's table of regrets and counts.
+        """Return the size of a worker's table of regrets and action counts, in bytes.
 
         It has `words` 4-byte words per action of an information set.
         """
@@ -367,7 +364,7 @@ TARTANIAN7_MEMORY = 128_000_000_000  # bytes per blade
 
 
 def levels(size: AbstractSize, plan: Plan, deal: Deal, blades: Sequence[int]) -> list[Level]:
-    """Return the size of the head process and of each level of workers.
+    """Return the size of each level of a distributed run. The first level is the head process.
 
     `blades` lists the number of blades under each blade of the level above. If there are more classes than blades,
     classes are divided as evenly as possible.

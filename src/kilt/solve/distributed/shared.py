@@ -1,4 +1,4 @@
-"""Define the messages between the head process and its workers: the game to solve, and batches of deals."""
+"""Define the messages of a distributed run: the game to solve, batches of deals, and workers' answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STEPS = 20  # linear weighting begins at 2^10 deals, since each counts once for 
 
 @dataclass(frozen=True)
 class SharedGame:
-    """The game to solve and the settings of the run, as the head process sends them to its workers."""
+    """The game and the settings of a distributed run, which the head process sends to its workers."""
 
     game: Holdem
     cards: tuple[Path, ...]  # the folder of the card abstraction, or one for each player
@@ -55,7 +55,7 @@ class SharedGame:
         return Partition.of(abstract, self.cards, self.depth)
 
     def key(self, *numbers: int) -> np.uint64:
-        """Return a random seed, either for the whole run or for a part of the work that `numbers` identify."""
+        """Return a random seed: that of the whole run, or one derived from it for the given numbers."""
         key = np.uint64(self.seed % 2**64)
         with np.errstate(over="ignore"):
             for number in numbers:
@@ -63,7 +63,7 @@ class SharedGame:
         return key
 
     def whole(self, ways: int) -> int:
-        """Return the sum of the weights of all boards that are sampled for a deal.
+        """Return the total weight of the boards that are sampled for a deal.
 
         This is Σ |F(n,h)| for each sample, or 1 for each board.
         """
@@ -83,7 +83,7 @@ class SharedGame:
         return (number + 1) * adds // CHECKED > number * adds // CHECKED
 
     def weight(self, number: int) -> float:
-        """Return the total weight of all deals before a batch, minus their number.
+        """Return by how much the total weight of all deals before a batch exceeds their number.
 
         The weights are those of linear CFR, where the next deal weighs 1.
         """
@@ -91,14 +91,14 @@ class SharedGame:
 
 
 class Batch(NamedTuple):
-    """A message that asks the workers to continue a batch of deals after the first rounds."""
+    """In a distributed run, a message that asks workers to play a batch of deals in the later rounds."""
 
     number: int
     starts: Starts
 
 
 class BatchResult(NamedTuple):
-    """A worker's answer about a batch of deals: sums of values, and how much work they took."""
+    """In a distributed run, a worker's answer about a batch of deals: sums of values, and work done."""
 
     sums: IntArray  # [start] Σ |F(n,h)| · v over classes and samples, see `kernels.FINE`
     seconds: float  # seconds of work
@@ -108,7 +108,7 @@ class BatchResult(NamedTuple):
 
 
 class BoardDraw(NamedTuple):
-    """Boards of one class that were sampled for a batch of deals."""
+    """In a distributed run, the boards of one class that were sampled for a batch of deals."""
 
     batch: Batch  # the starts of these deals
     which: IntArray | slice  # [start] indices among the starts of the batch
@@ -119,7 +119,7 @@ class BoardDraw(NamedTuple):
 
 
 class StrategyPart(NamedTuple):
-    """The part of a strategy that is played if the boards belong to one class. It includes the first rounds."""
+    """The part of a strategy for boards of one class. It includes the rounds before the board is dealt."""
 
     slots: AbstractPart
     shares: Array  # [slot]

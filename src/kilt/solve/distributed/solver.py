@@ -49,7 +49,7 @@ R = TypeVar("R")
 
 
 class BatchChoice(NamedTuple):
-    """The number of deals per batch in a distributed run, and the measured times on which the choice is based."""
+    """The batch size of a distributed run, with the measured times from which it was chosen."""
 
     batch: int
     latency: float  # seconds for a message and its answer, with all blades at once
@@ -57,7 +57,7 @@ class BatchChoice(NamedTuple):
 
     @property
     def share(self) -> float:
-        """The largest fraction of the time that messages can take."""
+        """An upper bound of the share of time that a distributed run spends on messages, from 0 to 1."""
         return self.latency / (self.latency + self.batch * self.deal)
 
     def __str__(self) -> str:
@@ -69,7 +69,7 @@ class BatchChoice(NamedTuple):
 
 @dataclass
 class TimeSpent:
-    """The time that a distributed run has spent on work and on waiting, in seconds summed over batches."""
+    """How a distributed run has spent its time: elapsed seconds, and seconds that workers worked."""
 
     wall: float = 0.0  # elapsed time
     slowest: float = 0.0  # work of each batch's slowest blade
@@ -77,17 +77,17 @@ class TimeSpent:
 
     @property
     def communication(self) -> float:
-        """The fraction of the time in which all workers waited for messages or for the head process."""
+        """The share of time that a distributed run spends on messages and in the head process, from 0 to 1."""
         return max(0.0, 1 - self.slowest / self.wall) if self.wall else 0.0
 
     @property
     def idle(self) -> float:
-        """The fraction of the time that workers, on average, wait for the slowest one."""
+        """The share of time that an average worker of a distributed run waits for the slowest worker, from 0 to 1."""
         return max(0.0, 1 - self.mean / self.wall - self.communication) if self.wall else 0.0
 
 
 def batch_size(latency: float, beyond: float, deal: float, most: int, fresh: int) -> int:
-    """Return a number of deals per batch for which messages and fixed costs take little of the time.
+    """Return a number of deals per batch for which messages and fixed costs take only a little of the time.
 
     `latency`, `beyond` and `deal` are seconds for a message and its answer, for the fixed cost of a batch, and for a
     deal. To save messages, a batch may have up to `most` deals; to save the fixed cost, only as many as keep the
@@ -105,7 +105,7 @@ def batch_size(latency: float, beyond: float, deal: float, most: int, fresh: int
 
 
 def walked_places(partition: Partition) -> list[int]:
-    """Return the largest number of nodes that a deal can visit, for each level of a distributed run.
+    """Return an upper bound of the number of nodes that one deal visits, for each level of a distributed run.
 
     The first number is for the head process, the others are for levels of workers with workers below them. See
     `places_in`.
@@ -115,7 +115,7 @@ def walked_places(partition: Partition) -> list[int]:
 
 
 def limits(partition: Partition) -> tuple[int, int]:
-    """Return two upper limits for the deals per batch: one set by memory, one that keeps strategies recent."""
+    """Return the largest batch sizes of a distributed run: the limit of memory, and one for recent strategies."""
     return most_deals(max(walked_places(partition))), FRESH * partition.abstract.buckets[0][0]
 
 
@@ -130,7 +130,7 @@ def _at(job: Job, worker: Worker) -> Job:
 
 
 def look_for_blades(engine: Engine, held: PartsMemory, threads: int) -> None:
-    """Raise EngineError if an engine cannot start all workers, or has another version of kilt on its machines.
+    """Raise EngineError if an engine cannot start all workers, or if its machines run another version of kilt.
 
     It is called before any work begins.
     """
@@ -299,7 +299,7 @@ class DistributedMCCFR:
         self._since, self._paused = perf_counter(), True
 
     def step(self, iterations: int) -> None:
-        """Run at least `iterations` more deals. Batches are always finished."""
+        """Run CFR on at least `iterations` more deals, rounded up to whole batches."""
         end = self.iterations + iterations
         if self._saved is not None:
             self._share_out(self._saved)
@@ -345,14 +345,14 @@ class DistributedMCCFR:
     # ── strategies ──
 
     def average(self) -> Array:
-        """Return the average strategy in one table, or the current strategy if no average is stored.
+        """Return the average strategy as one array, or the current strategy if no average is stored.
 
         Information sets without counts use the current strategy.
         """
         return self._strategy(counted=True)
 
     def current(self) -> Array:
-        """Return the current strategy in one table, computed from the regrets by regret matching."""
+        """Return the current strategy as one array, computed from the regrets by regret matching."""
         return self._strategy(counted=False)
 
     def _strategy(self, *, counted: bool) -> Array:
@@ -366,9 +366,9 @@ class DistributedMCCFR:
         return shares
 
     def over_parts(self, work: Callable[[StrategyPart], R]) -> list[R]:
-        """Call `work` on each part of the average strategy, on the worker that stores the part.
+        """Apply a function to each part of the average strategy, on the worker that stores the part.
 
-        Returns the results. `work` is pickled.
+        `work` is the function; it is pickled. Returns the results.
         """
         self._wait()
         trunk = self.head.regrets.quantised(self.dtype)
@@ -376,7 +376,7 @@ class DistributedMCCFR:
         return [found for answer in answers for found in answer.get()]
 
     def fill(self, shares: Array, folder: Path) -> None:
-        """Write the average strategy to the array `shares`, which may be larger than memory.
+        """Write the average strategy of a distributed run to an array, which may be larger than memory.
 
         Blades first write their parts to `folder`. The slots of different parts are interleaved in the table; it is
         assembled from these files in a single pass, rather than one pass per part.
@@ -426,7 +426,7 @@ class DistributedMCCFR:
             setattr(self, name, int(found.get(name, 0)))
 
     def save_parts(self, folder: Path) -> None:
-        """Let all workers save their tables for a checkpoint.
+        """Have all workers save their tables, as a part of a checkpoint.
 
         The next call of `step` may assign classes of boards to other workers, which read these tables.
         """
@@ -458,23 +458,23 @@ class DistributedMCCFR:
             self.restore_parts(folder)
 
     def restore_parts(self, folder: Path) -> None:
-        """Let all workers load their tables from a checkpoint."""
+        """Have all workers load their tables from a checkpoint."""
         self._all("restore", folder)
 
     def mend(self) -> None:
-        """Replace all workers after one was lost, and reset the run to the state before the first deal."""
+        """Replace all workers after one was lost, and reset all tables."""
         self.engine.dismiss(self._everybody)
         self.labels = shared_out(self.work, self.blades)
         self._hire()
         self._restart()
 
     def parts(self) -> list[tuple[str, float]]:
-        """Return the host name of each worker and the fraction of the time that it was busy."""
+        """Return, for each worker, the name of its machine and the share of time that it was busy."""
         shares = np.minimum(self.busy / self.times.wall, 1) if self.times.wall else np.ones(self.blades)
         return [(worker.where, float(share)) for worker, share in zip(self.workers, shares, strict=True)]
 
     def described(self) -> str:
-        """Describe the workers, their classes of boards and the batch size in one or two lines."""
+        """Describe the workers of the run, their classes of boards and the batch size in one or two lines of text."""
         numbers = ", ".join(str(len(labels)) for labels in self.labels)
         said = f"{self.blades} blades ({self.engine.name}) with {numbers} classes of boards"
         for under, classes in zip(self.below, self.partition.inside[1:], strict=True):
@@ -484,7 +484,7 @@ class DistributedMCCFR:
         return f"{said}, {each}; {self.chosen or f'batches of {self.game.batch:,} deals'}"
 
     def spent(self) -> str:
-        """Describe in one line how busy the workers were, and which workers waited for others."""
+        """Describe in one line of text how much of the time workers were busy or waited."""
         said = f"messages and the head took {self.times.communication:.1%} of the time, waiting {self.times.idle:.1%}"
         idle = [f"blade {n + 1} was idle {1 - busy:.0%}" for n, (_, busy) in enumerate(self.parts()) if busy < BUSY]
         return "; ".join([said, *idle])

@@ -1,4 +1,4 @@
-"""Run CFR on a GPU, with tables of regrets and average strategies in GPU memory."""
+"""Run CFR on a GPU, with the tables of regrets and average strategies in its memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TOGETHER = 1024  # rows, or boards, of a table that are copied to the device at 
 
 
 def require_walkable(game: VectorGame, scheme: Scheme) -> None:
-    """Raise RunError if a GPU does not support the given way to sample boards and hands.
+    """Raise RunError if a GPU cannot run CFR on a game with the given sampling scheme.
 
     It is called before the game is copied to the GPU.
     """
@@ -40,14 +40,14 @@ def require_walkable(game: VectorGame, scheme: Scheme) -> None:
 
 
 class LearningTables(NamedTuple):
-    """The tables of a learning player in GPU memory: regrets, and weights of the next strategy."""
+    """The tables of the learning player in GPU memory: regrets, and the table for regret matching."""
 
     strategy: Any  # the next strategy is proportional to it: the regrets, or the predicted ones
     regret: Any
 
 
 class DeviceTables(Tables):
-    """The regrets and average strategies of a game with one column per hand, in GPU memory.
+    """The regrets and average strategies of a game in GPU memory, with one column for each hand.
 
     Runs can resume from their checkpoints on a CPU or a GPU.
 
@@ -188,7 +188,9 @@ class DeviceTables(Tables):
 
 
 class CompactTables(Tables):
-    """The regrets and average strategies of a game in GPU memory, with two bytes per number in the last round.
+    """The regrets and average strategies of a game in GPU memory, with small numbers in the last round.
+
+    Numbers of the last round have two bytes.
 
     Parameters
     ----------

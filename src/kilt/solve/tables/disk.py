@@ -67,7 +67,7 @@ PACKED = 4  # compression ratio that estimates assume before any file exists: a 
 
 
 class SubgameTables(PartTables):
-    """Base class of CFR tables that are split into subgames.
+    """Base class of CFR tables that store each subgame of a game separately.
 
     It keeps the first round in memory; subclasses store the rest.
 
@@ -111,7 +111,7 @@ class SubgameTables(PartTables):
         self._temporary = taken_away
 
     def open(self, folder: Path, warn: Callable[[str], None] = lambda what: None, run: str = "") -> None:
-        """Store all tables in a folder, or resume from the files in it.
+        """Begin to store all tables in a folder, or resume from the files that it contains.
 
         Parameters
         ----------
@@ -154,26 +154,29 @@ class SubgameTables(PartTables):
 
     @abstractmethod
     def give_to(self, store: SubgameStore) -> None:
-        """Copy the current files of all subgames to another folder."""
+        """Copy the files of all subgames to another folder."""
 
     @abstractmethod
     def settle(self) -> None:
-        """Bring the folder of a run up to date with the solver.
+        """Bring the files in the folder of a run up to date with the tables of the solver.
 
         Workers may have newer files than the folder.
         """
 
     @property
     def size(self) -> int:
-        """The total size of the files in bytes. It is an estimate until all files have been written once."""
+        """The total size of the files in bytes.
+
+        It is an estimate until all files have been written once.
+        """
         return max(self.store.size, 4 * self.subgames.numbers * (1 + self.averaging) // PACKED)
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Return the number of iterations for a checkpoint. All tables are already in files."""
+        """Return what a checkpoint contains: only the number of iterations, because all tables are in files."""
         return {"iterations": np.asarray(self.iterations)}
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Check that the files contain at least the iterations of a checkpoint.
+        """Check that the files are at least as recent as a checkpoint.
 
         Raises ArtifactError if they contain fewer.
         """
@@ -190,18 +193,18 @@ class SubgameTables(PartTables):
 
     @property
     def trunk_tables(self) -> Table:
-        """The regrets of the first rounds, followed by their average strategy if it is stored.
+        """The regrets and the average strategy of the first rounds, as one table.
 
-        These tables stay in memory.
+        The average strategy is missing if it is not stored. These tables stay in memory.
         """
         return np.concatenate([self.trunk, self.average_trunk] if self.averaging else [self.trunk])
 
     def prepare(self, variant: Variant) -> None:
-        """Raise GameError if the variant of CFR has negative regrets, which the files cannot store."""
+        """Raise GameError if a variant of CFR has negative regrets, which cannot be stored on disk."""
         require_unsigned(variant, "regrets on disk")
 
     def run(self, rows: FloatArray, predictive: float) -> None:
-        """Run CFR iterations, each with a pass over all subgames for player 0 and another for player 1.
+        """Run CFR iterations. Each makes a pass over all subgames for each player.
 
         `rows` has the discount factors of each iteration. An interrupted iteration is completed first, and counts as
         one of them.
@@ -211,16 +214,16 @@ class SubgameTables(PartTables):
         self.interrupted = False
 
     def learn(self, turn: Turn, discount: Discount) -> None:
-        """Update one player's regrets in all subgames, and then in the first rounds."""
+        """Update one player's regrets: first in all subgames, then in the first rounds."""
         super().learn(turn, discount)
         self.passes += 1
 
     def opened(self, turn: Turn) -> int:
-        """Return the number of chance nodes that end the first rounds."""
+        """Return the number of chance nodes at the end of the first rounds, where subgames begin."""
         return int(self.subgames.opened)
 
     def trunk_learning(self, turn: Turn, discount: Discount) -> Learning:
-        """Prepare the pass of CFR over the first rounds that updates a player's regrets."""
+        """Prepare the part of a CFR pass that updates a player's regrets in the first rounds."""
         cut = self.subgames
         tables = self.trunk, self.average_trunk, cut.sums(cut.trunk_rows)
         return self.learning(turn.player, LoadedSubgame(-1, cut.game.tree, cut.layouts(), *tables), discount)
@@ -249,13 +252,13 @@ class SubgameTables(PartTables):
 
     @abstractmethod
     def strategy_of(self, trunk: Table, *, averaged: bool) -> DiskStrategy:
-        """Return the strategy that is stored in the files of the subgames.
+        """Return the strategy that the files of the subgames contain.
 
         `trunk` has the weights of its actions in the first rounds.
         """
 
     def learning(self, player: int, subgame: LoadedSubgame, discount: Discount) -> Learning:
-        """Prepare the pass of CFR over a subgame, or over the first rounds, that updates a player's regrets."""
+        """Prepare the part of a CFR pass that updates a player's regrets in a subgame or in the first rounds."""
         cut, regret = self.subgames, subgame.regret
         first, second = (
             PlayerTables(
@@ -276,7 +279,7 @@ class SubgameTables(PartTables):
 
 
 class DiskTables(SubgameTables):
-    """Tables of CFR on disk, with the regrets of each subgame in a file.
+    """The tables of CFR on disk: each subgame has files for its regrets and average strategy.
 
     Variants of CFR with negative regrets are refused.
 
@@ -306,10 +309,10 @@ class DiskTables(SubgameTables):
         store.write_trunk(self.passes, self.trunk_tables)
 
     def settle(self) -> None:
-        """Do nothing, because the folder is always up to date."""
+        """Do nothing, because the files in the folder are always up to date."""
 
     def run(self, rows: FloatArray, predictive: float) -> None:
-        """Run CFR iterations, and meanwhile lock the folder against other processes.
+        """Run CFR iterations, and lock the folder against other processes while they run.
 
         `rows` has the discount factors of each iteration.
         """
@@ -319,12 +322,12 @@ class DiskTables(SubgameTables):
             super().run(rows, predictive)
 
     def learn(self, turn: Turn, discount: Discount) -> None:
-        """Update one player's regrets in all subgames and in the first rounds, and write them to files."""
+        """Update one player's regrets in all subgames and in the first rounds, and write the new files."""
         super().learn(turn, discount)
         self.store.write_trunk(self.passes, self.trunk_tables)
 
     def worths(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
-        """Update one player's regrets in all subgames, and yield the values of each.
+        """Update one player's regrets in all subgames, and yield the values of each subgame.
 
         Several subgames are read, updated and written in parallel.
         """
@@ -332,7 +335,7 @@ class DiskTables(SubgameTables):
         return ((self.subgames.opens(number), worth) for number, worth in walked)
 
     def walked(self, player: int, discount: Discount, numbers: Iterable[int] | None = None) -> Iterator[Values]:
-        """Update one player's regrets in some subgames, and yield the values of each in order.
+        """Update one player's regrets in the given subgames, and yield the values of each subgame in order.
 
         `numbers` lists the subgames. Default: all.
         """
@@ -376,7 +379,7 @@ class DiskTables(SubgameTables):
         self.store.write(number, player, KeptNumbers(self.passes + 1, values, tuple(packed)))
 
     def strategy_of(self, trunk: Table, *, averaged: bool) -> DiskStrategy:
-        """Return the strategy that is stored in the folder.
+        """Return the strategy that the files in the folder contain.
 
         `trunk` has the weights of its actions in the first rounds.
         """
@@ -384,7 +387,7 @@ class DiskTables(SubgameTables):
 
 
 class DiskPace(NamedTuple):
-    """The CPU time that CFR on disk takes, in seconds per number in the tables.
+    """The speed of CFR on disk: the CPU time for reading, computing and writing a number of a table.
 
     It is measured in a pass over all subgames, in which one player learns.
     """
@@ -395,7 +398,7 @@ class DiskPace(NamedTuple):
 
     @property
     def total(self) -> float:
-        """The total CPU time to read, compute and write.
+        """The CPU time for reading, computing and writing a number of a table, in seconds.
 
         These steps overlap if CPU cores are free.
         """
@@ -406,7 +409,7 @@ USUAL_PACE = DiskPace(*(pace("disk", part) for part in DiskPace._fields))
 
 
 def measured_pace(subgames: Subgames, seconds: float, *, averaging: bool = False) -> DiskPace:
-    """Measure the speed of CFR on disk on the first subgames of a game.
+    """Measure the speed of CFR on disk, by processing some subgames of a game.
 
     The measurement takes about `seconds` of CPU time. Each subgame is processed twice, and the second time counts: the
     first time there is nothing to read, and some kernels may have to be compiled.

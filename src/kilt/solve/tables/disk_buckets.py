@@ -82,7 +82,7 @@ class BucketedSubgames(Subgames):
         return cls(VectorGame(abstract.game, abstract.actions, threads=threads), abstract.cards)
 
     def require_memory(self, tables: int) -> None:
-        """Raise RunError if memory cannot hold the subgames that are loaded at a time.
+        """Raise RunError if memory cannot hold the subgames that are processed at the same time.
 
         `tables` is the number of tables per subgame: 1 without an average strategy, 2 with one.
         """
@@ -147,7 +147,7 @@ class BucketedSubgames(Subgames):
 
     @property
     def width(self) -> int:
-        """The number of columns of a subgame's table: one per bucket, and one for impossible hands."""
+        """The number of columns in the table of a subgame: one per bucket, and one for impossible hands."""
         return self._width
 
     @property
@@ -159,21 +159,21 @@ class BucketedSubgames(Subgames):
 
     @property
     def numbers(self) -> int:
-        """The total count of regrets in all files: one for each action of each bucket."""
+        """How many regrets all files contain together: one for each action of each bucket."""
         return sum(
             len(rows) * self.numbers_of[seat][r] for seat in (0, 1) for r, rows in enumerate(self._own_rows[seat]) if r
         )
 
     @property
     def default_scale(self) -> float:
-        """The number by which regrets in chips are multiplied before files store them as integers.
+        """The factor by which regrets in chips are multiplied before they are stored as integers.
 
         A bucket sums the regrets of all its hands.
         """
         return super().default_scale * 2.0 ** (FINER - ceil(log2(self._together)))
 
     def memory_of(self, abreast: int) -> int:
-        """Return the memory in bytes for tables and buckets if `abreast` subgames are loaded at a time."""
+        """Return the memory in bytes that is needed to process `abreast` subgames at the same time."""
         tables, maps = 4 * self.rows * self.width * self.dtype.itemsize, 2 * 4 * self._boards * self.game.shape[1]
         return int(abreast * tables + min(abreast, KNOWN + 1 if self.by_betting else abreast) * maps)
 
@@ -183,14 +183,14 @@ class BucketedSubgames(Subgames):
         return max(len(flops_tree(self.game.tree, flops).board) for flops in self._flops)
 
     def part(self, number: int) -> VectorTree:
-        """Return the part of the public tree that a subgame needs.
+        """Return the part of the public tree that belongs to a subgame.
 
         It includes the part of the first round that leads to the subgame.
         """
         return self.betting(number).within(flops_tree(self.game.tree, self._flops[self._group[number]]))
 
     def layouts(self, number: int | None = None, part: VectorTree | None = None) -> tuple[TableLayout, TableLayout]:
-        """Return where each player's numbers are in the table of a subgame.
+        """Return how the table of a subgame is arranged, for each player.
 
         `part` is the subgame's part of the tree. Without a subgame, the layouts are those of the first round.
         """
@@ -239,15 +239,15 @@ class BucketedSubgames(Subgames):
         return np.concatenate(own)
 
     def sums(self, rows: int) -> Table:
-        """Allocate memory for sums over the hands of each bucket, for a table with `rows` rows."""
+        """Allocate a table for sums over the hands of each bucket."""
         return np.zeros((2, rows, self.width), self.dtype)
 
     def clear(self, table: Table) -> None:
-        """Set the memory of a subgame to 0 before it is reused for another subgame."""
+        """Set the memory of a subgame to 0, so that another subgame can use it."""
         table[...] = 0
 
     def rows_of(self, player: int, number: int, layout: TableLayout) -> tuple[list[PartRows], int]:
-        """Return the rows and columns of a subgame's table that a player's file stores.
+        """Return the rows of a subgame's table that belong to one player, and are stored in one file.
 
         Also returns how many numbers these are.
         """
@@ -278,7 +278,7 @@ class BucketedSubgames(Subgames):
 
 @dataclass(frozen=True)
 class SubgameShares:
-    """A converter from the tables of subgames to the integer probabilities of a saved strategy.
+    """A converter from strategies on disk to the rounded integer probabilities of saved strategies.
 
     Attributes
     ----------
@@ -307,7 +307,7 @@ class SubgameShares:
                 yield place, self.cut.columns[place.player][place.round][number], row - begin
 
     def of(self, subgame: LoadedSubgame) -> list[Array]:
-        """Return the integer probabilities of all actions in a subgame and the first round.
+        """Return the strategy in a subgame and in the first round as rounded integer probabilities.
 
         There is one array of the shape (buckets, actions) for each decision.
         """
@@ -319,7 +319,7 @@ class SubgameShares:
         return found
 
     def of_strategy(self, strategy: DiskStrategy) -> Array:
-        """Convert a strategy on disk to the integer probabilities of a saved strategy.
+        """Convert a strategy on disk to the rounded integer probabilities of a saved strategy.
 
         Subgames are read one after the other.
         """
@@ -327,7 +327,7 @@ class SubgameShares:
         return self.whole(self.of(strategy.read(number, tables)) for number in range(self.cut.count))
 
     def whole(self, subgames: Iterable[list[Array]]) -> Array:
-        """Combine the integer probabilities of all subgames into one array for a saved strategy.
+        """Join the rounded integer probabilities of all subgames into one array, as saved strategies have it.
 
         Those of each subgame are as returned by `of`.
         """

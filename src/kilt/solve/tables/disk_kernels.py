@@ -21,7 +21,7 @@ Alike = npt.NDArray[np.int32]  # [symmetry, hand] first hand that is equal up to
 
 
 class PartRows(NamedTuple):
-    """The rows of some boards in a subgame's table, with data to find hands that are equal up to suits."""
+    """The rows of a subgame's table that a file stores, and data to find hands that are equal up to suits."""
 
     start: int  # row of the first board
     stride: int  # rows from one board to the next
@@ -39,7 +39,7 @@ class PartRows(NamedTuple):
 
 @kernel
 def count_hands(alike: Alike, symmetry: IntArray, bits: IntArray, held: IntArray, counts: IntArray) -> None:
-    """Count the distinct hands on each board. Hands that are equal up to suits count once."""
+    """Count the hands that are possible on each board. Hands that are equal up to suits count once."""
     for board in range(len(held)):
         first, found = alike[symmetry[board]], 0
         for hand in range(len(bits)):
@@ -49,9 +49,10 @@ def count_hands(alike: Alike, symmetry: IntArray, bits: IntArray, held: IntArray
 
 @kernel
 def list_hands(part: PartRows, board: int, distinct: Order) -> int:
-    """List the distinct hands on a board, and return how many there are.
+    """List the hands that are possible on a board, and return their number.
 
-    They are ordered by strength, weakest first, if hands have strengths.
+    Of hands that are equal up to suits, it lists one. They are ordered by strength, weakest first, if hands have
+    strengths.
     """
     first, count = part.alike[part.symmetry[board]], 0
     if part.ranked:
@@ -73,7 +74,7 @@ def list_hands(part: PartRows, board: int, distinct: Order) -> int:
 def to_planes(
     table: Table, part: PartRows, scale: float, dither: float, planes: Planes, at: int
 ) -> tuple[int, np.uint32]:
-    """Round numbers of a table to integers, and write these to an array of bytes that compresses well.
+    """Convert numbers of a table to integers, and write their bytes in an order that compresses well.
 
     The integers are floor(number · scale + `dither`), at most `MOST`. A row is written hand by hand, from index `at`
     on; each hand is stored as its difference from the previous one, and differences 0, −1, 1, −2, … are mapped to 0, 1,
@@ -103,7 +104,7 @@ def to_planes(
 
 @kernel
 def from_planes(planes: Planes, at: int, part: PartRows, scale: float, table: Table) -> int:
-    """Read integers that `to_planes` has written, and convert them back to numbers of a table.
+    """Convert bytes that `to_planes` has written back to numbers of a table.
 
     Equivalent hands get the same numbers, and hands that hold a card of the board get 0. Returns the index after the
     last number.
@@ -147,5 +148,5 @@ def fold(change: np.int32) -> np.uint32:
 
 @subkernel
 def unfold(number: np.uint32) -> np.int32:
-    """Invert `fold`: map a nonnegative integer back to an integer of either sign."""
+    """Map a nonnegative integer back to an integer of either sign. This is the inverse of `fold`."""
     return np.int32(number >> 1) ^ -np.int32(number & 1)

@@ -1,4 +1,4 @@
-"""Read and write the compressed files of subgames.
+"""Read and write the compressed files in which CFR on disk stores subgames.
 
 Each player's numbers in a subgame have a separate file, because a pass changes the regrets of only one player. The
 numbers of an action on a board are contiguous and ordered by hand strength, so that neighbours are similar; the file
@@ -56,7 +56,7 @@ Checksums = npt.NDArray[np.uint64]
 
 
 class KeptNumbers(NamedTuple):
-    """The numbers in the file of one player's subgame, and the pass of CFR that wrote the file."""
+    """The content of a subgame's file: regrets or an average strategy, and the pass of CFR that wrote it."""
 
     passes: int = 0  # passes over all subgames, including the one that wrote the file
     values: FloatArray = np.zeros((0, 0))  # [chance node of the trunk, hand] in that pass
@@ -65,7 +65,7 @@ class KeptNumbers(NamedTuple):
 
 
 class FileHead(NamedTuple):
-    """The header of a subgame's file: a checksum, and which pass of CFR wrote the file."""
+    """The header of a subgame's file: its checksum, and the pass of CFR that wrote the file."""
 
     checksum: int  # of the file's name and of the content after the checksum
     passes: int  # as in `KeptNumbers`
@@ -73,7 +73,7 @@ class FileHead(NamedTuple):
 
 
 def pack(table: Table, parts: list[PartRows], numbers: int, scale: float, dither: float = 0.0) -> bytes:
-    """Convert rows of a table to integers, and compress them.
+    """Round the given rows of a table to integers, and compress them to bytes.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def _to_planes(
 
 
 def unpack(data: bytes, parts: list[PartRows], numbers: int, scale: float, table: Table) -> None:
-    """Decompress numbers that `pack` has compressed, and write them to rows of `table`.
+    """Decompress the bytes that `pack` has returned, and write the numbers to rows of a table.
 
     Raises ValueError if `data` has the wrong size.
     """
@@ -126,7 +126,7 @@ def unpack(data: bytes, parts: list[PartRows], numbers: int, scale: float, table
 
 
 def trunk_name(passes: int, trunk: Table) -> int:
-    """Return a number that identifies the state of a run.
+    """Return a number that identifies the state of CFR on disk at the start of a pass.
 
     It is a hash of the number of passes and of the regrets of the first rounds, and never 0.
     """
@@ -136,7 +136,7 @@ def trunk_name(passes: int, trunk: Table) -> int:
 
 
 class SubgameStore:
-    """A folder on disk with two files for each subgame and one for the first rounds.
+    """A folder with the files of CFR on disk: two for each subgame, and one for the first rounds.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ class SubgameStore:
 
     @staticmethod
     def about(game: str, scale: float, averaging: bool) -> dict[str, Any]:
-        """Return the description of a folder of subgames, which its file `ABOUT` stores."""
+        """Return the description of a folder of subgames, which is stored in the folder."""
         return {"format": FORMAT, "game": game, "scale": scale, "average": averaging}
 
     @classmethod
@@ -210,7 +210,7 @@ class SubgameStore:
 
     @property
     def scale(self) -> float:
-        """The number by which regrets in chips are multiplied before files store them as integers."""
+        """The factor by which regrets in chips are multiplied before they are stored as integers."""
         return float(self.said["scale"])
 
     @contextmanager
@@ -224,10 +224,10 @@ class SubgameStore:
             yield
 
     def open(self, number: int, player: int, passes: int) -> KeptNumbers:
-        """Read a player's numbers in a subgame from their file.
+        """Read the file with one player's regrets and average strategy in a subgame.
 
-        They are empty if the file has not been written yet. Raises RunError unless the file was written by the player's
-        last of `passes` complete passes, or by the pass in progress.
+        The result is empty if the file has not been written yet. Raises RunError unless the file was written by the
+        player's last of `passes` complete passes, or by the pass in progress.
         """
         file = self._file(number, player)
         head, kept = self._read(file)
@@ -235,7 +235,7 @@ class SubgameStore:
         return kept
 
     def begin(self, passes: int, trunk: Table) -> None:
-        """Begin a pass of CFR over all subgames.
+        """Begin a pass of CFR, which will replace the files of subgames.
 
         From now on, files that this pass has written are accepted. The pass starts from the first-round regrets `trunk`
         after `passes` passes.
@@ -243,7 +243,7 @@ class SubgameStore:
         self._name = trunk_name(passes, trunk)
 
     def survey(self, passes: int) -> bool:
-        """Check the headers of all files, and return whether any file belongs to the next pass.
+        """Check the headers of all files, and return whether a pass of CFR was interrupted.
 
         Raises RunError if a file is missing or of another run. Reads only the headers of files: other damage is
         reported when the file is read.
@@ -256,7 +256,7 @@ class SubgameStore:
         return begun
 
     def require(self, number: int, player: int, passes: int) -> FileHead | None:
-        """Return the header of a player's file of a subgame, or None if the file is missing or unreadable.
+        """Return the header of the file of a player and a subgame, or None if it is missing or unreadable.
 
         Raises RunError if `open` would refuse the file.
         """
@@ -294,7 +294,7 @@ class SubgameStore:
             self.checksums[number, player] = head.checksum + KNOWN
 
     def write(self, number: int, player: int, kept: KeptNumbers) -> None:
-        """Replace the file of a player's numbers in a subgame."""
+        """Replace the file with one player's regrets and average strategy in a subgame."""
         file = self._file(number, player)
         content = _packed_file(file.name, kept._replace(begun=self._name or 0))
         self._write(file, content)
@@ -302,7 +302,7 @@ class SubgameStore:
             self.checksums[number, player] = content.checksum + KNOWN
 
     def require_passes(self, passes: int, least: int) -> None:
-        """Raise ArtifactError if the files record fewer passes over the subgames than the checkpoint."""
+        """Raise ArtifactError if the files are older than the checkpoint of the run."""
         if passes < least:
             raise ArtifactError(
                 f"{self.folder} is at pass {passes:,}, but the checkpoint is at pass {least:,}: copy the folder from "
@@ -310,11 +310,11 @@ class SubgameStore:
             )
 
     def damaged(self, number: int, player: int, error: Exception) -> RunError:
-        """Return the error to raise for a file whose content cannot be unpacked."""
+        """Return the error to raise if the content of a file cannot be unpacked."""
         return _damaged(self._file(number, player), error)
 
     def read_trunk(self) -> KeptNumbers:
-        """Return the number of complete passes and the tables of the first rounds.
+        """Read the tables of the first rounds, and the number of complete passes.
 
         The tables are `values` of the result. From now on, the other files are compared with the checksums in the
         trunk's file. Raises RunError if the trunk belongs to another run.
@@ -337,7 +337,7 @@ class SubgameStore:
         return kept
 
     def write_trunk(self, passes: int, tables: Table) -> None:
-        """Write the tables of the first rounds, with the checksums of all other files.
+        """Write the tables of the first rounds, together with the checksums of all other files.
 
         They are small and not compressed.
         """
@@ -358,7 +358,7 @@ class SubgameStore:
         self.begin(passes, tables[: len(tables) // (2 if self.said["average"] else 1)])
 
     def trunk_checksum(self) -> str:
-        """Return the checksum of the file that stores the first rounds.
+        """Return the checksum of the file with the tables of the first rounds.
 
         It covers the checksums of all other files.
         """
@@ -366,7 +366,7 @@ class SubgameStore:
         return f"{head.checksum:08x}" if head else ""
 
     def coming(self) -> Path:
-        """Create an empty folder for new versions of the files, which `take_over` moves into place."""
+        """Create an empty folder for new versions of all files. `take_over` replaces the old files by them."""
         folder = self.folder / COMING
         with os_errors(f"{folder} cannot be written"):
             shutil.rmtree(folder, ignore_errors=True)
@@ -374,7 +374,7 @@ class SubgameStore:
         return folder
 
     def take_over(self, passes: int, tables: Table) -> None:
-        """Replace the files by the new versions in the folder that `coming` has created.
+        """Replace all files by their new versions, which are in the folder that `coming` has created.
 
         Either all files are replaced, or none.
         """
@@ -401,7 +401,7 @@ class SubgameStore:
         return sum(file.stat().st_size for file in self.folder.glob(FILES))
 
     def copy_to(self, folder: Path, game: str) -> None:
-        """Put all current files into another folder, as hard links if the file system allows it, otherwise as copies.
+        """Put all files into another folder, as hard links if possible, and otherwise as copies.
 
         The other folder is described as belonging to the game with fingerprint `game`, which may have other payoffs.
         """
@@ -409,7 +409,7 @@ class SubgameStore:
         copy_files(sorted(self.folder.glob(FILES), key=_trunk_last), folder)
 
     def describe(self, folder: Path, game: str) -> None:
-        """Write a file to another folder that describes the subgames there.
+        """Write a file that describes the subgames in another folder.
 
         They belong to the game with the fingerprint `game`.
         """
@@ -417,12 +417,12 @@ class SubgameStore:
             write_text(folder / ABOUT, json.dumps(self.said | {"game": game, "subgames": self.count}))
 
     def files(self, numbers: Iterable[int]) -> list[Path]:
-        """Return the paths of the existing files of some subgames."""
+        """Return the paths of the files of the given subgames, if they exist."""
         every = (self._file(number, player) for number in numbers for player in (0, 1))
         return [file for file in every if file.exists()]
 
     def checksums_of(self, number: int) -> list[int]:
-        """Return the checksums of both players' files of a subgame.
+        """Return the checksums of the two files of a subgame: one for each player.
 
         `KNOWN` is added to each; it is 0 if there is no file.
         """
@@ -525,7 +525,7 @@ def _trunk_last(file: Path) -> bool:
 
 
 def copy_files(files: Iterable[Path], folder: Path) -> None:
-    """Put files into a folder, as hard links if possible, otherwise as copies. Files of the same names are replaced."""
+    """Put files into a folder, as hard links if possible, and otherwise as copies."""
     with os_errors(f"{folder} cannot be written"):
         for file in files:
             draft = folder / f".{file.name}"
@@ -540,7 +540,7 @@ def copy_files(files: Iterable[Path], folder: Path) -> None:
 
 
 def require_about(folder: Path, wanted: dict[str, Any]) -> None:
-    """Raise RunError if a folder holds subgames of another game, scale or format."""
+    """Raise RunError if a folder contains subgames of another game, or in another format."""
     said = _about(folder)
     for what, value in wanted.items():
         if said.get(what) != value:
@@ -563,7 +563,7 @@ def _about(folder: Path) -> dict[str, Any]:
 
 
 def require_whole(folder: Path, run: str | None = None, least: int = 0, trunk: str | None = None) -> None:
-    """Read all files of a folder of subgames. Raises RunError if one is damaged or missing.
+    """Raise RunError if a file in a folder of subgames is damaged or missing. All files are read.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ AVERAGE_SCALE = 2.0**16  # integers per iteration, in averages
 
 @dataclass(frozen=True)
 class DiskStrategy:
-    """A strategy for both players that is stored on disk subgame by subgame, as computed by `DiskTables`.
+    """A strategy that is stored on disk in files of subgames, as computed by CFR on disk.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class DiskStrategy:
         return lru_cache(maxsize=max(1, KEPT // size))(self.subgame)
 
     def under(self, subgames: Subgames) -> DiskStrategy:
-        """Return the same strategy for a game with the same tree but other payoffs."""
+        """Return the same strategy for a game with other payoffs. The tree must be the same."""
         if subgames is self.subgames:
             return self
         if not np.array_equal(subgames.cuts, self.subgames.cuts):
@@ -91,7 +91,7 @@ class DiskStrategy:
         return self._under[key]
 
     def processed(self, rule: Rule) -> DiskStrategy:
-        """Return the strategy with post-processing, which is applied whenever a subgame is read."""
+        """Return the strategy with post-processing rules, applied whenever a subgame is read."""
         cut, trunk = self.subgames, self.trunk.copy()
         boards = np.diff(cut.game.tree.board_start)
         boards[cut.trunk_rounds :] = 0
@@ -99,11 +99,11 @@ class DiskStrategy:
         return replace(self, trunk=trunk, rule=rule, _under={})
 
     def response_values(self) -> tuple[float, float]:
-        """Return what a best response to the strategy wins in seat 0 and in seat 1, in chips per game."""
+        """Return how much a best response to the strategy wins in seat 0 and in seat 1, in chips per game."""
         return self._worth[2], self._worth[3]
 
     def expected_values(self) -> tuple[float, float]:
-        """Return the expected winnings of players 0 and 1 when both follow the strategy, in chips per game."""
+        """Return how much each player wins if both follow the strategy, in chips per game."""
         return self._worth[0], self._worth[1]
 
     def exploitability(self) -> float:
@@ -115,7 +115,7 @@ class DiskStrategy:
         return exploitability_of_responses(responses, (first, second) if self.subgames.game.uneven else ())
 
     def value_bounds(self) -> tuple[float, float]:
-        """Return bounds on the game value for player 0, in chips per game: the lower one and the upper one.
+        """Return a lower and an upper bound of the game value for player 0, in chips per game.
 
         They follow from both best responses.
         """
@@ -141,7 +141,7 @@ class DiskStrategy:
         return [Walk(seat, (task,), table, table, layouts[seat], layouts[1 - seat]) for seat, task in todo]
 
     def walk(self, numbers: Iterable[int] | None = None) -> Iterator[Values]:
-        """Evaluate the strategy and best responses to it, and yield the values of each subgame.
+        """Evaluate the strategy and best responses to it, and yield the values of each subgame in order.
 
         Values have the shape (computations, chance nodes of the trunk, hands).
         """
@@ -154,7 +154,7 @@ class DiskStrategy:
         return self.subgames.stream(self.read, respond, numbers=numbers)
 
     def read(self, number: int, tables: SubgameMemory) -> LoadedSubgame:
-        """Read a subgame from disk into scratch memory."""
+        """Read a subgame from disk into memory that was allocated before."""
         more = self.trunk, tables, self.passes
         found = read_subgame(self.subgames, self.store, number, *more, averaged=self.averaged)
         if not self.rule.idle:
@@ -164,7 +164,7 @@ class DiskStrategy:
         return found
 
     def subgame(self, number: int) -> LoadedSubgame:
-        """Read a subgame from disk into newly allocated memory."""
+        """Read a subgame from disk into new memory."""
         return self.read(number, self.subgames.scratch())
 
     def table(self) -> Table:
@@ -190,7 +190,7 @@ class DiskStrategy:
 
 @dataclass(frozen=True)
 class DiskProblem(VectorProblem):
-    """A game whose strategies are stored on disk, subgame by subgame."""
+    """A game that is solved by CFR on disk. Its strategies are stored in files of subgames."""
 
     form = DISK
     engine: Engine | None = None  # its workers have the subgames on their disks; None: they are in the run's folder
@@ -203,11 +203,11 @@ class DiskProblem(VectorProblem):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short hash of the rules and of the way the game is split into subgames."""
+        """A short hash of the rules of the game, and of the way in which it is split into subgames."""
         return artifact.fingerprint(super().fingerprint, self.subgames.fingerprint)
 
     def uniform(self) -> Array:
-        """Raise RunError, because a strategy on disk exists only as the result of a run."""
+        """Raise RunError, because a strategy on disk can only be computed by a run."""
         raise RunError(f"{self.name} is in subgames on disk: give the strategy of a run")
 
     def save(self, path: Path, strategy: Any, **figures: Any) -> None:
@@ -225,7 +225,7 @@ class DiskProblem(VectorProblem):
             new.figures.update(figures)
 
     def load(self, path: Path) -> tuple[Any, dict[str, Any]]:
-        """Return a saved `DiskStrategy` and the results that were saved with it.
+        """Return a saved strategy, and the results that were saved with it.
 
         Raises an error if the strategy is for other rules.
         """
@@ -249,7 +249,7 @@ def read_subgame(
     *,
     averaged: bool = False,
 ) -> LoadedSubgame:
-    """Read the regrets or the average strategy of a subgame from its files into memory."""
+    """Read the regrets or the average strategy of one subgame from files into memory."""
     tree = cut.part(number)
     layouts = cut.layouts(number, tree)
     table = tables.regret[: int(layouts[0].start[-1])]
@@ -274,7 +274,7 @@ def unpack_rows(
     *,
     averaged: bool,
 ) -> None:
-    """Read a player's numbers in a subgame from a compressed file into a table."""
+    """Decompress one player's file of a subgame, and write its numbers to a table."""
     parts, numbers = cut.rows_of(player, number, layout)
     if not found.packed:
         for part in parts:

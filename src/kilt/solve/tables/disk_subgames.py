@@ -1,4 +1,4 @@
-"""Split a public tree into its first rounds and subgames, and process one subgame after the other."""
+"""Split a game into its first rounds and subgames, and process the subgames one after the other."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PER_NUMBER = pace("disk", "pass")  # seconds per number of the tables in a pass:
 
 
 class LoadedSubgame(NamedTuple):
-    """A subgame in memory: its part of the public tree, and its tables.
+    """A subgame in memory: the part of the public tree that belongs to it, and its tables.
 
     The tables begin with the rows of the first rounds.
     """
@@ -54,7 +54,7 @@ class LoadedSubgame(NamedTuple):
 
 
 class SubgameMemory(NamedTuple):
-    """Scratch memory for the tables of one subgame."""
+    """Memory for the tables of one subgame, used for many subgames one after the other."""
 
     regret: Table
     average: Table
@@ -62,7 +62,7 @@ class SubgameMemory(NamedTuple):
 
 
 class Subgames:
-    """A game split into its first rounds, which stay in memory, and subgames, which are loaded one after the other.
+    """A game that is split into its first rounds, which stay in memory, and subgames, which are loaded in turn.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class Subgames:
 
     @property
     def fingerprint(self) -> str:
-        """A short hash of the game and of the way it is split into subgames."""
+        """A short hash of the game, and of the way in which it is split into subgames."""
         tree = self.game.tree
         # Without cuts by betting, the hash is that of earlier versions, which cut by flops alone.
         flops = np.append(self.cuts[:, 0], self.cuts[-1, 1])
@@ -143,7 +143,7 @@ class Subgames:
 
     @property
     def by_betting(self) -> bool:
-        """Whether the game is split by betting sequences of the first rounds, in addition to boards."""
+        """Whether subgames differ not only in boards, but also in the bets of the first rounds."""
         return bool((self.cuts[:, 3] - self.cuts[:, 2] < self.entries).any()) or self.trunk_rounds > 1
 
     @cached_property
@@ -155,14 +155,17 @@ class Subgames:
 
     @property
     def numbers(self) -> int:
-        """The total count of regrets in all files: one for each action of each distinct hand on each board."""
+        """How many regrets all files contain together: one for each action of each hand on each board.
+
+        Hands that are equal up to suits count once.
+        """
         tree = self.game.tree
         hands = np.add.reduceat(self._hands, tree.board_start[:-1])
         return int(sum((hands * tree.rows)[self.trunk_rounds :]))
 
     @property
     def default_scale(self) -> float:
-        """The number by which regrets in chips are multiplied before files store them as integers.
+        """The factor by which regrets in chips are multiplied before they are stored as integers.
 
         The largest possible regret of one pass then has `FINENESS` bits.
         """
@@ -172,7 +175,7 @@ class Subgames:
 
     @cached_property
     def abreast(self) -> int:
-        """The number of subgames to load at the same time.
+        """The number of subgames that are processed at the same time.
 
         It keeps all threads busy, but uses at most half of the memory.
         """
@@ -182,14 +185,14 @@ class Subgames:
 
     @property
     def memory(self) -> int:
-        """The memory in bytes for the first rounds and the subgames that are loaded at a time.
+        """The memory in bytes for the first rounds and for the subgames that are processed at the same time.
 
         It does not include average strategies.
         """
         return self.memory_of(self.abreast)
 
     def memory_of(self, abreast: int) -> int:
-        """Return the memory in bytes for the first rounds and `abreast` loaded subgames.
+        """Return the memory in bytes that is needed to process `abreast` subgames at the same time.
 
         It does not include average strategies.
         """
@@ -202,13 +205,13 @@ class Subgames:
         return 2 * PER_NUMBER * self.game.shape[0] * self.game.shape[1] / self.game.threads
 
     def opens(self, number: int) -> slice:
-        """Return the chance nodes at the end of the first rounds that lead to a subgame, as a slice."""
+        """Return the chance nodes that lead to a subgame, as a slice of those at the end of the first rounds."""
         flop, _, begin, end = self.cuts[number].tolist()
         before = flop * self.entries if self.trunk_rounds > 1 else 0
         return slice(before + begin, before + end)
 
     def lead(self, number: int, trunk: Table) -> Table:
-        """Return the rows of the first rounds that a subgame's table begins with.
+        """Return the rows of the first rounds with which the table of a subgame begins.
 
         They are those of the boards that lead to the subgame.
         """
@@ -219,7 +222,7 @@ class Subgames:
         return np.concatenate([trunk[: tree.rows[0]], trunk[first : first + tree.rows[1]]])
 
     def betting(self, number: int) -> BettingPart:
-        """Return the part of the betting tree that a subgame needs: what leads to it, and what follows."""
+        """Return the part of the betting tree that leads to a subgame or belongs to it."""
         return self._betting(*self.cuts[number, 2:].tolist())
 
     @cached_property
@@ -227,14 +230,14 @@ class Subgames:
         return lru_cache(maxsize=1024)(partial(BettingPart.of, self.game.tree, self.trunk_rounds))
 
     def part(self, number: int) -> VectorTree:
-        """Return the part of the public tree that a subgame needs.
+        """Return the part of the public tree that belongs to a subgame.
 
         It includes the parts of the first rounds that lead to the subgame.
         """
         return self.betting(number).within(flop_tree(self.game.tree, *self.cuts[number, :2].tolist()))
 
     def layouts(self, number: int | None = None, part: VectorTree | None = None) -> tuple[TableLayout, TableLayout]:
-        """Return where each player's numbers are in the table of a subgame.
+        """Return how the table of a subgame is arranged, for each player.
 
         `part` is the subgame's part of the tree. Without a subgame, the layouts are those of the first rounds.
         """
@@ -254,14 +257,14 @@ class Subgames:
         return np.empty(0, np.int64)
 
     def rows_in(self, player: int, number: int, round_: int) -> IntArray:
-        """Return the rows of a player's decisions on one board, in one round of a subgame."""
+        """Return the rows of a player's decisions on a board, for one round of a subgame."""
         begin, end = self.betting(number).rows[round_].tolist()
         rows: IntArray = self._own_rows[player][round_]
         first, last = np.searchsorted(rows, [begin, end])
         return np.asarray(rows[first:last] - begin)
 
     def place_of(self, row: int) -> tuple[int, int, int]:
-        """Return where a row of the whole game's table is: in which subgame, in which round, and in which row.
+        """Find a row of the whole game's table in the subgames: return the subgame, the round and the row.
 
         The row counts within the subgame's table. The row must belong to a round after the trunk.
         """
@@ -288,7 +291,7 @@ class Subgames:
         """
 
     def rows_of(self, player: int, number: int, layout: TableLayout) -> tuple[list[PartRows], int]:
-        """Return the rows of a subgame's table that a player's file stores.
+        """Return the rows of a subgame's table that belong to one player, and are stored in one file.
 
         Also returns how many numbers these are.
         """
@@ -333,7 +336,7 @@ class Subgames:
         write: Callable[[LoadedSubgame, Values], None] | None = None,
         numbers: Iterable[int] | None = None,
     ) -> Iterator[Values]:
-        """Read, compute and write subgames in parallel, and yield the values of each subgame in order.
+        """Read, process and write subgames in parallel, and yield the values of each subgame in order.
 
         Parameters
         ----------
@@ -403,7 +406,7 @@ class Subgames:
         return SubgameMemory(np.empty(shape, self.dtype), np.empty(shape, self.dtype), self.sums(self.rows))
 
     def sums(self, rows: int) -> Table:
-        """Return an empty array, because players see hands instead of buckets.
+        """Return an empty array, because tables with a column per hand need no sums over buckets.
 
         In subclasses whose players see buckets, it is memory for sums over hands.
         """
@@ -411,7 +414,7 @@ class Subgames:
 
 
 def subgames_abreast(threads: int) -> int:
-    """Return how many subgames to load at the same time, so that all threads are busy.
+    """Return how many subgames to load at the same time in order to keep all threads busy.
 
     Per thread, one is read, one is computed, and two are written.
     """
@@ -455,7 +458,7 @@ def _cuts(sizes: IntArray, size: int | None, *, together: bool) -> IntArray:
 
 
 def in_a_row(sizes: IntArray, size: int) -> list[tuple[int, int]]:
-    """Split a list of items into consecutive groups of about the same total size.
+    """Group consecutive items so that the groups have about the same total size.
 
     Returns the begin and end of each group. A single item that is larger than `size` is a group of its own.
     """

@@ -1,4 +1,4 @@
-"""Run CFR with tables on the disks of several workers.
+"""Run CFR with tables on the disks of several worker machines.
 
 Each worker stores some subgames [Johanson16 chapter 9]. The head process stores the first rounds, called the *trunk*.
 Before a pass over the subgames it sends the trunk's strategy to all workers, and afterwards it receives the values of
@@ -86,7 +86,7 @@ def _timed(
 
 
 class SubgameWorker:
-    """A worker process that stores some of the subgames on the disk of its machine.
+    """A worker of CFR on disk, which stores the files of some subgames on its machine.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class SubgameWorker:
 
     @_timed
     def replay(self, numbers: Sequence[int], passes: int, trunk: Table, discount: Discount) -> Iterable[None]:
-        """Repeat an update of some subgames for a lost worker.
+        """Repeat a pass over some subgames, because the worker that had done it was lost.
 
         The values are not returned, because the head process has them.
         """
@@ -143,7 +143,7 @@ class SubgameWorker:
     def shares(
         self, numbers: Sequence[int], passes: int, trunk: Table, averaged: bool, cards: SharedCards
     ) -> Iterable[list[Array]]:
-        """Yield the integer probabilities of a strategy in some subgames."""
+        """Yield the strategy in each of some subgames as rounded integer probabilities."""
         tables = self.cut.scratch()
         if self._means is None:
             assert isinstance(self.cut, BucketedSubgames)
@@ -155,14 +155,14 @@ class SubgameWorker:
 
     @_timed
     def save(self, numbers: Sequence[int], folder: Path) -> Iterable[list[int]]:
-        """Copy the files of some subgames to a folder, and yield the checksums of the files."""
+        """Copy the files of some subgames to a folder, and yield their checksums."""
         for number in numbers:
             copy_files(self.tables.store.files([number]), folder)
             yield self.tables.store.checksums_of(number)
 
     @_timed
     def restore(self, numbers: Sequence[int], folder: Path) -> Iterable[None]:
-        """Copy the missing files of some subgames from a folder."""
+        """Copy the files of some subgames from a folder, unless they are already there."""
         saved, here = SubgameStore.opened(folder, self.cut.fingerprint), self.tables.store
         passes = saved.read_trunk().passes
         for number in numbers:
@@ -183,7 +183,7 @@ def cut_game(dtype: str, size: int | None, trunk: int, threads: int, game: Game)
 
 
 class SharedCards(NamedTuple):
-    """The locations of card abstractions, from which each machine can create the same abstract game.
+    """The folders of card abstractions, from which every machine can load the same abstract game.
 
     All machines must be able to read the folders.
     """
@@ -197,7 +197,7 @@ class SharedCards(NamedTuple):
         return AbstractGame(game, load_abstractions(self.folders), self.actions)
 
     def cut(self, threads: int, game: Game) -> Subgames:
-        """Return the abstract game for given rules, split into subgames."""
+        """Load the card abstractions, and return the abstract game, split into subgames."""
         return BucketedSubgames.of(self.of(game), threads)
 
 
@@ -212,10 +212,10 @@ def _own_folder() -> Path:
 
 
 class SentTrunks:
-    """The strategies of the first rounds that workers have received since the last checkpoint.
+    """A record of what the head process has sent to workers, so that a new worker can replace a lost one.
 
-    With them, a new worker can repeat the passes of a lost worker. They are stored in memory, and move to disk when
-    they exceed `IN_MEMORY` bytes.
+    With it, the new worker can repeat the passes of the lost one. The record is in memory, and moves to disk when it
+    exceeds `IN_MEMORY` bytes.
     """
 
     def __init__(self) -> None:
@@ -223,20 +223,23 @@ class SentTrunks:
         finalize(self, self._file.close)
 
     def begin(self, since: int) -> None:
-        """Discard all stored strategies. The next pass to store is number `since`."""
+        """Forget everything that was recorded. The next pass to record has the number `since`."""
         self.since, self.discounts = since, []
         self._file.seek(0)
         self._file.truncate()
 
     def keep(self, passes: int, trunk: Table, discount: Discount) -> None:
-        """Store the regrets of the first rounds and the discount factors of a pass."""
+        """Record what workers need for a pass: the regrets of the first rounds, and the discount factors.
+
+        With them, the pass can be repeated after a worker was lost.
+        """
         self.discounts[passes - self.since :] = [discount]
         with os_errors(f"strategies of the trunk in {gettempdir()}"):
             self._file.seek((passes - self.since) * trunk.nbytes)
             self._file.write(trunk.tobytes())
 
     def of(self, passes: int, like: Table) -> tuple[Table, Discount]:
-        """Return what `keep` stored for a pass: the regrets of the first rounds, and the discount factors.
+        """Return what was recorded for a pass: the regrets of the first rounds, and the discount factors.
 
         The regrets have the shape and type of `like`.
         """
@@ -247,7 +250,7 @@ class SentTrunks:
 
 
 class WorkerTables(SubgameTables):
-    """CFR tables whose subgames are on the disks of workers.
+    """The tables of CFR on disk if the files of subgames are on the disks of workers.
 
     Parameters
     ----------
@@ -296,7 +299,7 @@ class WorkerTables(SubgameTables):
     # ── the folder ──
 
     def open(self, folder: Path, warn: Callable[[str], None] = lambda what: None, run: str = "") -> None:
-        """Store all tables in a folder that all workers can reach, or resume from the files in it."""
+        """Begin to store tables in a folder that all workers can reach, or resume from the files in it."""
         began = self.passes == 0
         super().open(folder.absolute(), warn, run)
         self._sent.begin(self.passes)
@@ -304,11 +307,11 @@ class WorkerTables(SubgameTables):
             self._behind = set(range(self.subgames.count))
 
     def store_in(self, folder: Path, *said: Any) -> SubgameStore:
-        """Return the object that reads the files of a folder, to which workers copy their files."""
+        """Return the object that reads the files in a folder to which workers copy their subgames."""
         return SharedStore(self.settle, folder, *said)
 
     def settle(self) -> None:
-        """Let the workers copy their files to the folder of the run, if they have newer files."""
+        """Have all workers copy their files to the folder of the run, if they have newer ones."""
         if self.passes > self._sent.since:
             with self.store.claimed():
                 if self.store.read_trunk().passes != self._sent.since:
@@ -317,20 +320,20 @@ class WorkerTables(SubgameTables):
             self._sent.begin(self.passes)
 
     def give_to(self, store: SubgameStore) -> None:
-        """Have the workers copy their files to another folder."""
+        """Have all workers copy their files to another folder."""
         store.checksums = np.array(self._ask("save", store.coming()), np.uint64)
         store.take_over(self.passes, self.trunk_tables)
 
     # ── workers ──
 
     def worths(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
-        """Let all workers update their subgames, and yield the values of each subgame."""
+        """Have all workers update their subgames, and yield the values of each subgame."""
         self._sent.keep(self.passes, self.trunk, discount)
         found = self._ask("learn", self.passes, self.trunk, discount)
         return ((self.subgames.opens(number), worth) for number, worth in enumerate(found))
 
     def shares(self, strategy: DiskStrategy, cards: SharedCards) -> list[list[Array]]:
-        """Return the integer probabilities of a strategy in all subgames, as computed by the workers."""
+        """Have all workers convert a strategy to rounded integer probabilities, and return those of all subgames."""
         return self._ask("shares", strategy.passes, strategy.trunk, strategy.averaged, cards)
 
     def _ask(self, method: str, *arguments: Any) -> list[Any]:
@@ -420,19 +423,19 @@ class WorkerTables(SubgameTables):
         return self._ask("walk", strategy.passes, strategy.trunk, strategy.averaged, real)
 
     def strategy_of(self, trunk: Table, *, averaged: bool) -> DiskStrategy:
-        """Return the strategy that is stored by the workers.
+        """Return the strategy whose files the workers store.
 
         The workers also evaluate it. `trunk` has the weights of its actions in the first rounds.
         """
         return DiskStrategy(self.subgames, self.store, self.passes, trunk, averaged, walked=self._walked)
 
     def parts(self) -> list[tuple[str, float]]:
-        """Return the host name of each worker, and the fraction of time that the worker was busy."""
+        """Return, for each worker, the name of its machine and the share of time that it was busy."""
         wall, all_of = max(self.wall, 1e-9), zip(self.workers, self.busy, self.share_of, strict=True)
         return [(worker.where, min(1.0, float(busy) / wall)) for worker, busy, share in all_of if share]
 
     def spent(self) -> str:
-        """Return one line of text about how busy the workers were."""
+        """Describe in one line of text how much of the time workers were busy."""
         shares = [f"{busy:.0%}" for _, busy in self.parts()]
         lost = f"; lost on the way: {self.losses}" if self.losses else ""
         return f"workers ({self.engine.name}): {len(shares)}, at work {', '.join(shares)} of the time{lost}"
@@ -447,18 +450,18 @@ class WorkerTables(SubgameTables):
 
 
 class SharedStore(SubgameStore):
-    """A folder of subgames that workers bring up to date before it is read."""
+    """A folder with the files of subgames, to which workers copy newer files before it is read."""
 
     def __init__(self, settle: Callable[[], None], folder: Path, *said: Any) -> None:
         super().__init__(folder, *said)
         self.settle = settle
 
     def open(self, number: int, player: int, passes: int) -> KeptNumbers:
-        """Read a player's numbers in a subgame, after the workers have copied their files to the folder."""
+        """Have the workers copy their newer files, and read the file of a player and a subgame."""
         self.settle()
         return super().open(number, player, passes)
 
     def copy_to(self, folder: Path, game: str) -> None:
-        """Put all files into another folder, after the workers have copied theirs."""
+        """Have the workers copy their newer files, and put all files into another folder."""
         self.settle()
         super().copy_to(folder, game)

@@ -1,4 +1,4 @@
-"""Run CFR-BR, or CFR with sampled boards, in games with more boards than memory can hold.
+"""Run CFR-BR, or CFR with sampled boards, on games with too many boards for memory.
 
 See [Johanson16 §4.3]. An iteration of CFR-BR takes these steps for each seat:
 
@@ -41,20 +41,20 @@ from kilt.tree.vector_arrays import ANSWER, FOLLOW, Table, TableLayout, VectorTr
 
 
 class Draw(NamedTuple):
-    """A random sample of boards, and the public tree of the play on these boards."""
+    """A random sample of boards, with the public tree of the play on these boards."""
 
     boards: tuple[int, ...]  # the sampled boards, numbered over all rounds
     tree: VectorTree  # the sampled boards and all later ones
     layouts: tuple[TableLayout, TableLayout]  # of both players' tables there
 
     def columns(self, seat: int, r: int) -> IntArray:
-        """Return the buckets that a player's hands have on the sampled boards of a round."""
+        """Return which buckets a player can have on the sampled boards of a round."""
         first, end = self.tree.board_start[r : r + 2]
         return np.unique(self.layouts[seat].bucket[first:end]).astype(np.int64)
 
 
 class Trunk(NamedTuple):
-    """The layout of the opponent's table in CFR-BR.
+    """The arrangement of the opponent's table in CFR-BR: the first rounds, then the best responses.
 
     The rows of the first rounds, for all boards, precede those of the best responses.
     """
@@ -65,7 +65,10 @@ class Trunk(NamedTuple):
 
     @classmethod
     def of(cls, game: VectorGame, rounds: int) -> Trunk:
-        """Return the table layout of an opponent who learns in the first `rounds` rounds and then best-responds."""
+        """Return the arrangement of the opponent's table, if the opponent learns in the first `rounds` rounds.
+
+        In later rounds, it plays best responses.
+        """
         tree, every = game.tree, len(game.tree.rows)
         if not 1 <= rounds < every:
             raise GameError(f"the trunk is {rounds} rounds; boards are drawn after 1 to {every - 1} of them")
@@ -74,12 +77,12 @@ class Trunk(NamedTuple):
         return cls(rounds, tuple(rows), (0, *np.cumsum(sizes).tolist()))
 
     def first_row(self, tree: VectorTree, boards: tuple[int, ...], r: int) -> int:
-        """Return where a sampled board of round `r` begins in the opponent's table, as a row index."""
+        """Return the first row of a sampled board in the opponent's table."""
         board = boards[r - 1] - int(tree.board_start[r]) if r else 0
         return self.start[r] + board * self.rows[r]
 
     def layout(self, tree: VectorTree, draw: Draw) -> TableLayout:
-        """Return the layout of the opponent's table for a sample of boards.
+        """Return the arrangement of the opponent's table for the boards of a sample.
 
         The best responses on one board follow those on another.
         """
@@ -93,7 +96,7 @@ class Trunk(NamedTuple):
 
 
 class SampledBoardTables(TableState, PartTables):
-    """Tables of CFR with sampled boards, for players who see buckets.
+    """The tables of CFR-BR or CFR with sampled boards, for players who see buckets.
 
     Buckets are looked up only for the boards that are sampled. Against a best response, boards are sampled at the end
     of its trunk. In self-play, boards of all rounds are sampled: public chance sampling.
@@ -128,7 +131,7 @@ class SampledBoardTables(TableState, PartTables):
         self._tasks = np.array([learn, np.repeat([FOLLOW, ANSWER], [self.where.rounds, rounds - self.where.rounds])])
 
     def prepare(self, variant: Variant) -> None:
-        """Allocate tables of zeros for the players and for the opponent."""
+        """Allocate the tables of the players and of the opponent, filled with zeros."""
         if variant.predictive:
             raise GameError("variants cannot predict from sampled boards: use cfr, cfr+ or linear")
         self._regret, self._total = self.bucketed.table(), self.bucketed.table()
@@ -139,24 +142,24 @@ class SampledBoardTables(TableState, PartTables):
 
     @property
     def regret(self) -> Table:
-        """The players' regrets, with one row per action and one column per bucket."""
+        """The regrets of the players: one row for each action, and one column for each bucket."""
         return self._regret
 
     @property
     def total(self) -> Table:
-        """The sums of the players' strategies, with one row per action and one column per bucket."""
+        """The sums of the players' strategies: one row for each action, and one column for each bucket."""
         return self._total
 
     @property
     def trunk(self) -> Table:
-        """The opponent's regrets in the first rounds, with one row per action on a board and one column per hand.
+        """The regrets of the opponent in the first rounds: one row for each action, and one column for each hand.
 
         In later rounds, the opponent plays a best response.
         """
         return self._other[: self.where.start[-1]]
 
     def drawn_boards(self, number: int) -> tuple[int, ...]:
-        """Draw random boards for one update of a player's regrets, and return the indices of these boards.
+        """Sample the boards for an update of one player's regrets, and return their indices.
 
         Parameters
         ----------
@@ -168,15 +171,12 @@ class SampledBoardTables(TableState, PartTables):
         return tuple(scope.board[1 : rounds + 1].tolist())
 
     def draw(self, boards: tuple[int, ...]) -> Draw:
-        """Build the public tree of all boards that follow the given ones, and look up the buckets of their hands."""
+        """Build the public tree for a sample of boards, and look up the buckets of all hands."""
         part = drawn_tree(self.vectors.tree, boards)
         return Draw(boards, part, bucket_layouts(self.vectors, self.cards, part))
 
     def side_by_side(self, work: Callable[[Sequence[Turn]], None]) -> None:
-        """Let both players learn, each on a separate sample of boards.
-
-        Players learn in parallel if the game has several threads.
-        """
+        """Let each of the players learn on a separate sample of boards, in parallel if possible."""
         self._draws = [self.draw(self.drawn_boards(2 * self.iterations + seat)) for seat in (0, 1)]
         if self.self_play:
             super().side_by_side(work)
@@ -193,7 +193,7 @@ class SampledBoardTables(TableState, PartTables):
             self._other[: len(kept)] = kept
 
     def opened(self, turn: Turn) -> int:
-        """Return the number of chance nodes that end the first round."""
+        """Return the number of chance nodes at the end of the first round."""
         return int(np.diff(self._draws[turn.offset].tree.entry_start)[1])
 
     def worths(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
@@ -202,7 +202,7 @@ class SampledBoardTables(TableState, PartTables):
         yield slice(None), self.vectors.part_values(turn.player, walk, self._draws[turn.offset].tree, self.dtype)
 
     def trunk_learning(self, turn: Turn, discount: Discount) -> Learning:
-        """Prepare the pass of CFR over the sampled boards that updates a player's regrets."""
+        """Prepare the part of a CFR pass that updates a player's regrets in the first rounds."""
         draw, noise = self._draws[turn.offset], self.vectors.tree.noise
         own, theirs = self._seat(turn.own, turn.offset), self._seat(turn.theirs, turn.offset)
         walk = learning_walk(draw.tree, turn.player, self._tasks[turn.task], own, theirs, discount)

@@ -1,4 +1,4 @@
-"""Run CFR-BR with sampled boards on a GPU, with tables that stay in GPU memory.
+"""Run CFR-BR with sampled boards on a GPU, with all tables in its memory.
 
 The kernels of `tree.gpu.device` compute the rounds before the last, and those of `tree.gpu.flops` compute the last
 round. The latter record the responses, the reach at the player's decisions, and the values of actions.
@@ -40,7 +40,7 @@ FOUND = 1 << 32  # size in bytes of the buffer for records of the last round
 
 
 class Members(NamedTuple):
-    """The hands on the boards of one round, sorted by bucket, in GPU memory."""
+    """The hands on all boards of a round in GPU memory, sorted by bucket."""
 
     items: Any  # board · hands + hand; in the last round the hand's rank by strength replaces the hand
     begin: Any  # [present bucket + 1] first index into `items`
@@ -49,7 +49,7 @@ class Members(NamedTuple):
 
 
 class DrawOnDevice(NamedTuple):
-    """The arrays of a sample of boards in GPU memory."""
+    """A sample of boards in GPU memory, with the data that a pass of CFR-BR needs."""
 
     first_rows: tuple[int, ...]  # [round of the trunk] first row in the opponent's table
     boards: FlopOnDevice
@@ -58,7 +58,7 @@ class DrawOnDevice(NamedTuple):
 
 
 class OwnDecisions(NamedTuple):
-    """The decisions of one player in one round, in GPU memory."""
+    """The decisions of one player in one round, as arrays in GPU memory."""
 
     number: Any  # [decision] number among all decisions of the game
     count: Any  # [decision] number of actions
@@ -67,7 +67,7 @@ class OwnDecisions(NamedTuple):
 
 
 class DeviceDraws(DeviceFlops):
-    """A game in GPU memory for CFR-BR: its public tree, and the tables that are updated on sampled boards.
+    """A game in GPU memory, with the tables of CFR-BR, which are updated on samples of boards.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class DeviceDraws(DeviceFlops):
         return Members(items, edges, column, len(begin))
 
     def answer(self, draw: DrawOnDevice, seat: int, discount: Discount) -> None:
-        """Update the opponent of one player: it learns in the first rounds and computes best responses in the others.
+        """Update a player's opponent: it learns in the first rounds, and plays best responses in the others.
 
         The player's strategy is added to the player's average.
         """
@@ -149,7 +149,7 @@ class DeviceDraws(DeviceFlops):
         self.up(there, player, pulls, (self._roots, last))
 
     def learn(self, draw: DrawOnDevice, seat: int, discount: Discount) -> None:
-        """Update the regrets of one player, who learns against the best responses that `answer` has computed."""
+        """Update the regrets of one player, who plays against the best responses that `answer` has computed."""
         boards, noted, own = draw.boards, self._noted(discount), self._own_decisions[seat]
         rounds = [self._with_room(r, empty) for r, empty in enumerate(boards.rounds)]
         there, tables = self._opponents(draw, rounds)
@@ -287,7 +287,7 @@ class DeviceDraws(DeviceFlops):
         return found
 
     def packed(self, table: Table) -> Any:
-        """Copy a strategy table to the GPU, in the memory layout of the GPU."""
+        """Copy a strategy table to the GPU, in the order in which the GPU stores it."""
         every = np.concatenate(self._decisions)
         packed = np.zeros(self._chances.shape)
         for a in range(self._actions):
@@ -296,7 +296,7 @@ class DeviceDraws(DeviceFlops):
         return self._put(packed)
 
     def on_host(self, packed: Any, table: Table) -> Table:
-        """Copy a table from the GPU to `table`, a NumPy array with one row per action, and return `table`."""
+        """Copy a table from the GPU to a given NumPy array, and return this array."""
         every, found = np.concatenate(self._decisions), self.cupy.asnumpy(packed)
         for a in range(self._actions):
             there = every[:, 2] > a
@@ -304,7 +304,7 @@ class DeviceDraws(DeviceFlops):
         return table
 
     def match(self, regret: Table) -> None:
-        """Replace the regrets of both players, and compute their strategies from them by regret matching."""
+        """Set the regrets of both players, and compute their strategies by regret matching."""
         self.regret, self._chances = self.packed(regret), self._put(self._packed(regret))
 
     def _require_memory(self, columns: int) -> None:
@@ -330,7 +330,7 @@ def _weights(part: VectorTree) -> list[Array]:
 
 
 class GpuSampledBoardTables(SampledBoardTables):
-    """Tables of CFR-BR with sampled boards, in GPU memory.
+    """The tables of CFR-BR with sampled boards, in GPU memory.
 
     Runs can resume from their checkpoints on a CPU or a GPU.
     """
@@ -371,22 +371,22 @@ class GpuSampledBoardTables(SampledBoardTables):
 
     @property
     def regret(self) -> Table:
-        """The players' regrets as a NumPy array, with one row per action and one column per bucket."""
+        """The regrets of the players as a NumPy array: one row for each action, one column for each bucket."""
         return self._device.on_host(self._device.regret, self.bucketed.table())
 
     @property
     def total(self) -> Table:
-        """The sums of the players' strategies as a NumPy array, with one row per action and one column per bucket."""
+        """The sums of the players' strategies as a NumPy array: one row per action, one column per bucket."""
         return self._device.on_host(self._device.total, self.bucketed.table())
 
     @property
     def trunk(self) -> Table:
-        """The opponent's regrets in the first rounds, as a NumPy array with one column per hand."""
+        """The regrets of the opponent in the first rounds as a NumPy array: one row per action, one column per hand."""
         found: Table = self._device.cupy.asnumpy(self._device.other)
         return found
 
     def restore(self, state: dict[str, npt.NDArray[Any]]) -> None:
-        """Load the arrays of a checkpoint, which may come from a CPU or a GPU."""
+        """Load the arrays of a checkpoint, which a CPU or a GPU may have saved."""
         device = self._device
         device.match(state["regret"])
         device.total = device.packed(state["total"])

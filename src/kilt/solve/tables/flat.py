@@ -41,7 +41,7 @@ from kilt.tree.walk_kernels import own_reach
 
 
 class FlatTables(TableState, Tables):
-    """The regrets and average strategies of a small game: one number for each action of each information set.
+    """The regrets and average strategies of a small game, with a number for each action of an information set.
 
     Parameters
     ----------

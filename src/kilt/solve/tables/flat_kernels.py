@@ -42,7 +42,7 @@ def update(
     expected: FloatArray,
     average: FloatArray,
 ) -> None:
-    """Add the regrets and the strategy of one iteration to their sums, and discount the sums.
+    """Add the regrets and the strategy of one iteration to their discounted sums.
 
     The strategy is weighted by `reach`.
     """
@@ -63,7 +63,7 @@ def update(
 
 @kernel
 def take_choices(nodes: FlatNodes, choice: Choice, strategy: FloatArray) -> None:
-    """Change a strategy so that it takes the chosen action at each information set that has one."""
+    """Change a strategy so that it plays the chosen action at each information set with a choice."""
     for where in range(len(choice)):
         if choice[where] >= 0:
             start, end = nodes.infoset_start[where], nodes.infoset_start[where + 1]
@@ -81,7 +81,7 @@ def restrict(
     reach: FloatArray,
     played: FloatArray,
 ) -> None:
-    """Compute the strategy of a player who must follow a fixed strategy in part.
+    """Compute the strategy of a player who must partly follow a fixed strategy.
 
     The player follows `strategy` for the rest, and the result is written to `played`. With a `coin` toss before the
     game, `fixed` is the reach of the fixed strategy times the coin's probability, and `played` is the behaviour

@@ -1,4 +1,4 @@
-"""Run CFR with tables in memory, for any variant of CFR, any sampling scheme and any opponent.
+"""Run CFR with tables in memory, in any variant, with or without sampling, against any opponent.
 
 All options can be combined: a game unabstracted or with a card abstraction for each player [Johanson16 chapter 5], all
 boards and hands or sampled ones, and the opponents of `opponents`. All hands of a bucket play the bucket's strategy,
@@ -51,7 +51,7 @@ def iterate(
     sums: FloatArray,
     result: FloatArray,
 ) -> None:
-    """Run CFR iterations on a public tree, in compiled code.
+    """Run CFR iterations on a public tree in compiled code, one after the other.
 
     Each row of `rows` has the discount factors of an iteration. An iteration makes a pass over the tree for each of
     `turns`, whose columns are the fields of `Turn`. Small games spend more time between passes than in them; this loop
@@ -82,7 +82,7 @@ def iterate(
 def learning_walk(
     tree: VectorTree, player: int, tasks: IntArray, own: PlayerTables, theirs: PlayerTables, discount: Discount
 ) -> CompiledWalk:
-    """Return a function that runs a pass of CFR in which a player learns.
+    """Return a compiled function that runs a pass of CFR in which a given player learns.
 
     `VectorGame.run` divides the pass among threads. The pass is an `iterate` of one turn, so that one kernel is
     compiled for games of all sizes. The exception is two tables of different types, between which an iteration cannot
@@ -104,7 +104,7 @@ def seats_of(
     layouts: Sequence[TableLayout],
     restriction: Restriction | None,
 ) -> list[PlayerTables]:
-    """Return the tables of both players, as arrays for compiled code.
+    """Return the tables of each player as arrays for compiled code.
 
     One of the players may be restricted to a fixed strategy.
 
@@ -247,28 +247,34 @@ class TreeTables(TableState, Tables):
 
     @property
     def draws(self) -> bool:
-        """Whether boards or hands are sampled, so that results depend on the seed."""
+        """Whether boards or hands are sampled, so that the random seed changes the results."""
         # some round has several boards
         scheme, several = self.scheme, int(self._tree.board_start[-1]) > len(self._tree.rows)
         return scheme.boards and (scheme.mine or scheme.theirs or several)
 
     @property
     def regret(self) -> Table:
-        """The players' regrets, as a table with the rows and columns of the game's strategies."""
+        """The regrets of the players, in the same rows and columns as the game's strategies."""
         return self._arranged.by_hand(self._regret)
 
     @property
     def next(self) -> Table:
-        """The table from which regret matching computes the next strategy: regrets, or predicted regrets."""
+        """The table on which regret matching bases the next strategy: regrets, or predicted regrets."""
         return self._arranged.by_hand(self._next)
 
     @property
     def total(self) -> Table:
-        """The sums of the players' strategies over all iterations, or the table `next` if no average is stored."""
+        """The sums of the players' strategies over all iterations.
+
+        It is the table `next` if no average is stored.
+        """
         return self._arranged.by_hand(self._total)
 
     def set_regrets(self, row: int, regrets: FloatArray) -> None:
-        """Set the regrets of a decision, [action, hand], in the rows of the game's strategy tables from `row` on."""
+        """Set the regrets of one decision, for example to start from a known strategy.
+
+        `regrets` has the shape (actions, hands), and `row` is the first row of the decision in strategy tables.
+        """
         # Tables of the last round must be ordered by hand.
         table = self._regret if row < self._tree.table_start[-2] else self.regret
         table[row : row + len(regrets)] = regrets
@@ -338,7 +344,7 @@ class TreeTables(TableState, Tables):
         self.iterations += len(rows)
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Load the arrays of a checkpoint, which may come from an older version of kilt."""
+        """Load the arrays of a checkpoint, which an older version of kilt may have saved."""
         older = {"seed": self.seed, **({"other": state["response"]} if "response" in state else {})}
         super().restore({**older, **state})
         if self._root.player >= 0:
@@ -360,7 +366,7 @@ class TreeTables(TableState, Tables):
         return exploitability_of_responses(*([game.walk(walk) for walk in each] for each in walks))
 
     def average(self) -> Table:
-        """Return the average strategy as a table of the game. Its numbers need not sum to 1."""
+        """Return the average strategy as a table of weights, which need not sum to 1."""
         return self.total
 
     def release(self) -> Table:
@@ -371,8 +377,8 @@ class TreeTables(TableState, Tables):
         return self._arranged.by_hand(total)
 
     def current(self) -> Table:
-        """Return the strategy that the players will use in the next iteration, as a table of the game.
+        """Return the strategy of the next iteration as a table.
 
-        Its numbers need not sum to 1.
+        Its numbers are weights, which need not sum to 1.
         """
         return self.next

@@ -1,4 +1,4 @@
-"""Store the tables of CFR for abstract games that are evaluated by pairs of bucket sequences."""
+"""Store the tables of CFR for abstract games that are described by pairs of bucket sequences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOBODY = -1
 
 
 class PairTables(TableState, Tables):
-    """The regrets and average strategies of an abstract game that is evaluated by pairs of bucket sequences.
+    """The tables of CFR for an abstract game that is described by pairs of bucket sequences.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class PairTables(TableState, Tables):
             self._played += self._fixed
 
     def state(self) -> dict[str, Array]:
-        """Return the arrays to save in a checkpoint. Runs can resume from them on a CPU or a GPU."""
+        """Return the arrays to save in a checkpoint, from which a CPU or a GPU can resume the run."""
         tables = {name: self.game.on_host(getattr(self, name)) for name in self.KEPT}
         return {**tables, "iterations": np.asarray(self.iterations)}
 
@@ -61,7 +61,7 @@ class PairTables(TableState, Tables):
         self._restrict()
 
     def learn(self, turn: Turn, discount: Discount) -> None:
-        """Update the regrets of one player and the average strategy of the opponent."""
+        """Update the regrets of one player and the average strategy of the opponent in one pass."""
         game, other, coin = self.game, 1 - turn.player, self._held.coin
         player, strategy, played = turn.player, self.strategy, self._played
         # A coin tossed before the game chooses between the opponent's fixed and learnt strategies.

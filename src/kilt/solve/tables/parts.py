@@ -1,4 +1,4 @@
-"""Define CFR tables that are updated part by part: one subtree after the other, then the first rounds."""
+"""Define CFR tables that are updated in parts: all subgames one by one, then the first rounds."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Values = FloatArray  # [chance node of the trunk, hand] values of a part
 
 
 class Learning(NamedTuple):
-    """A pass of CFR in which a player learns, and a function that then updates the tables."""
+    """A prepared pass of CFR in which a player learns: how to compute it, and how to update tables afterwards."""
 
     walk: CompiledWalk
     enter: Callable[[], None]  # does nothing without buckets
 
 
 class PartTables(Tables):
-    """Base class of CFR tables that are updated part by part.
+    """Base class of CFR tables that are updated in parts: all subgames, then the first rounds.
 
     The parts are the subtrees after the first rounds, followed by the first rounds. A player first learns in each part.
     The values of all parts are summed in a fixed order at the chance nodes that end the first rounds, called the trunk.
@@ -39,7 +39,7 @@ class PartTables(Tables):
     trunk_rounds: int = 1
 
     def learn(self, turn: Turn, discount: Discount) -> None:
-        """Update one player's regrets in all parts of the tree, and then in the first rounds."""
+        """Update one player's regrets: first in all subgames, then in the first rounds."""
         values = np.zeros((self.opened(turn), self.vectors.shape[1]))
         for opens, worth in self.worths(turn, discount):
             values[opens] += worth
@@ -49,22 +49,25 @@ class PartTables(Tables):
 
     @abstractmethod
     def opened(self, turn: Turn) -> int:
-        """Return the number of chance nodes that end the first rounds, on all boards."""
+        """Return the number of chance nodes at the end of the first rounds, where subgames begin."""
 
     @abstractmethod
     def worths(self, turn: Turn, discount: Discount) -> Iterable[tuple[slice, Values]]:
-        """Update one player's regrets in all subtrees after the first rounds, and yield their values in order.
+        """Update one player's regrets in all subgames, and yield the values of each subgame in order.
 
-        Each item is the chance nodes that lead to a subtree, and their values.
+        Each item is the chance nodes that lead to a subgame, and their values.
         """
 
     @abstractmethod
     def trunk_learning(self, turn: Turn, discount: Discount) -> Learning:
-        """Prepare the pass of CFR over the first rounds that updates a player's regrets."""
+        """Prepare the part of a CFR pass that updates a player's regrets in the first rounds."""
 
 
 def require_unsigned(variant: Variant, what: str) -> None:
-    """Raise GameError if a variant of CFR has negative or predicted regrets, which unsigned tables cannot store."""
+    """Raise GameError if a variant of CFR has negative or predicted regrets.
+
+    Unsigned tables cannot store them.
+    """
     if not variant.unsigned:
         fitting = (name for name, row in VARIANTS.items() if row.unsigned)
         raise GameError(

@@ -1,4 +1,4 @@
-"""Run CFR on public trees with two bytes for each number in the tables, instead of four.
+"""Run CFR on public trees with tables that store each number in two bytes instead of four.
 
 The numbers of a decision on a board are multiples of a common power of two, which takes one more byte, as in the tables
 of `tree.gpu.compact`. Rounding is random, so that errors have mean 0. The first round is small and stays in single
@@ -57,7 +57,7 @@ SINGLE = np.float32  # precision of the first round, and of unpacked entries
 
 
 class PackedTable(NamedTuple):
-    """A table with two bytes per number, except in the first round, whose numbers have four bytes."""
+    """A strategy table with two bytes for each number. The first round has four bytes."""
 
     early: Table  # [row, hand] of the first round
     entries: list[npt.NDArray[np.uint16]]  # [part][row, hand] of all later rounds
@@ -65,7 +65,7 @@ class PackedTable(NamedTuple):
 
 
 class TreePart(NamedTuple):
-    """The part of a game after one board of the second round, with the layout of its own table.
+    """The part of a game that follows a board of the second round, and how its table is arranged.
 
     Rows of the first round come first in this table.
     """
@@ -85,7 +85,7 @@ def _mapped(rows: int, hands: int) -> npt.NDArray[np.uint16]:
 
 
 class TwoByteGame(EvaluableGame):
-    """A game on its public tree, with tables of two bytes per number in all rounds but the first.
+    """A game on its public tree whose tables have two bytes for each number after the first round.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ class TwoByteGame(EvaluableGame):
         return PackedTable(early, entries, [np.zeros(len(part.actor), np.uint8) for part in self.parts])
 
     def on_host(self, table: PackedTable, to: Table | None = None, *, release: bool = False) -> Table:
-        """Convert a two-byte table to a NumPy array with four bytes per number.
+        """Convert a table with two bytes for each number to a NumPy array with four.
 
         It has rows by board and action, and columns by hand.
 
@@ -170,7 +170,7 @@ class TwoByteGame(EvaluableGame):
         return found
 
     def read(self, part: TreePart, table: PackedTable, own: Table, player: int = EVERY) -> None:
-        """Unpack a part of a two-byte table into a table with four bytes per number.
+        """Unpack a part of a two-byte table into a table with four bytes for each number.
 
         The part includes the first round. The decisions are those of one player or of both.
         """
@@ -181,7 +181,7 @@ class TwoByteGame(EvaluableGame):
             own[row : row + len(strategy)] = strategy
 
     def write(self, part: TreePart, own: Table, player: int, seed: int, table: PackedTable) -> None:
-        """Pack a player's decisions in a part of the game into a two-byte table.
+        """Pack one player's decisions in a part of the game into a two-byte table.
 
         Numbers are rounded at random, depending on the seed and the part.
         """
@@ -199,9 +199,9 @@ class TwoByteGame(EvaluableGame):
             self._scratch.put(found)
 
     def over_parts(self, work: Callable[[TreePart, Table, Table], FloatArray]) -> Iterator[FloatArray]:
-        """Call `work` on all parts of the game in parallel, and yield the results in order.
+        """Apply a function to all parts of the game in parallel, and yield the results in order.
 
-        Each call gets two scratch tables.
+        `work` is the function. Each call gets two scratch tables.
         """
 
         def do(part: TreePart) -> FloatArray:
@@ -216,7 +216,7 @@ class TwoByteGame(EvaluableGame):
         return self.game.uneven
 
     def worth(self, player: int, task: int, table: PackedTable) -> float:
-        """Return a player's winnings for following a strategy or for playing a best response to it.
+        """Return what a player wins by following a strategy, or by playing a best response to it.
 
         The unit is chips per game.
         """
@@ -235,11 +235,11 @@ class TwoByteGame(EvaluableGame):
 
 @dataclass(frozen=True)
 class TwoByteProblem(VectorProblem):
-    """A game whose solvers store two-byte tables. Saved strategies have the usual format."""
+    """A game to solve with tables that have two bytes for each number. Saved strategies have the usual format."""
 
     @cached_property
     def walker(self) -> TwoByteGame | CompactGame:
-        """The object that computes values in the game, on the CPU or on the GPU."""
+        """The object that evaluates strategies of the game, on the CPU or on the GPU."""
         if self.device == CPU:
             return TwoByteGame(self.game)
         from kilt.tree.gpu.compact import CompactGame  # imports the GPU library
@@ -247,14 +247,17 @@ class TwoByteProblem(VectorProblem):
         return CompactGame(self.game)
 
     def save(self, path: Path, strategy: Any, **figures: Any) -> None:
-        """Save a strategy to a folder, in single precision. It is converted in a temporary file to save memory."""
+        """Save a strategy to a folder, in single precision.
+
+        It is converted in a temporary file to save memory.
+        """
         with artifact.os_errors(f"{path} cannot be written"), TemporaryFile(dir=path.parent) as file:
             table = self.walker.on_host(strategy, np.memmap(file, SINGLE, "w+", shape=self.game.shape))
             VectorStrategy.of(self.game, table, **figures).save(path)
 
 
 class TwoByteTables(PartTables):
-    """The regrets and average strategies of a game with two bytes per number, updated flop by flop.
+    """The regrets and average strategies of a game, with two bytes for each number.
 
     Parameters
     ----------
@@ -276,15 +279,15 @@ class TwoByteTables(PartTables):
         self.regret, self.total = self.game.table(), self.game.table()
 
     def opened(self, turn: Turn) -> int:
-        """Return the number of chance nodes that end the first round."""
+        """Return the number of chance nodes at the end of the first round."""
         return int(np.diff(self.vectors.tree.entry_start)[1])
 
     def worths(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
-        """Unpack, update and pack all parts of the tree in parallel, and yield the values of each."""
+        """Update one player's regrets in all parts of the tree in parallel, and yield the values of each part."""
         return ((slice(None), worth) for worth in self.game.over_parts(partial(self._learn, turn.player, discount)))
 
     def trunk_learning(self, turn: Turn, discount: Discount) -> Learning:
-        """Prepare the pass of CFR over the first round that updates a player's regrets."""
+        """Prepare the part of a CFR pass that updates a player's regrets in the first round."""
         where = self.vectors.tree, self.vectors.layouts[0]
         return Learning(self._walk(turn.player, discount, *where, self.regret.early, self.total.early), lambda: None)
 
@@ -308,16 +311,16 @@ class TwoByteTables(PartTables):
         return values
 
     def average(self) -> Any:
-        """Return the average strategy as a table with two bytes per number."""
+        """Return the average strategy as a table with two bytes for each number."""
         return self.total
 
     def release(self) -> Table:
-        """Return the average strategy with four bytes per number, and delete the two-byte tables to save memory."""
+        """Return the average strategy with four bytes for each number, and delete the two-byte tables."""
         self.regret.entries.clear()
         return self.game.on_host(self.total, release=True)
 
     def current(self) -> Any:
-        """Return the strategy that the players will use in the next iteration, as a two-byte table."""
+        """Return the strategy of the next iteration as a table with two bytes for each number."""
         return self.regret
 
     def state(self) -> dict[str, npt.NDArray[np.generic]]:
@@ -331,7 +334,10 @@ class TwoByteTables(PartTables):
         return kept
 
     def restore(self, state: dict[str, npt.NDArray[np.generic]]) -> None:
-        """Load the arrays of a checkpoint. Raises ArtifactError if it comes from a GPU."""
+        """Load the arrays of a checkpoint.
+
+        Raises ArtifactError if it comes from a GPU.
+        """
         if "regret_early" in state:
             raise ArtifactError("the checkpoint has two-byte tables of a GPU: resume on a GPU")
         for name, mine in self.state().items():

@@ -1,4 +1,4 @@
-"""Pack tables into two-byte fixed point numbers, and unpack them, in compiled code."""
+"""Convert tables to two-byte fixed-point numbers and back, in compiled code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def read_entries(
     player: int,
     table: Table,
 ) -> None:
-    """Unpack a player's two-byte numbers into the rows of a single-precision table.
+    """Convert one player's two-byte numbers to single precision, and write them to rows of a table.
 
     Decision d has the table's rows from `first[d]` to `first[d + 1]`; the entries begin with the first decision's rows.
     """
@@ -50,12 +50,9 @@ def write_entries(
     entries: npt.NDArray[np.uint16],
     powers: npt.NDArray[np.uint8],
 ) -> None:
-    """Pack a player's rows of a single-precision table into two-byte numbers. The rows must be nonnegative.
+    """Convert one player's rows of a single-precision table to two-byte numbers.
 
-    The entries of a decision are multiples of the smallest power of two with which all of them fit into two bytes. They
-    are rounded up or down at random, so that errors have mean 0 and repeated small additions are not lost: each row
-    uses consecutive random numbers from 0 to 1 in `draws`. `bits` is the table's bit pattern as integers, whose order
-    is that of the numbers.
+    The rows must be nonnegative.
     """
     before, hands = first[0], entries.shape[1]
     number, places = table.dtype.type, len(draws) - hands

@@ -1,4 +1,6 @@
-"""Hold a poker game's tree in GPU memory, with two bytes per number in tables of the last round.
+"""Store the tree of a poker game in GPU memory, with small tables for the last round.
+
+Numbers of the last round have two bytes.
 
 Nearly all of a game's tables, and of the work, is in its last round. Tables of this round have entries only for the
 hands that are compatible with a board, in order of strength, and in fixed point: two bytes per entry, and a power of
@@ -34,7 +36,7 @@ FIXED = np.dtype(np.uint16)  # entries of two bytes
 
 
 class CompactTable(NamedTuple):
-    """A table of regrets, or of summed strategies, for both players in GPU memory."""
+    """A table of regrets or average strategies for both players, in GPU memory."""
 
     early: Any  # [(board, row), hand] of the rounds before the last
     last: Any  # [board, row, place] of the last round
@@ -42,7 +44,9 @@ class CompactTable(NamedTuple):
 
 
 class CompactGame(EvaluableGame, DeviceTree):
-    """The public tree of a poker game in GPU memory, whose last-round tables take two bytes per number.
+    """The public tree of a poker game in GPU memory, with small tables for the last round.
+
+    Numbers of the last round have two bytes.
 
     Parameters
     ----------
@@ -112,7 +116,7 @@ class CompactGame(EvaluableGame, DeviceTree):
         self._rank_of = self._put((ranks * 2 * self.dtype.itemsize).astype(np.uint32 if wide else np.uint16))
 
     def table(self) -> CompactTable:
-        """Return a table of zeros in GPU memory."""
+        """Return a table of zeros in GPU memory, which stands for the uniform strategy."""
         zeros, early = self.cupy.zeros, int(self.tree.table_start[self._last])
         return CompactTable(
             zeros((early, self.hands), self.dtype),
@@ -150,7 +154,7 @@ class CompactGame(EvaluableGame, DeviceTree):
         average: CompactTable | None = None,
         seed: int = 0,
     ) -> Any:
-        """Compute one player's values in the whole tree, and update that player's regrets on request.
+        """Compute how much a player wins in the whole game, and update the player's regrets on request.
 
         Parameters
         ----------
@@ -190,7 +194,7 @@ class CompactGame(EvaluableGame, DeviceTree):
         return self.rounds[0].value[0, 0]
 
     def worth(self, player: int, task: int, strategy: CompactTable) -> float:
-        """Return what a player wins with a strategy, or with a best response to it, in chips per game."""
+        """Return how much a player wins with a strategy, or with a best response to it, in chips per game."""
         values: FloatArray = self.cupy.asnumpy(self.sweep(player, task, strategy)).astype(np.float64)
         return float(self.tree.norm * (self.tree.prior[player] @ values))
 
@@ -243,7 +247,7 @@ class CompactGame(EvaluableGame, DeviceTree):
         return self._put(hand_at), places, self._put(live)
 
     def moved(self) -> int:
-        """Return how many bytes of last-round tables an iteration has to read and write.
+        """Return how many bytes of GPU memory an iteration reads and writes in the tables of the last round.
 
         Regrets are read in the opponent's pass, and read and written in the player's own; averages are read and
         written.
@@ -252,7 +256,7 @@ class CompactGame(EvaluableGame, DeviceTree):
         return (3 + 2 * self.averaged) * entries * self.stored.itemsize
 
     def wanted(self) -> int:
-        """Return how many bytes of GPU memory a solver needs for its tables and its scratch vectors."""
+        """Return how many bytes of GPU memory a solver needs."""
         counts = np.diff(self.tree.board_start).tolist()
         early = sum(sum(self._places[r]) * counts[r] for r in range(self._last))
         tables = 1 + self.averaged
@@ -281,9 +285,9 @@ class _Betting:
         self.player, self.does, self.lines = 0, "", list[str]()
 
     def stakes(self, player: int) -> FloatArray:
-        """Return a player's stake at each leaf of the last round, for each earlier betting sequence.
+        """Return how much a player can win or lose at each leaf of the last round, after each earlier betting.
 
-        It is what the player wins at a showdown or after a fold.
+        This is the player's stake at a showdown or after a fold.
         """
         leaves = self.blocks[:, self.nodes["kind"] != DECISION]
         negative = player & (leaves["kind"] == FOLD)
@@ -291,7 +295,7 @@ class _Betting:
         return found
 
     def code(self) -> str:
-        """Generate the CUDA code for the betting of the last round, for both players.
+        """Return generated CUDA code for the betting of the last round.
 
         It contains functions that learn, follow a strategy, and respond to one.
         """

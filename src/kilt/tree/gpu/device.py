@@ -1,4 +1,4 @@
-"""Evaluate strategies of a poker game on a GPU, with all boards of a betting round in parallel.
+"""Evaluate strategies of poker games on a GPU, which processes all boards of a betting round in parallel.
 
 `DeviceGame` holds the tree of a `VectorGame` in device memory. A sweep computes the values of one player in the whole
 tree: it passes reach probabilities down round by round, sums them at leaves, and passes values up. Updates of regrets
@@ -44,7 +44,7 @@ TABLES = 3  # largest number of tables of a solver
 
 
 class DeviceTree:
-    """The arrays in GPU memory that every computation on a poker game's public tree needs.
+    """The data in GPU memory that all computations on a game's public tree need.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class DeviceTree:
         prior: Any | None = None,
         scope: Scope | None = None,
     ) -> None:
-        """Compute the opponent's reach probabilities round by round, from the first betting round to the last.
+        """Compute the opponent's reach probabilities, from the first betting round to the last.
 
         At each leaf, they are also summed over the hands that a hand may meet.
 
@@ -141,7 +141,7 @@ class DeviceTree:
         below: tuple[Any, DeviceRound] | None = None,
         scope: Scope | None = None,
     ) -> None:
-        """Compute the player's values round by round, from the last betting round back to the first.
+        """Compute the player's values, from the last betting round back to the first.
 
         `down` must be called before.
 
@@ -324,7 +324,7 @@ class DeviceTree:
 
 
 class DeviceGame(EvaluableGame, DeviceTree):
-    """The public tree of a poker game on a GPU, with all of its boards.
+    """The public tree of a poker game in GPU memory, with all boards.
 
     Parameters
     ----------
@@ -345,9 +345,9 @@ class DeviceGame(EvaluableGame, DeviceTree):
         self.rounds = [self._with_vectors(r) for r in range(len(self.walks))]
 
     def table(self) -> Any:
-        """Return a table of zeros in GPU memory.
+        """Return a table of zeros in GPU memory, which stands for the uniform strategy.
 
-        It means the uniform strategy, except at decisions with a fixed strategy.
+        Decisions with a fixed strategy have this strategy instead.
         """
         table = self.cupy.zeros(self.game.shape, self.dtype)
         for row, strategy in self.game.given.items():
@@ -371,7 +371,7 @@ class DeviceGame(EvaluableGame, DeviceTree):
         scope: Scope | None = None,
         prior: Any | None = None,
     ) -> Any:
-        """Compute one player's values in the whole tree, and update that player's regrets on request.
+        """Compute how much a player wins in the whole game, and update the player's regrets on request.
 
         Parameters
         ----------
@@ -427,23 +427,23 @@ class DeviceGame(EvaluableGame, DeviceTree):
 
     @property
     def uneven(self) -> bool:
-        """Whether the game is not zero-sum, for example because of rake."""
+        """Whether the game is not zero-sum, for example because the house takes rake."""
         return self.game.uneven
 
     def worth(self, player: int, task: int, strategy: Any) -> float:
-        """Return what a player wins with a strategy, or with a best response to it, in chips per game."""
+        """Return how much a player wins with a strategy, or with a best response to it, in chips per game."""
         table = self.cupy.asarray(strategy, self.dtype)
         values: FloatArray = self.cupy.asnumpy(self.sweep(player, task, table, table)).astype(np.float64)
         return float(self.tree.norm * (self.tree.prior[player] @ values))
 
     def wanted(self) -> int:
-        """Return how many bytes of GPU memory a solver needs for its tables and its scratch vectors."""
+        """Return how many bytes of GPU memory a solver needs."""
         boards = np.diff(self.tree.board_start).tolist()
         vectors = sum(sum(self._places[r]) * count * self.hands for r, count in enumerate(boards))
         return int((vectors + self._tables * prod(self.game.shape)) * self.dtype.itemsize)
 
     def cost(self) -> Cost:
-        """Return the GPU memory that a solver needs for its tables and its scratch vectors, as a `Cost`."""
+        """Return the GPU memory that a solver needs, as a `Cost`."""
         remedy = "use a smaller game, or cfr+:compact, which takes about half the memory"
         if isinstance(self.game.game, Subgame):
             remedy = "use fewer bets, or start on a later round"

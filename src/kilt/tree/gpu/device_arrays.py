@@ -1,4 +1,4 @@
-"""Define the data types that Python and CUDA code share, and the GPU arrays of one betting round."""
+"""Define data types that Python and CUDA code share, and the arrays of a betting round in GPU memory."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def learning_of(
     averages: bool = False,
     restricted: bool = False,
 ) -> Array:
-    """Return a record that tells GPU code which tables to update, and with which discounts.
+    """Return a record for GPU code that says which tables to update, and with which discount factors.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class RoundWalk(NamedTuple):
 
 
 class DeviceRound(NamedTuple):
-    """One betting round of a public tree in GPU memory: its nodes, its boards, and scratch vectors over hands."""
+    """A betting round of a public tree in GPU memory: its nodes, its boards, and scratch memory."""
 
     walks: tuple[RoundWalk, RoundWalk]  # of players 0 and 1
     entries: int
@@ -98,7 +98,7 @@ class DeviceRound(NamedTuple):
 
 
 class CardLists(NamedTuple):
-    """The dimensions of the GPU's lists of hands: there is a list for each card, with all hands that contain it.
+    """The sizes of the GPU's lists of hands. There is one list for each card, with the hands that contain it.
 
     The lists are for complete boards.
     """
@@ -110,7 +110,7 @@ class CardLists(NamedTuple):
 
 
 class Pull(NamedTuple):
-    """What one player does in a betting round: follow a strategy, respond to one, or learn.
+    """What a player does in a betting round: follow a strategy, play a best response, or learn.
 
     It includes the arrays that are read and updated.
     """

@@ -17,7 +17,7 @@ RANK = np.dtype(
 
 
 class Ranks(NamedTuple):
-    """The hands on each board of a round in order of strength.
+    """The hands on each board of a betting round, in order of strength.
 
     Before the last round, all hands count as equally strong.
     """
@@ -30,7 +30,7 @@ class Ranks(NamedTuple):
 
 
 def holders_of(deck: HandList) -> npt.NDArray[np.int16]:
-    """Return, for each card, a row with the hands that contain it.
+    """Return the hands that contain each card: one row for each card.
 
     Unused entries at the end of a row are −1.
     """

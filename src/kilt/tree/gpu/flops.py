@@ -1,4 +1,4 @@
-"""Compute best responses on a GPU to strategies over buckets of hands, one flop at a time [Johanson16 §2.4].
+"""Compute best responses on a GPU to strategies for buckets of hands, flop by flop [Johanson16 §2.4].
 
 The kernels of `device` compute the rounds before the last, which have few boards. The last round, with nearly all of
 the work, has a separate kernel in `flops.cu`, in which all data of a block of betting stays on the chip. The block's
@@ -56,7 +56,7 @@ class FlopOnDevice(NamedTuple):
 
 
 class LastRound(NamedTuple):
-    """The betting of the last round as a program of steps, with which a GPU computes one player's values."""
+    """The betting of the last round, as a list of steps that the GPU executes to compute a player's values."""
 
     steps: Any  # array of `STEP`
     begin: Any  # [entry + 1]
@@ -66,7 +66,7 @@ class LastRound(NamedTuple):
 
 
 class DeviceFlops(DeviceTree):
-    """The public tree of a poker game on a GPU, which evaluates the boards of one flop at a time.
+    """The public tree of a poker game on a GPU, evaluated for the boards of one flop at a time.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ class DeviceFlops(DeviceTree):
         return self._own.ranking
 
     def values(self, flop: FlopOnDevice, player: int) -> FloatArray:
-        """Return the best-response value of each hand, summed over all boards that follow one flop.
+        """Return how much a best response wins with each hand, summed over the boards that follow a flop.
 
         There is one row for each betting sequence of the first round.
 
@@ -357,7 +357,7 @@ class _Writer:
         self.slots, self.levels = 1, 1  # numbers in use
 
     def block(self, root: int) -> None:
-        """Append the steps that evaluate one betting round to the GPU program.
+        """Append to the GPU's list of steps those that evaluate one betting round.
 
         `root` is the first node of the round.
         """
