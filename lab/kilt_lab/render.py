@@ -209,7 +209,8 @@ def _speed(results: Results, root: Path) -> str:
     of_all = [result for result in results.values() if result.kind == BENCHMARK]
     lines = [NOTICE, "# Speed", ""]
     lines += [
-        "Figures of `kilt bench`, next to their aims. [Run a benchmark](../guides/benchmark.md) says how to run one."
+        "This page shows how fast kilt is, as measured by `kilt bench`. The aims are those of its developers. [Run a "
+        "benchmark](../guides/benchmark.md) explains how to run one."
     ]
     verdicts = Counter(
         met(row.name, row.latest, aims().get(result.name, {}).get(row.name)) for result in of_all for row in result.rows
@@ -314,13 +315,16 @@ def _paper(paper: str, stem: str, results: Results, root: Path) -> str:
     names = [name for name, entry in EXPERIMENTS.items() if _paper_of(entry) == paper]
     lines = [NOTICE, f"# {title}", ""]
     lines += [
-        "This page lists claims with the verdicts of kilt's experiments, and then describes each experiment. The "
-        "command `kilt reproduce NAME` runs an experiment, and [Reproduce a figure](../guides/reproduce.md) explains "
-        "its verdicts. A verdict is computed from rows in `lab/results`. If it is marked *quoted*, the command printed "
-        "it before rows were recorded.",
+        "This page tests claims by experiment. The table lists the claims, and whether each of them holds, does not "
+        "hold or is not decided. The sections below the table describe the experiments. `kilt reproduce NAME` repeats "
+        "an experiment, and [Reproduce a figure](../guides/reproduce.md) explains verdicts.",
         "",
-        "Winnings and exploitability are in mbb/g or mbb/h, thousandths of a big blind per game or per hand. A number "
-        "after ± is the margin of a 95% interval. The [glossary](../concepts/glossary.md) explains further terms.",
+        "Most verdicts are computed from results that are stored in `lab/results`. Verdicts marked *quoted* are older: "
+        "the command printed them at a time when it did not store results.",
+        "",
+        "Winnings and exploitability are in mbb/g or mbb/h, which means thousandths of a big blind per game or per "
+        "hand. A number after ± is the margin of a 95% interval. The [glossary](../concepts/glossary.md) explains the "
+        "terms.",
         "",
         *_claim_table(names, results, root, {*QUOTED.values()}),
     ]
@@ -363,10 +367,12 @@ def _index(results: Results, root: Path) -> str:
     """Return the index page: counts of claims by verdict, and all claims that do not hold or are not decided."""
     lines = [NOTICE, "# Laboratory", ""]
     lines += [
-        "The laboratory tests claims of papers with kilt, and measures how fast kilt is. Its tables come from files in "
-        "`lab/results`, which record the command, commit, machine and date of each measurement. The next table shows "
-        "how many claims of each paper hold, do not hold, are not decided, or were not run. A claim counts once for "
-        "each setting in which it was tested.",
+        "The laboratory repeats experiments of papers with kilt, and tests whether the papers' claims hold. It also "
+        "measures how fast kilt is. The tables come from files in `lab/results`, which record the command, commit, "
+        "machine and date of each measurement.",
+        "",
+        "The table counts the claims of each paper that hold, do not hold, are not decided, or were not tested. A "
+        "claim that was tested in several settings counts once for each setting.",
         "",
     ]
     by_paper = {

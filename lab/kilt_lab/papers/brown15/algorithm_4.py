@@ -48,23 +48,27 @@ GAMES = {row: (ranks, suits, boards, how) for ranks, suits, boards, ways in _gam
 class BoardsSampled(Experiment):
     """Sampling of boards, weights and levels of workers, compared by exact exploitability on small games.
 
-    This experiment compares ways to sample boards, by exploitability after the same number of nodes. The games are
-    versions of Leduc hold'em with more ranks. Hands are not abstracted, and each rank of the board is a class, so
-    exploitability converges to 0 if sampling is unbiased. All visited nodes count, including the ends of hands. For
-    threads that are never idle, equal numbers of nodes mean equal time.
+    A solver that samples cards must decide how many boards to sample in each deal. This experiment compares several
+    answers by exact exploitability, which is what a perfect opponent would win, after the same number of visited nodes.
+    If threads are never idle, this means after the same time. The ends of hands count as nodes, too.
 
-    In the algorithm as the paper prints it, each deal samples a board of each class, and updates of tables have no
-    weights. The result is biased, because a class may leave different numbers of possible boards for different hands.
-    Weights make it unbiased.
+    The games are versions of Leduc hold'em with more ranks. The board is a single card, and all boards of a rank form a
+    class. Players see their exact hands, so exploitability converges to 0 if the sampling is unbiased.
 
-    kilt can also sample fewer boards per deal than there are classes: one for each thread. The strategy for the play
-    before the board is dealt then learns from more deals in the same number of nodes (see
-    ``solve.distributed.blades``).
+    In the algorithm as the paper prints it, each deal samples one board of every class, and all updates have the same
+    weight. This is biased, because a player's hand may leave a different number of possible boards in each class.
+    Weights remove the bias.
 
-    Workers can direct other workers, on several levels [Brown15 §3]. The experiment compares one, two and three levels
-    by exploitability after the same number of deals, in a game of three boards. All of them are unbiased. A worker that
-    directs others learns from a batch of deals only after they have answered, so with long batches, more levels would
-    work with older strategies. The comparison therefore uses short batches.
+    kilt can also sample fewer boards in each deal: one for each thread instead of one for each class. The solver then
+    gets through more deals with the same number of nodes. This helps the strategy for the first betting round, in which
+    there is no board yet (see ``solve.distributed.blades``).
+
+    In the paper, workers can also direct other workers, on several levels [Brown15 §3]. The experiment compares one,
+    two and three levels in a game of three boards, by exploitability after the same number of deals. The sampling is
+    unbiased with any number of levels.
+
+    A worker that directs others sends them a batch of deals and waits for their answers before it learns. If batches
+    were long, more levels would mean that workers use older strategies. The comparison therefore uses short batches.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

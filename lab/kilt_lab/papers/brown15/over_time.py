@@ -83,23 +83,29 @@ ROWS = {str(row): row for row in CHECKPOINTS}
 class OverTime(Experiment):
     """Winnings of a larger abstraction minus those of a smaller one, over time, on a small game.
 
-    The paper compares two card abstractions with the same bets. The larger one has 60 classes of flops with 500 buckets
-    each, and was solved on 961 cores. The smaller one has 5,000 buckets, and was solved on 64 cores with shared memory.
-    As solving proceeds, their strategies play against the two strongest agents of 2013.
+    The paper compares two card abstractions, which are ways to sort hands into buckets. The larger one has 60 classes
+    of flops with 500 buckets each, and was solved on 961 cores. The smaller one has 5,000 buckets, and was solved on 64
+    cores with shared memory. While they are being solved, their strategies play against the two strongest agents of
+    2013.
 
-    This experiment compares a larger with a smaller card abstraction in hold'em with 20 cards. The larger one has six
-    times as many buckets, as in the paper, and two agents of kilt replace the paper's opponents. Strategies are
-    compared at checkpoints, after given numbers of nodes that each core has visited.
+    The question is when the larger abstraction begins to win more than the smaller one. This experiment asks it in a
+    smaller game, hold'em with 20 cards. The larger abstraction has six times as many buckets as the smaller one, as in
+    the paper. Two agents of kilt, named A and B, replace the agents of 2013.
 
-    The larger abstraction is solved with as many cores as the smaller one, or with 15 times as many, as in the paper.
-    A single machine can do the work of all these cores, because the result does not depend on the number of workers.
+    The two strategies are compared at checkpoints, after each core has visited a given number of nodes. In one
+    comparison, both abstractions are solved on the same number of cores. In the other, the larger one is solved on 15
+    times as many cores as the smaller one, as in the paper.
 
-    All agents use the same betting tree, so winnings are averaged over all betting sequences. A row shows how much the
-    larger abstraction wins minus how much the smaller one wins, on the same deals, either against other agents or
-    against each other. Each run clusters, solves and deals with its own seeds.
+    The experiment needs only one machine, which does the work of all cores in turn. The solver's result does not depend
+    on the number of workers, so it is the same as with that many cores.
 
-    Each strategy is evaluated in two versions. One is unchanged. The other is purified: it plays the most probable
-    action, except for the first action of a hand, as in the paper [Brown15 footnote 5].
+    Each value is what the larger abstraction wins minus what the smaller one wins, against the same opponent and on the
+    same deals. In a third comparison, the two abstractions play against each other. All agents use the same betting
+    tree, so winnings are averages over all betting sequences.
+
+    Each strategy plays in two versions. The first is the solved strategy without a change. The second is purified,
+    which means that it always takes the most probable action. As in the paper, the first action of a hand is not
+    purified [Brown15 footnote 5].
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

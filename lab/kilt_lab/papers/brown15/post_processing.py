@@ -100,10 +100,13 @@ def _configs(game: str, folder: Path, solver: SolverConfig) -> dict[str, Config]
 class PostProcessedMatches(Experiment):
     """Winnings of post-processed strategies in duplicate matches against agents with other abstractions.
 
-    The paper measures how much a post-processed strategy wins against the two strongest agents of 2013, which are not
-    available. In this experiment, the opponents are two agents with other buckets and other bets than the evaluated
-    agent. If an opponent makes a bet that the agent does not know, the agent translates it to a bet that it knows, as
-    in the paper.
+    Post-processing changes the probabilities of a solved strategy before it plays, for example by rounding small ones
+    to 0. The paper measures how much a strategy wins with several rules of post-processing. The opponents are the two
+    strongest agents of 2013.
+
+    Those agents are not available, so this experiment uses two other agents of kilt as opponents. They have other
+    buckets and other bet sizes than the tested agent. If an opponent makes a bet that the tested agent does not know,
+    the agent treats it as one of the bets that it knows, as in the paper.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -178,21 +181,24 @@ def searched(found: Mapping[str, Sequence[float]]) -> tuple[str, list[float]]:
 class FineBets(Experiment):
     """Winnings of post-processed strategies in play on a small game, with many bet sizes.
 
-    The paper's new family of post-processing rules first adds up the probabilities of all bet sizes, and then chooses
-    among fold, call and bet. In this way, several similar bet sizes are not at a disadvantage. If a decision has a
-    single bet size, there is nothing to add up. The tree of this experiment therefore has all bets of the paper's
-    example: 0.5, 0.75, 1, 1.5, 2 and 5 pots, and all-in.
+    The paper's new family of post-processing rules is for decisions with many bet sizes. It first adds up the
+    probabilities of all bets, and then chooses among fold, call and bet. Without this step, a rule could remove each of
+    several similar bets as improbable, although the player mostly wants to bet.
 
-    In this experiment, the opponents of a post-processed agent have other card abstractions but the same bets, so no
-    bet needs translation. Winnings are averaged over all betting sequences. Only the cards are random, and all
-    post-processing rules get the same cards. Each run clusters, solves and deals with its own seeds.
+    If a decision has only one bet size, there is nothing to add up. This experiment therefore uses all bets of the
+    paper's example: 0.5, 0.75, 1, 1.5, 2 and 5 times the pot, and all-in.
 
-    A name such as ``bets-F-A-I`` stands for a rule of the paper's new family with three thresholds: F for folding, A
-    for the choice among fold, call and bet, and I for the choice among bet sizes (see ``strategy.postprocess``).
+    The opponents have other card abstractions than the post-processed agent, but the same bet sizes. Winnings are
+    averages over all betting sequences, so only the cards are random. All rules of post-processing get the same cards.
+    Each run clusters, solves and deals with its own random seeds.
 
-    The row ``best of the family`` is the result of a search. The search takes the rule of the new family that wins most
-    in the first half of the runs, averaged over opponents. The value is what this rule wins in the other half, minus
-    what purification wins in that half.
+    Rules of the paper's new family have names like ``bets-F-A-I``, where each letter stands for a threshold. F is the
+    threshold for folding, A for the choice among fold, call and bet, and I for the choice among bet sizes (see
+    ``strategy.postprocess``).
+
+    The row ``best of the family`` asks whether a well-chosen rule of the new family beats purification. A search takes
+    the rule that wins most in the first half of the runs, on average over opponents. The row shows how much more this
+    rule wins than purification in the other half of the runs.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -283,15 +289,23 @@ def post_processed(game: VectorGame, table: Table, rule: Rule) -> Table:
 class ExactRules(Experiment):
     """Effect of post-processing on exact exploitability, in a small game.
 
-    This experiment measures how post-processing changes exploitability. The game is no-limit hold'em with two rounds,
-    eight cards, and four bet sizes in addition to all-in, so the paper's new family of rules has bets to add up. Public
-    chance sampling solves the game without abstraction. It is stopped early for rough strategies, and late for solved
-    ones. A row shows the exploitability after a rule minus that before it, over runs with their own seeds.
+    Post-processing rules are meant to win more in matches. Do they also make a strategy easier to beat? This experiment
+    measures how each rule changes exact exploitability, which is what a perfect opponent would win.
 
-    A name such as ``bets-F-A-I`` stands for a rule of the paper's new family with the thresholds F, A and I (see
-    ``strategy.postprocess``). A search takes the rule that is best in the first half of the runs. The rows ``best of
-    the family`` show its effect in the other half. The rule ``bets-1-0-0`` changes nothing, so it is not a
-    candidate.
+    The game is a small no-limit hold'em with two rounds and eight cards. It has four bet sizes in addition to all-in,
+    because the paper's new family of rules adds up the probabilities of different bets.
+
+    Public chance sampling solves the game without abstraction. Solving stops early for *rough* strategies and late for
+    *solved* ones. Each value is the exploitability after a rule minus the exploitability before it, averaged over runs
+    with their own random seeds.
+
+    Rules of the paper's new family have names like ``bets-F-A-I``, where the letters stand for thresholds: F for
+    folding, A for the choice among fold, call and bet, and I for the choice among bet sizes (see
+    ``strategy.postprocess``).
+
+    The rows ``best of the family`` ask how well the new family can do. A search takes the rule that is best in the
+    first half of the runs, and the row shows its effect in the other half. The rule ``bets-1-0-0`` changes nothing, so
+    the search leaves it out.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

@@ -35,9 +35,11 @@ def _loaded(game: str) -> tuple[Problem, Evaluator[Any]]:
 class PureCfr(Experiment):
     """Exploitability of external sampling and of pure CFR, on small games.
 
-    External sampling and pure CFR visit the same nodes. They differ in what they add to their tables. This experiment
-    compares their exploitability after the same time on one core, in four small games. Runs of the two algorithms
-    alternate, so other load on the machine slows both equally.
+    External sampling and pure CFR are two algorithms that solve games by sampling. They visit the same nodes, but add
+    different numbers to their tables. The paper says that external sampling converges faster.
+
+    This experiment compares the exploitability of both algorithms after the same time on one core, in four small games.
+    Runs of the two algorithms alternate, so if other programs slow the machine, they slow both algorithms equally.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -89,17 +91,21 @@ def latency_share(latency: float = LATENCY, blades: int = BLADES) -> float:
 class Sizes(Experiment):
     """Sizes of the games, counted, and the cost of latency, simulated.
 
-    This experiment checks the paper's statements about the size of its game. The paper says that its betting tree has
-    6,104,546 nodes including leaves, but not which bets it has. The size of the game still follows from that number,
-    because the game has a node for each pair of the players' buckets, and an entry for each bucket and action.
+    The paper gives the size of the game that it solves, and this experiment recomputes it. The paper does not say which
+    bets the game has, but it says that the betting tree has 6,104,546 nodes, including leaves.
 
-    The computed number of infoset-actions (actions of all information sets) is slightly too high. It assumes that every
-    node except the root follows an action, although some nodes follow chance events. It also assumes that all nodes are
-    after the flop, where buckets are many.
+    The size of the whole game follows from the number of nodes in the betting tree. Each node occurs once for each pair
+    of the players' buckets. Each action at a node needs one entry in a table for each bucket of the player who acts.
 
-    The paper's messages take 30 µs each, so the two messages of an iteration take 0.4% of its 15 ms.
-    ``distributed.forecast`` simulates this cost for 60 workers of one core. In the simulation, messages cost no time at
-    all, because the head sends the next deal while workers process the current one.
+    The computed number of infoset-actions (pairs of an information set and an action) is slightly too high, for two
+    reasons. It counts one action for every node except the root, although some nodes follow the deal of cards. It also
+    counts every node as if it came after the flop, where there are more buckets than before.
+
+    In a distributed run, messages take time. In the paper, an iteration takes 15 ms and needs two messages of 30 µs
+    each, which is 0.4% of the time. ``distributed.forecast`` simulates this cost for 60 workers with one core each.
+
+    In the simulation, messages cost no time at all. The head, which is the process that directs the workers, sends the
+    next deal while the workers are still busy with the current one.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

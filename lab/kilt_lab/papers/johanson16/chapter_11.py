@@ -53,20 +53,28 @@ def _problem(name: str, trunk: int, seed: int, threads: int, device: str, folder
 class Trunks(Experiment):
     """CFR-BR with trunks of one, two and three rounds.
 
-    CFR-BR (CFR with a best-responding opponent) stores regrets for a *trunk*, the first rounds of the game. This
-    experiment compares trunks of one, two and three rounds. The thesis uses [4-2] hold'em (limit hold'em with two bets
-    per round), and 9,000 buckets per round from clusters of histograms. This experiment uses 500 buckets, so that every
-    run can make its own clusters, and percentiles in the last round, where a histogram is a single strength.
+    CFR-BR is a solver in which the opponent plays best responses, but only in the later rounds. In the first rounds,
+    which are called the *trunk*, the opponent learns by CFR, and the solver stores its regrets. This experiment
+    compares trunks of one, two and three rounds.
 
-    CFR-BR gets the same time with each trunk (the rounds for which it stores regrets). Exploitability is compared at
-    three times, on a random sample of flops if the game has many, which is the same for all trunks. Each run has its
-    own buckets and seeds. On a CPU, the time is summed over cores, without measuring and without the first iteration,
-    which may compile kernels.
+    The thesis uses [4-2] hold'em (limit hold'em with two bets per round) and 9,000 buckets per round. This experiment
+    uses only 500 buckets, so that every run can make its own. As in the thesis, they are clusters of histograms. In the
+    last round, where a histogram would be a single number, they are percentiles of hand strength.
 
-    Two curves of exploitability count as equal if they differ by less than 5%, a threshold that kilt chose. The thesis
-    says that CFR-BR with a trunk of three rounds finally "exactly matches" CFR-BR with two [Johanson16 §11.2]. Only
-    converged curves can decide this claim. So it is not decided if exploitability changed by 5% or more over the last
-    three quarters of the time, for either trunk.
+    CFR-BR gets the same time with each trunk (the rounds for which it stores regrets), and the results are compared at
+    three times. If the game has many flops, exploitability is measured on a random sample of them, which is the same
+    for all trunks. Each run has its own buckets and random seeds.
+
+    On a CPU, time means seconds summed over cores. It leaves out the time for measuring, and the first iteration, which
+    may include compiling.
+
+    The thesis says that CFR-BR with a trunk of three rounds finally "exactly matches" CFR-BR with two [Johanson16
+    §11.2]. This experiment counts two curves of exploitability as equal if they differ by less than 5%, a threshold
+    that kilt's developers chose.
+
+    Only curves that have converged can show whether two trunks lead to the same exploitability in the end. The claim is
+    therefore not decided if exploitability changed by 5% or more over the last three quarters of the time, for either
+    trunk.
     """
 
     def check(self, setting: Setting) -> None:

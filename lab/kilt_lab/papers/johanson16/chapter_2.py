@@ -35,10 +35,13 @@ def responses_to(game: VectorGame, agent: str, folder: Path, device: str = CPU) 
 class TrivialAgents(Experiment):
     """Exploitability of four agents that ignore their cards.
 
-    This experiment computes how much a best response wins against each of four simple agents in heads-up limit hold'em.
-    The best responses are exact: they visit the whole public game tree, one flop at a time [Johanson16 §2.4] (see
-    ``evaluate.flops``). The agents ignore their cards, so betting subtrees of the same shape have to be visited only
-    once (see ``tree.cardless``). The result of every finished flop is stored.
+    How much can a perfect opponent win against an agent that ignores its cards? This experiment gives exact answers for
+    four simple agents in heads-up limit hold'em. It computes a best response to each agent over the whole game, one
+    flop at a time [Johanson16 §2.4] (see ``evaluate.flops``).
+
+    Because the agents ignore their cards, betting subtrees of the same shape have the same values, and the computation
+    visits each shape only once (see ``tree.cardless``). It stores the result of each finished flop, so that an
+    interrupted run can resume.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -93,14 +96,20 @@ PAPER_2_3 = {
 class Tilts(Experiment):
     """Effect of tilted payoffs on real exploitability.
 
-    The paper solves abstractions of limit hold'em with payoffs that differ slightly from the real ones. Such a change
-    of payoffs is called a tilt. The paper finds that strategies are less exploitable in the real game if the winner of
-    a hand is paid a few percent more.
+    The thesis solves abstractions of limit hold'em with payoffs that differ slightly from the real ones. Such a change
+    of payoffs is called a *tilt*. A strategy that was solved with a tilt still plays the real game. The thesis finds
+    that it is less exploitable there if the tilt pays the winner of a hand a few percent more.
 
-    This experiment draws many abstractions at random. The games are [2-1] and [2-4] hold'em: limit hold'em with two
-    rounds, and one or four bets per round. CFR+ solves each abstraction until an opponent with the same buckets wins
-    almost nothing. Real exploitability is then measured with an opponent who sees all cards. A row shows how much a
-    tilt (a change of payoffs) changes real exploitability, on average. The paper's number is for limit hold'em.
+    This experiment repeats the test in two small games, with many abstractions that are drawn at random. The games are
+    [2-1] and [2-4] hold'em: limit hold'em with two rounds, and one or four bets per round.
+
+    CFR+ solves each abstraction with and without a tilt, until the strategy is almost unbeatable for an opponent who
+    sees the same buckets. The experiment then measures real exploitability, which is what a perfect opponent who sees
+    the cards would win.
+
+    A row shows how much a tilt (a change of payoffs) changes real exploitability, as a mean over the abstractions. A
+    negative value means that the tilt made the strategies harder to beat. The number from the thesis is for limit
+    hold'em.
     """
 
     tilts: Mapping[str, Sequence[float]] = field(default_factory=dict)
@@ -180,14 +189,18 @@ UNITS_2_6 = {
 class Overfitting(Experiment):
     """Real exploitability rises while abstract exploitability still falls.
 
-    This experiment tests whether long solving overfits an abstraction. CFR solves random abstractions of [2-1] or [2-4]
-    hold'em (two rounds, one or four bets per round; see ``tilts``). After 16, 32, 64, … iterations, the exploitability
-    of the average strategy is measured in two ways: abstract exploitability with an opponent who has the same buckets,
-    and real exploitability with an opponent who sees all cards.
+    A strategy is usually solved in an abstraction, where players see buckets instead of cards. If it is solved for too
+    long, it may fit the abstraction ever better but the real game ever worse. This is called overfitting, and this
+    experiment tests whether it happens.
 
-    The *rise* is the increase of real exploitability from its lowest value to its value at the end, in percent. It
-    cannot be negative, so a mean above 0 would prove little. The claim that long solving overfits therefore requires a
-    rise of more than 1%.
+    CFR solves random abstractions of [2-1] or [2-4] hold'em (two rounds, one or four bets per round; see ``tilts``).
+    After 16, 32, 64, … iterations, the experiment measures the exploitability of the average strategy in two ways.
+    *Abstract* exploitability is what an opponent with the same buckets wins, and *real* exploitability is what an
+    opponent who sees all cards wins.
+
+    The *rise* measures overfitting. It is the increase of real exploitability from its lowest value to its value at the
+    end, in percent. A rise cannot be negative, so even small errors would make its mean positive. The claim that long
+    solving overfits therefore requires a mean rise of more than 1%.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

@@ -68,13 +68,13 @@ def _size(size: int, scheme: str) -> str:
 class GrowingGames(Experiment):
     """CS and PCS in abstract games of growing size.
 
-    The paper solves four abstractions of limit hold'em, which sort hands into buckets by percentiles of hand strength
-    and have perfect recall. It compares two ways of sampling cards. Chance sampling (CS) samples the board and both
-    hands, and public chance sampling (PCS) samples only the board. In the paper, CS is ahead in the smallest
-    abstraction, and PCS overtakes it as the abstractions grow.
+    Chance sampling (CS) draws the board and both hands in each iteration, and public chance sampling (PCS) draws only
+    the board. The thesis compares the two solvers in four abstractions of limit hold'em of different sizes. In the
+    smallest abstraction, CS is ahead. As abstractions grow, PCS overtakes it.
 
-    This experiment repeats the comparison in a smaller game. It measures how exploitable each strategy is by an
-    opponent who sees the same buckets.
+    This experiment repeats the comparison in a smaller game. Hands are sorted into buckets by percentiles of hand
+    strength, with perfect recall, as in the thesis. The experiment measures how much an opponent who sees the same
+    buckets wins against each strategy.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -151,19 +151,20 @@ def won_from(real: VectorGame, one: Sight, other: Sight) -> float:
 class AgainstOpponent(Experiment):
     """Winnings of CS and PCS against a fixed opponent, over time.
 
-    In games that are too large to compute best responses, matches against a fixed opponent show which solver is ahead.
-    The paper compares chance sampling (CS), which samples the board and both hands, with public chance sampling (PCS),
-    which samples only the board. PCS wins more at every measured time.
+    Some games are too large to compute a best response. In such games, matches against a fixed opponent show which of
+    two solvers is ahead. The thesis compares chance sampling (CS), which draws the board and both hands, with public
+    chance sampling (PCS), which draws only the board. PCS wins more from the opponent at every measured time.
 
-    Figure 3.4 of the paper uses an abstraction of limit hold'em with imperfect recall and 880 million information sets,
-    and an opponent with a slightly smaller abstraction. Figure 3.6 uses the dice game Bluff(2,2), and an opponent that
-    is an ε-equilibrium.
+    Figure 3.4 of the thesis uses an abstraction of limit hold'em with 880 million information sets, and an opponent
+    with a slightly smaller abstraction. Figure 3.6 uses the dice game Bluff(2,2), and an opponent who is close to an
+    equilibrium.
 
-    This experiment repeats figures 3.4 and 3.6 in smaller games. For figure 3.4, it uses an abstraction of [2-4]
-    hold'em (two rounds, four bets per round), and an opponent with nine tenths of the buckets. For figure 3.6, it uses
-    Bluff(2,1), with two dice against one. The opponents are solved for four times as long as the compared strategies,
-    with another seed, by public chance sampling with linear weights. Winnings are exact means over all cards, all bets
-    and both seats.
+    This experiment repeats both figures in smaller games. For figure 3.4, the game is an abstraction of [2-4] hold'em
+    (two rounds, four bets per round), and the opponent has nine tenths of its buckets. For figure 3.6, the game is
+    Bluff(2,1), with two dice against one.
+
+    The fixed opponent is solved for four times as long as the compared strategies, with another random seed. Its solver
+    is public chance sampling with linear weights. Winnings are exact means over all cards, all bets and both seats.
     """
 
     bucketed: bool = False

@@ -43,14 +43,16 @@ def trunk_bytes(game: str = LIMIT) -> list[int]:
 class TrunkMemory(Experiment):
     """Memory of CFR-BR's hybrid agent, by the number of rounds of its trunk.
 
-    CFR-BR (CFR with a best-responding opponent) splits the game into a *trunk*, which is its first rounds, and the
-    subgames that follow. The opponent learns by CFR in the trunk, and plays best responses in the subgames. They are
-    discarded after each iteration, so regrets of the opponent are stored for the trunk only. If the trunk has all four
-    rounds, CFR-BR becomes CFR.
+    CFR-BR is a solver in which the opponent plays best responses. It splits the game into a *trunk*, which is its first
+    rounds, and the subgames that follow. In the trunk, the opponent learns by CFR. In the subgames, it plays best
+    responses, which need not be stored. If the trunk has all four rounds, CFR-BR is the same as CFR.
 
-    This experiment counts the memory for the regrets, with four bytes for each action of each information set.
-    Information sets that differ only by a permutation of suits are counted once. The thesis's numbers differ from these
-    counts by at most 3%, for a reason that the thesis does not give.
+    How much memory does the opponent of CFR-BR need? This experiment counts four bytes for each action of each
+    information set in the trunk (the rounds in which this opponent learns). Information sets that differ only by a
+    permutation of suits count once.
+
+    The numbers in the thesis differ from these counts by up to 3%. The thesis does not say how it counted, so the
+    reason is unknown.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -136,13 +138,15 @@ PAPER_4_11 = {"PR-2": 218.487, "PR-3": 175.824}
 class FewBuckets(Experiment):
     """Exploitability of CFR-BR in limit hold'em, with abstractions of two and three buckets per round.
 
-    In this experiment, CFR-BR (CFR with a best-responding opponent) solves an abstraction of limit hold'em. The
-    opponent learns by CFR in the first two rounds (the *trunk*), and plays best responses in the last two. Each
-    iteration samples a flop and a turn for each seat. Best responses on all flops measure exploitability in the full
-    game.
+    How exploitable is a strategy for limit hold'em that knows only two or three buckets in each round? In this
+    experiment, such strategies are solved by CFR-BR, a solver in which the opponent sees all cards and plays best
+    responses. Best responses on all flops then measure exploitability in the full game.
+
+    CFR-BR computes its best responses only in the last two rounds. In the first two rounds (the *trunk*), the opponent
+    learns by CFR. Each iteration samples a flop and a turn for each seat.
 
     The thesis does not say by which feature it sorts hands into buckets. This experiment uses percentiles of hand
-    strength. The solutions and measurements are stored in a folder, like those of any run.
+    strength. It stores solutions and measurements in a folder, as any run does.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

@@ -207,15 +207,17 @@ DEALS = 30_000
 class MatchedPlans(Experiment):
     """Winnings of agents with different abstractions against each other, on a small game.
 
-    The paper solves twelve abstractions of limit hold'em by public chance sampling, for four days on 48 cores each. It
-    then lets each pair of agents play ten million hands of duplicate poker.
+    Which way of sorting hands into buckets wins most in matches? The thesis solves twelve card abstractions of limit
+    hold'em by public chance sampling, each for four days on 48 cores. Each pair of the resulting agents then plays ten
+    million hands of duplicate poker.
 
-    This experiment uses a smaller game, [4-1] hold'em with 20 cards (four rounds, one bet per round), and the
-    abstractions of table 5.4. They have equal numbers of information sets. External sampling solves each abstraction
-    until it has visited the same number of nodes. A row shows how much an agent wins against the other agents, on
-    average over all bets, so only the cards are random.
+    This experiment uses a smaller game, [4-1] hold'em with 20 cards (four rounds, one bet per round), and the twelve
+    abstractions of table 5.4. All of them have the same number of information sets. External sampling solves each one
+    until it has visited the same number of nodes.
 
-    Each run makes its own clusters, and solves and deals with its own seeds. All matches of a run use the same deals.
+    A row shows how much an agent wins against the other agents. Winnings are averages over all possible bets, so only
+    the cards are random. All matches of a run use the same deals. Each run makes its own clusters of hands, and has its
+    own random seeds for solving and dealing.
     """
 
     def cases(self, setting: Setting) -> list[str]:

@@ -280,21 +280,27 @@ def _contest(lab: Lab) -> OrangeGame | OrangeHoldem:
 class Answers(Experiment):
     """Responses to a model of Orange, in Leduc hold'em or in the game of the thesis.
 
-    Orange is an agent that plays an equilibrium of a game that pays the winner 7% more [Johanson16 table 2.3]. It plays
-    games against itself or against Probe, an agent that never folds. A model of Orange counts how often it took each
-    action in these games. The experiment does not play them one by one: it draws all counts at once, from the
-    probabilities of each way in which a game can end.
+    A player who has a model of its opponent can exploit it, but takes a risk if the model is wrong. This experiment
+    measures both the gain and the risk, for several ways to respond to a model.
 
-    CFR+ computes a response to the model of the agent Orange, once for each value of p or P_max, which say how far the
-    response trusts the model. Each response is evaluated against Orange, against the model, and against best responses.
-    ``pieces.orange`` defines the game of the thesis.
+    The opponent is an agent called Orange. It plays an equilibrium of a game that pays the winner 7% more [Johanson16
+    table 2.3]. A model of Orange is made from observed games, by counting how often Orange took each action.
 
-    For comparison, the figure shows two curves that need no model. One is the exact frontier of safe responses to the
-    agent Orange, from linear programs. The other consists of mixtures of an equilibrium with the best response.
+    The observed games are between two copies of Orange, or between Orange and Probe, an agent that never folds. They
+    are not played one by one. The experiment draws all counts at once, from the probabilities of the ways in which a
+    game can end.
 
-    The thesis calls some differences marked, and others very small or only marginal, without giving a number
-    [Johanson16 §§6.4, 6.6]. This experiment calls a difference marked if it is at least a tenth of what a best response
-    wins against the agent Orange, and small otherwise.
+    CFR+ computes several responses to the model of Orange. A parameter, p or P_max, says how far a response trusts the
+    model. Each response is evaluated against Orange, against the model, and against a best response, which shows how
+    much the response risks. ``pieces.orange`` defines the game of the thesis.
+
+    The figures also show two curves that do not depend on a model. One is the best possible trade-off between winning
+    from Orange and risk, computed by linear programs. The other consists of mixtures of an equilibrium with the best
+    response to Orange.
+
+    The thesis calls some differences marked, and others very small or only marginal, but gives no number [Johanson16
+    §§6.4, 6.6]. This experiment calls a difference *marked* if it is at least a tenth of the winnings of a best
+    response against the agent Orange, and *small* otherwise.
     """
 
     curves: Mapping[str, tuple[CurveSetting, float]] = field(default_factory=dict)  # by row

@@ -102,19 +102,23 @@ def play(match: int, seed: int, lab: Lab) -> tuple[list[Estimate], dict[str, int
 class Portfolios(Experiment):
     """Duplicate matches of 500 deals by a portfolio: matches won minus matches lost.
 
-    The paper evaluates matches between human experts and Polaris, a portfolio that chooses among five strategies. The
-    logs of these matches are not published, so this experiment plays matches between agents of kilt. The agents of
-    tables 7.1 to 7.4 stand for those of the paper (see ``pieces.logs``): one replaces the experts, and the others form
-    the portfolio.
+    The thesis evaluates matches between human experts and Polaris, an agent that chooses among a *portfolio* of five
+    strategies. The logs of these matches are not published. This experiment therefore plays such matches between agents
+    of kilt, and asks how often each estimator can tell who wins.
 
-    A match is 500 deals. Each deal is played at two tables with the players swapped, and a copy of the portfolio plays
-    at each table. The experiment knows which strategy of the portfolio played each hand, so each hand is evaluated on
-    policy.
+    The agents of tables 7.1 to 7.4 stand for those of the thesis (see ``pieces.logs``). One of them takes the place of
+    the human experts, and the others are the strategies of the portfolio.
 
-    Each estimator has two rows, which count matches won minus matches lost. In the first row, a match counts if it is
-    won or lost by more than 25 big blinds, as in the thesis; for the mean score of both tables, that is 50 mbb/h. In
-    the row ``significant``, a match counts if a one-sided 95% test separates its score from 0, however small the score
-    is [Johanson16 §8.2]. Values are means over runs with their own agents and deals.
+    A match has 500 deals. Each deal is played at two tables with the players swapped, and one copy of the portfolio
+    plays at each table. The experiment knows which strategy played each hand, so it evaluates each strategy on its own
+    hands (on policy).
+
+    Each estimator has two rows. They count matches won minus matches lost, as means over runs with their own agents and
+    deals.
+
+    In the first row of an estimator, a match counts if it is won or lost by more than 25 big blinds, as in the thesis.
+    For the mean score of both tables, this is 50 mbb/h. In the row ``significant``, a match counts if a one-sided 95%
+    test separates its score from 0, however small the score is [Johanson16 §8.2].
     """
 
     @property

@@ -109,12 +109,14 @@ def shares(decisions: Mapping[str, FirstDecision]) -> dict[str, tuple[float, str
 class FirstActions(Experiment):
     """First actions of the dealer and the big blind of a solved game, by starting hand.
 
-    CFR+ solves the game, and the experiment reads from the solution how the dealer and the big blind act first. The
-    dealer has the small blind and acts before the big blind. If the game is the folder of a run, the experiment uses
-    the solution of this run: a run with subgames on disk, with vectors of hands, or of a blueprint.
+    How does a solved game begin? This experiment solves a game by CFR+, and reads from the solution how the two players
+    act first. The dealer, who has the small blind, acts before the big blind.
 
-    Each row shows how often an action is taken, as one of two percentages: over all hands that reach a decision, or for
-    the one hand that takes the action most often.
+    Instead of a game, the experiment also takes the folder of a run, and reads its solution. The run may have stored
+    subgames on disk, used vectors of hands, or solved for a blueprint.
+
+    A row shows how often a player takes an action, as a percentage. Some rows count all hands with which the player
+    reaches the decision. The others are for one hand: the hand that takes the action most often.
     """
 
     def setting(self, base: Changes, asked: Changes) -> Setting:
@@ -239,9 +241,9 @@ def sequences(game: Holdem, rounds: int) -> int:
 class Storage(Experiment):
     """Number of subgames, size of tables, and compression.
 
-    This experiment counts how much storage a solution of limit hold'em needs. An entry is one action of one information
-    set, and information sets that differ only by a permutation of suits are counted once. In the thesis, sizes of
-    tables are in units of 2⁴⁰ bytes, and sizes of files in units of 10¹² bytes.
+    How much storage does a solution of limit hold'em need? This experiment counts entries: one for each action of each
+    information set. Information sets that differ only by a permutation of suits count once. The thesis gives sizes of
+    tables in units of 2⁴⁰ bytes, and sizes of files in units of 10¹² bytes.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

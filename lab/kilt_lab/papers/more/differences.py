@@ -83,17 +83,21 @@ ROWS: dict[str, tuple[Measure, str]] = {  # with units
 class Differences(Experiment):
     """Weights, deals and counts, on small games.
 
-    kilt's sampling differs from that of the paper in three ways. The first is the weight of iterations: kilt gives an
-    iteration a weight that grows linearly, and the paper weighs all iterations equally. The experiment compares the
-    weights by exact exploitability in Leduc hold'em, and by matches in no-limit hold'em with 20 cards, where strategies
-    are far from converged. In the matches, a row shows how much linear weights win against equal weights with the same
-    cards.
+    kilt samples deals and actions differently from the paper. This experiment measures whether the differences help.
+    The first difference is how much an iteration counts: in kilt, its weight grows linearly with its number, and in the
+    paper, all iterations have the same weight.
 
-    kilt's external sampling differs from the paper's in two more ways: it uses the same deal for both players, and it
-    counts sampled actions. The paper deals separately for each player and adds the opponent's probabilities. On flat
-    trees, kilt's external sampling does what the paper does, so the experiment compares it with kilt's usual sampling,
-    and measures the effect of both differences together. Flat trees distinguish suits and would have more to learn, so
-    the game is Leduc hold'em with six ranks of one suit.
+    The experiment compares linear with equal weights in two games. In Leduc hold'em, it measures exact exploitability.
+    In no-limit hold'em with 20 cards, where strategies are still far from an equilibrium, it plays matches. The rows
+    for matches show how much linear weights win against equal weights, with the same buckets.
+
+    External sampling in kilt differs from the paper's in two more ways. kilt uses the same deal for both players, and
+    the paper deals separately for each player. kilt counts the opponent's sampled actions, and the paper adds the
+    probabilities of all the opponent's actions.
+
+    These two differences are measured together. On flat trees, external sampling in kilt works as in the paper, so the
+    experiment compares it with kilt's usual external sampling. Flat trees would treat suits as different and so have
+    more to learn. The experiment avoids this with a deck of a single suit: Leduc hold'em with six ranks.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

@@ -135,20 +135,23 @@ def config_sizes(bets: Sequence[str]) -> list[str]:
 class RulesOfAgents(Experiment):
     """The choice of the default post-processing rule for kilt's agents, by matches and by local best response.
 
-    This experiment chooses the post-processing rule for kilt's agents. A rule changes the probabilities of a solved
-    strategy before the agent plays it, for example by rounding small ones to 0.
+    A post-processing rule changes the probabilities of a solved strategy before an agent plays it. For example, a rule
+    may round small probabilities to 0. This experiment chooses the rule that kilt's agents use by default.
 
-    A post-processing rule is evaluated in two ways. First, the post-processed strategy plays matches against the same
-    strategy with every other rule, on the same deals. Winnings are exact averages over all actions. Second, a local
-    best response (LBR) plays against it. LBR bets from a given round on, with bet sizes that the agents' trees lack; in
-    the last row, it has only the sizes of their trees.
+    Each rule is tested in two ways. First, the strategy with this rule plays matches against the same strategy with
+    every other rule, on the same deals. Winnings are exact averages over all actions, so only the cards are random.
 
-    kilt's default rule is chosen in two steps. The first step finds the rule that wins most against the others, on
-    average. All rules that lose at most 30 mbb/h to it are candidates. The default is the candidate against which a
-    local best response (LBR) wins least, on average over the rounds in which LBR may start to bet.
+    In the second test, a local best response (LBR) plays against the strategy. LBR is an opponent who knows the
+    strategy and plans one action ahead, so its winnings show how easy the strategy is to beat. It starts to bet in a
+    given round, with bet sizes that the strategy does not expect. In the last row of each rule, it uses only sizes that
+    the strategy expects.
 
-    Each run clusters the hands, solves and deals with its own seeds. The intervals therefore include the variation
-    between clusterings, solutions and deals.
+    The default rule is chosen in two steps. The first step finds the rule that wins most in matches, and drops all
+    rules that lose more than 30 mbb/h to it. The second step takes the rule against which LBR (local best response)
+    wins least, on average over the rounds in which LBR may start to bet.
+
+    Each run clusters hands, solves and deals with its own random seeds. The intervals in the tables therefore include
+    the luck of all three steps.
     """
 
     def check(self, setting: Setting) -> None:

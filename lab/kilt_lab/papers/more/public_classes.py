@@ -35,15 +35,20 @@ def classes_of(row: str) -> PublicPlan:
 class ClassesInPlay(Experiment):
     """Winnings of classes of flops against the same number of buckets without classes.
 
-    This experiment compares distances between flops, and clusterings of flops, by the play of agents that use them,
-    which no paper does. As in [Schmid15 figure 5], an agent has classes of flops and buckets inside each class. Its
-    opponent has the same total number of buckets without classes. Preflop, turn, river and bets are the same. A row
-    shows how much the agent wins against this opponent, averaged over all betting sequences.
+    There are several ways to measure how different two flops are, and several ways to sort flops into classes by that
+    measure. Which of them lets an agent play best? No paper compares them in play, so this experiment does.
 
-    The compared distances between flops are those of [Brown15 algorithm 2], of Waugh et al. and of [Schmid15]. The
-    distance of [Schmid15] describes a hand either by its history (the flop and the rounds before) or by a histogram of
-    the flop alone. The clusterings are those of ``abstraction.partition``. Each run clusters, solves and deals with its
-    own seeds. Within a run, all rows have the same opponent and deals.
+    An agent with classes of flops plays against an agent without them, as in [Schmid15 figure 5]. Both have the same
+    bets and the same total number of buckets, which are sets of hands that an agent does not distinguish. The agents
+    differ only on the flop.
+
+    The experiment compares three distances between flops: those of [Brown15 algorithm 2], of Waugh et al. and of
+    [Schmid15]. The last one is tried in two versions. One version compares hands by their strength before the flop and
+    on the flop, and the other only by a histogram of their strength on the flop.
+
+    Each run clusters flops, solves the agents and deals cards with its own random seeds. Within a run, every agent with
+    classes plays against the same opponent, on the same deals. Winnings are averages over all possible betting
+    sequences.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

@@ -33,27 +33,34 @@ def _rival(case: ResolvingCase) -> tuple[Solved, float]:
 class Resolving(Experiment):
     """Exploitability of whole strategies that are put together from re-solved subgames.
 
-    Re-solving computes new strategies for the later rounds of a game, from a solution of the whole game (the
-    *blueprint*). This experiment re-solves every subgame that begins with a given round, once for each player, and
-    replaces the blueprint's strategies by the new ones. A best response that knows the whole result then measures its
+    An agent that re-solves computes a new strategy for the rest of a hand while it plays. It starts from a *blueprint*,
+    which is a solution of the whole game. Is the new strategy harder to beat than the blueprint? This experiment
+    measures its exact exploitability, which is what a perfect opponent would win.
+
+    The experiment re-solves every subgame that begins in a given round, once for each player, and puts the results in
+    place of the blueprint's strategy. A best response, which knows the whole new strategy, then measures its
     exploitability.
 
-    Two methods of re-solving are safe: the gadget of Burch, Johanson and Bowling (2014) and max-margin (Moravčík et al.
-    2016). Their result is no more exploitable than the blueprint, except for the error of the iterations. Unsafe
-    re-solving assumes that the opponent's range is that of the blueprint. It may repair a bad blueprint, and it damages
-    a good one.
+    Two methods are called safe: the gadget of Burch, Johanson and Bowling (2014), and max-margin by Moravčík et al.
+    (2016). They guarantee that the new strategy is no more exploitable than the blueprint, apart from a small error
+    because the number of iterations is finite.
 
-    With a depth limit, a re-solved subgame ends with its first round, and values of the blueprint replace the rest of
-    the game. At the end of the subgame, the opponent chooses among one or four continuations [Brown18]. A best response
-    may choose yet another one, so re-solving may make the strategy more exploitable. The rounds after the subgame keep
-    the blueprint's strategy.
+    Unsafe re-solving has no such guarantee. It assumes that the opponent has played like the blueprint until the
+    subgame begins. It may improve a bad blueprint, and it damages a good one.
 
-    Re-solving with a depth limit is safe again if the opponent may choose any pure strategy for the rest of the game,
-    because then no other continuation exists.
+    A depth limit makes re-solving cheaper. The re-solved subgame then ends after one round, and the blueprint tells how
+    much each hand is worth at that point. In later rounds, the player follows the blueprint.
 
-    The last game tests bets that the blueprint lacks: the opponent may make such bets in the second round. The player
-    answers in one of two ways. The first is to translate the bet to a bet size of the blueprint. The second is to solve
-    a new subgame that begins with the bet, which is called nested re-solving (Brown and Sandholm 2017).
+    At a depth limit, the opponent chooses how to play the rest of the hand, from one or four strategies that are called
+    continuations [Brown18]. A real opponent may play in yet another way. Re-solving may then make the strategy more
+    exploitable.
+
+    The guarantee applies again if the opponent may choose any pure strategy for the rest of the hand, because then
+    there is no way to play that re-solving did not consider.
+
+    The last game tests bets that the blueprint does not have. When the opponent makes such a bet in the second round,
+    the player may *translate* it, which means to treat it as a bet that the blueprint has. Or the player may solve a
+    new subgame that begins with this bet. The second method is called nested re-solving (Brown and Sandholm 2017).
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

@@ -142,25 +142,31 @@ def _written(game: str) -> Written:
 class UpCards(Experiment):
     """Classes of up-cards in three-card stud, compared by exact exploitability.
 
-    The paper proposes classes of up-cards for three-card stud, but has no experiment with stud. This experiment uses a
-    game of stud that is small enough to compute exact exploitability. Players know their own cards, but see only to
-    which of k classes the up-cards on the table belong. Four kinds of classes are compared:
+    In stud poker, some of each player's cards lie face up, so both players see them. The paper proposes to sort the
+    boards of up-cards into classes, because there are too many to treat each board separately. It does not test this
+    idea in stud.
 
-    - Classes of similar boards, by the earth mover's distance between the hands on them. The paper defines this
+    This experiment tests it in a game of stud that is small enough to compute exact exploitability, which is what a
+    perfect opponent would win. A player knows its own cards, but only the class of the up-cards on the table. Four ways
+    to make classes are compared:
+
+    - By earth mover's distance: boards on which hands have similar strengths share a class. The paper defines this
       distance for flops.
-    - Random classes of the same sizes.
-    - Strength steps, which are computed for each hand separately: boards on which the hand is about equally strong
+    - At random, with classes of the same sizes.
+    - By strength steps: boards are sorted for each hand separately. Boards on which the hand is about equally strong
       share a class.
-    - One class for each board, which loses no information.
+    - Without loss: each board is a class of its own.
 
-    The paper motivates classes of up-cards with two hands that consist of the same cards but differ in which card lies
-    face up. A player who confuses these hands must have forgotten which card is up. A player with perfect recall never
-    does, if the hole card was visible in the first round. So the forgetful players of this experiment do not see their
-    hole card in the first round.
+    The experiment also tests why the paper wants classes of up-cards. Two hands may consist of the same cards, and
+    differ only in which card lies face up. A player who cannot tell the two hands apart has forgotten which of its
+    cards the opponent sees.
 
-    Forgetful players, who do not know which of their cards lies face up, are compared with two other kinds of players.
-    None of them sees the hole card in the first round. The first kind knows everything else. The second kind knows only
-    classes of boards, and has so few classes that it is no better informed than the forgetful players.
+    A player with perfect recall cannot forget this if it saw its hole card (the hidden card) in the first round. The
+    forgetful players of this experiment therefore do not look at their hole card in the first round.
+
+    Forgetful players are compared with two other kinds of players, who do not look at their hole card in the first
+    round either. Players of the first kind forget nothing afterwards. Players of the second kind know only the class of
+    the up-cards. They have so few classes that they know no more than forgetful players do.
     """
 
     def check(self, setting: Setting) -> None:

@@ -56,19 +56,21 @@ def _agents(buckets: int, seed: int, lab: Lab) -> list[SolvedAgent]:
 class PublicClasses(Experiment):
     """Public classes of flops against plain buckets.
 
-    This experiment measures whether sorting flops into public classes improves play in no-limit hold'em. Two agents
-    with stacks of 25 big blinds have identical bets and equal numbers of buckets. On the flop, one agent has plain
-    distribution-aware buckets. The other agent sorts flops into 20 classes and has its buckets inside each class.
-    Preflop, turn and river are the same for both agents, so all winnings come from the flop.
+    Does an agent play better if it sorts flops into classes of similar flops? To find out, this experiment lets two
+    agents play no-limit hold'em against each other, with stacks of 25 big blinds. One agent uses such classes on the
+    flop, and the other does not.
 
-    The two agents play duplicate deals: each deal is played twice, with the agents' seats swapped. kilt does not play
-    one sampled betting sequence, but averages the winnings of each deal over all betting sequences (see
-    ``evaluate.head_to_head``). So a few deals are as informative as many sampled hands. The first run also plays a
-    match of sampled hands.
+    Both agents have the same bet sizes and the same number of buckets, which are sets of hands that an agent does not
+    distinguish. The agent without classes sorts the hands of all flops into buckets together. The agent with classes
+    has 20 classes of flops, and sorts the hands of each class separately. On all other rounds, the agents are the same.
 
-    Each run has its own seeds for buckets, for the start of k-medoids, for solving and for deals. All runs share the
-    distances between flops, which are computed once, without a seed, from a base that sorts hands into buckets. Both
-    agents are solved with the same number of iterations.
+    The agents play each deal twice, with their seats swapped. For each deal, kilt computes the average winnings over
+    all possible betting sequences (see ``evaluate.head_to_head``) instead of playing a single sequence at random. This
+    removes luck, so fewer deals are needed. The first run also plays ordinary hands.
+
+    All runs share one table of distances between flops, from which the classes are made. Everything else has new random
+    seeds in each run: buckets, classes, solving and deals. Within a run, both agents are solved with the same number of
+    iterations.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

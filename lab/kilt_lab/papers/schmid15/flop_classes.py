@@ -125,14 +125,24 @@ def _flops(lab: Lab) -> Flops:
 class FlopClasses(Experiment):
     """Contents of classes of flops, and the error of k-medoids by the number of classes.
 
-    The paper sorts flops into classes by k-medoids clustering, with a distance between flops. Its figure 3 shows that
-    flops in a class look alike to people, for example because they have one suit. A row for figure 3 gives the largest
-    share of a class that consists of flops of one kind. The paper's figure 4 shows the error of k-medoids by the number
-    of classes, for the best of 100 starts.
+    The paper sorts flops into classes of similar flops by k-medoids clustering. This method chooses one flop of each
+    class as its centre (the *medoid*), and puts every other flop into the class with the nearest centre. The result
+    depends on the random flops with which the search starts.
 
-    For a small deck, the experiment also computes exact distances between flops, which move single hands instead of
-    buckets. The adjusted Rand index compares the classes from both kinds of distances: 1 stands for identical classes,
-    and 0 for chance. By default, kilt starts k-medoids only once. Two rows show the mean over 100 such single starts.
+    Figure 3 of the paper shows that the classes make sense to people. For example, one class has only flops of a single
+    suit. For each of three kinds of flops, this experiment finds the class in which the kind has its largest share, and
+    reports this share.
+
+    Figure 4 of the paper shows how the error of the clustering depends on the number of classes. The error is the mean
+    distance between a flop and the medoid of its class. The paper takes the best of 100 random starts, and so does this
+    experiment.
+
+    The distances between flops are approximate: to save time, all hands of a bucket count as one hand. For a deck with
+    few flops, the experiment also computes exact distances, and compares the classes that result from both. Their
+    agreement is measured by the adjusted Rand index, which is 1 for identical classes and 0 for chance.
+
+    By default, kilt starts k-medoids only once instead of 100 times. Two rows show what this costs, as means over 100
+    single starts: the error, and the agreement with the classes of the best start.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -171,10 +181,12 @@ WAYS = {"all at once, as printed": "printed", "one after another": "sum"}
 class Algorithm3(Experiment):
     """Number of classes that remain, as printed and if one board moves at a time.
 
-    Algorithm 3 of the paper sorts boards into classes. In each step, all boards move at once, each to the class whose
-    members have the smallest sum of distances to it. A class with few members has a small sum for every board. So all
-    boards move to the same few classes, and the other classes become empty. If boards move one at a time, this does not
-    happen. The experiment counts the classes that remain in both cases.
+    Algorithm 3 of the paper sorts boards into classes, step by step. In each step, every board moves to the class whose
+    members have the smallest sum of distances to it. As the paper prints the algorithm, all boards move at once.
+
+    This has a flaw. A class with few members has a small sum of distances to every board, so all boards move to the
+    same few classes, and the other classes become empty. If boards move one at a time, this does not happen. The
+    experiment counts the classes that are left in both cases.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
