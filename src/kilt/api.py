@@ -1,4 +1,4 @@
-"""Public functions to load and solve games, and to build card abstractions.
+"""Public functions to solve games, open runs, and build card abstractions.
 
 The functions accept names as the commands do ("leduc", "cfr+", "runs/mine"), or the corresponding objects, and print
 nothing. If an argument is invalid, they raise `KiltError`, whose message contains a remedy.
@@ -150,7 +150,7 @@ def solve(
 
 
 def equity(hand: str, opponent: str = "random", board: str = "", *, deck: Deck = FULL) -> Equity:
-    """Return a hand's equity against another hand or a range, computed over all possible boards.
+    """Return a hand's equity against another hand or a range, computed exactly over all boards.
 
     Parameters
     ----------
@@ -254,7 +254,9 @@ def cost(
     threads: int | None = None,
     device: str | None = None,
 ) -> Cost:
-    """Estimate the memory, disk space and time that solving takes, without building anything.
+    """Estimate the memory, disk space and time needed to solve a game.
+
+    Nothing is built.
 
     Parameters
     ----------
@@ -292,7 +294,9 @@ def start_run(
     against: Against | None = None,
     tick: Tick = _nothing,
 ) -> Run:
-    """Create a run that is ready to solve a game; for a configuration, build its card abstraction first.
+    """Create a run that is ready to solve a game.
+
+    For a configuration, its card abstraction is built first.
 
     Parameters
     ----------
@@ -413,7 +417,7 @@ def resume_run(
 
 @file_errors()
 def open_run(folder: str | Path) -> StoredRun:
-    """Open a finished run to read its results. Nothing is solved.
+    """Open a run to read its results, without solving anything.
 
     Parameters
     ----------

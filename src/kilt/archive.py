@@ -1,4 +1,4 @@
-"""Read and write archives: single zip files with NumPy arrays and a ``manifest.json`` that describes them.
+"""Read and write archives: zip files that contain NumPy arrays and a description of them.
 
 An archive is a small file that can be sent to others, and is read into memory as a whole. Large tables are stored as an
 `artifact` instead: a folder whose files are memory-mapped.
@@ -30,7 +30,7 @@ FORMAT = 1  # raised when older versions of kilt could not read the file
 
 
 def write(file: Path, kind: str, arrays: Mapping[str, Array], metadata: Mapping[str, Any]) -> None:
-    """Write arrays and their metadata to an archive, and replace any older file.
+    """Write arrays and metadata to an archive, which replaces any older file.
 
     Equal content gives identical files.
 
@@ -57,7 +57,10 @@ def write(file: Path, kind: str, arrays: Mapping[str, Array], metadata: Mapping[
 
 
 def read(file: Path, kind: str) -> tuple[dict[str, Array], dict[str, Any]]:
-    """Read the arrays and metadata of an archive into memory. Raises ArtifactError if the file is damaged."""
+    """Read the arrays and metadata of an archive into memory.
+
+    Raises ArtifactError if the file is damaged.
+    """
     try:
         with os_errors(f"{file} cannot be read"), ZipFile(file) as archive:
             manifest = json.loads(archive.read(MANIFEST))

@@ -1,4 +1,4 @@
-"""Names for the array types that most of kilt uses.
+"""Define names for the array types that most of kilt uses.
 
 Comments give shapes where arrays are created or stored.
 
@@ -28,7 +28,7 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Deferred:
-    """An array that is not in memory, and can write its content to a given array on demand.
+    """An array that is not in memory. It can write its content to a given array when needed.
 
     >>> there = Deferred((2, 3), np.dtype(np.int8), lambda to: to.fill(7))
     >>> there.nbytes, np.asarray(there).tolist()
@@ -41,7 +41,7 @@ class Deferred:
 
     @property
     def nbytes(self) -> int:
-        """Return the size of the array in bytes."""
+        """The size of the array in bytes."""
         return prod(self.shape) * self.dtype.itemsize
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
@@ -51,7 +51,7 @@ class Deferred:
 
 
 def data_type(like: npt.DTypeLike) -> np.dtype[Any]:
-    """Convert a name, a Python number type or a NumPy type to a NumPy data type, like `np.dtype`.
+    """Convert the name of a data type, such as "float32", to a NumPy data type.
 
     Type checkers try each overload of `np.dtype` with each of the types of `DTypeLike`, for up to a second per call;
     this function avoids that.

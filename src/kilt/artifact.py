@@ -1,4 +1,4 @@
-"""Read and write artifacts: folders of NumPy arrays with a ``manifest.json`` that records how they were made.
+"""Read and write artifacts: folders of NumPy arrays with a manifest that records how they were made.
 
 The files are memory-mapped when they are read, and compared with the checksums in the manifest: large files once per
 machine, see `read`. A new artifact is written to a temporary folder next to its path, with the manifest last; then the
@@ -59,7 +59,7 @@ SAID: dict[str, type] = {  # types of the entries of the manifest
 
 @dataclass(frozen=True)
 class Artifact:
-    """An artifact that `read` has opened: arrays mapped from disk, with the data of their manifest."""
+    """An opened artifact: its arrays, mapped from disk, and the data of its manifest."""
 
     kind: str
     version: str  # version of kilt that wrote it
@@ -78,7 +78,7 @@ def write(
     parameters: Mapping[str, Any] | None = None,
     figures: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write arrays and their metadata as an artifact, and replace any older one.
+    """Write arrays and metadata as an artifact, which replaces any older one.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def write(
 
 @dataclass(frozen=True)
 class Draft:
-    """An artifact that is still being written, array by array."""
+    """An artifact that is still being written, one array after the other."""
 
     folder: Path
     inputs: dict[str, str] = field(default_factory=dict)  # for the manifest: fingerprints of the data it was made from
@@ -124,7 +124,7 @@ class Draft:
         self.arrays[name] = table
 
     def allocate(self, name: str, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
-        """Create a file of zeros and return it as a writable array, which need not fit into memory.
+        """Create a file of zeros and return it as a writable array, which may be larger than memory.
 
         The disk space is reserved now, because writing to mapped memory on a full disk would kill the process.
         """
@@ -146,7 +146,7 @@ def draft(
     inputs: Mapping[str, str] | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> Iterator[Draft]:
-    """Open a new artifact to write its arrays one by one; if an error occurs, the unfinished files are deleted.
+    """Open a new artifact for writing its arrays one by one. It is deleted if an error occurs.
 
     Together, the arrays take at most `size` bytes.
 
@@ -256,7 +256,7 @@ def read(path: str | Path, kind: str, *, check: bool = False, private: bool = Fa
 
 @contextmanager
 def damage_errors(path: Path, remedy: str) -> Iterator[None]:
-    """Convert errors caused by missing or malformed entries of an artifact to ArtifactError.
+    """Convert errors about missing or malformed data of an artifact to ArtifactError.
 
     >>> with damage_errors(Path("run/strategy"), "solve again"):
     ...     {}["game"]
@@ -273,7 +273,7 @@ def damage_errors(path: Path, remedy: str) -> Iterator[None]:
 
 
 def recorded_checksums(path: Path) -> list[str] | None:
-    """Return the manifest checksums that ``run.json`` in the same folder records for an artifact.
+    """Return the checksums that a run has recorded for one of its artifacts.
 
     There is one checksum, none before the artifact is first written, or two while it is being replaced. None means that
     there is no such record, and any artifact is accepted.
@@ -295,23 +295,23 @@ def recorded_checksums(path: Path) -> list[str] | None:
 
 
 def checksum_of(path: Path) -> str:
-    """Return the checksum of an artifact's manifest, which contains the checksums of its arrays."""
+    """Return the checksum of an artifact: that of its manifest, which contains the checksums of its arrays."""
     return seal_of(_manifest(path, "artifact", REMEDY)[1])
 
 
 def exists(path: str | Path) -> bool:
-    """Return whether there is an artifact of any kind at a path."""
+    """Return whether there is an artifact at a path, of any kind."""
     return _whole(Path(path)) is not None
 
 
 def kind_of(path: str | Path) -> str:
-    """Return the kind of the artifact at a path, as written in its manifest."""
+    """Return the kind of the artifact at a path, as its manifest states it."""
     kind: str = _manifest(Path(path), "artifact", REMEDY)[1]["kind"]
     return kind
 
 
 def fingerprint(*parts: str | Array) -> str:
-    """Return a short hash of strings and arrays, to recognise equal inputs.
+    """Return a short hash of texts and arrays, to recognise equal inputs.
 
     >>> fingerprint("kuhn", np.arange(3))
     '4a075bfdcce8d09f'
@@ -329,7 +329,7 @@ def fingerprint(*parts: str | Array) -> str:
 
 
 def stable_repr(value: object) -> str:
-    """Return a text for a dataclass that stays the same if the class is renamed, for `fingerprint`.
+    """Return a text for an object that stays the same when its class is renamed.
 
     It is the `repr`, with the class attribute `REPR_NAME`, if it is set, in place of the name of the class. A class can
     thus be renamed without invalidating files on disk. Fields of dataclasses and items of tuples are
@@ -352,7 +352,7 @@ def stable_repr(value: object) -> str:
 
 
 def require_room(path: Path, size: int) -> None:
-    """Raise ArtifactError if the disk that contains `path` has less than `size` free bytes."""
+    """Raise ArtifactError if the disk on which `path` is has less than `size` free bytes."""
     free = free_space(path)
     if free < size + SPARE:
         raise ArtifactError(
@@ -362,7 +362,7 @@ def require_room(path: Path, size: int) -> None:
 
 
 def free_space(path: Path) -> float:
-    """Return the free bytes on the disk that contains `path`, which need not exist."""
+    """Return the number of free bytes on the disk on which `path` is, or would be."""
     folder = path.absolute()
     while not folder.exists():
         folder = folder.parent
@@ -371,7 +371,7 @@ def free_space(path: Path) -> float:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace the content of a small file atomically: readers see either the old or the new text."""
+    """Replace the content of a small file atomically: readers see either the old text or the new one."""
     new = path.with_name(f".{path.name}.new")
     with new.open("w", encoding="utf-8") as file:
         file.write(text)
@@ -383,7 +383,7 @@ def write_text(path: Path, text: str) -> None:
 
 @contextmanager
 def exclusive_access(path: Path, *, wait: bool = False) -> Iterator[None]:
-    """Lock an artifact against other processes. Waits for the lock if `wait` is set; otherwise raises ArtifactError."""
+    """Lock an artifact against other processes. If it is already locked, wait or raise ArtifactError."""
     with ExitStack() as held:
         with os_errors(f"{path} cannot be written"):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -396,7 +396,7 @@ def exclusive_access(path: Path, *, wait: bool = False) -> Iterator[None]:
 
 @contextmanager
 def os_errors(what: str) -> Iterator[None]:
-    """Convert errors of the operating system to ArtifactErrors whose messages begin with `what`."""
+    """Convert operating system errors to ArtifactErrors whose messages begin with `what`."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Cancel long computations: the caller sets a check function, which the loops of the computation call.
+"""Cancel long computations. The caller sets a check function, which the computation calls often.
 
 >>> def give_up():
 ...     raise CancellationError("the result is no longer needed")
@@ -24,7 +24,7 @@ _check: ContextVar[Callable[[], None]] = ContextVar("check", default=lambda: Non
 
 @contextmanager
 def cancelled_by(check: Callable[[], None]) -> Iterator[None]:
-    """Run the ``with`` block so that its loops call `check`, which cancels them by raising `CancellationError`.
+    """Run a ``with`` block whose long loops call `check`, which may raise `CancellationError`.
 
     Only loops in this thread call it.
     """
@@ -36,7 +36,7 @@ def cancelled_by(check: Callable[[], None]) -> Iterator[None]:
 
 
 def raise_if_cancelled() -> None:
-    """Raise `CancellationError` if the caller has cancelled this computation.
+    """Raise `CancellationError` if the caller has cancelled the current computation.
 
     Every loop that can take seconds calls this function.
     """

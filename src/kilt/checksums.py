@@ -1,4 +1,6 @@
-"""Checksums of arrays, files and manifests. Large files are verified once per machine, as long as they do not change.
+"""Compute and verify checksums of arrays, files and manifests.
+
+Large files are verified once per machine, as long as they do not change.
 
 The cache folder records which files had the correct checksum, with their size, modification time and inode.
 """
@@ -28,21 +30,24 @@ BLOCK = 1 << 20  # bytes that are read or written in one call
 
 
 def seal_of(manifest: Mapping[str, Any]) -> str:
-    """Return the checksum of a manifest, computed without its checksum entry."""
+    """Return the checksum of a manifest, computed without the entry that stores the checksum."""
     said = {what: value for what, value in manifest.items() if what != CHECKSUM}
     plain = json.loads(json.dumps(said))  # numbers as keys become strings in JSON
     return blake2b(json.dumps(plain, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def describe(array: Array) -> dict[str, Any]:
-    """Return the manifest entry that describes an array."""
+    """Return the entry of a manifest that describes an array."""
     content = content_of(array)
     checksums = {CHECKSUM: blake2b(content, digest_size=16).hexdigest(), QUICK: f"{crc32(content):08x}"}
     return {"dtype": array.dtype.str, "shape": list(array.shape)} | checksums
 
 
 def is_whole(file: Path, array: np.memmap[Any, Any], said: Mapping[str, Any], *, again: bool) -> bool:
-    """Return whether a file and its array match the manifest. With `again`, cached results are ignored."""
+    """Return whether a file and its array match the checksum in the manifest.
+
+    With `again`, cached results are ignored.
+    """
     size = array.offset + array.nbytes
     seen = {"dtype": array.dtype.str, "shape": list(array.shape)}
     if any(said.get(what) != value for what, value in seen.items()) or not array.flags.c_contiguous:
@@ -76,7 +81,7 @@ def _checksum(file: Path, start: int, which: str) -> str:
 
 
 def state_of(file: Path, checksum: object) -> str:
-    """Return a text that changes whenever the file or its checksum changes."""
+    """Return a text that identifies the state of a file: it changes with the file or its checksum."""
     now = file.stat()
     return f"{now.st_size} {now.st_mtime_ns} {now.st_ino} {checksum}"
 
@@ -95,7 +100,7 @@ def _remembered(file: Path) -> str:
 
 
 def remember(file: Path, state: str) -> None:
-    """Record that a file is correct, if it is large and was not modified just now."""
+    """Record that the checksum of a large file was correct, so that it is not verified again."""
     size, changed = map(int, state.split()[:2])
     if size >= LARGE and time_ns() - changed > SETTLED:
         with suppress(OSError):  # an unwritable cache only costs time
@@ -105,5 +110,5 @@ def remember(file: Path, state: str) -> None:
 
 
 def content_of(array: Array) -> memoryview:
-    """Return the bytes of an array, which must be contiguous."""
+    """Return the bytes of a contiguous array without copying them."""
     return array.reshape(-1).view(np.uint8).data

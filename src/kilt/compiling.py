@@ -1,4 +1,4 @@
-"""Measure the time that this process spends compiling kernels, and provide clocks that exclude it.
+"""Measure the time that this process spends compiling kernels, and provide clocks without this time.
 
 Kernels are compiled at their first call and cached on disk (see `jit`): this takes seconds after an installation and no
 time later, so it is not counted as solving, nor against a time budget. `jit` reports compilations; this module does not
@@ -49,7 +49,7 @@ def begin_compiling() -> None:
 
 
 def end_compiling() -> None:
-    """Record that the compilation that began last has ended."""
+    """Record that this process has finished the compilation that it began last."""
     global _standing
     with _changing:
         _, depth, began, collecting = _standing

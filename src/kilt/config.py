@@ -1,4 +1,4 @@
-"""Configurations of runs: the game, its abstraction, the solver, and how the strategy is played.
+"""Define configurations of runs: the game, its abstraction, the solver, and the agent.
 
 Only `game` is required; without `cards` the game is solved without an abstraction. A list of two for `cards` or
 `actions` has one value for each player.
@@ -138,7 +138,7 @@ class EngineConfig(Record):
 
     @property
     def levels(self) -> tuple[int, ...]:
-        """Return the number of workers on each level, such as (4, 3): four workers, and three below each of them."""
+        """The number of workers on each level: (4, 3) means four workers, and three below each of them."""
         return (self.blades, *self.below)
 
 
@@ -239,7 +239,7 @@ class ResolveConfig(Record):
 
     @property
     def clock(self) -> float:
-        """Return the time limit of a decision in seconds, or 0 if only iterations are limited."""
+        """The time limit of a decision in seconds, or 0 if only iterations are limited."""
         return self.seconds or (0.0 if self.iterations else 2.0)
 
 
@@ -398,7 +398,7 @@ def parse_config(text: str) -> Config:
 
 
 def config_of(data: Mapping[str, Any]) -> Config:
-    """Make the configuration of a run from a mapping, such as the content of a TOML or JSON file.
+    """Create the configuration of a run from a mapping, such as the content of a TOML or JSON file.
 
     >>> config_of({"game": "leduc", "cards": "lossless", "solver": {"seed": 3}}).solver.seed
     3
@@ -407,7 +407,7 @@ def config_of(data: Mapping[str, Any]) -> Config:
 
 
 def config_in(what: object) -> Config | None:
-    """Return the configuration that a mapping, an object or a TOML file contains; None if `what` names a game."""
+    """Return the configuration that an object, a mapping or a TOML file contains; None if `what` is a game."""
     if isinstance(what, Mapping):
         return config_of(what)
     if isinstance(what, Config):

@@ -1,4 +1,4 @@
-"""Estimates of the memory, disk space, GPU memory and time that some work takes, known before it begins.
+"""Estimate the memory, disk space, GPU memory and time that some work needs, before it begins.
 
 All estimates return a `Cost`; costs can be added, and `Cost.require` is the only function that compares them with the
 machine.
@@ -69,16 +69,16 @@ class Cost:
 
     @property
     def needed(self) -> int:
-        """Return the bytes that must fit into memory, without those mapped from files."""
+        """The bytes that must fit into memory, without those mapped from files."""
         return self.memory - self.mapped
 
     @property
     def resident(self) -> int:
-        """Return the peak resident size in bytes of a process that does this work."""
+        """The peak resident size in bytes of a process that does this work."""
         return machine.PROCESS + self.memory
 
     def then(self, later: Cost) -> Cost:
-        """Return the cost of this work followed by other work.
+        """Return the cost of doing this work, and then other work.
 
         Memory is the larger of the two peaks; disk space and time are added.
         """
@@ -106,24 +106,27 @@ class Cost:
         return replace(both, memory=memory, mapped=mapped, device=self.device + other.device, seconds=seconds)
 
     def at(self, pace: IterationPace) -> Cost:
-        """Return the cost of the same work at a measured speed."""
+        """Return the cost of the same work, with its time computed from a measured speed."""
         return replace(self, iteration=1 / pace.iterations)
 
     def named(self, name: str) -> Cost:
-        """Return the cost of the same work under a name, by which `part` finds it in a total."""
+        """Return the same cost with a name, so that `part` can find it when costs are added up."""
         return replace(self, parts=((name, self),))
 
     def part(self, name: str) -> Cost | None:
-        """Return the part of the work that has the given name, or None if there is none."""
+        """Return the cost of the part of the work that has the given name, or None if there is none."""
         return dict(self.parts).get(name)
 
     @property
     def fits(self) -> bool:
-        """Return whether the work fits into this machine's memory. GPU memory is ignored."""
+        """Whether the work fits into this machine's memory.
+
+        GPU memory is ignored.
+        """
         return machine.fits_memory(machine.PROCESS + self.needed)
 
     def lack(self, of: str = "") -> str | None:
-        """Describe how much main or GPU memory this machine lacks for the work, or return None if it fits.
+        """Return a text that says how much memory the machine lacks for the work, or None if it has enough.
 
         `of` is the purpose of the memory, for the text.
         """
@@ -139,7 +142,7 @@ class Cost:
         return None
 
     def require(self, folder: Path | None = None) -> Cost:
-        """Return the cost if this machine has enough memory, GPU memory and disk space; otherwise raise an error.
+        """Return the cost if the machine has enough memory, GPU memory and disk space. Otherwise raise an error.
 
         Parameters
         ----------
@@ -173,7 +176,10 @@ class Cost:
             yield from part._leaves()
 
     def data(self) -> dict[str, Any]:
-        """Return the cost as a dict of bytes and seconds, without unknown or zero values."""
+        """Return the cost as a dict of bytes and seconds.
+
+        Unknown values and zeros are left out.
+        """
         numbers = {
             "memory_bytes": self.resident,
             "mapped_bytes": self.mapped,

@@ -1,4 +1,4 @@
-"""Random numbers for kernels, computed from a key and a counter, so that a checkpoint stores only the counter."""
+"""Compute random numbers from a key and a counter, so that a checkpoint needs only the counter."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WORD = 2**64 - 1  # all bits of a word
 
 @inlined
 def mix(word: np.uint64) -> np.uint64:
-    """Scramble a 64-bit word with the output function of SplitMix64 (Steele, Lea and Flood 2014)."""
+    """Scramble the bits of a 64-bit word with the output function of SplitMix64 (Steele, Lea and Flood 2014)."""
     word = (word ^ (word >> np.uint64(30))) * np.uint64(FIRST)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(SECOND)
     return word ^ (word >> np.uint64(31))
@@ -20,18 +20,18 @@ def mix(word: np.uint64) -> np.uint64:
 
 @inlined
 def splitmix_word(key: np.uint64, number: np.uint64) -> np.uint64:
-    """Return the word at position `number` in the SplitMix64 sequence that starts from `key`."""
+    """Return a 64-bit word from the SplitMix64 sequence that starts with `key`, at position `number`."""
     return mix(key + number * np.uint64(STEP))
 
 
 @inlined
 def uniform(key: np.uint64, number: np.uint64) -> float:
-    """Return a uniform random number in [0, 1) for position `number` in the sequence that starts from `key`."""
+    """Return a uniform random number in [0, 1), determined by a key and a position in its sequence."""
     return float(splitmix_word(key, number) >> np.uint64(11)) * 2.0**-53
 
 
 def drawn(key: int, number: int) -> float:
-    """Return the same number as `uniform`, for callers in Python: nothing is compiled for it.
+    """Return the same random number as `uniform`, without compiled code.
 
     >>> drawn(7, 0), drawn(7, 1)
     (0.0729703985808493, 0.3898297483912715)

@@ -1,4 +1,4 @@
-"""Errors that a user can correct: `KiltError` and its subclasses.
+"""Define errors that a user can correct: `KiltError` and its subclasses.
 
 ::
 
@@ -32,7 +32,7 @@ class CardError(KiltError):
 
 
 class GameError(KiltError):
-    """Raised if a game definition is invalid, or kilt cannot build the game that it defines."""
+    """Raised if the definition of a game is invalid, or if kilt does not support the game."""
 
 
 class AbstractionError(KiltError):
@@ -40,19 +40,19 @@ class AbstractionError(KiltError):
 
 
 class ArtifactError(KiltError):
-    """Raised if arrays on disk cannot be read or written."""
+    """Raised if arrays on disk are missing or damaged, or cannot be written."""
 
 
 class RunError(KiltError):
-    """Raised if a run of a solver cannot be started or continued as requested."""
+    """Raised if a run cannot be started or resumed as requested."""
 
 
 class CancellationError(KiltError):
-    """Raised if a computation is cancelled: it took too long, or its result is no longer needed."""
+    """Raised if a computation is cancelled because it took too long or its result is no longer needed."""
 
 
 class PlayError(KiltError):
-    """Raised if a match cannot begin or continue."""
+    """Raised if a match cannot begin or cannot continue."""
 
 
 class EngineError(KiltError):
@@ -78,13 +78,13 @@ def shortened(text: str, most: int = 200) -> str:
 
 
 def about_file(error: OSError) -> str:
-    """Describe an operating system error about a file in one line, even if the file's name is very long."""
+    """Describe an operating system error about a file in one line, for error messages."""
     return f"{shortened(os.fsdecode(error.filename))}: {(error.strerror or str(error)).lower()}"
 
 
 @contextmanager
 def file_errors() -> Iterator[None]:
-    """Convert operating system errors about files to ArtifactErrors.
+    """Convert operating system errors about files to ArtifactErrors in a ``with`` block or a function.
 
     It decorates functions that take file names.
     """

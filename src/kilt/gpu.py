@@ -40,7 +40,7 @@ def require_gpu() -> Any:
 
 
 def free_memory() -> int:
-    """Release the GPU memory of unused objects, and return the number of free bytes."""
+    """Return the number of free bytes of GPU memory, after memory of unused objects has been released."""
     cupy = require_gpu()
     gc.collect()
     cupy.get_default_memory_pool().free_all_blocks()
@@ -49,7 +49,7 @@ def free_memory() -> int:
 
 
 def has_room(size: int) -> bool:
-    """Return whether there is a GPU with `size` free bytes of memory."""
+    """Return whether there is a GPU with at least `size` bytes of free memory."""
     try:
         return free_memory() >= size
     except RunError:
@@ -57,7 +57,10 @@ def has_room(size: int) -> bool:
 
 
 def multiprocessors() -> int:
-    """Return the number of multiprocessors of the GPU, or of an H200 if there is no GPU."""
+    """Return the number of multiprocessors of the GPU.
+
+    Without a GPU, it is that of an H200.
+    """
     try:
         return int(require_gpu().cuda.Device().attributes["MultiProcessorCount"])
     except RunError:
@@ -70,7 +73,10 @@ def address(array: Any) -> int:
 
 
 def copy_out(source: Any, target: Array, *, pinned: bool = False) -> None:
-    """Copy an array from the GPU to main memory, directly if the target is `pinned`, otherwise through a buffer."""
+    """Copy an array from the GPU to main memory.
+
+    The copy is direct if the target is `pinned`, otherwise it goes through a buffer.
+    """
     if pinned:
         source.get(out=target)
         return
@@ -84,7 +90,9 @@ def copy_out(source: Any, target: Array, *, pinned: bool = False) -> None:
 
 
 def copy_in(source: Array, target: Any, *, pinned: bool = False) -> None:
-    """Copy an array from main memory to the GPU, directly if the source is `pinned`, otherwise through a buffer.
+    """Copy an array from main memory to the GPU.
+
+    The copy is direct if the source is `pinned`, otherwise it goes through a buffer.
 
     CuPy returns before the device has read pinned memory. This function waits, so that the memory may be overwritten.
     """
@@ -104,7 +112,9 @@ def copy_in(source: Array, target: Any, *, pinned: bool = False) -> None:
 
 
 def pinned_array(words: int) -> Array:
-    """Allocate an array of 4-byte words in pinned host memory, which the GPU accesses directly.
+    """Allocate an array in pinned main memory, which the GPU can access directly.
+
+    It consists of 4-byte words.
 
     Unlike CuPy, this function does not round the size up.
     """
@@ -121,7 +131,7 @@ def _pinned() -> Array:
 
 
 def by_value(record: Array) -> Array:
-    """Convert a record to plain bytes, so that a CUDA kernel takes it as one argument.
+    """Convert a record to plain bytes, so that a CUDA kernel accepts it as one argument.
 
     Otherwise CuPy would describe the record's fields at each call.
     """
@@ -130,7 +140,7 @@ def by_value(record: Array) -> Array:
 
 @cache
 def kernels(source: Path, dtype: npt.DTypeLike, written: str = "", **defined: int | str) -> Any:
-    """Compile a CUDA file for a floating-point type, and return its kernels by name.
+    """Compile a CUDA file for a given floating-point type, and return its kernels by name.
 
     CuPy caches the compiled code on disk.
 

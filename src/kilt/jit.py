@@ -1,4 +1,4 @@
-"""Decorators that compile kernels with numba, and functions that run them on several threads.
+"""Compile functions with numba, and run them on several threads.
 
 A kernel takes arrays, documents what it reads and writes, allocates nothing that could be passed to it, and releases
 the interpreter lock. Compiled code is cached on disk, so that it is compiled once per machine. Importing a module with
@@ -46,7 +46,7 @@ READING = 0.5  # seconds that reading a kernel from disk takes at most; a longer
 
 
 def kernel(function: F) -> F:
-    """Compile `function` to machine code at its first call.
+    """Compile a function to machine code when it is first called.
 
     Reference counting is disabled unless the function makes arrays by one of the names in `MAKES_ARRAYS`, or calls
     functions that return arrays: it would dominate short work on tuples of many arrays, and double the compile time.
@@ -55,7 +55,7 @@ def kernel(function: F) -> F:
 
 
 def kernel_of_slices(function: F) -> F:
-    """Compile `function` as a kernel that accepts arrays of any memory layout, with one compilation for all layouts.
+    """Compile a function so that it accepts slices of arrays as well as whole arrays, with the same code.
 
     For functions that are called with slices as well as whole arrays, and whose speed does not depend on contiguous
     rows: numba would compile a version for each combination.
@@ -64,7 +64,7 @@ def kernel_of_slices(function: F) -> F:
 
 
 def subkernel(function: F) -> F:
-    """Compile `function` as a kernel that only other kernels can call, not Python.
+    """Compile a function that only other compiled functions call, and never Python.
 
     Calls from Python would need extra code for each array argument.
     """
@@ -72,7 +72,7 @@ def subkernel(function: F) -> F:
 
 
 def spliced(function: F) -> F:
-    """Compile `function` as a subkernel that is merged into each calling kernel, so that passing tuples is free.
+    """Compile a function as a part of each function that calls it, so that passing tuples costs nothing.
 
     For functions that have one or two callers, and are called once per board or block of nodes.
     """
@@ -80,7 +80,7 @@ def spliced(function: F) -> F:
 
 
 def inlined(function: F) -> F:
-    """Compile `function` into each kernel that calls it: for a few lines inside a hot loop."""
+    """Compile a function of a few lines as a part of each function that calls it, for use in hot loops."""
     return _compiled(function, inline="always")
 
 
@@ -91,7 +91,7 @@ def _compiled(function: F, *, slices: bool = False, **flags: Any) -> F:
 
     @cache
     def part() -> Any:
-        """Return the version of the kernel that other kernels call."""
+        """Return the compiled version of the function that other compiled functions call."""
         made = numba.njit(**flags | {alone: True}, _nrt=counting, pipeline_class=_PartCompiler)(function)
         _generalise(made)
         return made
@@ -140,7 +140,7 @@ class _KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
         super()._optimize_final_module()
 
     def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, bytes]]:
-        """Return what the cache stores: the machine code, and the names that it defines.
+        """Return what numba's cache stores for a function: its machine code, and the names in this code.
 
         Numba stores the LLVM code too, in place of the names, for other kernels that call this one. Those compile their
         own copy, and a process would take as long to read it as to read the machine code.
@@ -340,7 +340,7 @@ event.register("numba:compile", _CompilationTimer())
 
 
 def called_kernels() -> set[tuple[str, str]]:
-    """Return the kernels that this process has called, with their argument types.
+    """Return all compiled functions that this process has called, with their argument types.
 
     Each of them was compiled or read from disk.
     """
@@ -352,12 +352,12 @@ def called_kernels() -> set[tuple[str, str]]:
 
 
 def cache_index_files() -> list[str]:
-    """Return the cache index files of all kernels that this process has called."""
+    """Return the cache index files of all compiled functions that this process has called."""
     return sorted(str(index) for kernel, index in _kernels if kernel.signatures and index.exists())
 
 
 def target() -> str:
-    """Return the versions and the processor that compiled code depends on; cached code is valid only for these.
+    """Return what compiled code depends on, as a text: versions of libraries, and the processor.
 
     >>> numba.__version__ in target()
     True
@@ -367,7 +367,7 @@ def target() -> str:
 
 
 def cores() -> int:
-    """Return the number of processor cores available to this process."""
+    """Return how many processor cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -379,7 +379,7 @@ def in_parts(
     *,
     parts: int = 64,
 ) -> list[Any]:
-    """Split ``range(count)`` into parts, call ``work(start, end)`` for each on threads, and return all results.
+    """Split ``range(count)`` into parts, call ``work(start, end)`` for each on several threads, and return the results.
 
     The results are in the order of the parts.
 
@@ -413,14 +413,17 @@ def _trailing_zeros(typing_context: Any, word: Any) -> Any:
 
 @inlined
 def trailing_zeros(word: int | np.int64) -> int:
-    """Return the number of trailing zero bits of a 64-bit word. It compiles to one instruction, in kernels only."""
+    """Return the number of zero bits at the end of a 64-bit word.
+
+    It compiles to one instruction, in kernels only.
+    """
     zeros: int = _trailing_zeros(word)
     return zeros
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
-    """Prefetch an element of a one-dimensional array that will soon be read and written."""
+    """Load an element of an array into the processor's cache, because it will soon be read and written."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = context.make_array(array)(context, builder, args[0]).data

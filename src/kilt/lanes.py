@@ -1,4 +1,4 @@
-"""SIMD operations on eight numbers at once, for kernels that process several vectors in the same way.
+"""Define SIMD operations, which process eight numbers at once, for use in kernels.
 
 The compiler vectorises plain loops over one vector by itself. It does not if elements of an array are accessed at
 indices that depend on data: such kernels process eight interleaved vectors with these functions.
@@ -17,7 +17,7 @@ LANES = 8
 
 
 class Lanes(types.Type):  # type: ignore[misc]
-    """The numba type of a SIMD register that holds eight numbers, called lanes."""
+    """The numba type of eight numbers in a SIMD register of the processor."""
 
     def __init__(self, dtype: Any) -> None:
         self.dtype = dtype
@@ -40,7 +40,7 @@ def _place(context: Any, builder: Any, array_type: Any, array: Any, index: Any) 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def load(typing_context: Any, array: Any, index: Any) -> Any:
-    """Read eight consecutive elements of an array, beginning at an index."""
+    """Read eight consecutive elements of an array into a SIMD register."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         found = builder.load(_place(context, builder, array, *args))
@@ -52,7 +52,7 @@ def load(typing_context: Any, array: Any, index: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def store(typing_context: Any, array: Any, index: Any, lanes: Any) -> Any:
-    """Write eight numbers to consecutive elements of an array, beginning at an index."""
+    """Write the eight numbers of a SIMD register to consecutive elements of an array."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         done = builder.store(args[2], _place(context, builder, array, *args[:2]))
@@ -64,13 +64,13 @@ def store(typing_context: Any, array: Any, index: Any, lanes: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def add(typing_context: Any, a: Any, b: Any) -> Any:
-    """Add two groups of eight numbers element by element."""
+    """Add the numbers of two SIMD registers, element by element."""
     return a(a, b), lambda context, builder, signature, args: builder.fadd(*args)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def scaled(typing_context: Any, lanes: Any, factor: Any) -> Any:
-    """Multiply eight numbers by a factor in single precision."""
+    """Multiply the eight numbers of a SIMD register by a factor, in single precision."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kind, (many, number) = context.get_value_type(lanes), args
@@ -85,5 +85,5 @@ def scaled(typing_context: Any, lanes: Any, factor: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def sub(typing_context: Any, a: Any, b: Any) -> Any:
-    """Subtract one group of eight numbers from another, element by element."""
+    """Subtract the numbers of one SIMD register from those of another, element by element."""
     return a(a, b), lambda context, builder, signature, args: builder.fsub(*args)

@@ -1,4 +1,4 @@
-"""Information about this machine: processes, locks between them, time, free memory, and cache folders."""
+"""Ask the operating system about processes, locks, time, memory and cache folders."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ POLL = 0.01  # seconds between attempts to take a lock that another process hold
 
 
 def cpu_seconds() -> float:
-    """Return the CPU time in seconds of all threads of this process and of its child processes that have ended."""
+    """Return the CPU time in seconds that this process and its finished child processes have used."""
     ended = os.times()
     return process_time() + ended.children_user + ended.children_system
 
 
 class ProcessId(NamedTuple):
-    """A process of this machine, identified by its number and start time, because numbers are reused.
+    """Identifies a process of this machine by its number and its start time, because numbers are reused.
 
     >>> here = ProcessId.of(os.getpid())
     >>> here.running, here._replace(started=0.0).running
@@ -43,7 +43,7 @@ class ProcessId(NamedTuple):
 
     @classmethod
     def of(cls, pid: int) -> ProcessId:
-        """Return the running process with a given number. Such a process must exist."""
+        """Return the running process that has the given number."""
         import psutil
 
         return cls(pid, psutil.Process(pid).create_time())
@@ -54,7 +54,10 @@ class ProcessId(NamedTuple):
         return self._found() is not None
 
     def terminate(self) -> None:
-        """Send SIGTERM to the process, unless it has ended."""
+        """Ask the process to end, by the signal SIGTERM.
+
+        Does nothing if it has already ended.
+        """
         import psutil
 
         if found := self._found():
@@ -74,19 +77,19 @@ class ProcessId(NamedTuple):
 
 
 class Stopwatch:
-    """A stopwatch that measures wall time and CPU time from its creation on."""
+    """A stopwatch that measures wall time and CPU time since it was created."""
 
     def __init__(self) -> None:
         self._began = perf_counter(), cpu_seconds()
 
     @property
     def spent(self) -> tuple[float, float]:
-        """Return the seconds of wall time and of CPU time since the stopwatch was created."""
+        """The seconds of wall time and of CPU time since the stopwatch was created."""
         return perf_counter() - self._began[0], cpu_seconds() - self._began[1]
 
 
 class DecisionTime(NamedTuple):
-    """The number of decisions that a player has made, and their CPU time."""
+    """How many decisions a player has made, and how much CPU time they took."""
 
     decisions: int = 0
     cpu_seconds: float = 0.0
@@ -96,18 +99,18 @@ class DecisionTime(NamedTuple):
         return DecisionTime(self.decisions + other.decisions, self.cpu_seconds + other.cpu_seconds)
 
     def since(self, before: DecisionTime) -> DecisionTime:
-        """Return the decisions and CPU time since an earlier count."""
+        """Return how many decisions were made since an earlier count, and their CPU time."""
         return DecisionTime(self.decisions - before.decisions, self.cpu_seconds - before.cpu_seconds)
 
     @property
     def milliseconds(self) -> float:
-        """Return the mean CPU time per decision in milliseconds, or nan if there were no decisions."""
+        """The mean CPU time per decision in milliseconds, or nan if there were no decisions."""
         return 1000 * self.cpu_seconds / self.decisions if self.decisions else nan
 
 
 @contextmanager
 def locked(file: Path, *, wait: bool | float = True) -> Iterator[None]:
-    """Hold a lock file during the ``with`` block.
+    """Hold a lock file during a ``with`` block, so that no other process can hold it.
 
     The lock is released even if the process is killed.
 
@@ -139,7 +142,7 @@ def locked(file: Path, *, wait: bool | float = True) -> Iterator[None]:
 
 
 def is_locked(file: Path) -> bool | None:
-    """Return whether a lock file is locked, without taking the lock; None if the system cannot tell.
+    """Return whether some process holds a lock file; None if the operating system cannot tell.
 
     Linux lists the locks of all processes. On file systems without a device of their own, such as those of containers,
     a file may be listed under another name: if it is not found, the result is None.
@@ -179,13 +182,13 @@ _CONTROLLERS = (
 
 
 def is_writable(folder: Path) -> bool:
-    """Return whether files can be created in a folder; if it does not exist, whether it can be created."""
+    """Return whether files can be created in a folder, or whether the folder itself can be created."""
     there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
     return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
 
 
 def cache_folder() -> Path:
-    """Return the folder for cached tables: ``$KILT_CACHE``, or else the user's cache folder if it is writable."""
+    """Return the folder for cached tables: ``$KILT_CACHE``, or else the user's cache folder."""
     given = os.environ.get("KILT_CACHE")
     return Path(given) if given else _usual_cache()
 
@@ -202,7 +205,7 @@ def _usual_cache() -> Path:
 
 @cache
 def temporary_caches() -> Path | None:
-    """Return a temporary folder for caches whose usual folders are not writable.
+    """Return a temporary folder for caches, for use when the usual cache folder is not writable.
 
     The first call prints a warning.
 
@@ -220,7 +223,7 @@ def temporary_caches() -> Path | None:
 
 
 def temporary_folder(name: str) -> Path:
-    """Return the user's temporary folder with the given name, or a new one if other users could write to it."""
+    """Return the user's temporary folder of a given name, or a new one if other users could write to it."""
     user = os.getuid() if hasattr(os, "getuid") else 0
     folder = Path(tempfile.gettempdir()) / f"kilt-{name}-{user}"
     with suppress(FileExistsError):
@@ -231,7 +234,7 @@ def temporary_folder(name: str) -> Path:
 
 
 def available_memory(root: Path = Path("/")) -> int:
-    """Return the number of bytes of memory that this process can still allocate.
+    """Return how many bytes of memory this process can still allocate.
 
     The result is the minimum of the machine's free memory, of the memory limits of its container or batch job (control
     groups of either version, up to the root), and of `ulimit -v`.
@@ -252,13 +255,13 @@ def available_memory(root: Path = Path("/")) -> int:
 
 
 def too_little_address_space() -> int | None:
-    """Return the limit of `ulimit -v` in bytes if libraries would hang because it is too small; otherwise None."""
+    """Return the limit of `ulimit -v` in bytes if it is so small that libraries would hang; otherwise None."""
     most = _address_space()
     return most if most is not None and most < LIBRARIES else None
 
 
 def fits_memory(size: int) -> bool:
-    """Return whether this process can grow to a resident size of `size` bytes.
+    """Return whether there is enough memory for this process to grow to `size` bytes.
 
     The size includes `PROCESS` bytes for the process without its tables.
     """

@@ -21,7 +21,7 @@ def html_table(title: str, rows: Mapping[str, str]) -> str:
 
 
 class TextTable(NamedTuple):
-    """A table that notebooks show as HTML, and `print` shows as aligned text.
+    """A table of texts. Notebooks show it as HTML, and `print` shows it with aligned columns.
 
     >>> print(TextTable("Ks||", ("action", "share"), (("check", "0.25"), ("bet", "0.75"))))
     Ks||
@@ -49,7 +49,7 @@ class TextTable(NamedTuple):
 
 
 class Picture:
-    """A picture that notebooks show, and `save` writes to a file.
+    """A picture that notebooks show, and that can be saved to a file.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Picture:
         self.figure = figure
 
     def save(self, path: str | Path) -> None:
-        """Write the picture to a file in the format of its suffix, such as ``.png``, ``.svg`` or ``.pdf``."""
+        """Write the picture to a file. Its suffix, such as ``.png``, ``.svg`` or ``.pdf``, determines the format."""
         import_module("kilt.viz.picture").save(self.figure, path)
 
     def _repr_svg_(self) -> str:
@@ -77,5 +77,5 @@ class Drawable:
     """
 
     def plot(self) -> Picture:
-        """Return the result as a picture, which notebooks show and ``plot().save("FILE.png")`` writes to a file."""
+        """Return a picture of the result, which can be shown in a notebook or saved to a file."""
         return Picture(import_module("kilt.viz.shown").result_figure(self))

@@ -1,4 +1,4 @@
-r"""Records: frozen dataclasses that check their values when created, and can be written as TOML.
+r"""Define records: frozen dataclasses that check their values, and can be written as TOML.
 
 Configurations of runs (`kilt.config`) and plans of abstractions (`kilt.abstraction.plan`) are records. A field is a
 string, a number with bounds, a bool, another record, or a tuple of records. Error messages contain the name, the value
@@ -42,7 +42,7 @@ _HINTS: dict[type, dict[str, Any]] = {}  # types of fields by record and name: a
 
 
 def bounded(default: Any, least: float, most: float = MOST) -> Any:
-    """Declare a record field for a number from `least` to `most`.
+    """Declare a field of a record whose value is a number between two bounds.
 
     By default, `least` is 0. Integers have 64 bits, as in TOML.
     """
@@ -50,7 +50,7 @@ def bounded(default: Any, least: float, most: float = MOST) -> Any:
 
 
 def chosen(default: Any, among: Iterable[str]) -> Any:
-    """Declare a record field whose value is one of several words."""
+    """Declare a field of a record whose value is one of several words."""
     return field(default=default, metadata={"among": tuple(among)})
 
 
@@ -74,7 +74,7 @@ class Record:
 
 
 def record_of(kind: type[T], data: object) -> T:
-    """Make a record from a mapping, such as the content of a TOML or JSON file.
+    """Create a record from a mapping, such as the content of a TOML or JSON file.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def record_of(kind: type[T], data: object) -> T:
 
 
 def replaced(record: T, values: Mapping[str, object]) -> T:
-    """Return a copy of a record with other values for some keys.
+    """Return a copy of a record with other values for some fields.
 
     A key such as "solver.threads" names a field of a nested record. The value None leaves a key unchanged.
 
@@ -137,7 +137,7 @@ def replaced(record: T, values: Mapping[str, object]) -> T:
 
 
 def described(kind: type[Record]) -> dict[str, str]:
-    """Return the description of each key of a record, from the `Parameters` of its docstring.
+    """Return the description of each field of a record, taken from the docstring of its class.
 
     >>> from kilt.config import EngineConfig
     >>> described(EngineConfig)["address"]
@@ -150,7 +150,7 @@ def described(kind: type[Record]) -> dict[str, str]:
 
 
 def commented(kind: type[Record], data: Mapping[str, Any]) -> str:
-    """Return a TOML file with all keys of a record, each below a comment that describes it.
+    """Return the text of a TOML file with all fields of a record, and a comment that describes each.
 
     Parameters
     ----------
@@ -176,7 +176,10 @@ def commented(kind: type[Record], data: Mapping[str, Any]) -> str:
 
 
 def read_toml(path: Path, complaint: type[KiltError]) -> dict[str, Any]:
-    """Read a TOML file into a dict. Raises an error of class `complaint` if that fails."""
+    """Read a TOML file into a dict.
+
+    Raises an error of class `complaint` if that fails.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -187,7 +190,10 @@ def read_toml(path: Path, complaint: type[KiltError]) -> dict[str, Any]:
 
 
 def parse_toml(text: str, source: str, complaint: type[KiltError]) -> dict[str, Any]:
-    """Parse TOML text into a dict. If that fails, raises an error of class `complaint` that names the `source`."""
+    """Parse TOML text into a dict.
+
+    If that fails, raises an error of class `complaint` that names the `source`.
+    """
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # not TOML, or too large numbers, or too deep nesting

@@ -1,4 +1,4 @@
-"""Compile the kernels of frequent commands ahead of time, as ``kilt setup`` does.
+"""Compile the kernels of frequent commands ahead of time, for ``kilt setup``.
 
 Kernels are compiled at their first call and cached on disk. A rehearsal is a tiny piece of work with public functions,
 which calls the first kernels of a command; `REHEARSALS` lists them by the frequency of commands. `setup` distributes
@@ -51,14 +51,14 @@ BETS = "1x, a; a"
 
 
 class Rehearsal(NamedTuple):
-    """A small task that makes numba compile the kernels of a command."""
+    """A small task that is run only so that the kernels of a command are compiled."""
 
     work: Callable[[Path], object]  # called with a folder for its files
     seconds: float  # approximate time to compile its kernels: the longest rehearsals begin first
 
 
 class Setup(NamedTuple):
-    """The time and the number of processes that `setup` took to compile kernels."""
+    """The result of `setup`: the seconds that compiling kernels took, and the number of processes."""
 
     seconds: float  # elapsed time
     compiling: float  # seconds of compiling, summed over processes
@@ -66,7 +66,7 @@ class Setup(NamedTuple):
 
 
 def setup(*, workers: int | None = None, tick: Callable[[str, float], object] = lambda what, share: None) -> Setup:
-    """Compile the numerical code that frequent commands need, in several processes.
+    """Compile the kernels of frequent commands ahead of time, in several processes.
 
     Parameters
     ----------
@@ -113,12 +113,15 @@ def setup(*, workers: int | None = None, tick: Callable[[str, float], object] = 
 
 
 def workers_for(rehearsals: int) -> int:
-    """Return how many processes should compile kernels: one for each core, fewer if memory is short."""
+    """Return how many processes should compile kernels, given the cores and the memory of this machine.
+
+    There is one for each core, or fewer if memory is short.
+    """
     return max(1, min(jit.cores(), available_memory() // EACH, rehearsals))
 
 
 def is_ready() -> bool:
-    """Return whether `setup` has compiled all kernels for the installed versions and this kind of processor."""
+    """Return whether `setup` has compiled all kernels for the installed versions and this processor."""
     try:
         files = json.loads(_mark().read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -171,7 +174,7 @@ class _Workers:
             process.communicate()
 
     def rehearse(self, name: str) -> tuple[float, list[str]]:
-        """Run a small task that compiles kernels in an idle process.
+        """Run a small task in an idle process, only so that its kernels are compiled.
 
         Returns the seconds of compilation and the kernels' cache index files.
         """
@@ -190,7 +193,7 @@ class _Workers:
 
 
 def rehearse(names: list[str], folder: Path) -> None:
-    """Run the small tasks with the given names, which compile kernels, each in a new subfolder."""
+    """Run small tasks, given by name, only so that their kernels are compiled."""
     for name in names:
         place = folder / name
         place.mkdir()

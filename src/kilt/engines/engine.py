@@ -1,4 +1,4 @@
-"""The interface of engines, which run functions and keep workers in this process, other processes or a cluster.
+"""Define engines, which run functions and workers in this process, in other processes or on a cluster.
 
 A worker is an object that an engine creates in this process or on another machine. Its methods are called by name.
 Calls are asynchronous and are executed in order. If a worker is lost, the engine raises `WorkerLost`. The engine never
@@ -21,7 +21,10 @@ TRIES = 3  # attempts at a call before a crew gives up
 
 
 class WorkerLost(EngineError):  # noqa: N818, it is what has happened
-    """Raised if a worker's process has died, or if its machine was lost. `worker` is the number of the worker."""
+    """Raised if a worker process has died, or if its machine was lost.
+
+    `worker` is the number of the worker.
+    """
 
     def __init__(self, worker: int, why: str) -> None:
         super().__init__(f"worker {worker} was lost: {why}")
@@ -53,25 +56,28 @@ class Answer(Protocol):
 
 
 class Worker(Protocol):
-    """An object in this process, in another process or on another machine, whose methods are called asynchronously."""
+    """An object whose methods are called asynchronously, possibly in another process or on another machine."""
 
     where: str  # a description for messages
     place: str  # the machine, for `Job.place`
 
     def ask(self, method: str, *arguments: Any) -> Answer:
-        """Start a call of a method, and return its future result at once.
+        """Call a method asynchronously: return an object that waits for its result.
 
         The worker executes calls in the order in which they are made.
         """
 
 
 class Engine(Protocol):
-    """The interface of engines: an engine hires workers, and calls functions in parallel."""
+    """The interface of engines, which start workers and call functions in parallel."""
 
     name: str
 
     def hire(self, jobs: Sequence[Job]) -> list[Worker]:
-        """Start a worker for each job. Raises EngineError, and starts none, if there is no room for one of them."""
+        """Start one worker for each job.
+
+        Raises EngineError, and starts none, if there is no room for one of them.
+        """
 
     def map(
         self, work: Callable[[A], R], items: Iterable[A], tick: Callable[[float], None] = lambda share: None
@@ -82,14 +88,14 @@ class Engine(Protocol):
         """
 
     def dismiss(self, workers: Iterable[Worker]) -> None:
-        """End workers, whether they are still alive or not."""
+        """Stop workers, even if they have already died."""
 
     def close(self) -> None:
-        """End all workers, and everything else that the engine has started."""
+        """Stop all workers, and everything else that the engine has started."""
 
 
 class Crew:
-    """A group of identical workers that keep no state between calls, so that a new worker can replace a lost one.
+    """A group of identical workers without state, so that a new worker can replace one that was lost.
 
     A call that was lost is repeated on the new worker, so results do not depend on lost workers. Several threads may
     make calls. As a context manager, a crew dismisses its workers at the end.
@@ -118,7 +124,7 @@ class Crew:
         self.engine.dismiss(self._workers)
 
     def ask(self, number: int, method: str, *arguments: Any) -> Callable[[], Any]:
-        """Start a call of a worker's method, and return a function that waits for the result.
+        """Call a method of a worker asynchronously: return a function that waits for its result.
 
         The worker is the one with this number, modulo the number of workers.
         """

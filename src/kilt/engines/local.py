@@ -1,4 +1,6 @@
-"""The engine that works in this process, with a thread for each worker. Compiled code releases the interpreter lock.
+"""Define the engine that runs workers as threads of this process.
+
+Compiled code releases the interpreter lock, so threads run in parallel.
 
 >>> engine = LocalEngine(threads=2)
 >>> engine.map(abs, [-3, 4])
@@ -20,7 +22,7 @@ from kilt.engines.engine import A, Answer, Job, R, Worker
 
 
 class LocalEngine:
-    """An engine whose workers are objects of this process, each with its own thread."""
+    """An engine whose workers are objects in this process. Each has its own thread."""
 
     name = "local"
 

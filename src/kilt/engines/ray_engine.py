@@ -1,4 +1,6 @@
-"""The engine that works in several processes or on several machines, by means of Ray. Each worker is an actor of Ray.
+"""Define the engine that runs workers in several processes or on several machines, by means of Ray.
+
+Each worker is an actor of Ray.
 
 Without an address, Ray is started for this process only: it listens on the loopback device, and ends with the engine.
 With an address, workers run on an existing cluster, spread over its machines as evenly as their memory and cores allow.
@@ -96,7 +98,9 @@ def identity() -> Installation:
 
 
 class RayEngine:
-    """An engine whose workers are processes on this machine or on a Ray cluster. Only one can exist at a time.
+    """An engine that runs workers as processes of this machine or of a Ray cluster.
+
+    Only one such engine can exist at a time.
 
     `address` is empty, HOST:PORT of a cluster, or `auto` for the cluster that runs on this machine. `threads` is the
     number of processes of `map` if Ray is started here. On a cluster, `map` uses all cores.
@@ -164,7 +168,7 @@ class RayEngine:
             ) from error
 
     def hire(self, jobs: Sequence[Job]) -> list[Worker]:
-        """Start a worker for each job, spread over the machines.
+        """Start one worker for each job, spread over the machines.
 
         Starts none, and raises EngineError, if one has no room.
         """
@@ -216,7 +220,10 @@ class RayEngine:
                 ray.kill(worker.actor)
 
     def close(self) -> None:
-        """End all workers. Also ends Ray if this engine has started it; an existing cluster keeps running."""
+        """Stop all workers, and stop Ray if this engine has started it.
+
+        An existing cluster keeps running.
+        """
         if self._open:
             self._open = False
             atexit.unregister(self.close)

@@ -1,4 +1,4 @@
-"""The private functions of Ray that kilt calls, which may change in any version. `ray_engine` calls the public ones.
+"""Call private functions of Ray, which may change in any version of Ray.
 
 Each function says what would be missing without it. `tests/test_private_parts.py` lists all of them.
 """
@@ -63,9 +63,10 @@ def _loopback() -> Iterator[None]:
 
 
 def resolve(address: str) -> str | None:
-    """Return the HOST:PORT of a cluster. For `auto`, it is the cluster on this machine, or None if there is none.
+    """Return the HOST:PORT of a Ray cluster, or of the cluster on this machine if the address is `auto`.
 
-    Raises ValueError for any other text. Without this function, kilt could not support `auto`.
+    For `auto`, it is None if no cluster runs on this machine. Raises ValueError for any other text. Without this
+    function, kilt could not support `auto`.
     """
     try:
         found: str | None = services.canonicalize_bootstrap_address(address)
@@ -75,7 +76,7 @@ def resolve(address: str) -> str | None:
 
 
 def show_token() -> None:
-    """Let Ray send this user's token when it connects to a cluster, as `ray start` does.
+    """Let Ray authenticate with this user's token when it connects to a cluster, as `ray start` does.
 
     Without this call, Ray would connect without the token.
     """

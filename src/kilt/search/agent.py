@@ -1,4 +1,4 @@
-"""Define an agent that plays by a blueprint in the first rounds, and re-solves the current subgame in later rounds.
+"""Define an agent that plays a blueprint in the first rounds, and re-solves subgames in later rounds.
 
 At the start of each round that it re-solves, the agent builds the remaining subgame, with all private hands: the board,
 the pot, and both players' *ranges*. Bayes' rule updates the ranges hand by hand after each action of either player: by
@@ -81,7 +81,7 @@ KEPT_POLICIES = 4096  # maximum number of cached decisions, 40 kB each in hold'e
 
 
 class ResolvedPolicy(NamedTuple):
-    """An agent's strategy at one public state, before and after post-processing."""
+    """An agent's strategy at one public state, without and with post-processing."""
 
     policy: PublicPolicy  # of the blueprint without post-processing, or of a subgame: it updates the ranges
     played: PublicPolicy  # after the post-processing that the agent applies
@@ -89,7 +89,7 @@ class ResolvedPolicy(NamedTuple):
 
 @dataclass(frozen=True)
 class ResolvingAgent:
-    """A poker agent that follows a blueprint, and re-solves the subgames of some rounds while it plays.
+    """A poker agent that follows a blueprint, and re-solves subgames while it plays.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class ResolvingAgent:
 
     @cached_property
     def raw(self) -> BlueprintAgent:
-        """An agent that plays the same blueprint, but without post-processing."""
+        """The agent that plays the same blueprint without post-processing."""
         played = self.blueprint
         return played if played.rule.idle else BlueprintAgent(played.name, played.blueprint, mapping=played.mapping)
 
@@ -146,7 +146,7 @@ class ResolvingAgent:
 
     @property
     def first_round(self) -> int:
-        """Index of the first round that the agent re-solves."""
+        """The first round that the agent re-solves, as an index."""
         return min(self._rounds)
 
     @property
@@ -196,7 +196,7 @@ class ResolvingAgent:
                     limit.prepare(rest, menu, own_menu(self.raw, position))
 
     def act(self, observation: Observation) -> str:
-        """Return a legal action, drawn from the blueprint or from the strategy of a solved subgame."""
+        """Return a legal action, drawn from the blueprint or from the strategy of a re-solved subgame."""
         position, board = observation.position, observation.board
         if position.round < self.first_round:
             return self.blueprint.act(observation)

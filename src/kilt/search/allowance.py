@@ -12,12 +12,12 @@ from kilt.games.holdem import RAISE, Betting
 
 
 class DroppedError(PlayError):
-    """Raised to stop the computation of an answer that is no longer needed."""
+    """Raised to stop computing an answer that is no longer needed."""
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """A time limit for an agent's answer, which also signals when the answer is no longer needed.
+    """A time limit for an agent's answer. It also says whether the answer is still needed.
 
     `until` is a time of `time.monotonic`, or None for no limit.
 
@@ -33,15 +33,15 @@ class Allowance:
 
     @property
     def left(self) -> float | None:
-        """Number of seconds that are left, at least 0; None if there is no limit."""
+        """The seconds that are left until the time limit, at least 0; None if there is no limit."""
         return None if self.until is None else max(self.until - monotonic(), 0.0)
 
     def part(self, share: float) -> Allowance:
-        """Return a new allowance with a share, from 0 to 1, of the time that is left."""
+        """Return a time limit for a part of the work: a share, from 0 to 1, of the time that is left."""
         return self if self.left is None else replace(self, until=monotonic() + share * self.left)
 
     def before(self, rest: Sequence[tuple[Betting, str, Betting]], me: int, *, half: bool) -> Allowance:
-        """Return the time that may be spent on an earlier subgame, which must be solved before the current one.
+        """Return the time limit for an earlier subgame, which must be re-solved before the current one.
 
         `rest` are the actions since the start of the earlier subgame, and the agent sits in seat `me`. With a time
         limit, a subgame in which the agent has already acted gets no time: it was solved in time, or is not solved any
@@ -57,6 +57,6 @@ class Allowance:
         self._dropped.set()
 
     def check(self) -> None:
-        """Raise DroppedError if the answer is no longer needed; long computations call this often."""
+        """Raise DroppedError if the answer is no longer needed. Long computations call this often."""
         if self._dropped.is_set():
             raise DroppedError("the time is up: give more `seconds`")

@@ -23,7 +23,7 @@ from kilt.tree.vector_arrays import FOLLOW, Table, TableLayout
 
 
 class SubgameDecision(NamedTuple):
-    """A decision in a subgame, with the position in the whole game that corresponds to it."""
+    """A decision in a subgame, together with the same decision in the whole game."""
 
     round: int
     row: int  # its first row among those of a board
@@ -39,7 +39,7 @@ def blueprint_values(
     threads: int,
     limit: LeafValues | None = None,
 ) -> FloatArray:
-    """Return the chips that each of a player's hands wins in a subgame if both players follow a blueprint.
+    """Return how many chips each of a player's hands wins in a subgame if both players follow a blueprint.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def blueprint_values(
 
 
 def own_menu(blueprint: BlueprintAgent, root: Betting) -> Menu:
-    """Return a menu of raises for a subgame: those that the blueprint makes at the same positions."""
+    """Return the raises that a blueprint makes in the positions of a subgame, as a menu."""
 
     def menu(at: Betting) -> set[int]:
         actions = blueprint.actions(blueprint.game.replay(root.history + at.history))

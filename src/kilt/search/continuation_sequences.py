@@ -1,4 +1,4 @@
-"""List the players' action sequences and the ends of the hand after a position, under known strategies.
+"""List the action sequences that can follow a position, and how the hand can end.
 
 A *sequence* is the list of one player's actions since the position. The probability of a sequence with a hand is a
 product of that hand's action probabilities. The winnings of two hands are a sum, over the ends of the game, of the
@@ -24,7 +24,7 @@ KEPT_BYTES = 256 << 20  # bytes of cached sequence forms
 
 
 class PublicStrategy(Protocol):
-    """A strategy that can be queried on many boards at once, such as that of a blueprint's agent."""
+    """The interface of a strategy that is queried on many boards at the same time."""
 
     def table(self, position: Betting) -> tuple[tuple[str, ...], FloatArray] | None:
         """Return the actions at a position and their probabilities, or None if these depend on the board.
@@ -33,7 +33,7 @@ class PublicStrategy(Protocol):
         """
 
     def policies(self, position: Betting, boards: Sequence[tuple[int, ...]]) -> list[PublicPolicy]:
-        """Return the strategy of the player to act, for every hand on each of several boards."""
+        """Return the strategy of the player to act on each of several boards, for all hands."""
 
 
 ContinuationPolicy = Callable[[Betting, Sequence[str], Singles, IntArray | None], Singles]
@@ -44,7 +44,7 @@ Its arguments are a position, the actions, the strategy's probabilities and the 
 
 
 class PlayerSequences(NamedTuple):
-    """The action sequences of one player after a position, each one action longer than its parent sequence."""
+    """All action sequences of one player after a position. Each extends an earlier one by an action."""
 
     parent: IntArray  # [sequence], with a lower index; the first sequence is empty
     round: IntArray  # [sequence] round of the last action, whose columns apply; after all rounds: hands of the deck
@@ -55,7 +55,7 @@ class PlayerSequences(NamedTuple):
 
 
 class SequenceEnds(NamedTuple):
-    """The possible ends of a hand after a position, with both players' action sequences and the chips at stake."""
+    """All ways in which a hand can end after a position: both players' action sequences, and their stakes."""
 
     sequence: tuple[IntArray, IntArray]  # [end] of each player
     gain: Singles  # [end] chips to player 0 after a fold, to the better hand at a showdown
@@ -75,7 +75,7 @@ class ContinuationSequences(NamedTuple):
 
 
 class SequenceCache:
-    """A cache of the action sequences that can follow positions; it is emptied before it exceeds `KEPT_BYTES`."""
+    """A cache of the action sequences that can follow positions. Its size is limited to `KEPT_BYTES`."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, ContinuationSequences] = {}
@@ -100,7 +100,7 @@ def sequences_after(
     chosen: tuple[ContinuationPolicy, ContinuationPolicy],
     board: IntArray,
 ) -> ContinuationSequences:
-    """Return the action sequences and ends of a hand after a position, if both players follow a given strategy.
+    """Return all action sequences that can follow a position, and how the hand can end.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class _Maker:
     seen: dict[int, Betting] = field(default_factory=dict)
 
     def decide(self, at: Betting, strategy: PublicStrategy, board: IntArray, before: int) -> list[tuple[str, int]]:
-        """Extend an action sequence by each action of positive probability; return the actions and new sequences."""
+        """Extend an action sequence by each action with a positive probability, and return the new sequences."""
         known = strategy.table(at)
         if known is None:
             cards = tuple(board[: at.rules.board_size(at.round)].tolist())
@@ -181,7 +181,7 @@ class _Maker:
         return len(self.parent) - 1
 
     def player(self, hands: int) -> PlayerSequences:
-        """Return the collected sequences as arrays for compiled code.
+        """Return the action sequences that were found for a player, as arrays for compiled code.
 
         A player has `hands` private hands.
         """

@@ -1,4 +1,4 @@
-"""Compute values where a depth-limited subgame ends and play continues by a blueprint [Brown18].
+"""Compute values at the end of a depth-limited subgame, after which a blueprint is played [Brown18].
 
 A subgame with a depth limit ends with its first round. After that round, the player who solves it follows the
 blueprint. The opponent chooses, for each hand, among *continuations*: the blueprint, and the blueprint biased towards
@@ -58,9 +58,9 @@ BATCH = 4  # boards that are processed together, between two checks of the time
 
 
 class LuckCorrection(NamedTuple):
-    """Corrections that remove the luck of sampled boards from the value of each pair of private hands.
+    """A correction that removes the luck of sampled boards from the values of pairs of hands.
 
-    They are a factor and a summand: see `finish_pairs`.
+    It consists of a factor and a summand: see `finish_pairs`.
     """
 
     scale: Singles  # [hand, hand] 0 for hands that share a card
@@ -69,7 +69,7 @@ class LuckCorrection(NamedTuple):
 
 @dataclass(frozen=True)
 class BlueprintContinuations:
-    """A function that computes values at the ends of a depth-limited subgame, if play continues by a blueprint.
+    """A function that computes values at the end of a depth-limited subgame, after which a blueprint is played.
 
     It is the argument `continued` of `solve.resolve.resolve`.
 
@@ -112,7 +112,7 @@ class BlueprintContinuations:
         return self._known(rest, {end.history: self.ways for end in ends})
 
     def followed(self, menu: Menu | None) -> LeafValues:
-        """Return a function that computes values at a subgame's end, if both players then follow the blueprint.
+        """Return a function that computes values at the end of a subgame, if the blueprint is played afterwards.
 
         A call of that function also computes values at the ends that `menu` leads to, because a call for these comes
         next.
@@ -126,7 +126,7 @@ class BlueprintContinuations:
         return told
 
     def prepare(self, rest: Subgame, menu: Menu | None, own: Menu) -> None:
-        """Prepare for later calls: list the action sequences that can follow the ends of a subgame, for any board.
+        """List the action sequences that can follow the end of a subgame, so that later calls are fast.
 
         The ends are those that `menu` leads to, and those that the blueprint's menu `own` leads to, which `followed`
         needs.
@@ -258,7 +258,7 @@ class BlueprintContinuations:
 
 
 class SampledBoards:
-    """A batch of complete boards, with the strength of hands and the blueprint's strategy on each board."""
+    """A batch of sampled boards, with the strength of all hands and the blueprint's strategy on each board."""
 
     def __init__(self, cards: IntArray, rest: Subgame, game: Holdem, blueprint: PublicStrategy) -> None:
         self.cards, self.numbers, self._rounds, self._blueprint = cards, rest.numbers, game.rules.rounds, blueprint
@@ -278,7 +278,7 @@ class SampledBoards:
         return self._blueprint.policies(position, [tuple(self.cards[b, :size].tolist())])[0]
 
     def columns(self, own: PlayerSequences, player: int, b: int) -> tuple[IntArray, IntArray]:
-        """Group the hands of a player that the blueprint plays in the same way on a board.
+        """Group a player's hands so that the blueprint plays all hands of a group in the same way on a board.
 
         The board is number `b`. Returns the groups, and the group of each hand. The first array is [round, group]: the
         column of the group in the blueprint's tables of that round. Its row after the last round has the index in the
@@ -307,7 +307,7 @@ def _followed(at: Betting, actions: Sequence[str], shares: Singles, board: IntAr
 
 
 def biased(actions: Sequence[str], shares: Singles, ways: int) -> Singles:
-    """Return the action probabilities of the blueprint and of its variants that favour folding, calling or raising.
+    """Return the action probabilities of a blueprint, and of variants that fold, call or raise more often.
 
     `shares` [action, …] are the probabilities of the blueprint; the result is [continuation, action, …].
     """
@@ -320,9 +320,9 @@ def biased(actions: Sequence[str], shares: Singles, ways: int) -> Singles:
 
 
 def all_edges(rules: GameDef, board: Sequence[int], holes: ByteArray) -> FloatArray:
-    """Return the edge of each hand over each other hand, over all ways to complete a board.
+    """Return how often each hand beats each other hand, minus how often it loses, over all complete boards.
 
-    The edge is the probability of winning minus that of losing: see `cards.edges`. The shape is (hands, hands).
+    This is the edge of a hand: see `cards.edges`. The shape is (hands, hands).
     """
     left, more = np.setdiff1d(np.arange(rules.deck.size), board), sum(rules.board_cards) - len(board)
     ways = np.array(list(combinations(left.tolist(), more)), dtype=np.int64).reshape(-1, more)
@@ -331,7 +331,7 @@ def all_edges(rules: GameDef, board: Sequence[int], holes: ByteArray) -> FloatAr
 
 
 def sampled_boards(rules: GameDef, board: Sequence[int], count: int) -> IntArray:
-    """Return all complete boards that begin with the given cards, or `count` random ones if that is fewer.
+    """Return all complete boards that begin with the given cards, or a random sample of them.
 
     The shape is (boards, cards), with the cards in the order of the rounds. Random boards use each possible next card
     once before any card repeats.

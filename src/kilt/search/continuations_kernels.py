@@ -1,4 +1,4 @@
-"""Compiled loops for `continuations`: compute values at the ends of a depth-limited subgame."""
+"""Compute values at the end of a depth-limited subgame, in compiled code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def follow_sequences(
     reach: Singles,
     keys: FloatArray,
 ) -> None:
-    """Compute the probability that a player takes the actions of each sequence, for each group of hands.
+    """Compute the probability that a player takes the actions of each sequence, for groups of hands.
 
     There is one result for each continuation: the blueprint, or a variant of it.
 
@@ -56,7 +56,7 @@ def sum_winnings(
     sums: Singles,
     won: Singles,
 ) -> None:
-    """Add up player 0's winnings over all ends of a hand, for each pair of both players' groups of hands.
+    """Sum up what player 0 wins over all ends of a hand, for each pair of groups of hands.
 
     A column is a group of hands. `first` and `second` [end] are both players' sequences, ascending for player 0; `mine`
     and `theirs` [way or 1, sequence, column] their reach. `won` [2, way, column, column] receives what player 0 wins if
@@ -92,7 +92,7 @@ def sum_winnings(
 def add_pair_values(
     won: Singles, first: IntArray, second: IntArray, strength: Singles, rows: Singles, values: Singles
 ) -> None:
-    """Add up player 0's winnings on some boards for each pair of hands, given the winnings of groups of hands.
+    """Sum up what player 0 wins with each pair of hands, given what pairs of groups of hands win on each board.
 
     `values` is [way, hand of player 0, hand of player 1]. `won` [board, 2, way, column, column + 1] has the winnings of
     columns if a player folds, and those of the better hand at showdowns; the last column has zeros. `first` and
@@ -122,7 +122,7 @@ def add_pair_values(
 
 @kernel
 def finish_pairs(scale: Singles, luck: Singles, values: Singles) -> None:
-    """Turn sums over sampled boards into mean values over all boards, for each pair of hands.
+    """Convert sums over sampled boards to means over all boards, for each pair of hands.
 
     `values` [way, hand, hand] is multiplied by `scale` [hand, hand], and `luck` [hand, hand] is added.
     """

@@ -1,4 +1,4 @@
-"""Track both players' ranges for an agent that re-solves, by Bayes' rule after each action."""
+"""Track both players' ranges by Bayes' rule, for an agent that re-solves subgames."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kilt.tree.navigation import NavigableTree, TreePosition
 
 
 class SubgameState(NamedTuple):
-    """The state of a hand in a solved subgame: both players' ranges, and the current node of the subgame's tree."""
+    """The state of a hand in a re-solved subgame: both players' ranges, and the position in the subgame."""
 
     reach: FloatArray  # [player, hand of the deck] probability of all actions that each player took with a hand
     solved: Resolved  # the current subgame
@@ -31,16 +31,16 @@ class SubgameState(NamedTuple):
 
 
 class BlueprintState(NamedTuple):
-    """The state of a hand after falling back to the blueprint: both players' ranges, without a subgame."""
+    """The state of a hand after the agent has returned to its blueprint: both players' ranges."""
 
     reach: FloatArray  # as in `SubgameState`
 
 
 def update_range(reach: FloatArray, before: Betting, share: FloatArray) -> float:
-    """Update a player's range in `reach` after an action, and return the probability of the action.
+    """Update a player's range after an action by Bayes' rule, and return how likely the action was.
 
-    `share` [hand] has the probability of the action with each hand. An action that no hand of the range takes
-    leaves the range unchanged.
+    The range is in `reach`. `share` [hand] has the probability of the action with each hand. An action that no hand of
+    the range takes leaves the range unchanged.
     """
     came, whole = reach[before.actor] * share, float(reach[before.actor].sum())
     if came.any():
@@ -51,10 +51,10 @@ def update_range(reach: FloatArray, before: Betting, share: FloatArray) -> float
 def translated_share(
     policy: PublicPolicy, position: Betting, action: str, mapping: Mapping = pseudo_harmonic
 ) -> FloatArray:
-    """Return the probability with which each hand takes an action.
+    """Return the probability with which each hand takes an action, even if its bet size is not in the policy.
 
-    A raise that the policy lacks counts as the raises nearest to it in size. A check or call counts as a raise of no
-    chips.
+    If the policy lacks a raise of this size, the probabilities of the nearest raises are used. A check or call counts
+    as a raise of no chips.
     """
     if policy.may_take(action) or not action.startswith(RAISE) or action == RAISE:
         return policy.probability(action)
@@ -69,7 +69,7 @@ def translated_share(
 
 
 def blueprint_ranges(player: BlueprintAgent, position: Betting, board: tuple[int, ...]) -> FloatArray:
-    """Return both players' ranges at a position: the probability of their actions so far with each hand.
+    """Return both players' ranges at a position: how likely their actions so far are with each hand.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def blueprint_ranges(player: BlueprintAgent, position: Betting, board: tuple[int
 
 
 def dealable_ranges(game: Holdem, reach: FloatArray, board: tuple[int, ...]) -> FloatArray:
-    """Repair ranges from which no hands can be dealt: a player without possible hands gets all hands.
+    """Repair ranges with which no deal is possible: a player without any possible hand gets all hands.
 
     A player whose actions so far have probability 0 gets all hands, and so do both players if no pair of their hands
     can be dealt together.
@@ -114,6 +114,6 @@ def free_hands(game: Holdem, board: tuple[int, ...]) -> FloatArray:
 
 
 def moves_of(game: Holdem, position: Betting) -> Iterator[tuple[Betting, str, Betting]]:
-    """Yield each action of a hand so far, with the positions before and after the action."""
+    """Yield each action of a hand so far, together with the positions before and after it."""
     for before, action in game.positions.moves(position):
         yield before, action, game.positions.after(before, action)

@@ -1,4 +1,4 @@
-"""The bet sizes of a spot: their menu, and checks that they are legal and used."""
+"""Read the bet sizes of a spot, and check that they are legal and used."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from kilt.spots.line import chips
 
 
 def menu_of(bets: tuple[str, ...], start: int, near: float, all_in_threshold: float) -> ActionAbstraction:
-    """Return the bet sizes of a spot that begins in round `start`, with a rule for when a bet becomes all-in."""
+    """Return the bet sizes of a spot as a menu, which also says when a bet becomes all-in.
+
+    The spot begins in round `start`.
+    """
     if not 1 <= len(bets) <= 2 or not all(isinstance(text, str) for text in bets):
         raise RunError(f"`bets` are {bets!r}: use sizes such as '50%, 1x, a', for both players or for each")
     sizes = tuple(f"{'/' * start}{text}" for text in bets)
@@ -19,7 +22,10 @@ def menu_of(bets: tuple[str, ...], start: int, near: float, all_in_threshold: fl
 
 
 def require_given(stacks: float, bets: tuple[str, ...], example: str) -> None:
-    """Raise RunError if a no-limit spot has no stacks or no bet sizes. Limit games need neither."""
+    """Raise RunError if a no-limit spot has no stacks or no bet sizes.
+
+    Limit games need neither.
+    """
     lacking = [words for words, given in (("`stacks` above 0", stacks > 0), ("`bets`", bets)) if not given]
     if lacking:
         raise RunError(
@@ -28,7 +34,7 @@ def require_given(stacks: float, bets: tuple[str, ...], example: str) -> None:
 
 
 def require_legal(menu: ActionAbstraction, position: Betting) -> None:
-    """Raise RunError if a bet size of the first round is below the smallest legal bet."""
+    """Raise RunError if a bet size of the first round is smaller than the rules allow."""
     bounds = position.raise_bounds()
     if bounds is None:
         return
@@ -43,9 +49,9 @@ def require_legal(menu: ActionAbstraction, position: Betting) -> None:
 
 
 def require_used(bets: tuple[str, ...], menu: ActionAbstraction | None, names: Sequence[str], start: int) -> None:
-    """Raise RunError if there is no bet size, or if there are sizes for more rounds than are left from `start` on.
+    """Raise RunError if a spot has no bet sizes, or bet sizes for rounds that it does not have.
 
-    Limit games have no `menu`, and take no sizes.
+    The spot begins in round `start`. Limit games have no `menu`, and take no sizes.
     """
     if menu is None:
         if bets:

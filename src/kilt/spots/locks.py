@@ -1,4 +1,4 @@
-"""Locks: strategies that the user fixes at single decisions of a spot, so that the solver does not change them.
+"""Lock the strategy at single decisions of a spot, so that the solver does not change it.
 
 A lock is a line, ``=``, and the range of each action: ``b3 = f: 22-66; c: QQ+,AKs:0.5; a: rest``. The line leads to the
 decision, and the ranges give the weights with which hands take an action. ``rest`` stands for the remaining weight of
@@ -35,7 +35,7 @@ REST = "rest"
 
 @dataclass(frozen=True)
 class Lock:
-    """A fixed strategy at one decision of a spot: the line to the decision, and the hands that take each action.
+    """A lock fixes the strategy at one decision of a spot. It says which hands take which action.
 
     Hands are given by a range as text.
     """
@@ -67,16 +67,16 @@ class Lock:
             raise RunError(f"the lock {quoted(self.text)}: {error}") from None
 
     def require_clear(self, deck: Deck, hole_cards: int) -> None:
-        """Raise RunError if a range of the lock gives a hand two different weights."""
+        """Raise RunError if the text of a lock gives a hand two different weights for one action."""
         for _, hands in self.actions:
             if hands != REST:
                 self._range(hands, deck, hole_cards, strict=True)
 
     def marks(self, deck: Deck, hole_cards: int) -> FloatArray:
-        """Return a number for each hand. Hands with the same number have the same locked strategy.
+        """Return, for each hand, numbers that differ between hands that a lock treats differently.
 
         They have the shape [number, hand of the deck]: the weights of the hand in the lock's ranges, and whether the
-        hand has one of the cards in the lock's line.
+        hand has one of the cards in the lock's line. Hands with the same numbers have the same locked strategy.
         """
         holes, words = deck.holes(hole_cards), line_words(self.line)
         dealt = [deck.cards(cards) for slash, cards in pairwise(words) if slash == "/" and cards != ANY]
@@ -84,11 +84,12 @@ class Lock:
         return np.stack([*self._weights(deck, hole_cards), *held])
 
     def strategies(self, game: VectorGame, *, strict: bool = True) -> dict[int, tuple[FloatArray, BoolArray]]:
-        """Return, for each decision of the lock, the fixed strategy and the hands that the player can hold.
+        """Return the strategy that the lock fixes, for each decision to which it applies.
 
-        Keys are rows of the tree's tables. Strategies have the shape [action, hand]. Raises RunError if the tree has
-        no such decision or action, or if the lock names an action twice or hands that the player does not hold. If
-        `strict` is False, the weights of an action that is named twice are summed, and other hands are ignored.
+        Each value also says which hands the player can hold. Keys are rows of the tree's tables. Strategies have the
+        shape [action, hand]. Raises RunError if the tree has no such decision or action, or if the lock names an action
+        twice or hands that the player does not hold. If `strict` is False, the weights of an action that is named twice
+        are summed, and other hands are ignored.
         """
         tree = SpotTree(game)
         try:
@@ -131,7 +132,7 @@ class Lock:
 
 
 def locked(game: VectorGame, locks: Sequence[Lock], *, strict: bool = True) -> dict[int, FloatArray]:
-    """Return the strategies that several locks fix, by decision.
+    """Return the strategies that several locks fix, for each locked decision of a spot.
 
     A decision is identified by its row in the tables of the tree. Raises RunError if two locks give a decision
     different strategies, or if a lock names an action twice. If `strict` is False, the last lock counts.
@@ -150,7 +151,10 @@ def locked(game: VectorGame, locks: Sequence[Lock], *, strict: bool = True) -> d
 
 
 def read_lock(text: str) -> Lock:
-    """Parse the text of a lock, such as ``b3 = f: 22-66; c: rest``. The module's docstring explains it."""
+    """Parse the text of a lock, such as ``b3 = f: 22-66; c: rest``.
+
+    The docstring of the module explains the notation.
+    """
     line, equals, said = text.partition("=")
     parts = [part.partition(":") for part in said.split(";") if part.strip()]
     actions = tuple((word.strip(), hands.strip()) for word, _, hands in parts)

@@ -48,7 +48,7 @@ def open_spot(folder: str | Path, threads: int = 1) -> tuple[Spot, SpotSolution]
 
 
 def require_kept(folder: Path) -> None:
-    """Raise RunError if a folder does not hold a spot."""
+    """Raise RunError if a folder does not contain a spot."""
     if not (folder / SPOT).exists():
         what = "has no spot" if folder.exists() else "does not exist"
         raise RunError(f"{folder} {what}: give the folder of a spot that was solved")

@@ -1,4 +1,4 @@
-"""The solution of a spot: the strategy, expected value and equity of every hand at every decision.
+"""Define the solution of a spot: strategy, expected value and equity of every hand at every decision.
 
 A line names a decision, as in `kilt.spots.line`: ``""`` is the first decision, and ``"b50% c / 7d"`` is the decision
 after a bet, a call and the seven of diamonds. Expected values count chips from the decision on: winnings from the pot
@@ -80,7 +80,10 @@ class SpotNode(Drawable):
 
     @cached_property
     def equity(self) -> FloatArray:
-        """Share of the pot that each hand wins if all players check to the end, [player, hand]. A tie counts half."""
+        """Share of the pot that each hand wins if all players check to the end. A tie counts half.
+
+        The shape is (players, hands).
+        """
         rules, deck = self.game.rules, self.game.deck
         found = np.empty_like(self.reach)
         for player in (0, 1):
@@ -107,9 +110,10 @@ class SpotNode(Drawable):
 
     @cached_property
     def chance(self) -> FloatArray:
-        """Probability that a player holds each hand at the decision, [player, hand], given both ranges.
+        """Probability that a player holds each hand at the decision, given both ranges.
 
-        Hands that share a card with the opponent's likely hands are less probable (card removal).
+        The shape is (players, hands). Hands that share a card with the opponent's likely hands are less probable (card
+        removal).
         """
         weight: FloatArray = self.reach * self._met
         total = weight.sum(axis=1, keepdims=True)
@@ -118,11 +122,14 @@ class SpotNode(Drawable):
 
     @property
     def frequencies(self) -> FloatArray:
-        """How often the player to act takes each action, over all hands, [action]."""
+        """The probability of each action at the decision, as a mean over all hands of the player to act."""
         return np.asarray(self.chance[self.actor] @ self.strategy)
 
     def mean(self, values: FloatArray) -> tuple[float, float]:
-        """Return the mean of `values` [player, hand] over the hands of each player, weighted by their probabilities."""
+        """Return the weighted mean of a quantity over the hands of each player.
+
+        `values` has the shape (players, hands). A hand's weight is its probability.
+        """
         first, second = (
             float(np.sum(np.where(own > 0, own * one, 0.0))) if own.any() else float("nan")
             for own, one in zip(self.chance, values, strict=True)
@@ -130,7 +137,9 @@ class SpotNode(Drawable):
         return first, second
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the data of every hand as a list of dicts, for programs. Hands of the player to act come first.
+        """Return the solution at the decision as a list of dicts, one for each hand of each player.
+
+        Hands of the player to act come first.
 
         Returns
         -------
@@ -155,7 +164,7 @@ class SpotNode(Drawable):
         return found
 
     def classes(self, player: int) -> dict[str, IntArray]:
-        """Return a player's hands, grouped by starting hands such as ``AKs``. The highest ranks come first.
+        """Return a player's hands, grouped by starting hands such as ``AKs``, with the highest ranks first.
 
         Returns
         -------
@@ -175,7 +184,7 @@ class SpotNode(Drawable):
         return {name: np.array(places) for name, places in found.items()}
 
     def table(self, hands: Collection[str] | None = None) -> TextTable:
-        """Return a table of the starting hands of the player to act, with weight, equity, expected value and strategy.
+        """Return a table for display: weight, equity, expected value and strategy of the hands of the player to act.
 
         Parameters
         ----------
@@ -234,17 +243,17 @@ class SpotNode(Drawable):
 
 
 def percent_text(share: float) -> str:
-    """Return a share as a percentage with one decimal; empty for nan."""
+    """Return a share as a percentage with one decimal, or an empty text for nan."""
     return "" if isnan(share) else f"{100 * share:.1f}"
 
 
 def chips_text(chips: float) -> str:
-    """Return an amount of chips with two decimals; empty for nan."""
+    """Return an amount of chips with two decimals, or an empty text for nan."""
     return "" if isnan(chips) else f"{round(chips, 2) + 0.0:.2f}"
 
 
 class NextCards(NamedTuple):
-    """A row in a report about the next cards: the cards, their probability, and the solution after they are dealt."""
+    """A possible deal of the next public cards, with its probability and the solution after it."""
 
     cards: str
     alike: int  # number of boards that this row stands for, which differ only in equivalent suits
@@ -254,7 +263,7 @@ class NextCards(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SpotSolution(Drawable):
-    """The solution of a spot: a strategy for every decision, and the measurements made during the solve.
+    """The solution of a spot: a strategy for every decision, and measurements made while solving.
 
     Attributes
     ----------
@@ -301,7 +310,7 @@ class SpotSolution(Drawable):
 
     @property
     def exploitability(self) -> float:
-        """Chips that a best response gains over the strategy, averaged over both players."""
+        """How many chips a best response gains over the strategy, as a mean over both players."""
         return self.steps[-1].exploitability
 
     @property
@@ -316,7 +325,7 @@ class SpotSolution(Drawable):
 
     @cached_property
     def values(self) -> tuple[float, float]:
-        """Expected chips from the pot for each player if both follow the strategy.
+        """Expected chips that each player gets from the pot if both follow the strategy.
 
         Without rake, they sum to the pot.
         """
@@ -325,7 +334,7 @@ class SpotSolution(Drawable):
         return (first + spent[0]) / UNIT, (second + spent[1]) / UNIT
 
     def at(self, line: str = "") -> SpotNode:
-        """Return the solution at one decision, given by the actions and cards that lead to it.
+        """Return the solution at a decision, given by the actions and cards that lead to it.
 
         Parameters
         ----------
@@ -350,7 +359,7 @@ class SpotSolution(Drawable):
         return self._node(place, " ".join(line_words(line)))
 
     def next_cards(self, line: str) -> list[NextCards]:
-        """Return the solution after each card, or each flop, that may be dealt next.
+        """Return the solution after each card, or each flop, that can be dealt next.
 
         Parameters
         ----------

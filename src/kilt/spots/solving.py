@@ -1,4 +1,4 @@
-"""Functions around solving a spot: limits, estimated costs, measurements, and the result."""
+"""Functions for solving spots: limits, estimated costs, measurements and solutions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SECONDS, COMPACT_SECONDS, BOARD_SECONDS = pace("spots", "entry"), pace("spots", 
 
 
 def per_cent(target: float | str | None) -> float | None:
-    """Return a target as a number in per cent of the pot, from a number or a text such as "0.5%".
+    """Convert a target exploitability, such as 0.5 or "0.5%", to a number in per cent of the pot.
 
     >>> per_cent("0.5%"), per_cent(0.25)
     (0.5, 0.25)
@@ -50,7 +50,7 @@ def per_cent(target: float | str | None) -> float | None:
 
 
 class SpotBudget(NamedTuple):
-    """When to stop solving a spot: at the first of several limits.
+    """When to stop solving a spot: iterations, seconds or exploitability, whichever comes first.
 
     Without any limit, at the exploitability `TARGET`.
     """
@@ -60,7 +60,7 @@ class SpotBudget(NamedTuple):
     seconds: float | None = None
 
     def in_units(self, pot: float) -> Budget:
-        """Return the same budget, with the target converted from per cent of the pot to chips."""
+        """Return the same limits, with the target in chips instead of per cent of the pot."""
         if self.target is not None and not 0 < self.target < inf:
             raise RunError(f"the target is {self.target:g}% of the pot: use a number above 0")
         target = TARGET if all(limit is None for limit in self) else self.target
@@ -68,7 +68,7 @@ class SpotBudget(NamedTuple):
 
 
 def cost_of(game: VectorGame, *, compact: bool = False, kept: bool = False, device: str = CPU) -> Cost:
-    """Estimate the memory, disk space and time to solve a spot, given its public tree.
+    """Estimate the memory, disk space and time for solving a spot, given its public tree.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def cost_of(game: VectorGame, *, compact: bool = False, kept: bool = False, devi
 
 
 def cost_of_run(run: Run) -> Cost:
-    """Estimate the memory, disk space and time of a run that solves a spot."""
+    """Estimate the memory, disk space and time for a run that solves a spot."""
     assert isinstance(run.problem, VectorProblem)
     problem, kept = run.problem, run.folder is not None
     cost = cost_of(problem.game, compact=isinstance(problem, TwoByteProblem), kept=kept, device=problem.device)
@@ -117,7 +117,7 @@ def cost_of_run(run: Run) -> Cost:
 
 
 def next_measurement(iteration: int) -> int:
-    """Return the first iteration, from `iteration` on, at which exploitability is measured.
+    """Return at which iteration exploitability is measured next, from a given iteration on.
 
     Intervals grow: at first, every eighth iteration is measured, from 160 on every sixteenth, and so on.
 
@@ -129,14 +129,17 @@ def next_measurement(iteration: int) -> int:
 
 
 class SpotEvaluator(VectorEvaluator):
-    """An evaluator that measures the exploitability of a spot's average strategy, and nothing else.
+    """An evaluator that measures only the exploitability of a spot's average strategy, which is quick.
 
     More measurements would take longer than solving a small spot.
     """
 
     @property
     def precision(self) -> float:
-        """Rounding error of exploitability. It grows with the stakes on a GPU, which sums in single precision."""
+        """The rounding error of exploitability.
+
+        It grows with the stakes on a GPU, which sums in single precision.
+        """
         scale = 1.0 if self.problem.device == CPU else float(self.problem.game.tree.nodes.stake.max())
         return super().precision * max(scale, 1.0)
 
@@ -149,7 +152,10 @@ class SpotEvaluator(VectorEvaluator):
 
 
 def solution_of(run: Run, steps: Sequence[Step]) -> SpotSolution:
-    """Return the solution of a spot that a run has found. The run may be unable to continue afterwards."""
+    """Return the solution of a spot that a run has computed.
+
+    The run may be unable to continue afterwards.
+    """
     assert isinstance(run.problem, VectorProblem)
     problem, tables = run.problem, run.solver.tables if isinstance(run.solver, Cfr) else None
     if isinstance(tables, TwoByteTables | TreeTables):
@@ -159,5 +165,5 @@ def solution_of(run: Run, steps: Sequence[Step]) -> SpotSolution:
 
 
 def in_chips(step: Step) -> Step:
-    """Convert the exploitability of a measurement from the small chips of the tree to chips of the spot."""
+    """Convert the exploitability of a measurement from the small chips of the game to chips of the spot."""
     return step._replace(exploitability=step.exploitability / UNIT)

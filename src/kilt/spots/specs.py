@@ -1,4 +1,4 @@
-"""Describe what to solve, from anything that users give: a game, a configuration, a run or a spot.
+"""Describe what to solve: a game, a configuration, a run or a spot.
 
 >>> spec_for("leduc", algorithm="cfr+").cost().fits
 True
@@ -28,7 +28,9 @@ What: TypeAlias = "str | Path | Game | Config | Mapping[str, Any]"
 def spec_for(
     what: What | Spot, *, algorithm: str | None = None, threads: int | None = None, device: str | None = None
 ) -> Spec:
-    """Return a description of what to solve and how, for a game, a configuration, a run or a spot. Nothing is built.
+    """Return a description of what to solve and how, for a game, a configuration, a run or a spot.
+
+    Nothing is built.
 
     Parameters
     ----------

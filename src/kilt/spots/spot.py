@@ -1,4 +1,4 @@
-"""Define and solve a spot: a subgame of hold'em with a board, a pot, stacks, two ranges and bet sizes.
+"""Define spots, which are subgames of hold'em with a board, a pot, stacks, ranges and bet sizes; solve them.
 
 >>> spot = Spot(board="Ks7h2d", pot=6, stacks=97, ranges=("AA,KQs", "QQ,AKo"), bets="50%, a")
 >>> spot.subgame.start().actor, spot.hands
@@ -213,7 +213,7 @@ class Spot(Record, Drawable):
 
     @cached_property
     def holdem(self) -> Holdem:
-        """The hold'em game in which the spot occurs, with its stacks and blinds in units of 1/`UNIT` chip."""
+        """The hold'em game of which the spot is a part, with amounts in units of 1/`UNIT` chip."""
         rules = self._family.rules
         half, blind = round(UNIT * self.pot) // 2, round(UNIT * self.big_blind)
         stack = half + round(UNIT * self.stacks) if self.stacks else UNLIMITED
@@ -222,7 +222,7 @@ class Spot(Record, Drawable):
 
     @property
     def name(self) -> str:
-        """Name of the spot, which contains its board."""
+        """The name of the spot, such as for tables. It contains the board."""
         return f"spot {self.board}" if self.board else f"spot of {self.game}"
 
     @cached_property
@@ -253,7 +253,7 @@ class Spot(Record, Drawable):
 
     @cached_property
     def menu(self) -> ActionAbstraction | None:
-        """The bet sizes of the tree. None in limit games, whose sizes are fixed."""
+        """The bet sizes of the spot. None in limit games, whose rules fix the sizes."""
         return None if self.limit else menu_of(self.bets, self.subgame.start().round, self.near, self.all_in_threshold)
 
     def _weights(self, player: int, *, strict: bool) -> FloatArray:
@@ -273,7 +273,7 @@ class Spot(Record, Drawable):
         require_used(self.bets, self.menu, self.holdem.rules.round_names, self.subgame.start().round)
 
     def tree(self, threads: int = 1, *, kept: bool = False) -> VectorGame:
-        """Build the public tree of the spot, with the strategies that its locks fix.
+        """Build the public tree of the spot, with fixed strategies at locked decisions.
 
         Passes over the tree use `threads` threads. Raises RunError if locks contradict each other. If the spot was
         saved by an earlier version (`kept`), the last of these locks counts instead.
@@ -291,7 +291,7 @@ class Spot(Record, Drawable):
         begun: RunFolder | None = None,
         device: str | None = None,
     ) -> Run:
-        """Return a run that solves the spot: a new run, or the run in the folder `begun`, which it resumes.
+        """Return a run that solves the spot: a new run, or an earlier one that it resumes.
 
         Parameters
         ----------
@@ -399,7 +399,7 @@ def _several(said: object) -> object:
 
 @dataclass(frozen=True)
 class SpotSpec(Spec):
-    """A spot to solve, with the algorithm, the device and the number of threads.
+    """A spot to solve, together with the algorithm, the device and the number of threads.
 
     Parameters
     ----------
@@ -424,7 +424,7 @@ class SpotSpec(Spec):
 
     @property
     def description(self) -> str:
-        """A description of the algorithm, the spot and the size of its tree."""
+        """A description for messages: the algorithm, the spot and the size of its tree."""
         (first, second), tree = self.spot.hands, self.tree.tree
         return (
             f"{self.algorithm} on {self.spot.name}: {first} and {second} hands, {len(tree.nodes.kind):,} nodes, "
@@ -433,11 +433,11 @@ class SpotSpec(Spec):
 
     @property
     def budget(self) -> Budget:
-        """The default budget, which ends at an exploitability of `TARGET` per cent of the pot."""
+        """The default limit: the run stops when exploitability is below `TARGET` per cent of the pot."""
         return SpotBudget().in_units(self.spot.pot)
 
     def schedule(self, iteration: int) -> int:
-        """Return the next iteration at which exploitability is measured: see `next_measurement`."""
+        """Return at which iteration exploitability is measured next."""
         return next_measurement(iteration)
 
     @cached_property
@@ -447,15 +447,15 @@ class SpotSpec(Spec):
 
     @property
     def compact(self) -> bool:
-        """Whether tables have two bytes per entry. Spots of one round are small, so their tables always have four."""
+        """Whether tables have two bytes for each number. Spots of one round always have four."""
         return self.spot.compact and len(self.tree.tree.rows) > 1
 
     def cost(self) -> Cost:
-        """Return the estimated memory, disk space and time to solve the spot."""
+        """Estimate the memory, disk space and time for solving the spot."""
         return cost_of(self.tree, compact=self.compact, kept=self.stored, device=self.device)
 
     def require_room(self, folder: Path | None) -> Cost:
-        """Check that memory, disk space and the GPU suffice to solve the spot, and return the estimated cost.
+        """Raise an error if memory, disk space or the GPU do not suffice for the spot, or return the estimated cost.
 
         For small spots, memory is not checked, since the check takes as long as solving a river.
         """
@@ -470,30 +470,30 @@ class SpotSpec(Spec):
         return cost.require() if cost.memory > SMALL else cost
 
     def problem(self, folder: Path | None, tick: Tick, *, resumes: bool) -> Problem:
-        """Return what the solver solves: the public tree of the spot, and how many bytes a table entry takes."""
+        """Return the game to solve: the public tree of the spot, and the precision of tables."""
         if self.compact:
             return TwoByteProblem(self.tree, TABLES)
         return VectorProblem(self.tree, TABLES, self.device, tables=2)
 
     def solver(self, problem: Problem) -> Solver:
-        """Return a solver for the spot. Its tables are compact if the problem's tables are."""
+        """Return a solver for the spot, with tables in the precision that the problem asks for."""
         if isinstance(problem, TwoByteProblem):
             assert isinstance(problem.walker, TwoByteGame)
             return Cfr(TwoByteTables(problem.walker), self.algorithm)
         return make_solver(problem, self.algorithm)
 
     def identity(self, problem: Problem) -> RunIdentity:
-        """Return the identity of a run on the spot: the spot's text, the algorithm, the device and the precision."""
+        """Return what identifies a run on the spot: its text, the algorithm, the device and the precision."""
         known, where = artifact.fingerprint(self.spot.toml()), {"device": self.device}
         identity = RunIdentity(self.spot.name, self.algorithm, 0, problem.form, known, **where)
         return identity._replace(precision=precision_of(problem))
 
     def evaluator(self, problem: Problem) -> SpotEvaluator:
-        """Return an object that measures how exploitable the average strategy is."""
+        """Return an object that measures the exploitability of the average strategy."""
         assert isinstance(problem, VectorProblem)
         return SpotEvaluator(problem)
 
     @property
     def files(self) -> dict[str, str]:
-        """Files to write to the folder of the run: the spot as TOML."""
+        """Files to write to the folder of the run: the spot as a TOML file."""
         return {SPOT: self.spot.toml()}

@@ -1,4 +1,4 @@
-"""Find the positions in the public tree of a spot to which a line of actions and cards leads."""
+"""Find the position of a spot to which a line of actions and cards leads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ANY = "*"  # stands for all cards in a line
 
 
 class SpotTree(NavigableTree):
-    """The public tree of a spot, in which lines of actions and cards such as ``b50% c / 7d`` lead to positions."""
+    """The public tree of a spot, with methods to follow lines of actions and cards, such as ``b50% c / 7d``."""
 
     @property
     def subgame(self) -> Subgame:
@@ -31,7 +31,7 @@ class SpotTree(NavigableTree):
         return found[0]
 
     def positions(self, line: str) -> list[TreePosition]:
-        """Return all positions to which a line of actions and cards leads.
+        """Return all positions to which a line leads. It can leave cards open, as in ``b50% c / *``.
 
         There are several if the line has `ANY` instead of cards: one for each board that may follow, up to suits.
         """
@@ -62,6 +62,9 @@ class SpotTree(NavigableTree):
         return self.act(place, label)
 
     def after_deal(self, place: TreePosition, text: str) -> TreePosition:
-        """Return the position after dealing cards, given by name. Raises GameError if they cannot be dealt."""
+        """Return the position after public cards are dealt.
+
+        Raises GameError if they cannot be dealt.
+        """
         deck, rules, r = self.subgame.deck, self.subgame.rules, place.position.round + 1
         return self.deal(place, deck.cards(text, rules.board_cards[r], dead=place.board))

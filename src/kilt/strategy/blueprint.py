@@ -1,4 +1,4 @@
-"""Load, save and query blueprints: strategies of abstract games, with the data that an agent needs to play them.
+"""Load, save and query blueprints, which are strategies of abstract games that agents can play.
 
 A probability is stored as an integer of one or two bytes, for each action of each information set of the abstract
 game. The table is mapped from its file: a strategy of many gigabytes opens at once, and only the entries that are used
@@ -58,7 +58,7 @@ KEPT_ROWS = 256  # maximum number of boards whose buckets of all hands are cache
 
 @dataclass(frozen=True)
 class Blueprint:
-    """A strategy for an abstract game, together with the real game, the card abstraction and the betting tree.
+    """A strategy for an abstract game, with everything that an agent needs to play the real game.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class Blueprint:
 
     @classmethod
     def of(cls, abstract: AbstractGame, shares: Array, **figures: Any) -> Blueprint:
-        """Create a blueprint from the weights of all actions at the information sets of an abstract game."""
+        """Create a blueprint from the probabilities of all actions in an abstract game."""
         said = abstract.game.real, abstract.actions, abstract.cards, abstract.fingerprint
         return cls(*said, abstract.betting.nodes, abstract.betting.level, abstract.first, shares, figures)
 
@@ -109,16 +109,16 @@ class Blueprint:
 
     @cached_property
     def acted(self) -> BoolArray:
-        """Whether the player to act at each node of the betting tree has acted before in the hand."""
+        """Whether the player to act has acted before in the hand, for each node of the betting tree."""
         return acted_before(self.nodes)
 
     def labels(self, node: int) -> list[str]:
-        """Return the actions at a decision node in ACPC notation, such as ``f``, ``c`` and ``r200``."""
+        """Return the actions at a decision in ACPC notation, such as ``f``, ``c`` and ``r200``."""
         child, count = int(self.nodes.first_child[node]), int(self.nodes.children[node])
         return [label_of(level, limit=self.limit) for level in self.level[child : child + count].tolist()]
 
     def position(self, node: int) -> Betting:
-        """Return the position in the real game that corresponds to a node of the betting tree."""
+        """Return the position of the real game that belongs to a node of the betting tree."""
         actions = []
         while node > 0:
             parent = int(self.nodes.parent[node])
@@ -128,18 +128,18 @@ class Blueprint:
         return self.game.replay("".join(reversed(actions)))
 
     def faces_bet(self, node: int | IntArray) -> Any:
-        """Return whether the player to act at a decision node faces a bet, for one node or an array of nodes.
+        """Return whether the player to act faces a bet, at one node of the betting tree or at several.
 
         If so, the first action is a fold.
         """
         return call_place(self.nodes, self.level, node)
 
     def after_call(self, node: int) -> int:
-        """Return the index of the node that a check or call at a decision node leads to."""
+        """Return the node of the betting tree that follows a check or call."""
         return int(self.nodes.first_child[node]) + int(call_place(self.nodes, self.level, node))
 
     def row(self, node: int, bucket: int) -> list[float]:
-        """Return the action probabilities of a bucket of hands at a decision node.
+        """Return the probabilities of the actions at a decision, for a given bucket of hands.
 
         All are 0 if the solver never visited the information set.
         """
@@ -150,7 +150,7 @@ class Blueprint:
         return [share / whole for share in shares] if whole else [0.0] * count
 
     def bucket(self, player: int, r: int, hand: str | Sequence[int], board: str | Sequence[int]) -> int:
-        """Return the number of the bucket that a player's hand belongs to on a board of round `r`.
+        """Return the bucket of a player's hand on a board, as a number.
 
         Cards are text such as ``"AsKh"``, or numbers. Results are cached, since players act more than once.
         """
@@ -170,7 +170,7 @@ class Blueprint:
         return known
 
     def hand_buckets(self, player: int, r: int, board: tuple[int, ...]) -> IntArray:
-        """Return the bucket numbers of all possible hands of a player on a board of round `r`.
+        """Return the buckets of all hands that a player can have on a board, as numbers.
 
         Entries of hands that share a card with the board are undefined. Results are cached.
         """
@@ -178,7 +178,7 @@ class Blueprint:
         return row if row is not None else self.hand_buckets_on(player, r, [board])[0]
 
     def hand_buckets_on(self, player: int, r: int, boards: Sequence[tuple[int, ...]]) -> list[IntArray]:
-        """Return the bucket numbers of all possible hands of a player, for each of several boards of round `r`.
+        """Return the buckets of all hands that a player can have on each of several boards, as numbers.
 
         See `hand_buckets`. Boards that are not cached are looked up together.
         """
@@ -198,7 +198,7 @@ class Blueprint:
         return player if first is not second else 0
 
     def save(self, path: Path, *cards: Path, fill: Callable[[Array], None] | None = None) -> None:
-        """Write the blueprint to a folder, and record where its card abstractions are stored.
+        """Write the blueprint to a folder, and record in which folders its card abstractions are.
 
         `cards` are the folders of the card abstraction that both players share, or of one for each player. With `fill`,
         only the data type of `shares` is used: the function `fill` receives an empty table, mapped from its file, and
@@ -218,7 +218,7 @@ class Blueprint:
             new.figures.update(self.figures)
 
     def pack(self, file: Path) -> None:
-        """Write the blueprint and its buckets to one compressed file, which `load` can read.
+        """Write the blueprint and its buckets to a single compressed file.
 
         Raises ArtifactError if the players have different card abstractions.
         """
@@ -277,7 +277,7 @@ class Blueprint:
 
     @classmethod
     def load(cls, path: str | Path, *, check: bool = False) -> Blueprint:
-        """Load a blueprint, whose probabilities stay on disk until they are needed.
+        """Load a blueprint. Its probabilities stay on disk until they are needed.
 
         Parameters
         ----------
@@ -340,7 +340,7 @@ class Blueprint:
 
 
 def located(path: str | Path) -> Path:
-    """Return the path of a blueprint, given a path or the name of an agent that ships with kilt.
+    """Return the path of a blueprint, given its path or the name of an agent that ships with kilt.
 
     If a path with that name exists, the path is returned.
     """
@@ -349,7 +349,7 @@ def located(path: str | Path) -> Path:
 
 
 def card_folders(run: Path, number: int) -> list[Path]:
-    """Return the folders of a run's card abstractions: one folder for both players, or one for each.
+    """Return the folders in which a run stores its card abstractions: one for both players, or one for each.
 
     `number` is the number of card abstractions.
     """
@@ -366,7 +366,7 @@ def _card_folders(path: Path, said: Mapping[str, Any]) -> list[Path]:
 
 
 def export(run: Path, out: Path) -> None:
-    """Copy a run's strategy and card abstraction to a new folder, with a script that starts the agent.
+    """Copy a run's strategy and card abstractions to a new folder, with a script that starts the agent.
 
     The competition's validator requires the script and a README. An unabstracted strategy has no card abstraction; its
     files are copied unchanged.

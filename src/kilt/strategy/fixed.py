@@ -1,4 +1,4 @@
-"""Define poker agents that ignore their cards, such as ``always-call`` [Johanson16 table 2.1].
+"""Define simple poker agents that ignore their cards, such as ``always-call`` [Johanson16 table 2.1].
 
 >>> chances("call-or-raise", ("f", "c", "r")).tolist()
 [0.0, 0.5, 0.5]
@@ -33,9 +33,9 @@ AGENTS: dict[str, tuple[str, ...]] = {
 
 
 def habits_of(agent: str) -> tuple[str, ...]:
-    """Return the rules by which a named agent acts, each a string of actions in order of preference.
+    """Return how a simple agent acts: texts that list actions in order of preference.
 
-    The agent takes the first action of a string that is legal. It follows each string with the same probability.
+    The agent takes the first action of a text that is legal. It follows each text with the same probability.
 
     Raises GameError if the name is unknown.
     """
@@ -45,7 +45,7 @@ def habits_of(agent: str) -> tuple[str, ...]:
 
 
 def chances(agent: str, actions: tuple[str, ...]) -> FloatArray:
-    """Return the probability with which a named agent takes each of the legal `actions`.
+    """Return the probability with which a simple agent takes each legal action.
 
     In no-limit games, the agent's raises are minimum raises.
 
@@ -68,9 +68,7 @@ def raises(agent: str) -> bool:
 
 
 def flat_table(tree: FlatTree, agent: str) -> FloatArray:
-    """Return the strategy of a named agent for a small game, as a table over its information sets.
-
-    The game is given as a flat tree. The table has a probability for each action of each information set.
+    """Return the strategy of a simple agent for a small game, as a table over information sets.
 
     The table has a probability for each action of each information set.
     """
@@ -78,9 +76,7 @@ def flat_table(tree: FlatTree, agent: str) -> FloatArray:
 
 
 def public_table(game: VectorGame, agent: str, dtype: npt.DTypeLike = np.float64) -> Table:
-    """Return the strategy of a named agent for a large game, as a table over its public tree.
-
-    The table has a probability for each action with each hand on each board.
+    """Return the strategy of a simple agent for a large game, as a table over its public tree.
 
     The table has the layout of `VectorGame.table`: (board, row) × hand.
     """

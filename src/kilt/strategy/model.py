@@ -43,7 +43,7 @@ NO_CALL = -1  # in place of the index of the call, if there is no call
 
 
 class DecisionLayout(NamedTuple):
-    """The information sets of a strategy table in order, with their numbers of actions, rounds and players.
+    """The layout of a strategy table: its information sets in order, and how many actions each has.
 
     The information sets are in the order of the table: each takes the next `actions` entries of its first axis. In
     tables over (board, row) × hand, an entry here is a decision on a board, which all hands share.
@@ -56,19 +56,22 @@ class DecisionLayout(NamedTuple):
 
     @property
     def start(self) -> IntArray:
-        """The index of the first table entry of each information set, followed by the number of entries."""
+        """The index in a strategy table at which each information set begins.
+
+        The last entry is the length of the table.
+        """
         return np.concatenate([[0], np.cumsum(self.actions, dtype=np.int64)])
 
     @classmethod
     def of_tree(cls, tree: FlatTree) -> DecisionLayout:
-        """Return the layout of strategy tables for a small game: an entry for each action of each information set."""
+        """Return the layout of a small game's strategy table: one entry per action of each information set."""
         calls = [labels.index(CALL) if CALL in labels else NO_CALL for labels in tree.actions]
         rounds = [name.rpartition("|")[2].count(REVEAL) for name in tree.infosets]
         return cls._of([len(labels) for labels in tree.actions], calls, rounds, tree.nodes.infoset_player)
 
     @classmethod
     def of_abstract(cls, game: SlotLayout) -> DecisionLayout:
-        """Return the layout of strategy tables for an abstract game: an entry for each action of each bucket."""
+        """Return the layout of an abstract game's strategy table: one entry per action of each bucket."""
         betting = game.betting
         nodes, buckets = betting.nodes, game.buckets_at
         calls = call_places(nodes, betting.level)
@@ -76,7 +79,7 @@ class DecisionLayout(NamedTuple):
 
     @classmethod
     def of_vectors(cls, game: VectorGame) -> DecisionLayout:
-        """Return the layout of strategy tables for a public tree: a row for each action, a column for each hand."""
+        """Return the layout of a public tree's strategy table: one row per action, one column per hand."""
         found: list[list[tuple[int, int, int, int, int]]] = [[] for _ in game.tree.rows]
         for r, row, position in game.decisions():
             labels = on_menu(position, game.menu)
@@ -93,7 +96,7 @@ class DecisionLayout(NamedTuple):
 
 
 class RoundCoverage(NamedTuple):
-    """How much of one betting round an opponent model has observed.
+    """How well an opponent model knows one betting round: its information sets, and those observed.
 
     It counts all information sets, and those that were observed.
     """
@@ -104,13 +107,13 @@ class RoundCoverage(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Share of the information sets with at least one observation, from 0 to 1."""
+        """The share of information sets that were observed at least once, from 0 to 1."""
         return self.seen / self.infosets if self.infosets else 0.0
 
 
 @dataclass(frozen=True)
 class OpponentModel:
-    """An opponent model: how often a player took each action at each information set of a game.
+    """A model of an opponent: how often a player took each action at each information set.
 
     Attributes
     ----------
@@ -146,17 +149,17 @@ class OpponentModel:
 
     @classmethod
     def of_tree(cls, tree: FlatTree, player: str, counts: FloatArray, **figures: Any) -> OpponentModel:
-        """Create a model for a small game from the number of times that the player took each action."""
+        """Create an opponent model for a small game, given how often the player took each action."""
         return cls(tree.name, tree_fingerprint(tree), player, DecisionLayout.of_tree(tree), counts, figures)
 
     @classmethod
     def of_abstract(cls, game: AbstractGame, player: str, counts: FloatArray, **figures: Any) -> OpponentModel:
-        """Create a model for an abstract game from the number of times that the player took each action."""
+        """Create an opponent model for an abstract game, given how often the player took each action."""
         return cls(game.game.name, game.fingerprint, player, DecisionLayout.of_abstract(game), counts, figures)
 
     @classmethod
     def of_vectors(cls, game: VectorGame, player: str, counts: FloatArray, **figures: Any) -> OpponentModel:
-        """Create a model for a public tree from the number of times that the player took each action.
+        """Create an opponent model for a public tree, given how often the player took each action.
 
         The counts are a table with the shape (board, row) × hand.
         """
@@ -165,7 +168,7 @@ class OpponentModel:
 
     @property
     def seen(self) -> FloatArray:
-        """The number of observations of each information set: n(I) of [Johanson16 §6.5.2].
+        """How often each information set was observed: n(I) of [Johanson16 §6.5.2].
 
         The shape is (information sets,), or (decisions, hands) for public trees.
         """
@@ -173,7 +176,7 @@ class OpponentModel:
         return observed
 
     def spread(self, values: Array) -> Array:
-        """Repeat the value of each information set for all of its actions.
+        """Expand values of information sets to values of actions: each action gets that of its information set.
 
         The result fits a strategy table.
         """
@@ -195,7 +198,7 @@ class OpponentModel:
         return shares + self.spread((alike * never.T).T)
 
     def rounds(self) -> list[RoundCoverage]:
-        """Return, for each betting round, how many information sets and how many decisions were observed."""
+        """Return, for each betting round, how many information sets and decisions were observed."""
         seen, found = self.seen, []
         for r in range(int(self.layout.round.max(initial=-1)) + 1):
             there = seen[self.layout.round == r]
@@ -203,7 +206,7 @@ class OpponentModel:
         return found
 
     def on(self, game: str, fingerprint: str, shape: Sequence[int]) -> FloatArray:
-        """Return the table of counts, after checking that the model was made for a given game.
+        """Return the counted actions, after a check that they were counted in the given game.
 
         Raises GameError if it was made for another game.
         """

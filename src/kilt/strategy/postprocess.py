@@ -1,4 +1,4 @@
-"""Post-process a strategy: change the probabilities of actions before an agent draws one [Brown15 §4].
+"""Change the action probabilities of a strategy before an agent plays it, such as by purification [Brown15 §4].
 
 A strategy that was solved in an abstraction overfits the abstraction, and a solver that was stopped leaves some
 probability on poor actions. A `Rule` removes such actions. Three methods are published; all are rows of one type:
@@ -41,18 +41,18 @@ AFTER_FIRST = "-after-first"
 
 
 def own_class(label: str) -> str:
-    """Put each action into a class of its own, by returning its label unchanged."""
+    """Return an action unchanged, as a class that contains only this action."""
     return label
 
 
 def action_class(label: str) -> str:
-    """Return the class of an action from its label: ``f`` for a fold, ``c`` for a call, ``r`` for any bet or raise."""
+    """Return the class of an action: ``f`` for a fold, ``c`` for a call, ``r`` for any bet or raise."""
     return label[:1]
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A post-processing rule for the action probabilities of one decision; the default rule changes nothing."""
+    """A rule that changes the action probabilities of a decision before play. The default changes nothing."""
 
     fold: float = 1.0  # fold with certainty if folding is more likely than this
     among: float = 0.0  # the threshold among classes of actions
@@ -74,7 +74,7 @@ class Rule:
 
     @property
     def name(self) -> str:
-        """The name under which `rule_named` finds this post-processing rule.
+        """The name of this post-processing rule, from which `rule_named` creates it.
 
         It is ``own`` if the classes of actions are user-defined.
 
@@ -96,7 +96,10 @@ class Rule:
 
     @property
     def numbers(self) -> RuleNumbers | None:
-        """The rule as plain numbers for compiled code, or None if its classes of actions are user-defined."""
+        """The post-processing rule as plain numbers for compiled code.
+
+        None if its classes of actions are user-defined.
+        """
         if self.classes not in (own_class, action_class):
             return None
         return RuleNumbers(float(self.fold), float(self.among), float(self.inside), self.classes is action_class)
@@ -117,7 +120,7 @@ RULES: dict[str, Rule] = {  # the rows of [Brown15 table 2]
 
 
 def rule_named(name: str) -> Rule:
-    """Return a post-processing rule by its name, such as ``purification`` or ``threshold-0.15``.
+    """Return the post-processing rule with a given name, such as ``purification`` or ``threshold-0.15``.
 
     A name is one of `RULES`, or that of a family with other numbers. ``bets-F-A-I`` treats all bets as one class: it
     folds with certainty if the probability of folding is above F, applies the threshold A to fold, call and bet, and
@@ -206,7 +209,7 @@ def apply(rule: Rule, labels: Sequence[str], probabilities: Iterable[float], *, 
 
 
 def apply_rows(rule: Rule, labels: Sequence[str], rows: FloatArray, *, first: bool = False) -> FloatArray:
-    """Apply a post-processing rule to each row of a table of action probabilities.
+    """Apply a post-processing rule to a table with the action probabilities of several decisions.
 
     The result has the same digits as that of `apply`.
 

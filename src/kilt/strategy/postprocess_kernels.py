@@ -27,7 +27,7 @@ class RuleNumbers(NamedTuple):
 
 @subkernel
 def keep(row: FloatArray, begin: int, end: int, threshold: float) -> None:
-    """Set probabilities below a threshold to 0, and scale the others so that they add up to 1.
+    """Set probabilities below a threshold to 0, and scale the others so that they sum to 1.
 
     The probabilities are the entries of `row` from `begin` up to `end`.
 
@@ -48,10 +48,10 @@ def keep(row: FloatArray, begin: int, end: int, threshold: float) -> None:
 
 @subkernel
 def post_process(rule: RuleNumbers, call: int, row: FloatArray, count: int) -> None:
-    """Apply a post-processing rule to the action probabilities of one decision, in place.
+    """Apply a post-processing rule to the action probabilities of one decision, and overwrite them.
 
-    They are the first `count` entries of `row`: fold, then call, then bets. `call` is the index of the call, 1 if a
-    fold comes before it, otherwise 0. The `CLASSES` entries after `count` are scratch memory.
+    The probabilities are the first `count` entries of `row`: fold, then call, then bets. `call` is the index of the
+    call, 1 if a fold comes before it, otherwise 0. The `CLASSES` entries after `count` are scratch memory.
     """
     bets = call + 1
     if call == 1 and rule.fold < 1 and row[0] > rule.fold:
@@ -88,7 +88,7 @@ def post_process_table(
     scratch: FloatArray,
     after: npt.NDArray[np.float32],
 ) -> None:
-    """Apply a post-processing rule to a whole strategy, and write the probabilities of actions to `after`.
+    """Apply a post-processing rule to a whole strategy, and write the new probabilities to an array.
 
     The strategy consists of weights.
 

@@ -37,7 +37,7 @@ _END = "\0"  # end of a name; names of open_spiel may contain line breaks
 
 @dataclass(frozen=True)
 class Strategy(Drawable):
-    """A strategy for both players of a small game: the probability of each action at every information set.
+    """A strategy for a small game: the probability of each action at every information set of both players.
 
     Attributes
     ----------
@@ -69,7 +69,9 @@ class Strategy(Drawable):
 
     @classmethod
     def from_rows(cls, tree: FlatTree, rows: Mapping[str, Mapping[str, float]], **figures: Any) -> Strategy:
-        """Create a strategy from a mapping of information sets to action probabilities; missing actions get 0.
+        """Create a strategy from a mapping of information sets to action probabilities.
+
+        Missing actions get 0.
 
         Parameters
         ----------
@@ -127,7 +129,7 @@ class Strategy(Drawable):
         return list(accumulate(map(len, self.actions), initial=0))
 
     def on(self, tree: FlatTree) -> FloatArray:
-        """Return the array of probabilities; raise GameError if the strategy was made for another game."""
+        """Return the probabilities as an array, after a check that the strategy is for the given game."""
         require_same((self.game, self.fingerprint), (tree.name, tree_fingerprint(tree)))
         require_shape(self.game, self.probabilities, (int(tree.nodes.infoset_start[-1]),))
         return self.probabilities
@@ -164,7 +166,7 @@ class Strategy(Drawable):
 
 
 def process_slots(tree: FlatTree, game: Holdem, rule: Rule, table: FloatArray) -> None:
-    """Apply a post-processing rule to a strategy for a small game, in place.
+    """Apply a post-processing rule to a strategy for a small game, and overwrite the strategy.
 
     Parameters
     ----------
@@ -185,7 +187,7 @@ def process_slots(tree: FlatTree, game: Holdem, rule: Rule, table: FloatArray) -
 
 
 def require_same(made_for: tuple[str, str], this: tuple[str, str]) -> None:
-    """Raise GameError if a strategy was made for a different game.
+    """Raise GameError if a strategy was made for another game.
 
     `made_for` and `this` are the names and fingerprints of the two games; the fingerprints must be equal.
     """
@@ -197,7 +199,7 @@ def require_same(made_for: tuple[str, str], this: tuple[str, str]) -> None:
 
 
 def require_shape(game: str, table: Array, shape: tuple[int, ...]) -> None:
-    """Raise GameError if the table of a strategy does not have the shape that its game needs."""
+    """Raise GameError if the table of a strategy does not have the shape that a game requires."""
     if table.shape != shape:
         raise GameError(
             f"the strategy for {game} has a table of shape {table.shape}, but the game needs {shape}: solve it again"
@@ -205,7 +207,7 @@ def require_shape(game: str, table: Array, shape: tuple[int, ...]) -> None:
 
 
 def tree_fingerprint(tree: FlatTree) -> str:
-    """Return a hash of a game tree's nodes and of all names in it, except the name of the game."""
+    """Return a hash of a game tree: of its nodes, information sets and actions, but not of its name."""
     nodes = tree.nodes if tree.uneven else tree.nodes[:-1]  # `surplus` is the last
     return artifact.fingerprint(*nodes, *map(_pack, (tree.infosets, map(str, tree.actions))))
 
