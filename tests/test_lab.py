@@ -198,6 +198,20 @@ def test_an_experiment_is_recorded(folder):
     assert batch.cpu_seconds is not None and batch.machine and len(batch.date) == 10
 
 
+def test_a_recording_says_at_which_commits_cells_were_measured(folder):
+    """Cells of another commit are a batch with their own time, whatever this command takes."""
+    command = "reproduce", "table-4.1", "--record", "--out", folder / "cells"
+    kilt(*command)
+    cells = folder / "cells" / "cells.jsonl"
+    lines = [json.loads(line) for line in cells.read_text().splitlines()]
+    first = lines[0] | {"commit": "abc1234", "seconds": 1e6}
+    cells.write_text("".join(json.dumps(line) + "\n" for line in [first, *lines[1:]]))
+    kilt(*command)
+    earlier, here = read_result(folder / "experiments" / "table-4.1" / "default.json").batches
+    assert (earlier.commit, earlier.cpu_seconds, earlier.wall_seconds) == ("abc1234", 1e6, None)
+    assert here.commit != "abc1234" and here.cpu_seconds < 1e6
+
+
 def test_an_observation_is_recorded(folder):
     kilt("lab", "record", "sizes", "--setting", "kuhn", "--", "kilt", "game", "size", "kuhn")
     result = read_result(folder / "observations" / "sizes" / "kuhn.json")

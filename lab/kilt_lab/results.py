@@ -14,9 +14,11 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import chain
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -265,13 +267,36 @@ def benchmark_result(name: str, figures: Iterable[Figure], batch: Recording) -> 
 
 
 def record_experiment(found: Found, setting: str, command: str, wall_seconds: float, cpu_seconds: float) -> Path:
-    """Record the rows of an experiment, with a batch for each commit at which its cells were measured."""
+    """Record the rows of an experiment, with a batch for each commit at which its cells were measured.
+
+    The times of this command are kept only if it measured all cells of its batch. Otherwise the batch has the CPU time
+    of its cells.
+    """
     here = Recording.of_run(command, wall_seconds, cpu_seconds)
-    cells = [cell for those in found.measured.cells.values() for cell in those]
-    commits = sorted({cell.commit for cell in cells} - {f"{here.commit}{'+' * here.dirty}"})
-    batches = [here._replace(commit=commit.rstrip("+"), dirty=commit.endswith("+"), load=None) for commit in commits]
-    order = {commit: place for place, commit in enumerate(commits)}
-    batch_of = {cell.seed: order.get(cell.commit, len(commits)) for cell in cells}
-    rows = tuple(ResultRow.of(row, batch_of) for row in found.rows)
+    current = f"{here.commit}{'+' * here.dirty}"
+    spent = defaultdict[str, float](float)
+    cells = [*chain(*found.measured.cells.values())]
+    for cell in cells:
+        spent[cell.commit or current] += cell.seconds
+    commits = sorted(spent, key=lambda commit: (commit == current, commit))  # this command is the latest
+    batches = [
+        here
+        if commit == current and spent[commit] <= max(wall_seconds, cpu_seconds)
+        else here._replace(
+            commit=commit.rstrip("+"),
+            dirty=commit.endswith("+"),
+            load=None,
+            wall_seconds=None,
+            cpu_seconds=round(spent[commit], 1),
+        )
+        for commit in commits
+    ]
+    batch_of = [(cell, commits.index(cell.commit or current)) for cell in cells]
+
+    def recorded(row: Row) -> ResultRow:
+        own = {cell.seed: batch for cell, batch in batch_of if row.name in cell.values}
+        return ResultRow.of(row, own or {cell.seed: batch for cell, batch in batch_of})
+
+    rows = tuple(map(recorded, found.rows))
     name = found.experiment.name
-    return record(Result(EXPERIMENT, name, setting, found.title, (*batches, here), rows))
+    return record(Result(EXPERIMENT, name, setting, found.title, tuple(batches), rows))
