@@ -16,7 +16,7 @@ from kilt_lab.benchmarks.measure import Figure
 from kilt_lab.claims import FAILS, HOLDS
 from kilt_lab.menu import EXPERIMENTS
 from kilt_lab.provenance import clone
-from kilt_lab.render import BLOCK, QUOTED, aims, by_hand, changed, claims_of, commented, met, table_of
+from kilt_lab.render import BLOCK, NOT_RUN, QUOTED, aims, by_hand, changed, claims_of, commented, met, table_of
 from kilt_lab.results import (
     EXPERIMENT,
     OBSERVATION,
@@ -108,6 +108,8 @@ def test_quoted_verdicts():
         "[2-4], 6 s, 5 runs (quoted)"
     ] * 2
     assert {verdict for _, verdict, _, _ in claims_of("table-4.1", found, ROOT)} == {FAILS}
+    without_rows = {"": Result(EXPERIMENT, "table-4.1", "default")}
+    assert {verdict for _, verdict, _, _ in claims_of("table-4.1", without_rows, ROOT)} == {NOT_RUN}
 
 
 def test_notes_are_of_what_is_there():

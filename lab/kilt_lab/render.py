@@ -268,16 +268,17 @@ def claims_of(name: str, results: Results, root: Path) -> list[tuple[Claim, str,
     """Return (claim, verdict, margin, setting) for each claim of an experiment and each setting that was run.
 
     Verdicts of recorded settings are computed; those of other settings are the printed ones. A recorded setting without
-    rows for a claim is left out if another setting has them.
+    rows for a claim is left out.
     """
     rows: list[tuple[Claim, str, str, str]] = []
     recorded = _of(name, results)
     for place, claim in enumerate(EXPERIMENTS[name].claim_list):
         before = len(rows)
         found = [(result.setting, _verdicts(name, result)[place]) for result in recorded]
-        for setting, verdict in [(setting, verdict) for setting, verdict in found if verdict.by] or found:
-            margin = "" if verdict.by is None else f"{verdict.by.low:,.4g} to {verdict.by.high:,.4g}"
-            rows.append((claim, verdict.verdict, margin.replace("-", MINUS), setting))
+        for setting, verdict in found:
+            if verdict.by:
+                margin = f"{verdict.by.low:,.4g} to {verdict.by.high:,.4g}"
+                rows.append((claim, verdict.verdict, margin.replace("-", MINUS), setting))
         for setting, signs in _quoted(root).get(name, {}).items():
             if signs[place] != ".":
                 rows.append((claim, QUOTED[signs[place]], "", f"{setting} (quoted)"))
