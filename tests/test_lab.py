@@ -182,7 +182,7 @@ def test_verdicts_follow_from_rows():
     entry = EXPERIMENTS["figure-3.2"]
     assert entry.claim_list[0].verdict([row.as_row() for row in rows]).verdict == HOLDS
     result = Result(EXPERIMENT, "figure-3.2", "tiny", rows=tuple(rows))
-    assert commented("PCS came to {pcs}; that it is below half of CS {claim 1}.", result) == (
+    assert commented("PCS came to {pcs}; that it is below half of CS {claim\n1}.", result) == (
         "PCS came to 3.1 ± 0.2; that it is below half of CS holds."
     )
     with pytest.raises(RunError, match=r"the comment on experiments/figure-3.2/tiny names .spcs."):

@@ -357,11 +357,12 @@ def commented(text: str, result: Result) -> str:
         known |= {f"claim {place}": verdict.verdict for place, verdict in enumerate(verdicts, 1)}
 
     def value(match: re.Match[str]) -> str:
-        if match[1] not in known:
-            raise RunError(f"the comment on {result.id} names {match[1]!r}: use one of {', '.join(known)}")
-        return known[match[1]]
+        name = " ".join(match[1].split())  # it may continue on the next line
+        if name not in known:
+            raise RunError(f"the comment on {result.id} names {name!r}: use one of {', '.join(known)}")
+        return known[name]
 
-    return re.sub(r"\{([^{}\n]+)\}", value, text)
+    return re.sub(r"\{([^{}]+)\}", value, text)
 
 
 def _index(results: Results, root: Path) -> str:
