@@ -320,8 +320,8 @@ def _paper(paper: str, stem: str, results: Results, root: Path) -> str:
         "hold or is not decided. The sections below the table describe the experiments. `kilt reproduce NAME` repeats "
         "an experiment, and [Reproduce a figure](../guides/reproduce.md) explains verdicts.",
         "",
-        "Most verdicts are computed from results that are stored in `lab/results`. Verdicts marked *quoted* are older: "
-        "the command printed them at a time when it did not store results.",
+        "Most verdicts are computed from results in `lab/results`. Verdicts marked *quoted* come from older runs, "
+        "whose results were not stored: they are copied from what the command printed.",
         "",
         "Winnings and exploitability are in mbb/g or mbb/h, which means thousandths of a big blind per game or per "
         "hand. A number after ± is the margin of a 95% interval. The [glossary](../concepts/glossary.md) explains the "

@@ -49,26 +49,28 @@ class BoardsSampled(Experiment):
     """Sampling of boards, weights and levels of workers, compared by exact exploitability on small games.
 
     A solver that samples cards must decide how many boards to sample in each deal. This experiment compares several
-    answers by exact exploitability, which is what a perfect opponent would win, after the same number of visited nodes.
-    If threads are never idle, this means after the same time. The ends of hands count as nodes, too.
+    numbers of boards. It measures exact exploitability, which is what a perfect opponent would win, after the same
+    number of visited nodes. If threads are never idle, this means after the same time.
 
-    The games are versions of Leduc hold'em with more ranks. The board is a single card, and all boards of a rank form a
-    class. Players see their exact hands, so exploitability converges to 0 if the sampling is unbiased.
+    The games of this experiment are versions of Leduc hold'em with more ranks. The board is a single card, and all
+    boards of a rank form a class. Players see their exact hands, so exploitability converges to 0 if the sampling of
+    boards is unbiased.
 
-    In the algorithm as the paper prints it, each deal samples one board of every class, and all updates have the same
-    weight. This is biased, because a player's hand may leave a different number of possible boards in each class.
-    Weights remove the bias.
+    In the algorithm as the paper prints it, each deal samples one board of every class, and all updates of a strategy
+    table have the same weight. This is biased, because a player's hand may leave a different number of possible boards
+    in each class. Weights remove the bias.
 
     kilt can also sample fewer boards in each deal: one for each thread instead of one for each class. The solver then
     gets through more deals with the same number of nodes. This helps the strategy for the first betting round, in which
     there is no board yet (see ``solve.distributed.blades``).
 
-    In the paper, workers can also direct other workers, on several levels [Brown15 §3]. The experiment compares one,
-    two and three levels in a game of three boards, by exploitability after the same number of deals. The sampling is
-    unbiased with any number of levels.
+    Worker processes can also direct other workers, on several levels [Brown15 §3]. The experiment compares one, two and
+    three levels of workers in a game of three boards, by exploitability after the same number of deals. The sampling of
+    boards is unbiased with any number of levels.
 
-    A worker that directs others sends them a batch of deals and waits for their answers before it learns. If batches
-    were long, more levels would mean that workers use older strategies. The comparison therefore uses short batches.
+    A worker that directs other workers sends them a batch of deals and waits for their answers before it learns. If
+    batches were long, more levels of workers would mean that workers use older strategies. The comparison therefore
+    uses short batches.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

@@ -88,24 +88,24 @@ class OverTime(Experiment):
     cores with shared memory. While they are being solved, their strategies play against the two strongest agents of
     2013.
 
-    The question is when the larger abstraction begins to win more than the smaller one. This experiment asks it in a
-    smaller game, hold'em with 20 cards. The larger abstraction has six times as many buckets as the smaller one, as in
-    the paper. Two agents of kilt, named A and B, replace the agents of 2013.
+    This experiment asks when a strategy with a larger card abstraction begins to win more than one with a smaller card
+    abstraction. It uses a small game, hold'em with 20 cards. The larger abstraction has six times as many buckets as
+    the smaller one, as in the paper. Two agents of kilt, named A and B, serve as opponents.
 
-    The two strategies are compared at checkpoints, after each core has visited a given number of nodes. In one
-    comparison, both abstractions are solved on the same number of cores. In the other, the larger one is solved on 15
-    times as many cores as the smaller one, as in the paper.
+    The larger and the smaller abstraction are compared at checkpoints, after each core has visited a given number of
+    nodes. In one comparison, both abstractions are solved on the same number of cores. In the other, the larger one is
+    solved on 15 times as many cores as the smaller one, as in the paper.
 
-    The experiment needs only one machine, which does the work of all cores in turn. The solver's result does not depend
-    on the number of workers, so it is the same as with that many cores.
+    The experiment simulates many cores on one machine, which does the work of all cores in turn. The result is the same
+    as on many cores, because it does not depend on the number of workers.
 
-    Each value is what the larger abstraction wins minus what the smaller one wins, against the same opponent and on the
-    same deals. In a third comparison, the two abstractions play against each other. All agents use the same betting
-    tree, so winnings are averages over all betting sequences.
+    Each value in the table is what the larger abstraction wins minus what the smaller one wins, against the same
+    opponent and on the same deals. In further columns, the two abstractions play against each other. All agents use the
+    same betting tree, so winnings are averages over all betting sequences.
 
-    Each strategy plays in two versions. The first is the solved strategy without a change. The second is purified,
-    which means that it always takes the most probable action. As in the paper, the first action of a hand is not
-    purified [Brown15 footnote 5].
+    Each strategy plays in two versions. The first is the strategy that the solver found. The second is purified, which
+    means that it always takes the most probable action. As in the paper, the first action of a hand is not purified
+    [Brown15 footnote 5].
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

@@ -101,12 +101,12 @@ class PostProcessedMatches(Experiment):
     """Winnings of post-processed strategies in duplicate matches against agents with other abstractions.
 
     Post-processing changes the probabilities of a solved strategy before it plays, for example by rounding small ones
-    to 0. The paper measures how much a strategy wins with several rules of post-processing. The opponents are the two
+    to 0. The paper measures how much a strategy wins with several rules of post-processing. Its opponents are the two
     strongest agents of 2013.
 
-    Those agents are not available, so this experiment uses two other agents of kilt as opponents. They have other
-    buckets and other bet sizes than the tested agent. If an opponent makes a bet that the tested agent does not know,
-    the agent treats it as one of the bets that it knows, as in the paper.
+    The paper's opponents are not available, so this experiment uses two agents of kilt instead. They have other buckets
+    and other bet sizes than the tested agent. If an opponent makes a bet that the tested agent does not know, the agent
+    treats it as one of the bets that it knows, as in the paper.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -183,22 +183,23 @@ class FineBets(Experiment):
 
     The paper's new family of post-processing rules is for decisions with many bet sizes. It first adds up the
     probabilities of all bets, and then chooses among fold, call and bet. Without this step, a rule could remove each of
-    several similar bets as improbable, although the player mostly wants to bet.
+    several similar bets as improbable, although the strategy bets most of the time.
 
-    If a decision has only one bet size, there is nothing to add up. This experiment therefore uses all bets of the
-    paper's example: 0.5, 0.75, 1, 1.5, 2 and 5 times the pot, and all-in.
+    The paper's new family of post-processing rules adds up the probabilities of different bets, so the game needs many
+    bet sizes. This experiment uses all bets of the paper's example: 0.5, 0.75, 1, 1.5, 2 and 5 times the pot, and
+    all-in.
 
-    The opponents have other card abstractions than the post-processed agent, but the same bet sizes. Winnings are
-    averages over all betting sequences, so only the cards are random. All rules of post-processing get the same cards.
-    Each run clusters, solves and deals with its own random seeds.
+    The opponents have other buckets than the post-processed agent, but the same bet sizes. Winnings are averages over
+    all betting sequences, so only the cards are random. All rules of post-processing are tested on the same cards. Each
+    run sorts hands into buckets, solves and deals with its own random seeds.
 
-    Rules of the paper's new family have names like ``bets-F-A-I``, where each letter stands for a threshold. F is the
-    threshold for folding, A for the choice among fold, call and bet, and I for the choice among bet sizes (see
-    ``strategy.postprocess``).
+    A rule of post-processing from the paper's new family has a name like ``bets-F-A-I``, in which each letter stands
+    for a threshold. F is the threshold for folding, A for the choice among fold, call and bet, and I for the choice
+    among bet sizes (see ``strategy.postprocess``).
 
-    The row ``best of the family`` asks whether a well-chosen rule of the new family beats purification. A search takes
-    the rule that wins most in the first half of the runs, on average over opponents. The row shows how much more this
-    rule wins than purification in the other half of the runs.
+    The row ``best of the family`` asks whether the best rule of the paper's new family beats purification. A search
+    takes the rule that wins most in the first half of the runs, on average over opponents. The row shows how much more
+    this rule wins than purification in the other half of the runs.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -289,23 +290,25 @@ def post_processed(game: VectorGame, table: Table, rule: Rule) -> Table:
 class ExactRules(Experiment):
     """Effect of post-processing on exact exploitability, in a small game.
 
-    Post-processing rules are meant to win more in matches. Do they also make a strategy easier to beat? This experiment
-    measures how each rule changes exact exploitability, which is what a perfect opponent would win.
+    Rules of post-processing, such as rounding small probabilities to 0, are meant to win more in matches. Do they also
+    make a strategy easier to beat? This experiment measures how each rule changes exact exploitability, which is what a
+    perfect opponent would win.
 
-    The game is a small no-limit hold'em with two rounds and eight cards. It has four bet sizes in addition to all-in,
-    because the paper's new family of rules adds up the probabilities of different bets.
+    The game of this experiment is a small no-limit hold'em with two rounds and eight cards. It has four bet sizes in
+    addition to all-in, because the paper's new family of post-processing rules adds up the probabilities of different
+    bets.
 
     Public chance sampling solves the game without abstraction. Solving stops early for *rough* strategies and late for
-    *solved* ones. Each value is the exploitability after a rule minus the exploitability before it, averaged over runs
-    with their own random seeds.
+    *solved* ones. Each value is the exploitability after post-processing minus the exploitability before it, averaged
+    over runs with their own random seeds.
 
-    Rules of the paper's new family have names like ``bets-F-A-I``, where the letters stand for thresholds: F for
-    folding, A for the choice among fold, call and bet, and I for the choice among bet sizes (see
-    ``strategy.postprocess``).
+    A rule of post-processing from the paper's new family has a name like ``bets-F-A-I``, in which each letter stands
+    for a threshold. F is the threshold for folding, A for the choice among fold, call and bet, and I for the choice
+    among bet sizes (see ``strategy.postprocess``).
 
-    The rows ``best of the family`` ask how well the new family can do. A search takes the rule that is best in the
-    first half of the runs, and the row shows its effect in the other half. The rule ``bets-1-0-0`` changes nothing, so
-    the search leaves it out.
+    The rows ``best of the family`` show how well the paper's new family of post-processing rules can do. A search takes
+    the rule that is best in the first half of the runs, and the row shows its effect in the other half. The rule
+    ``bets-1-0-0`` changes nothing, so the search leaves it out.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

@@ -38,8 +38,9 @@ class PureCfr(Experiment):
     External sampling and pure CFR are two algorithms that solve games by sampling. They visit the same nodes, but add
     different numbers to their tables. The paper says that external sampling converges faster.
 
-    This experiment compares the exploitability of both algorithms after the same time on one core, in four small games.
-    Runs of the two algorithms alternate, so if other programs slow the machine, they slow both algorithms equally.
+    This experiment compares the exploitability of external sampling and pure CFR after the same time on one core, in
+    four small games. Runs of the two algorithms alternate, so if other programs slow the machine, they slow both
+    algorithms equally.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -91,21 +92,22 @@ def latency_share(latency: float = LATENCY, blades: int = BLADES) -> float:
 class Sizes(Experiment):
     """Sizes of the games, counted, and the cost of latency, simulated.
 
-    The paper gives the size of the game that it solves, and this experiment recomputes it. The paper does not say which
-    bets the game has, but it says that the betting tree has 6,104,546 nodes, including leaves.
+    The paper says how large its game is, and this experiment recomputes the size. The paper does not say which bets the
+    game has, but it says that the betting tree has 6,104,546 nodes, including leaves.
 
-    The size of the whole game follows from the number of nodes in the betting tree. Each node occurs once for each pair
-    of the players' buckets. Each action at a node needs one entry in a table for each bucket of the player who acts.
+    The size of a game follows from the number of nodes in its betting tree and from the number of buckets. Each node of
+    the betting tree occurs once for each pair of the players' buckets. Each action at a node needs one entry in a table
+    for each bucket of the player who acts.
 
     The computed number of infoset-actions (pairs of an information set and an action) is slightly too high, for two
     reasons. It counts one action for every node except the root, although some nodes follow the deal of cards. It also
     counts every node as if it came after the flop, where there are more buckets than before.
 
-    In a distributed run, messages take time. In the paper, an iteration takes 15 ms and needs two messages of 30 µs
+    Distributed solving takes time for messages. In the paper, an iteration takes 15 ms and needs two messages of 30 µs
     each, which is 0.4% of the time. ``distributed.forecast`` simulates this cost for 60 workers with one core each.
 
-    In the simulation, messages cost no time at all. The head, which is the process that directs the workers, sends the
-    next deal while the workers are still busy with the current one.
+    In a simulation of the paper's distributed run, messages cost no time at all. The main process, which directs the
+    workers, sends the next deal while the workers are still busy with the current one.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

@@ -65,8 +65,8 @@ class Trunks(Experiment):
     three times. If the game has many flops, exploitability is measured on a random sample of them, which is the same
     for all trunks. Each run has its own buckets and random seeds.
 
-    On a CPU, time means seconds summed over cores. It leaves out the time for measuring, and the first iteration, which
-    may include compiling.
+    On a CPU, the time of a run is summed over its cores. It leaves out the time for measuring exploitability, and the
+    first iteration, which may include compiling.
 
     The thesis says that CFR-BR with a trunk of three rounds finally "exactly matches" CFR-BR with two [Johanson16
     §11.2]. This experiment counts two curves of exploitability as equal if they differ by less than 5%, a threshold

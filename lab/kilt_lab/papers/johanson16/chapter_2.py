@@ -39,9 +39,9 @@ class TrivialAgents(Experiment):
     four simple agents in heads-up limit hold'em. It computes a best response to each agent over the whole game, one
     flop at a time [Johanson16 §2.4] (see ``evaluate.flops``).
 
-    Because the agents ignore their cards, betting subtrees of the same shape have the same values, and the computation
-    visits each shape only once (see ``tree.cardless``). It stores the result of each finished flop, so that an
-    interrupted run can resume.
+    The four agents of this experiment ignore their cards. Betting subtrees of the same shape therefore have the same
+    values, and the computation visits each shape only once (see ``tree.cardless``). It stores the result of each
+    finished flop, so that an interrupted run can resume.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -100,15 +100,15 @@ class Tilts(Experiment):
     of payoffs is called a *tilt*. A strategy that was solved with a tilt still plays the real game. The thesis finds
     that it is less exploitable there if the tilt pays the winner of a hand a few percent more.
 
-    This experiment repeats the test in two small games, with many abstractions that are drawn at random. The games are
-    [2-1] and [2-4] hold'em: limit hold'em with two rounds, and one or four bets per round.
+    This experiment tests tilts (changes of the payoffs) in two small games, with many abstractions that are drawn at
+    random. The games are [2-1] and [2-4] hold'em: limit hold'em with two rounds, and one or four bets per round.
 
-    CFR+ solves each abstraction with and without a tilt, until the strategy is almost unbeatable for an opponent who
-    sees the same buckets. The experiment then measures real exploitability, which is what a perfect opponent who sees
-    the cards would win.
+    CFR+ solves each abstraction with and without a tilt (a change of the payoffs), until the strategy is almost
+    unbeatable for an opponent who sees the same buckets. The experiment then measures real exploitability, which is
+    what a perfect opponent who sees the cards would win.
 
-    A row shows how much a tilt (a change of payoffs) changes real exploitability, as a mean over the abstractions. A
-    negative value means that the tilt made the strategies harder to beat. The number from the thesis is for limit
+    A row shows how much a tilt (a change of the payoffs) changes real exploitability, as a mean over the abstractions.
+    A negative value means that the tilt made the strategies harder to beat. The number from the thesis is for limit
     hold'em.
     """
 

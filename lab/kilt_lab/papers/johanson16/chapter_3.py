@@ -72,9 +72,9 @@ class GrowingGames(Experiment):
     the board. The thesis compares the two solvers in four abstractions of limit hold'em of different sizes. In the
     smallest abstraction, CS is ahead. As abstractions grow, PCS overtakes it.
 
-    This experiment repeats the comparison in a smaller game. Hands are sorted into buckets by percentiles of hand
-    strength, with perfect recall, as in the thesis. The experiment measures how much an opponent who sees the same
-    buckets wins against each strategy.
+    This experiment compares chance sampling (CS) and public chance sampling (PCS) in a smaller game than the thesis.
+    Hands are sorted into buckets by percentiles of hand strength, with perfect recall, as in the thesis. The experiment
+    measures how much an opponent who sees the same buckets wins against each strategy.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -159,9 +159,9 @@ class AgainstOpponent(Experiment):
     with a slightly smaller abstraction. Figure 3.6 uses the dice game Bluff(2,2), and an opponent who is close to an
     equilibrium.
 
-    This experiment repeats both figures in smaller games. For figure 3.4, the game is an abstraction of [2-4] hold'em
-    (two rounds, four bets per round), and the opponent has nine tenths of its buckets. For figure 3.6, the game is
-    Bluff(2,1), with two dice against one.
+    This experiment repeats figures 3.4 and 3.6 of the thesis in smaller games. For figure 3.4, the game is an
+    abstraction of [2-4] hold'em (two rounds, four bets per round), and the opponent has nine tenths of its buckets. For
+    figure 3.6, the game is Bluff(2,1), with two dice against one.
 
     The fixed opponent is solved for four times as long as the compared strategies, with another random seed. Its solver
     is public chance sampling with linear weights. Winnings are exact means over all cards, all bets and both seats.

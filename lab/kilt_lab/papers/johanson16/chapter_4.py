@@ -47,12 +47,12 @@ class TrunkMemory(Experiment):
     rounds, and the subgames that follow. In the trunk, the opponent learns by CFR. In the subgames, it plays best
     responses, which need not be stored. If the trunk has all four rounds, CFR-BR is the same as CFR.
 
-    How much memory does the opponent of CFR-BR need? This experiment counts four bytes for each action of each
-    information set in the trunk (the rounds in which this opponent learns). Information sets that differ only by a
+    How much memory does CFR-BR need for the opponent's regrets in the first rounds (the *trunk*)? This experiment
+    counts four bytes for each action of each information set in the trunk. Information sets that differ only by a
     permutation of suits count once.
 
-    The numbers in the thesis differ from these counts by up to 3%. The thesis does not say how it counted, so the
-    reason is unknown.
+    The thesis gives sizes of memory that differ by up to 3% from the counts of this experiment. It does not say how it
+    counted, so the reason is unknown.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -142,11 +142,12 @@ class FewBuckets(Experiment):
     experiment, such strategies are solved by CFR-BR, a solver in which the opponent sees all cards and plays best
     responses. Best responses on all flops then measure exploitability in the full game.
 
-    CFR-BR computes its best responses only in the last two rounds. In the first two rounds (the *trunk*), the opponent
-    learns by CFR. Each iteration samples a flop and a turn for each seat.
+    CFR-BR is a solver in which the opponent plays best responses. In this experiment, the opponent does so in the last
+    two rounds of limit hold'em, and learns by CFR in the first two (the *trunk*). Each iteration samples a flop and a
+    turn for each seat.
 
-    The thesis does not say by which feature it sorts hands into buckets. This experiment uses percentiles of hand
-    strength. It stores solutions and measurements in a folder, as any run does.
+    The thesis does not say by which feature it sorts hands into buckets. This experiment sorts them by percentiles of
+    hand strength.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

@@ -283,20 +283,21 @@ class Answers(Experiment):
     A player who has a model of its opponent can exploit it, but takes a risk if the model is wrong. This experiment
     measures both the gain and the risk, for several ways to respond to a model.
 
-    The opponent is an agent called Orange. It plays an equilibrium of a game that pays the winner 7% more [Johanson16
-    table 2.3]. A model of Orange is made from observed games, by counting how often Orange took each action.
+    The opponent in this experiment is an agent called Orange. It plays an equilibrium of a game that pays the winner 7%
+    more [Johanson16 table 2.3]. A model of Orange is made from observed games, by counting how often Orange took each
+    action.
 
-    The observed games are between two copies of Orange, or between Orange and Probe, an agent that never folds. They
-    are not played one by one. The experiment draws all counts at once, from the probabilities of the ways in which a
-    game can end.
+    The agent Orange is observed in games against a copy of itself, or against Probe, an agent that never folds. These
+    games are not played one by one. The experiment draws all counts of actions at once, from the probabilities of the
+    ways in which a game can end.
 
-    CFR+ computes several responses to the model of Orange. A parameter, p or P_max, says how far a response trusts the
-    model. Each response is evaluated against Orange, against the model, and against a best response, which shows how
-    much the response risks. ``pieces.orange`` defines the game of the thesis.
+    CFR+ computes several responses to the model of the agent Orange. A parameter, p or P_max, says how far a response
+    trusts the model. Each response is evaluated against Orange, against the model, and against a best response, which
+    shows how much the response risks. ``pieces.orange`` defines the game of the thesis.
 
-    The figures also show two curves that do not depend on a model. One is the best possible trade-off between winning
-    from Orange and risk, computed by linear programs. The other consists of mixtures of an equilibrium with the best
-    response to Orange.
+    For comparison, the figures show two curves that need no model of the opponent. One is the best possible trade-off
+    between winnings against the agent Orange and exploitability, computed by linear programs. The other consists of
+    mixtures of an equilibrium with the best response to Orange.
 
     The thesis calls some differences marked, and others very small or only marginal, but gives no number [Johanson16
     §§6.4, 6.6]. This experiment calls a difference *marked* if it is at least a tenth of the winnings of a best

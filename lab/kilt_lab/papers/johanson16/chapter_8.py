@@ -106,8 +106,8 @@ class Portfolios(Experiment):
     strategies. The logs of these matches are not published. This experiment therefore plays such matches between agents
     of kilt, and asks how often each estimator can tell who wins.
 
-    The agents of tables 7.1 to 7.4 stand for those of the thesis (see ``pieces.logs``). One of them takes the place of
-    the human experts, and the others are the strategies of the portfolio.
+    Agents of kilt stand for the players of the thesis (see ``pieces.logs``). One of them takes the place of the human
+    experts. The others are the strategies of the portfolio, an agent that chooses among them.
 
     A match has 500 deals. Each deal is played at two tables with the players swapped, and one copy of the portfolio
     plays at each table. The experiment knows which strategy played each hand, so it evaluates each strategy on its own

@@ -112,8 +112,8 @@ class FirstActions(Experiment):
     How does a solved game begin? This experiment solves a game by CFR+, and reads from the solution how the two players
     act first. The dealer, who has the small blind, acts before the big blind.
 
-    Instead of a game, the experiment also takes the folder of a run, and reads its solution. The run may have stored
-    subgames on disk, used vectors of hands, or solved for a blueprint.
+    If the experiment is given the folder of a run instead of a game, it reads the solution of this run. It accepts runs
+    with subgames on disk, runs with vectors of hands, and blueprints.
 
     A row shows how often a player takes an action, as a percentage. Some rows count all hands with which the player
     reaches the decision. The others are for one hand: the hand that takes the action most often.

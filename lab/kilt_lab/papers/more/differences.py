@@ -87,17 +87,20 @@ class Differences(Experiment):
     The first difference is how much an iteration counts: in kilt, its weight grows linearly with its number, and in the
     paper, all iterations have the same weight.
 
-    The experiment compares linear with equal weights in two games. In Leduc hold'em, it measures exact exploitability.
-    In no-limit hold'em with 20 cards, where strategies are still far from an equilibrium, it plays matches. The rows
-    for matches show how much linear weights win against equal weights, with the same buckets.
+    The experiment compares linear with equal weights of iterations in two games. In Leduc hold'em, it measures exact
+    exploitability. In no-limit hold'em with 20 cards, where strategies are still far from an equilibrium, it plays
+    matches. The rows for matches show how much linear weights win against equal weights, with the same buckets.
 
     External sampling in kilt differs from the paper's in two more ways. kilt uses the same deal for both players, and
     the paper deals separately for each player. kilt counts the opponent's sampled actions, and the paper adds the
     probabilities of all the opponent's actions.
 
-    These two differences are measured together. On flat trees, external sampling in kilt works as in the paper, so the
-    experiment compares it with kilt's usual external sampling. Flat trees would treat suits as different and so have
-    more to learn. The experiment avoids this with a deck of a single suit: Leduc hold'em with six ranks.
+    The experiment measures together what two differences in sampling cost: one deal for both players, and counts of
+    sampled actions. It compares kilt's usual external sampling with external sampling on flat trees, which has neither
+    difference.
+
+    Flat trees treat suits as different, so a solver has more to learn on them. To keep the comparison fair, the
+    experiment uses a deck of a single suit: Leduc hold'em with six ranks.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

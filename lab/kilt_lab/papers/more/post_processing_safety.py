@@ -138,17 +138,18 @@ class RulesOfAgents(Experiment):
     A post-processing rule changes the probabilities of a solved strategy before an agent plays it. For example, a rule
     may round small probabilities to 0. This experiment chooses the rule that kilt's agents use by default.
 
-    Each rule is tested in two ways. First, the strategy with this rule plays matches against the same strategy with
-    every other rule, on the same deals. Winnings are exact averages over all actions, so only the cards are random.
+    Each rule of post-processing is tested in two ways. First, a strategy with this rule plays matches against the same
+    strategy with every other rule, on the same deals. Winnings are exact averages over all actions, so only the cards
+    are random.
 
-    In the second test, a local best response (LBR) plays against the strategy. LBR is an opponent who knows the
-    strategy and plans one action ahead, so its winnings show how easy the strategy is to beat. It starts to bet in a
-    given round, with bet sizes that the strategy does not expect. In the last row of each rule, it uses only sizes that
-    the strategy expects.
+    In the second test, a local best response (LBR) plays against the post-processed strategy. LBR is an opponent who
+    knows the strategy and plans one action ahead, so its winnings show how easy the strategy is to beat. It starts to
+    bet in a given round, with bet sizes that the strategy does not expect. In the last row of each rule, it uses only
+    sizes that the strategy expects.
 
-    The default rule is chosen in two steps. The first step finds the rule that wins most in matches, and drops all
-    rules that lose more than 30 mbb/h to it. The second step takes the rule against which LBR (local best response)
-    wins least, on average over the rounds in which LBR may start to bet.
+    kilt's default rule of post-processing is chosen in two steps. The first step finds the rule that wins most in
+    matches, and drops all rules that lose more than 30 mbb/h to it. The second step takes the rule against which a
+    local best response (LBR) wins least, on average over the rounds in which LBR may start to bet.
 
     Each run clusters hands, solves and deals with its own random seeds. The intervals in the tables therefore include
     the luck of all three steps.

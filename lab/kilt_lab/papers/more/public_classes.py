@@ -38,13 +38,13 @@ class ClassesInPlay(Experiment):
     There are several ways to measure how different two flops are, and several ways to sort flops into classes by that
     measure. Which of them lets an agent play best? No paper compares them in play, so this experiment does.
 
-    An agent with classes of flops plays against an agent without them, as in [Schmid15 figure 5]. Both have the same
-    bets and the same total number of buckets, which are sets of hands that an agent does not distinguish. The agents
-    differ only on the flop.
+    In this experiment, an agent with classes of flops plays against an agent without them, as in [Schmid15 figure 5].
+    Both have the same bets and the same total number of buckets, which are sets of hands that an agent does not
+    distinguish. The agents differ only on the flop.
 
-    The experiment compares three distances between flops: those of [Brown15 algorithm 2], of Waugh et al. and of
-    [Schmid15]. The last one is tried in two versions. One version compares hands by their strength before the flop and
-    on the flop, and the other only by a histogram of their strength on the flop.
+    Three distances between flops are compared: those of [Brown15 algorithm 2], of Waugh et al. and of [Schmid15]. The
+    distance of [Schmid15] has two versions. One compares hands by their strength before the flop and on the flop, and
+    the other only by a histogram of their strength on the flop.
 
     Each run clusters flops, solves the agents and deals cards with its own random seeds. Within a run, every agent with
     classes plays against the same opponent, on the same deals. Winnings are averages over all possible betting

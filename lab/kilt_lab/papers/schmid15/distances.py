@@ -146,9 +146,9 @@ class UpCards(Experiment):
     boards of up-cards into classes, because there are too many to treat each board separately. It does not test this
     idea in stud.
 
-    This experiment tests it in a game of stud that is small enough to compute exact exploitability, which is what a
-    perfect opponent would win. A player knows its own cards, but only the class of the up-cards on the table. Four ways
-    to make classes are compared:
+    This experiment tests classes of up-cards in a game of stud that is small enough to compute exact exploitability,
+    which is what a perfect opponent would win. A player knows its own cards, but only the class of the up-cards on the
+    table. Four ways to make classes are compared:
 
     - By earth mover's distance: boards on which hands have similar strengths share a class. The paper defines this
       distance for flops.
@@ -157,16 +157,17 @@ class UpCards(Experiment):
       share a class.
     - Without loss: each board is a class of its own.
 
-    The experiment also tests why the paper wants classes of up-cards. Two hands may consist of the same cards, and
-    differ only in which card lies face up. A player who cannot tell the two hands apart has forgotten which of its
-    cards the opponent sees.
+    The paper wants classes of up-cards because of hands that consist of the same cards, but differ in which card lies
+    face up. A player who cannot tell such hands apart has forgotten which of its cards the opponent sees. The
+    experiment tests what such forgetting costs.
 
-    A player with perfect recall cannot forget this if it saw its hole card (the hidden card) in the first round. The
-    forgetful players of this experiment therefore do not look at their hole card in the first round.
+    A player with perfect recall never forgets which of its cards lies face up if it saw its hole card (the hidden card)
+    in the first round. The forgetful players of this experiment therefore do not look at their hole card in the first
+    round.
 
-    Forgetful players are compared with two other kinds of players, who do not look at their hole card in the first
-    round either. Players of the first kind forget nothing afterwards. Players of the second kind know only the class of
-    the up-cards. They have so few classes that they know no more than forgetful players do.
+    Players who forget which of their cards lies face up are compared with two other kinds of players. No player looks
+    at the hole card in the first round. Players of the first kind forget nothing afterwards. Players of the second kind
+    know only the class of the up-cards, with so few classes that they know no more than forgetful players do.
     """
 
     def check(self, setting: Setting) -> None:

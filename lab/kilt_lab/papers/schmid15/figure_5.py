@@ -60,13 +60,14 @@ class PublicClasses(Experiment):
     agents play no-limit hold'em against each other, with stacks of 25 big blinds. One agent uses such classes on the
     flop, and the other does not.
 
-    Both agents have the same bet sizes and the same number of buckets, which are sets of hands that an agent does not
-    distinguish. The agent without classes sorts the hands of all flops into buckets together. The agent with classes
-    has 20 classes of flops, and sorts the hands of each class separately. On all other rounds, the agents are the same.
+    The two agents have the same bet sizes and the same number of buckets, which are sets of hands that an agent does
+    not distinguish. The agent without classes sorts the hands of all flops into buckets together. The agent with
+    classes has 20 classes of flops, and sorts the hands of each class separately. On all other rounds, the agents are
+    the same.
 
-    The agents play each deal twice, with their seats swapped. For each deal, kilt computes the average winnings over
-    all possible betting sequences (see ``evaluate.head_to_head``) instead of playing a single sequence at random. This
-    removes luck, so fewer deals are needed. The first run also plays ordinary hands.
+    The two agents play each deal twice, with their seats swapped. For each deal, kilt computes the average winnings
+    over all possible betting sequences (see ``evaluate.head_to_head``) instead of playing a single sequence at random.
+    This removes luck, so fewer deals are needed. The first run also plays ordinary hands.
 
     All runs share one table of distances between flops, from which the classes are made. Everything else has new random
     seeds in each run: buckets, classes, solving and deals. Within a run, both agents are solved with the same number of

@@ -129,20 +129,21 @@ class FlopClasses(Experiment):
     class as its centre (the *medoid*), and puts every other flop into the class with the nearest centre. The result
     depends on the random flops with which the search starts.
 
-    Figure 3 of the paper shows that the classes make sense to people. For example, one class has only flops of a single
-    suit. For each of three kinds of flops, this experiment finds the class in which the kind has its largest share, and
-    reports this share.
+    Figure 3 of the paper shows that its classes of flops make sense to people. For example, one class has only flops of
+    a single suit. For each of three kinds of flops, this experiment finds the class in which the kind has its largest
+    share, and reports this share.
 
-    Figure 4 of the paper shows how the error of the clustering depends on the number of classes. The error is the mean
-    distance between a flop and the medoid of its class. The paper takes the best of 100 random starts, and so does this
-    experiment.
+    Figure 4 of the paper shows how well different numbers of classes represent all flops. The error is the mean
+    distance between a flop and the medoid (the central flop) of its class. The paper takes the best of 100 random
+    starts of the clustering, and so does this experiment.
 
-    The distances between flops are approximate: to save time, all hands of a bucket count as one hand. For a deck with
-    few flops, the experiment also computes exact distances, and compares the classes that result from both. Their
-    agreement is measured by the adjusted Rand index, which is 1 for identical classes and 0 for chance.
+    Flops are sorted into classes by approximate distances: to save time, all hands of a bucket count as one hand. For a
+    deck with few flops, the experiment also computes exact distances, and compares the classes that result from both.
+    Their agreement is measured by the adjusted Rand index, which is 1 for identical classes and 0 for chance.
 
-    By default, kilt starts k-medoids only once instead of 100 times. Two rows show what this costs, as means over 100
-    single starts: the error, and the agreement with the classes of the best start.
+    By default, kilt starts the clustering (k-medoids) only once instead of 100 times. Two rows show what this costs, as
+    means over 100 single starts. One is the error after a single start. The other tells how well the classes agree with
+    those of the best start.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
@@ -181,12 +182,12 @@ WAYS = {"all at once, as printed": "printed", "one after another": "sum"}
 class Algorithm3(Experiment):
     """Number of classes that remain, as printed and if one board moves at a time.
 
-    Algorithm 3 of the paper sorts boards into classes, step by step. In each step, every board moves to the class whose
+    Algorithm 3 of [Brown15] sorts boards into classes, step by step. In each step, every board moves to the class whose
     members have the smallest sum of distances to it. As the paper prints the algorithm, all boards move at once.
 
-    This has a flaw. A class with few members has a small sum of distances to every board, so all boards move to the
-    same few classes, and the other classes become empty. If boards move one at a time, this does not happen. The
-    experiment counts the classes that are left in both cases.
+    Moving all boards at once has a flaw. A class with few members has a small sum of distances to every board, so all
+    boards move to the same few classes, and the other classes become empty. If boards move one at a time, this does not
+    happen. The experiment counts the classes that are left with both methods.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
