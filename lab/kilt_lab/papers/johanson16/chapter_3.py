@@ -153,7 +153,7 @@ class AgainstOpponent(Experiment):
 
     Some games are too large to compute a best response. In such games, matches against a fixed opponent show which of
     two solvers is ahead. The thesis compares chance sampling (CS), which draws the board and both hands, with public
-    chance sampling (PCS), which draws only the board. PCS wins more from the opponent at every measured time.
+    chance sampling (PCS), which draws only the board. PCS wins more at every measured time.
 
     Figure 3.4 of the thesis uses an abstraction of limit hold'em with 880 million information sets, and an opponent
     with a slightly smaller abstraction. Figure 3.6 uses the dice game Bluff(2,2), and an opponent who is close to an

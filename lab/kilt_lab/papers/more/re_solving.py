@@ -41,26 +41,29 @@ class Resolving(Experiment):
     place of the blueprint's strategy. A best response, which knows the whole new strategy, then measures its
     exploitability.
 
-    Two methods are called safe: the gadget of Burch, Johanson and Bowling (2014), and max-margin by Moravčík et al.
-    (2016). They guarantee that the new strategy is no more exploitable than the blueprint, apart from a small error
-    because the number of iterations is finite.
+    Two methods of re-solving are called safe: the gadget of Burch, Johanson and Bowling (2014), and max-margin by
+    Moravčík et al. (2016). They guarantee that the new strategy is no more exploitable than the solution with which
+    they start (the *blueprint*), apart from a small error because the number of iterations is finite.
 
-    Unsafe re-solving has no such guarantee. It assumes that the opponent has played like the blueprint until the
-    subgame begins. It may improve a bad blueprint, and it damages a good one.
+    Unsafe re-solving does not guarantee that the new strategy is as hard to beat as the old one (the *blueprint*). It
+    assumes that the opponent has played like the blueprint until the subgame begins. It may improve a bad blueprint,
+    and it damages a good one.
 
-    A depth limit makes re-solving cheaper. The re-solved subgame then ends after one round, and the blueprint tells how
-    much each hand is worth at that point. In later rounds, the player follows the blueprint.
+    A depth limit makes re-solving cheaper. The re-solved subgame then ends after one round, and a solution of the whole
+    game (the *blueprint*) tells how much each hand is worth at that point. In later rounds, the player follows the
+    blueprint.
 
     At a depth limit, the opponent chooses how to play the rest of the hand, from one or four strategies that are called
     continuations [Brown18]. A real opponent may play in yet another way. Re-solving may then make the strategy more
     exploitable.
 
-    The guarantee applies again if the opponent may choose any pure strategy for the rest of the hand, because then
-    there is no way to play that re-solving did not consider.
+    Re-solving with a depth limit is safe if the opponent may choose any pure strategy for the rest of the hand, because
+    then there is no way to play that re-solving did not consider.
 
-    The last game tests bets that the blueprint does not have. When the opponent makes such a bet in the second round,
-    the player may *translate* it, which means to treat it as a bet that the blueprint has. Or the player may solve a
-    new subgame that begins with this bet. The second method is called nested re-solving (Brown and Sandholm 2017).
+    The last game tests bets that the agent's solved strategy (the *blueprint*) does not have. When the opponent makes
+    such a bet in the second round, the player may *translate* it, which means to treat it as a bet that the blueprint
+    has. Or the player may solve a new subgame that begins with this bet, which is called nested re-solving (Brown and
+    Sandholm 2017).
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
