@@ -100,7 +100,7 @@ def _players(figure: int, plan: str, about: str, minutes: float, quick: dict[str
     return AbstractedPlayers(
         f"figure-4.{figure}",
         source,
-        f"[2-4] hold'em with {about}",
+        f"Exploitability in [2-4] hold'em of abstractions with {about}",
         rows=rows(SOLVED, "mbb/g", paper={way: both[figure - 4] for way, both in SOLVED.items()}, where="holdem.2-4"),
         claims={
             "CFR finds a less exploitable strategy against a player without abstraction than against one with "
@@ -119,14 +119,14 @@ def _players(figure: int, plan: str, about: str, minutes: float, quick: dict[str
 FIGURE_4_4 = _players(
     4,
     "PR-PHS-PHS 5-5",
-    "a perfect recall 5-bucket abstraction, 1,790 information sets",
+    "five buckets and perfect recall, 1,790 information sets",
     4,
     {"game": "short.2-1", "budget": CellBudget.of(seconds=3), "runs": 3},
 )
 FIGURE_4_5 = _players(
     5,
     "IR-KE-KO 169-570",
-    "an imperfect recall 570-bucket abstraction, 41,252 information sets",
+    "570 buckets and imperfect recall, 41,252 information sets",
     8,
     {"only": ("both", "cfr-br"), "game": "holdem.2-1", "budget": CellBudget.of(seconds=1.8), "runs": 3},
 )

@@ -214,7 +214,7 @@ def shapes(figure: str, found: dict[CurveSetting, list[AnswerPoint]], bound: flo
     return said
 
 
-_MARGIN = "a tenth of the bound (kilt's margin)"
+_MARGIN = "a tenth of a best response's winnings (kilt's margin)"
 _FEW = "with 100 and with 1,000 games"
 SHAPES = {  # by row: the claim of the thesis about the figure; where the thesis gives no number, kilt's margin
     "figure-6.1": {
@@ -299,9 +299,9 @@ class Answers(Experiment):
     between winnings against the agent Orange and exploitability, computed by linear programs. The other consists of
     mixtures of an equilibrium with the best response to Orange.
 
-    The thesis calls some differences marked, and others very small or only marginal, but gives no number [Johanson16
-    §§6.4, 6.6]. This experiment calls a difference *marked* if it is at least a tenth of the winnings of a best
-    response against the agent Orange, and *small* otherwise.
+    The thesis describes its figures by words such as *marked* and *only marginally*, without numbers [Johanson16 §§6.4,
+    6.6]. This experiment calls a difference marked if it is at least a tenth of the winnings of a best response against
+    the agent Orange, and small otherwise.
     """
 
     curves: Mapping[str, tuple[CurveSetting, float]] = field(default_factory=dict)  # by row

@@ -171,7 +171,7 @@ def _decides_more(name: str, than: str) -> Slack:
 TABLE_8 = Portfolios(
     "table-8",
     "[Johanson16 table 8.2]",
-    "500-deal matches of a portfolio, simulated: matches won minus matches lost",
+    "Matches of 500 deals by a portfolio: matches won minus matches lost, by estimator",
     rows=tuple(
         RowSpec(name + kind, "won − lost", PAPER[name][place], cases=("matches",))
         for name in PAPER

@@ -65,7 +65,7 @@ class ClassesInPlay(Experiment):
 TABLE = ClassesInPlay(
     "public-classes",
     "",
-    f"Classes of flops in play: winnings of {CLASSES} classes against as many buckets without classes",
+    f"Winnings of agents with {CLASSES} classes of flops against an agent without classes",
     rows=rows((*(f"{distance}, {way}" for distance, way in product(DISTANCES, WAYS)), WAUGH, HISTOGRAM), "mbb/h"),
     claims={
         "classes of flops by earth mover's distances and medoids win against no classes": (

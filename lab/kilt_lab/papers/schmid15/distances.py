@@ -157,9 +157,9 @@ class UpCards(Experiment):
       share a class.
     - Without loss: each board is a class of its own.
 
-    The paper wants classes of up-cards because of hands that consist of the same cards, but differ in which card lies
-    face up. A player who cannot tell such hands apart has forgotten which of its cards the opponent sees. The
-    experiment tests what such forgetting costs.
+    Why does the paper want classes of up-cards? Two hands can consist of the same cards, but differ in which card lies
+    face up. A player who cannot tell them apart has forgotten which of its cards the opponent sees. The experiment
+    tests what such forgetting costs.
 
     A player with perfect recall never forgets which of its cards lies face up if it saw its hole card (the hidden card)
     in the first round. The forgetful players of this experiment therefore do not look at their hole card in the first
@@ -202,7 +202,7 @@ class UpCards(Experiment):
 STUD = UpCards(
     "schmid-stud",
     SOURCE,
-    "Classes of up-cards in three-card stud, which motivate the paper, by exact exploitability",
+    "Classes of up-cards in three-card stud, compared by exact exploitability",
     rows=(
         *(RowSpec(_row(kind, k), "mbb/g", at=(kind, k)) for k in CLASSES for kind in KINDS),
         *rows((ALL, UNSEEN, ALTOGETHER, AS_MANY), "mbb/g"),

@@ -100,7 +100,7 @@ class PublicClasses(Experiment):
 FIGURE_5 = PublicClasses(
     "schmid-figure-5",
     "[Schmid15 figure 5]",
-    "Public classes of flops against plain buckets, 25 big blinds, duplicate",
+    "Winnings of an agent with classes of flops against an agent without them, with 25 big blinds",
     rows=tuple(RowSpec(f"{buckets} buckets", "mbb/h", paper) for buckets, paper in PAPER.items()),
     claims={
         f"of two agents with {buckets:,} buckets on the flop, the agent with 20 classes of flops wins"
