@@ -56,9 +56,9 @@ class BoardsSampled(Experiment):
     boards of a rank form a class. Players see their exact hands, so exploitability converges to 0 if the sampling of
     boards is unbiased.
 
-    In the algorithm as the paper prints it, each deal samples one board of every class, and all updates of a strategy
-    table have the same weight. This is biased, because a player's hand may leave a different number of possible boards
-    in each class. Weights remove the bias.
+    The paper's algorithm samples one board of every class of boards in each deal, and gives all updates of a strategy
+    table the same weight. This is biased, because a player's hand may leave different numbers of possible boards in
+    different classes. Weights remove the bias.
 
     kilt can also sample fewer boards in each deal: one for each thread instead of one for each class. The solver then
     gets through more deals with the same number of nodes. This helps the strategy for the first betting round, in which
@@ -68,9 +68,8 @@ class BoardsSampled(Experiment):
     three levels of workers in a game of three boards, by exploitability after the same number of deals. The sampling of
     boards is unbiased with any number of levels.
 
-    A worker that directs other workers sends them a batch of deals and waits for their answers before it learns. If
-    batches were long, more levels of workers would mean that workers use older strategies. The comparison therefore
-    uses short batches.
+    Workers that direct other workers send them batches of deals, and learn only when the answers come back. With long
+    batches, a run with more levels of workers would use older strategies. The comparison therefore uses short batches.
     """
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:

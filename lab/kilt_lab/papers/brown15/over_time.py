@@ -99,9 +99,9 @@ class OverTime(Experiment):
     The experiment simulates many cores on one machine, which does the work of all cores in turn. The result is the same
     as on many cores, because it does not depend on the number of workers.
 
-    Each value in the table is what the larger abstraction wins minus what the smaller one wins, against the same
-    opponent and on the same deals. In further columns, the two abstractions play against each other. All agents use the
-    same betting tree, so winnings are averages over all betting sequences.
+    Each value in the table is a difference: what the larger abstraction wins minus what the smaller one wins, against
+    the same opponent and on the same deals. In further columns, the two abstractions play against each other. All
+    agents use the same betting tree, so winnings can be averaged over all betting sequences.
 
     Each strategy plays in two versions. The first is the strategy that the solver found. The second is purified, which
     means that it always takes the most probable action. As in the paper, the first action of a hand is not purified

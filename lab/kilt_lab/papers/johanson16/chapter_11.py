@@ -61,9 +61,9 @@ class Trunks(Experiment):
     uses only 500 buckets, so that every run can make its own. As in the thesis, they are clusters of histograms. In the
     last round, where a histogram would be a single number, they are percentiles of hand strength.
 
-    CFR-BR gets the same time with each trunk (the rounds for which it stores regrets), and the results are compared at
-    three times. If the game has many flops, exploitability is measured on a random sample of them, which is the same
-    for all trunks. Each run has its own buckets and random seeds.
+    CFR-BR runs for the same time with each trunk (the rounds for which it stores regrets), and results are compared at
+    three times. In games with many flops, exploitability is measured on a random sample of flops, which is the same for
+    all trunks. Each run has its own buckets and random seeds.
 
     On a CPU, the time of a run is summed over its cores. It leaves out the time for measuring exploitability, and the
     first iteration, which may include compiling.
@@ -72,9 +72,9 @@ class Trunks(Experiment):
     §11.2]. This experiment counts two curves of exploitability as equal if they differ by less than 5%, a threshold
     that kilt's developers chose.
 
-    Only curves that have converged can show whether two trunks lead to the same exploitability in the end. The claim is
-    therefore not decided if exploitability changed by 5% or more over the last three quarters of the time, for either
-    trunk.
+    Do two trunks (the rounds for which CFR-BR stores regrets) lead to the same exploitability in the end? Only curves
+    that have converged can show it. The claim is therefore not decided if exploitability changed by 5% or more over the
+    last three quarters of the time, for either trunk.
     """
 
     def check(self, setting: Setting) -> None:

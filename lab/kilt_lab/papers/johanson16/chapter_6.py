@@ -295,9 +295,9 @@ class Answers(Experiment):
     trusts the model. Each response is evaluated against Orange, against the model, and against a best response, which
     shows how much the response risks. ``pieces.orange`` defines the game of the thesis.
 
-    For comparison, the figures show two curves that need no model of the opponent. One is the best possible trade-off
-    between winnings against the agent Orange and exploitability, computed by linear programs. The other consists of
-    mixtures of an equilibrium with the best response to Orange.
+    For comparison, the figures show two curves that need no model of the opponent. One is the most that a strategy with
+    a given exploitability can win against the agent Orange, computed by linear programs. The other consists of mixtures
+    of an equilibrium with the best response to Orange.
 
     The thesis describes its figures by words such as *marked* and *only marginally*, without numbers [Johanson16 §§6.4,
     6.6]. This experiment calls a difference marked if it is at least a tenth of the winnings of a best response against
