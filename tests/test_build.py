@@ -7,7 +7,7 @@ import pytest
 from commands import answer, kilt, refused, start, wait_for_checkpoint
 from kilt.games import load_game
 from kilt.players.agents import load_agent
-from kilt.runs.machine_fit import AGENT_SIZES, VISITS, depths, plan_largest_agent
+from kilt.runs.machine_fit import AGENT_SIZES, VISITS, _memory, _planned, depths, plan_largest_agent
 from kilt.strategy.blueprint import Blueprint
 
 SHORT = "short.nolimit.2p"
@@ -34,8 +34,23 @@ def test_more_time_and_memory_give_a_larger_agent(tmp_path):
     assert long.visits >= VISITS
     assert long.plan.config.solver.minutes == pytest.approx(long.seconds / 60)
     assert long.seconds + long.cost.seconds == pytest.approx(3600)
-    tight = chosen(1.0, memory=short.memory + 1)[1]
-    assert tight.memory <= short.memory + 1
+    middle = sum(_memory(_planned(AGENT_SIZES[at], game, SHORT, 1.0, 1)[1]) for at in (0, -1)) / 2
+    between, tight = chosen(1.0, memory=middle)
+    assert between < high
+    assert tight.memory <= middle
+
+
+def test_the_opponent_in_training_has_finer_buckets():
+    """A best response wins less against an agent that learnt against a finer opponent: see docs/lab/agents.md."""
+    game = load_game(SHORT)
+    smallest, largest = (_planned(AGENT_SIZES[at], game, SHORT, 1.0, 1)[0] for at in (0, -1))
+    assert (smallest.config.cards, smallest.config.opponent_cards) == (
+        ("IR-PHS-PHS 25-5-5-5",),
+        "IR-PHS-PHS 25-50-50-50",
+    )
+    alone = _planned(AGENT_SIZES[0]._replace(opponent_cards=""), game, SHORT, 1.0, 1)[0]
+    assert smallest.infosets > 2 * alone.infosets
+    assert not largest.config.opponent_cards  # this deck has too few hands for the opponent of a large agent
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,9 @@ def _fit(
 
 def _show(fit: FittedPlan, folder: Path) -> None:
     """Print the settings and the cost of a run."""
-    say(f"{folder}: {fit.plan.game.name}, cards {fit.plan.config.cards[0]}, bets {' '.join(fit.plan.config.actions)}")
+    config = fit.plan.config
+    finer = f" against an opponent with {config.opponent_cards}" if config.opponent_cards else ""
+    say(f"{folder}: {fit.plan.game.name}, cards {config.cards[0]}{finer}, bets {' '.join(config.actions)}")
     say(
         f"takes {in_bytes(fit.memory)} of memory and {in_bytes(fit.disk)} on disk; "
         f"{in_time(fit.cost.seconds or 0)} for the cards and {in_time(fit.seconds)} for solving, in "

@@ -33,7 +33,7 @@ from kilt.solve.external import Pace
 
 
 class AgentSize(NamedTuple):
-    """A size of agent: a card abstraction and a set of bet sizes."""
+    """A size of agent: a card abstraction, a set of bet sizes, and the cards of the opponent in training."""
 
     cards: str
     actions: str
@@ -43,18 +43,18 @@ class AgentSize(NamedTuple):
 _FEW = "1x, a / 1x, a; a"
 _SOME = "50%, 1x, a; 50%, 1x, a; 1x, a; a / 50%, 1x, a; 1x, a; a"
 _MANY = "50%, 1x, a; 50%, 1x, a; 1x, a; a / 33%, 75%, 1.5x, a; 50%, 1x, a; 1x, a; a"
+# The opponent has about ten times as many buckets: the finer they are compared with the agent's own, the less a best
+# response wins against the agent. The river has at most 1,900 useful buckets, which limits the agent's own.
 AGENT_SIZES = (
-    AgentSize("IR-PHS-PHS 169-5-5-5", _FEW),
-    AgentSize("IR-PHS-PHS 169-10-10-10", _FEW),
-    AgentSize("IR-PHS-PHS 169-20-20-20", _SOME),
-    AgentSize("IR-KE-PHS 169-100-50-50", _SOME),
-    AgentSize("IR-KE-PHS 169-200-100-100", _SOME),
-    AgentSize("IR-KE-PHS 169-500-300-200", _SOME),
-    AgentSize("IR-KE-PHS 169-500-500-300", _MANY),
-    AgentSize("IR-KE-PHS 169-1000-1000-500", _MANY),
-    AgentSize("IR-KE-PHS 169-2000-2000-1000", _MANY),
-    AgentSize("IR-KE-PHS 169-5000-5000-1500", _MANY),
-    AgentSize("IR-KE-PHS 169-9000-9000-1900", _MANY),
+    AgentSize("IR-PHS-PHS 169-5-5-5", _FEW, "IR-PHS-PHS 169-50-50-50"),
+    AgentSize("IR-PHS-PHS 169-10-10-10", _FEW, "IR-PHS-PHS 169-100-100-100"),
+    AgentSize("IR-PHS-PHS 169-20-20-20", _SOME, "IR-PHS-PHS 169-200-200-200"),
+    AgentSize("IR-KE-PHS 169-50-30-30", _SOME, "IR-KE-PHS 169-500-500-1000"),
+    AgentSize("IR-KE-PHS 169-100-50-50", _SOME, "IR-KE-PHS 169-1000-1000-1900"),
+    AgentSize("IR-KE-PHS 169-200-100-100", _SOME, "IR-KE-PHS 169-2000-2000-1900"),
+    AgentSize("IR-KE-PHS 169-500-200-100", _SOME, "IR-KE-PHS 169-5000-5000-1900"),
+    AgentSize("IR-KE-PHS 169-500-300-100", _MANY, "IR-KE-PHS 169-5000-5000-1900"),
+    AgentSize("IR-KE-PHS 169-900-500-100", _MANY, "IR-KE-PHS 169-9000-9000-1900"),
 )
 VISITS = 100  # mean visits of each information set that a good strategy takes
 FOR_CARDS = 0.25  # maximum share of the time for building card abstractions
@@ -80,6 +80,7 @@ class FittedPlan:
         return {
             "game": self.plan.game.name,
             "cards": list(self.plan.config.cards),
+            "opponent_cards": self.plan.config.opponent_cards,
             "actions": list(self.plan.config.actions),
             "infosets": sum(self.plan.size.infosets),
             "memory_bytes": self.memory,
@@ -179,14 +180,14 @@ def _fitted(
     seconds, disk = 3600 * hours, USABLE_SHARE * artifact.free_space(folder)
     plans, costs = list[RunPlan](), list[Cost]()
     for size in sizes:
-        plan = _plan(size, game, name, hours, threads)
         try:
-            costs.append(plan.cost())
+            plan, cost = _planned(size, game, name, hours, threads)
         except AbstractionError:  # a small deck has fewer values of hands than a high size has buckets
             if not plans:
                 raise
             break
         plans.append(plan)
+        costs.append(cost)
     _require(costs[0], hours, room, disk)
     able = [
         at
@@ -211,6 +212,16 @@ def _fitted(
             f"{1 / found.pace.iterations:.2g} s: give more hours"
         )
     return found
+
+
+def _planned(size: AgentSize, game: Holdem, name: str, hours: float, threads: int) -> tuple[RunPlan, Cost]:
+    """Return the run of a size of agent and its cost; the opponent gets the agent's cards if the deck is too small."""
+    plan = _plan(size, game, name, hours, threads)
+    try:
+        return plan, plan.cost()
+    except AbstractionError:
+        plan = _plan(size._replace(opponent_cards=""), game, name, hours, threads)
+        return plan, plan.cost()
 
 
 def _plan(size: AgentSize, game: Holdem, name: str, hours: float, threads: int) -> RunPlan:
