@@ -38,8 +38,8 @@ class Resolving(Experiment):
     measures its exact exploitability, which is what a perfect opponent would win.
 
     The experiment re-solves every subgame that begins in a given round, once for each player, and puts the results in
-    place of the blueprint's strategy. A best response, which knows the whole new strategy, then measures its
-    exploitability.
+    place of the original strategy (the *blueprint*). A best response, which knows the whole new strategy, then measures
+    its exploitability.
 
     Two methods of re-solving are called safe: the gadget of Burch, Johanson and Bowling (2014), and max-margin by
     Moravčík et al. (2016). They guarantee that the new strategy is no more exploitable than the solution with which
