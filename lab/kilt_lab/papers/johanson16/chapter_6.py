@@ -431,7 +431,7 @@ def _figure(name: str, title: str, quick: tuple[str, ...]) -> Answers:
         claims={says: positive(row) for row, says in SHAPES[name].items()},
         hint=f"--game {LARGE} for the game of the thesis, which takes a day without `--device gpu`; --only a, b or c "
         "for one panel; each of --runs observes different games",
-        time="five minutes",
+        time="a few minutes",
         defaults=Setting("leduc", runs=20, device=CPU),
         quick=changes(only=quick, runs=3),
         settings={"thesis": changes(game=LARGE)},
