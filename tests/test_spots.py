@@ -19,7 +19,7 @@ from kilt.runs.folder import RunFolder
 from kilt.solve.cfr import Cfr
 from kilt.solve.lp import solve_lp
 from kilt.solve.tables.memory import TreeTables
-from kilt.solve.tables.two_bytes_kernels import read_entries, write_entries
+from kilt.solve.tables.two_bytes_kernels import PackedDecisions, read_entries, write_entries
 from kilt.spots.line import UNIT, word_of
 from kilt.spots.saved import open_spot, read_spot
 from kilt.spots.solving import BOARD_SECONDS, SpotBudget, cost_of, solution_of
@@ -30,6 +30,7 @@ from kilt.tree.flat import flat_tree
 from kilt.tree.navigation import NavigableTree
 from kilt.tree.strength_order import rows_of_players
 from kilt.tree.vector import VectorGame
+from kilt.tree.vector_arrays import ArrangedTable
 from oracles import Deal, OpenSpielTable
 
 TINY = """GAMEDEF
@@ -185,11 +186,14 @@ def test_tables_are_judged_in_the_order_that_they_are_in(rake, monkeypatch):
     monkeypatch.setattr(vector, "LARGE", 0)
     for solver in (one, two):
         solver.step(5)
-        found, game = solver.tables.exploitability(), solver.tables.game
+        tables, game = solver.tables, solver.tables.game
+        stored = tables.stored_average()
+        assert isinstance(stored, ArrangedTable)
+        found, whole = game.exploitability(stored), game.on_host(stored)
         assert found == pytest.approx(game.exploitability(solver.average()), rel=1e-12)
-        assert solver.tables.exploitability() == pytest.approx(found, rel=1e-12)  # by hand now
+        np.testing.assert_array_equal(whole, tables.stored_average())  # by hand now
         river = solver.tables.regret[game.tree.table_start[-2] :].reshape(-1, int(game.tree.rows[-1]), game.shape[1])
-        for rows, held in zip(rows_of_players(game), game.tree.held, strict=True):
+        for rows, held in zip(rows_of_players(game.tree), game.tree.held, strict=True):
             assert not river[:, rows][:, :, ~held].any() and river[:, rows].any()
     np.testing.assert_allclose(one.average(), two.average(), rtol=1e-9, atol=1e-12)
 
@@ -319,11 +323,15 @@ def test_solutions_are_kept(solution):
 def test_numbers_in_fixed_point_are_rounded_to_their_largest():
     """What is read is what was written but for a part in 2^15 of a decision's largest number, and right on average."""
     first, actor = np.array([1, 3, 4, 7]), np.array([0, 1, 0], np.int8)
+    width, column = np.full(3, 400, np.int32), np.zeros(3, np.int64)
+    hands = np.arange(400, dtype=np.uint16)[::-1].copy()
+    decisions = PackedDecisions(400 * first[:-1], 400 * first[1:], width, column, hands, actor)
     table = np.random.default_rng(0).random((7, 400), np.float32) * np.float32([[0], [3e9], [1], [5], [0], [0], [1e-9]])
-    entries, powers, found = np.zeros((6, 400), np.uint16), np.zeros(3, np.uint8), np.full_like(table, 7)
+    entries, powers, found = np.zeros(7 * 400, np.uint16), np.zeros(3, np.uint8), np.full_like(table, 7)
     draws = np.random.default_rng(1).random(9000, np.float32)
-    write_entries(table, table.view(np.int32), first, actor, 0, 5, draws, entries, powers)
-    read_entries(entries, powers, first, actor, 0, found)
+    numbers = table.reshape(-1)
+    write_entries(numbers, numbers.view(np.int32), decisions, 0, 5, draws, 8600, entries, powers)
+    read_entries(entries, powers, decisions, 0, found.reshape(-1))
     assert (found[[0, 3]] == 7).all()  # the first round, and the other player's decision
     for rows in (slice(1, 3), slice(4, 7)):
         error = (found - table)[rows] / table[rows].max()
@@ -347,8 +355,18 @@ def test_compact_tables(solution, tmp_path):
     more = spot.begin(SpotBudget(iterations=9), begun=RunFolder.open(tmp_path / "kept"))
     more.finish()
     table = spot.solve(iterations=9, threads=2).table
-    np.testing.assert_array_equal(solution_of(more, ()).table, table)
-    np.testing.assert_array_equal(open_spot(tmp_path / "kept")[1].table, table)
+    more_found = solution_of(more, ())
+    np.testing.assert_array_equal(more_found.table, table)
+    kept = open_spot(tmp_path / "kept")[1]
+    np.testing.assert_array_equal(kept.table, table)
+    for line in ("", "x", "b50%", "x x / Qh", "x x / Qh x"):  # from the solver's table, and from the file
+        here, there = more_found.at(line), kept.at(line)
+        held = spot.subgame.weights[here.actor][np.isin(spot.subgame.numbers, here.numbers)] > 0
+        for name in ("reach", "ev"):
+            np.testing.assert_allclose(getattr(here, name), getattr(there, name), rtol=1e-9, atol=1e-12, err_msg=line)
+        for name in ("strategy", "action_ev"):
+            one, other = getattr(here, name)[held], getattr(there, name)[held]
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12, err_msg=line)
     for row, strategy in tree.given.items():
         np.testing.assert_array_equal(table[row : row + len(strategy)], strategy.astype(np.float32))
 

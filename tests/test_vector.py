@@ -235,10 +235,15 @@ def test_hands_that_are_apart_stand_for_all(name):
     rules = Holdem(GameDef.parse(SHORT.format(**ONE_ROUND)), name) if name == "one round" else game_of(name)
     game = VectorGame(rules)
     solver, table = Cfr(TreeTables(game), "cfr"), random_table(game, np.random.default_rng(8))
-    arranged, layouts = table.copy(), layouts_by_strength(game)
-    convert_table(game, arranged, layouts, by_strength=True)
+
+    def convert(table, by_strength):
+        with game.workspace() as work:
+            convert_table(game.tree, work, table, layouts, by_strength=by_strength)
+
+    arranged, layouts = table.copy(), layouts_by_strength(game.tree, game.layouts)
+    convert(arranged, by_strength=True)
     again, entries = arranged.copy(), arranged.reshape(-1, 1)
-    convert_table(game, again, layouts, by_strength=False)
+    convert(again, by_strength=False)
     last = game.tree.table_start[-2]
     assert np.array_equal(again[:last], table[:last])
     np.testing.assert_allclose(again[last:], (table * holdable(game))[last:], rtol=1e-15)
@@ -248,7 +253,7 @@ def test_hands_that_are_apart_stand_for_all(name):
         plain, found = learnt(solver, table, player, 0), learnt(solver, entries, player, 0, layouts=layouts)
         for one, whole in zip(plain, found, strict=True):
             other = whole.reshape(game.shape)
-            convert_table(game, other, layouts, by_strength=False)
+            convert(other, by_strength=False)
             np.testing.assert_allclose((one * holdable(game))[last:], other[last:], atol=1e-12)
             np.testing.assert_allclose(one[:last], other[:last], atol=1e-12)
 

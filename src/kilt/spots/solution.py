@@ -22,6 +22,7 @@ from kilt.games.game import CHANCE, REVEAL
 from kilt.games.subgame import Subgame, compatible_weights
 from kilt.notebook import Drawable, TextTable, html_table
 from kilt.runs.budget import Step
+from kilt.solve.tables.two_bytes import TwoByteGame
 from kilt.spots.line import UNIT, described, line_words, word_of
 from kilt.spots.spot_tree import SpotTree
 from kilt.tree.navigation import TreePosition
@@ -56,7 +57,8 @@ class SpotNode(Drawable):
     strategy : ndarray, shape (hands, actions)
         Probabilities of the actor's actions.
     ev : ndarray, shape (2, hands)
-        Expected value in chips; nan if the opponent never reaches the decision with a compatible hand.
+        Expected value in chips; nan if the opponent never reaches the decision with a compatible hand, or if the hand
+        is not in the player's range.
     action_ev : ndarray, shape (hands, actions)
         Expected value of each of the actor's actions in chips.
     """
@@ -265,19 +267,30 @@ class NextCards(NamedTuple):
 class SpotSolution(Drawable):
     """The solution of a spot: a strategy for every decision, and measurements made while solving.
 
-    Attributes
+    Parameters
     ----------
-    game : VectorGame
-        The public tree.
-    table : ndarray, shape `game.shape`
-        The average strategy, not normalised.
+    evaluator : VectorGame or TwoByteGame
+        The public tree, which evaluates the strategy.
+    strategy : ndarray, ArrangedTable or PackedTable
+        The average strategy, not normalised, as the evaluator takes it: the solution keeps the solver's own table,
+        which may have two bytes per number, and no columns for hands that nobody can hold.
     steps : tuple of Step
         Measurements during the solve, in chips. The last one was made at its end.
     """
 
-    game: VectorGame
-    table: Table = field(repr=False)
+    evaluator: VectorGame | TwoByteGame
+    strategy: Any = field(repr=False)
     steps: tuple[Step, ...] = field(repr=False)
+
+    @property
+    def game(self) -> VectorGame:
+        """The public tree."""
+        return self.evaluator if isinstance(self.evaluator, VectorGame) else self.evaluator.game
+
+    @property
+    def table(self) -> Table:
+        """The average strategy with a column for each hand, shape `game.shape`. It is not normalised."""
+        return self.evaluator.on_host(self.strategy)
 
     @property
     def _tree(self) -> SpotTree:
@@ -329,7 +342,7 @@ class SpotSolution(Drawable):
 
         Without rake, they sum to the pot.
         """
-        first, second = self.game.expected_values(self.table)
+        first, second = self.evaluator.expected_values(self.strategy)
         spent = self.subgame.first.spent
         return (first + spent[0]) / UNIT, (second + spent[1]) / UNIT
 
@@ -384,10 +397,14 @@ class SpotSolution(Drawable):
 
     def _node(self, place: TreePosition, line: str) -> SpotNode:
         tree, game, position = self._tree, self.subgame, place.position
-        looks, labels, hands = self.game.block_values(self.table, place.path), tree.actions(place), tree.live(place)
+        looks = self.evaluator.block_values(self.strategy, place.path)
+        labels, hands, held = tree.actions(place), tree.live(place), game.weights > 0
+        row = tree.row(place)
+        weights = self.evaluator.read_rows(self.strategy, slice(row, row + len(labels)))
 
         def chips(player: int, action: int | None = None) -> FloatArray:
-            return ((tree.hand_values(looks[player], place, action) + position.spent[player]) / UNIT)[hands]
+            values = (tree.hand_values(looks[player], place, action) + position.spent[player]) / UNIT
+            return np.where(held[player], values, np.nan)[hands]
 
         return SpotNode(
             line=line,
@@ -398,7 +415,7 @@ class SpotSolution(Drawable):
             words=tuple(described(position, label) for label in labels),
             hands=tuple(game.deck.name(hand[::-1]) for hand in game.holes[hands].tolist()),
             reach=np.stack([tree.reach(looks[1 - player], place)[hands] for player in (0, 1)]),
-            strategy=tree.strategy(self.table, place)[:, hands].T,
+            strategy=tree.shares(weights, place)[:, hands].T,
             ev=np.stack([chips(player) for player in (0, 1)]),
             action_ev=np.stack([chips(position.actor, action) for action in range(len(labels))], axis=1),
             game=game,

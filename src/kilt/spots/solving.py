@@ -23,7 +23,7 @@ from kilt.solve.tables.memory import TreeTables
 from kilt.solve.tables.two_bytes import TwoByteProblem, TwoByteTables
 from kilt.spots.line import UNIT
 from kilt.spots.solution import SpotSolution
-from kilt.tree.strength_order import stored_share
+from kilt.tree.strength_order import sortable, stored_share
 from kilt.tree.vector import VectorGame
 
 ALGORITHM = "dcfr+"
@@ -90,11 +90,13 @@ def cost_of(game: VectorGame, *, compact: bool = False, kept: bool = False, devi
     """
     tree, (rows, hands) = game.tree, game.shape
     whole = rows * hands * np.dtype(TABLES).itemsize
-    # Tables that are written to a folder have all hands; so does the solution, but regrets are freed before.
-    tables = 2 * whole if kept else max(round(2 * stored_share(game) * whole), whole)
+    # Tables that are written to a folder have all hands; others have only distinct ones.
+    share = stored_share(tree) if sortable(tree) else 1.0
+    tables = round(2 * (1 if kept else share) * whole)
     if compact:
         parts = int(np.diff(tree.board_start)[1])
-        tables = whole * (2 if kept else 1) + 2 * game.threads * whole // parts
+        tables = whole * 2 if kept else round(share * whole)
+        tables += round(2 * game.threads * share * whole / parts)
     elif device != CPU:
         tables = whole * (4 if kept else 1)  # a checkpoint is written from copies of the tables
     cost = walk_cost(game, tables, TABLES, COMPACT_SECONDS if compact else SECONDS)
@@ -147,7 +149,7 @@ class SpotEvaluator(VectorEvaluator):
         """Return the exploitability of a solver's average strategy."""
         tables = solver.tables if isinstance(solver, Cfr) else None
         if isinstance(tables, TreeTables):
-            return Figures(tables.exploitability(), nan, nan, {})
+            return Figures(self.problem.game.exploitability(tables.stored_average()), nan, nan, {})
         return Figures(self.exploitability(solver.average()), nan, nan, {})
 
 
@@ -158,10 +160,12 @@ def solution_of(run: Run, steps: Sequence[Step]) -> SpotSolution:
     """
     assert isinstance(run.problem, VectorProblem)
     problem, tables = run.problem, run.solver.tables if isinstance(run.solver, Cfr) else None
-    if isinstance(tables, TwoByteTables | TreeTables):
-        return SpotSolution(problem.game, tables.release(), tuple(map(in_chips, steps)))
-    table = problem.walker.on_host(run.table)
-    return SpotSolution(problem.game, table, tuple(map(in_chips, steps)))
+    measured = tuple(map(in_chips, steps))
+    if isinstance(tables, TwoByteTables):
+        return SpotSolution(tables.game, tables.release(), measured)
+    if isinstance(tables, TreeTables):
+        return SpotSolution(problem.game, tables.release(), measured)
+    return SpotSolution(problem.game, problem.walker.on_host(run.table), measured)
 
 
 def in_chips(step: Step) -> Step:

@@ -18,7 +18,7 @@ from kilt.games.holdem import Betting, Holdem
 from kilt.games.subgame import compatible_weights
 from kilt.tree.betting import on_menu
 from kilt.tree.vector import BlockValues, VectorGame
-from kilt.tree.vector_arrays import TableRows
+from kilt.tree.vector_arrays import Table, TableRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,10 +115,14 @@ class NavigableTree(NamedTuple):
 
         It is uniform if the table has no strategy there.
         """
-        row, count = self.row(place), len(self.actions(place))
-        weights = np.maximum(table[row : row + count].astype(np.float64), 0.0)
+        row = self.row(place)
+        return self.shares(table[row : row + len(self.actions(place))], place)
+
+    def shares(self, rows: Table, place: TreePosition) -> FloatArray:
+        """Return the probability of each action for each hand at a decision, given its rows of a strategy table."""
+        weights = np.maximum(rows.astype(np.float64), 0.0)
         total = weights.sum(axis=0)
-        return _by_hand(place, np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / count))
+        return _by_hand(place, np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / len(rows)))
 
     def reach(self, look: BlockValues, place: TreePosition) -> FloatArray:
         """Return, for each hand of the opponent, the probability that the opponent reaches a position."""

@@ -11,45 +11,53 @@ are ordered by hand.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from kilt.arrays import IntArray
-from kilt.tree.strength_order_kernels import convert_boards
-from kilt.tree.vector import VectorGame
-from kilt.tree.vector_arrays import DECISION, Table, TableLayout
+from kilt.tree.strength_order_kernels import convert_boards, list_hands
+from kilt.tree.vector_arrays import DECISION, ArrangedTable, Table, TableLayout, VectorTree, Workspace
 
 SOME_BOARDS = 1_000  # enough for an estimate
 BOARDS_PER_BATCH = 10_000  # boards whose hands are counted together
 
 
-def layouts_by_strength(game: VectorGame) -> tuple[TableLayout, TableLayout]:
+def layouts_by_strength(tree: VectorTree, layouts: Sequence[TableLayout]) -> tuple[TableLayout, TableLayout]:
     """Return the layout of each player's strategy table, if hands on complete boards are sorted by strength.
 
     Equivalent and impossible hands are then left out in the last round. Both players' rows are in one table. On a
     board, player 0's rows come first.
+
+    Parameters
+    ----------
+    tree : VectorTree
+        The tree of a poker game with tables by board, or a part of it, as returned by `parts.flop_tree`.
+    layouts : sequence of TableLayout
+        The layouts of both players' tables over (board, row) × hand.
     """
-    tree, hands, first = game.tree, game.shape[1], int(game.tree.board_start[-2])
+    hands, first, start = tree.prior.shape[1], int(tree.board_start[-2]), int(layouts[0].start[-2])
     boards = np.arange(first, int(tree.board_start[-1]))
-    owned, columns = rows_of_players(game), _columns(game, boards)
+    owned, columns = rows_of_players(tree), _columns(tree, boards)
     used = [len(rows) * columns[player] for player, rows in enumerate(owned)]
-    begin = hands * int(tree.table_start[-2]) + np.cumsum(used[0] + used[1]) - used[0] - used[1]
+    begin = hands * start + np.cumsum(used[0] + used[1]) - used[0] - used[1]
     order = np.zeros(int(tree.rows[-1]), np.int32)
     for rows in owned:
         order[rows] = np.arange(len(rows))
-    layouts = []
-    for player, layout in enumerate(game.layouts):
+    found = []
+    for player, layout in enumerate(layouts):
         places = np.zeros((first + len(boards), 3), np.int64)
-        places[first:, 0] = tree.table_start[-2] + np.arange(len(boards)) * tree.rows[-1]
+        places[first:, 0] = start + np.arange(len(boards)) * tree.rows[-1]
         places[first:, 1] = begin + used[0] * player
         places[first:, 2] = columns[player]
-        layouts.append(layout._replace(by_strength=True, hands=hands, boards=places, order=order))
-    return layouts[0], layouts[1]
+        found.append(layout._replace(by_strength=True, hands=hands, boards=places, order=order))
+    return found[0], found[1]
 
 
-def _columns(game: VectorGame, boards: IntArray) -> IntArray:
+def _columns(tree: VectorTree, boards: IntArray) -> IntArray:
     """Return how many distinct hands each player may hold on boards of the last round, with the shape (2, boards)."""
-    tree, bits = game.tree, game.tree.deck.bits
+    bits = tree.deck.bits
     cards, hands = tree.strengths.card_bit[tree.board[boards].astype(np.int64)].sum(axis=1), np.arange(len(bits))
     found = np.zeros((2, len(boards)), np.int64)
     for symmetry in np.unique(tree.symmetry[boards]).tolist():
@@ -62,22 +70,26 @@ def _columns(game: VectorGame, boards: IntArray) -> IntArray:
     return found
 
 
-def stored_share(game: VectorGame) -> float:
+def sortable(tree: VectorTree) -> bool:
+    """Return whether the hands in the tables of a game can be sorted by strength."""
+    return tree.poker and bool(tree.rows[-1] > 0) and not len(tree.pair_values)
+
+
+def stored_share(tree: VectorTree) -> float:
     """Estimate what share of a strategy table is left without equivalent and impossible hands.
 
     The estimate is based on some of the boards.
     """
-    tree, first = game.tree, int(game.tree.board_start[-2])
+    first = int(tree.board_start[-2])
     boards = np.unique(np.linspace(first, int(tree.board_start[-1]) - 1, SOME_BOARDS).astype(np.int64))
-    stored = sum(
-        len(rows) * columns.mean() for rows, columns in zip(rows_of_players(game), _columns(game, boards), strict=True)
-    )
-    early = int(tree.table_start[-2]) / game.shape[0]
-    return early + (1 - early) * float(stored) / (int(tree.rows[-1]) * game.shape[1])
+    owned, columns = rows_of_players(tree), _columns(tree, boards)
+    stored = sum(len(rows) * width.mean() for rows, width in zip(owned, columns, strict=True))
+    early = int(tree.table_start[-2]) / int(tree.table_start[-1])
+    return early + (1 - early) * float(stored / (int(tree.rows[-1]) * tree.prior.shape[1]))
 
 
 def convert_table(
-    game: VectorGame, table: Table, layouts: tuple[TableLayout, TableLayout], *, by_strength: bool
+    tree: VectorTree, work: Workspace, table: npt.NDArray[Any], layouts: Sequence[TableLayout], *, by_strength: bool
 ) -> None:
     """Sort the hands in a strategy table by strength on complete boards, or restore their order.
 
@@ -86,27 +98,28 @@ def convert_table(
 
     Parameters
     ----------
-    game : VectorGame
-        A poker game with tables by board.
-    table : ndarray, shape `game.shape`
+    tree : VectorTree
+        The tree of a poker game with tables by board, or a part of it.
+    work : Workspace
+        Scratch memory.
+    table : ndarray, shape (rows, hands)
         A table in the other form. It must not distinguish suits that are equivalent on a board.
-    layouts : tuple of TableLayout
+    layouts : sequence of TableLayout
         As returned by `layouts_by_strength`.
     by_strength : bool
         If True, rows keep only the distinct hands: of equivalent hands, the one with the lowest number. The end of the
         array is then unused. If False, columns become all hands by number; hands that hold a card of the board, or
         that the row's player may not hold, get 0.
     """
-    tree, hands, order = game.tree, table.shape[1], np.empty((2, table.shape[1]), np.int64)
+    hands, order = table.shape[1], np.empty((2, table.shape[1]), np.int64)
     rows = np.empty((int(tree.rows[-1]), hands))
-    with game.workspace() as work:
-        places, entries = (layouts[0].boards, layouts[1].boards), table.reshape(-1, 1)
-        convert_boards(tree, work, rows_of_players(game), places, by_strength, order, rows, table, entries)
+    places, entries = (layouts[0].boards, layouts[1].boards), table.reshape(-1, 1)
+    convert_boards(tree, work, rows_of_players(tree), places, by_strength, order, rows, table, entries)
 
 
-def rows_of_players(game: VectorGame) -> tuple[IntArray, IntArray]:
+def rows_of_players(tree: VectorTree) -> tuple[IntArray, IntArray]:
     """Return the rows of each player's decisions on a board of the last round."""
-    tree, nodes = game.tree, game.tree.nodes
+    nodes = tree.nodes
     rows: tuple[list[int], list[int]] = [], []
     for entry in range(tree.entry_start[-2], tree.entry_start[-1]):
         begin, end = nodes.block[tree.entry_block[entry] :][:2]
@@ -116,54 +129,79 @@ def rows_of_players(game: VectorGame) -> tuple[IntArray, IntArray]:
     return np.array(rows[0], np.int64), np.array(rows[1], np.int64)
 
 
-class DistinctHandTables:
-    """Tables in which a solver sorts hands by strength while it runs. Callers see hands in the usual order.
-
-    Tables sorted by strength contain only distinct hands.
+def hands_of_columns(
+    tree: VectorTree, work: Workspace, layouts: Sequence[TableLayout], boards: IntArray
+) -> tuple[npt.NDArray[np.uint16], IntArray]:
+    """Return the hands in the columns of tables that are sorted by strength.
 
     Parameters
     ----------
-    game : VectorGame
-        The game of the tables.
-    tables : sequence of ndarray
-        New tables of the game. Each is converted in place; a table that occurs twice is converted once.
+    tree : VectorTree
+        The tree of a poker game with tables by board, or a part of it.
+    work : Workspace
+        Scratch memory.
+    layouts : sequence of TableLayout
+        As returned by `layouts_by_strength` for this tree.
+    boards : ndarray of int
+        Boards of the last round.
+
+    Returns
+    -------
+    hands : ndarray of uint16
+        The hands, in one array for all boards and players.
+    first : ndarray of int, shape (2, boards)
+        The index in `hands` of the first column of each player on each board.
     """
+    widths = np.stack([layout.boards[boards, 2] for layout in layouts])
+    first = np.cumsum(widths).reshape(widths.shape) - widths
+    hands = np.empty(int(widths.sum()), np.uint16)
+    list_hands(tree, work, boards, first, hands)
+    return hands, first
 
-    def __init__(self, game: VectorGame, tables: Sequence[Table]) -> None:
-        self.game = game
-        self.layouts = layouts_by_strength(game) if tables else game.layouts
-        every = {id(table): table for table in tables}
-        # Zeros need no conversion, but fixed strategies do.
-        self._by_hand, self._apart = (every, dict[int, Table]()) if game.given else (dict[int, Table](), every)
 
-    @staticmethod
-    def possible(game: VectorGame) -> bool:
-        """Return whether the hands in the tables of a game can be sorted by strength."""
-        tree = game.tree
-        return tree.poker and bool(tree.rows[-1] > 0) and not len(tree.pair_values)
+def rows_by_hand(tree: VectorTree, work: Workspace, strategy: ArrangedTable, board: int) -> Table:
+    """Return the rows on one board of the last round in a table sorted by strength, with a column for each hand.
 
-    def has_only_distinct(self, table: Table) -> bool:
-        """Return whether the hands in a table are now sorted by strength, without equivalent hands."""
-        return id(table) in self._apart
+    `tree` is the tree that the table is for: the game's tree, or a part of it.
+    """
+    table, layouts = strategy
+    columns, first = hands_of_columns(tree, work, layouts, np.array([board]))
+    found = np.zeros((int(tree.rows[-1]), layouts[0].hands), table.dtype)
+    for own, layout, start in zip(rows_of_players(tree), layouts, first[:, 0].tolist(), strict=True):
+        _, begin, width = layout.boards[board].tolist()
+        stored = table[begin : begin + len(own) * width].reshape(len(own), width)
+        for permutation in np.flatnonzero(int(tree.symmetry[board]) >> np.arange(len(tree.moved)) & 1):
+            alike = tree.moved[permutation, columns[start : start + width]]
+            found[own[:, None], alike] = stored
+    return found
 
-    def by_hand(self, table: Table) -> Table:
-        """Return a table with its hands in the usual order, one column for each hand.
 
-        The table keeps this order until `to_distinct_hands` is called.
-        """
-        if id(table) in self._apart:
-            convert_table(self.game, table, self.layouts, by_strength=False)
-            self._by_hand[id(table)] = self._apart.pop(id(table))
-        return table
+def read_rows(tree: VectorTree, work: Workspace, strategy: ArrangedTable, rows: slice) -> Table:
+    """Return the rows of one decision in a table sorted by strength, with a column for each hand.
 
-    def keep(self, table: Table) -> None:
-        """Drop all tables but one."""
-        for known in (self._by_hand, self._apart):
-            for number in [number for number in known if number != id(table)]:
-                del known[number]
+    `tree` is the tree that the table is for: the game's tree, or a part of it.
+    """
+    layout = strategy.layouts[0]
+    start = int(layout.start[-2])
+    if rows.start < start:
+        return strategy.table[rows.start * layout.hands : rows.stop * layout.hands].reshape(-1, layout.hands)
+    number, row = divmod(rows.start - start, int(tree.rows[-1]))
+    every = rows_by_hand(tree, work, strategy, int(tree.board_start[-2]) + number)
+    return every[row : row + rows.stop - rows.start]
 
-    def to_distinct_hands(self) -> None:
-        """Convert all tables to only distinct hands."""
-        for table in list(self._by_hand.values()):
-            convert_table(self.game, table, self.layouts, by_strength=True)
-            self._apart[id(table)] = self._by_hand.pop(id(table))
+
+def with_one_board(tree: VectorTree, work: Workspace, strategy: ArrangedTable, board: int) -> ArrangedTable:
+    """Return a strategy with columns by hand that has only one of the boards of the last round.
+
+    `tree` is the tree that the strategy is for: the game's tree, or a part of it.
+    """
+    layout = strategy.layouts[0]
+    start, rows = int(layout.start[-2]), int(tree.rows[-1])
+    before = (board - int(tree.board_start[-2])) * rows  # rows of the last round that are left out
+    early = strategy.table[: start * layout.hands].reshape(-1, layout.hands)
+    starts, given = layout.start.copy(), layout.given
+    starts[-2] -= before
+    if len(given):
+        given = np.concatenate([given[:start], given[start + before :][:rows]])
+    by_hand = layout._replace(start=starts, given=given, by_strength=False)
+    return ArrangedTable(np.concatenate([early, rows_by_hand(tree, work, strategy, board)]), (by_hand, by_hand))

@@ -5,10 +5,43 @@ See `kilt.tree.strength_order`.
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
 from kilt.arrays import FloatArray, IntArray
 from kilt.cards.equity_kernels import merge_equivalent_hands, rank_board
-from kilt.jit import kernel, trailing_zeros
+from kilt.jit import kernel, subkernel, trailing_zeros
 from kilt.tree.vector_arrays import Table, VectorTree, Workspace
+
+
+@subkernel
+def rank_distinct_hands(tree: VectorTree, board: int, work: Workspace) -> int:
+    """Rank the distinct hands on a board of the last round, weakest first, and return their number."""
+    cards = work.cards
+    for k in range(len(cards)):
+        cards[k] = tree.board[board, k]
+    groups = rank_board(cards, tree.deck, tree.strengths, work.ranking)
+    merge_equivalent_hands(work.ranking, groups, int(tree.symmetry[board]), tree.moved, tree.renamed)
+    return int(work.ranking.ends[groups - 1]) if groups > 0 else 0
+
+
+@kernel
+def list_hands(
+    tree: VectorTree, work: Workspace, boards: IntArray, first: IntArray, hands: npt.NDArray[np.uint16]
+) -> None:
+    """List the hands in the columns of boards of the last round.
+
+    See `strength_order.hands_of_columns`.
+    """
+    order = work.ranking.order
+    for b in range(len(boards)):
+        every = rank_distinct_hands(tree, boards[b], work)
+        for player in range(2):
+            at = first[player, b]
+            for i in range(every):
+                if tree.held[player, order[i]]:
+                    hands[at] = order[i]
+                    at += 1
 
 
 @kernel
@@ -32,17 +65,13 @@ def convert_boards(
     board. A board's rows are read before they are written. Boards are taken in an order in which none overwrites
     another: rows with only distinct hands never begin after rows with all hands.
     """
-    ranking, cards, last, hands = work.ranking, work.cards, len(tree.rows) - 1, table.shape[1]
+    ranking, last, hands = work.ranking, len(tree.rows) - 1, table.shape[1]
     order, column = scratch[0], scratch[1]
     boards = tree.board_start[last + 1] - tree.board_start[last]
     for number in range(boards):
         board = tree.board_start[last] + (number if by_strength else boards - 1 - number)
         symmetry = int(tree.symmetry[board])
-        for k in range(len(cards)):
-            cards[k] = tree.board[board, k]
-        groups = rank_board(cards, tree.deck, tree.strengths, ranking)
-        merge_equivalent_hands(ranking, groups, symmetry, tree.moved, tree.renamed)
-        every, begin = ranking.ends[groups - 1] if groups > 0 else 0, places[0][board, 0]
+        every, begin = rank_distinct_hands(tree, board, work), places[0][board, 0]
         for player in range(2):
             kept = 0
             for i in range(every):

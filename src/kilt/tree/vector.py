@@ -43,11 +43,13 @@ from kilt.tree.betting import Menu, on_menu
 from kilt.tree.draw_kernels import draw_scope
 from kilt.tree.evaluable import EvaluableGame
 from kilt.tree.parts import entries_through, entries_tree
+from kilt.tree.strength_order import convert_table, read_rows, with_one_board
 from kilt.tree.vector_arrays import (
     ANSWER,
     DECISION,
     FOLLOW,
     REVEAL,
+    ArrangedTable,
     Policy,
     Scope,
     ShowdownLanes,
@@ -228,12 +230,21 @@ class VectorGame(EvaluableGame):
         identity = self.layouts[0]._replace(given=given)
         self.layouts = identity, identity
 
-    def on_host(self, table: Table) -> Table:
-        """Return a strategy table as a NumPy array.
+    def on_host(self, table: Table | ArrangedTable) -> Table:
+        """Return a strategy table as a NumPy array with rows by board and action, and columns by hand."""
+        if not isinstance(table, ArrangedTable):
+            return table
+        found = table.table.reshape(self.shape).copy()
+        with self.workspace() as work:
+            convert_table(self.tree, work, found, table.layouts, by_strength=False)
+        return found
 
-        On a CPU, it already is one.
-        """
-        return table
+    def read_rows(self, strategy: Table | ArrangedTable, rows: slice) -> Table:
+        """Return the rows of one decision of a strategy table, with a column for each hand."""
+        if isinstance(strategy, ArrangedTable):
+            with self.workspace() as work:
+                return read_rows(self.tree, work, strategy, rows)
+        return strategy[rows]
 
     def decisions(self) -> Iterator[tuple[int, int, Position]]:
         """Yield each decision of the game: its round, its first row in strategy tables, and the betting so far.
@@ -495,17 +506,26 @@ class VectorGame(EvaluableGame):
             walk(scope, work, np.zeros((1, 1)) if values is None else values, result)
         return float(self.tree.norm * (self.tree.prior[player] @ result))
 
-    def worth(self, player: int, task: int, strategy: Table) -> float:
-        """Return how much a player wins with a strategy, or with a best response to it, in chips per game.
+    def worth(self, player: int, task: int, strategy: Table | ArrangedTable) -> float:
+        """Return what a player wins with a strategy, or with a best response to it, in chips per game.
 
         Parameters
         ----------
         player, task : int
             The player, and FOLLOW or RESPOND.
-        strategy : ndarray, shape `shape`
+        strategy : ndarray, shape `shape`, or ArrangedTable
             Probabilities of each decision, up to a factor; negative entries count as 0.
         """
-        return self.walk(Walk(player, (task,), strategy, strategy))
+        own, theirs = self._policies(player, strategy)
+        return self.walk(Walk(player, (task,), own.table, theirs.table, own.layout, theirs.layout))
+
+    def _policies(self, player: int, strategy: Table | ArrangedTable) -> tuple[Policy, Policy]:
+        """Return a strategy as that of a player and that of the opponent."""
+        if not isinstance(strategy, ArrangedTable):
+            self._check(strategy)
+            strategy = ArrangedTable(strategy, self.layouts)
+        table, layouts = strategy
+        return Policy(layouts[player], table), Policy(layouts[1 - player], table)
 
     def responses(self, strategy: Table) -> Table:
         """Return the best responses of both players to a strategy, as one strategy table.
@@ -523,7 +543,13 @@ class VectorGame(EvaluableGame):
         return bool(self.tree.nodes.rake.any() or self.tree.nodes.extra.size)
 
     def block_values(
-        self, strategy: Table, path: Sequence[tuple[int, int]], tasks: tuple[int, int] = (FOLLOW, FOLLOW)
+        self,
+        strategy: Table | ArrangedTable,
+        path: Sequence[tuple[int, int]],
+        tasks: tuple[int, int] = (FOLLOW, FOLLOW),
+        *,
+        tree: VectorTree | None = None,
+        values: Sequence[FloatArray] | None = None,
     ) -> tuple[BlockValues, BlockValues]:
         """Return the values of both players and their reach probabilities in one betting round.
 
@@ -531,37 +557,45 @@ class VectorGame(EvaluableGame):
 
         Parameters
         ----------
-        strategy : ndarray, shape `shape`
+        strategy : ndarray, shape `shape`, or ArrangedTable
             The strategy that both players follow.
         path : sequence of (entry, board)
             For each round, beginning with (0, 0): the chance node that opens the betting, and the number of the board.
         tasks : tuple of two int
             Task of each player in the walk that computes that player's values: FOLLOW, or RESPOND to the opponent.
+        tree : VectorTree, optional
+            The part of the tree that the strategy and the path are for. Default: the whole tree.
+        values : sequence of two ndarray, optional
+            For a path of the first round only: for each player, the sum of the values of all parts of the tree, as
+            `conclude` takes them. The strategy then needs only the rows of the first round.
 
         Returns
         -------
-        tuple of Look
+        tuple of BlockValues
             Results of players 0 and 1 in the betting round. Only nodes on the path are computed.
         """
-        self._check(strategy)
-        tree, rounds = self.tree, len(self.tree.rows)
-        opening = path[-1][0]
+        tree = tree or self.tree
+        opening, board = path[-1]
+        if isinstance(strategy, ArrangedTable) and strategy.layouts[0].by_strength and len(path) == len(tree.rows):
+            with self.workspace() as work:
+                strategy = with_one_board(tree, work, strategy, board)  # so that vectors are by hand, too
         part = entries_tree(tree, entries_through(tree, len(path) - 1, opening, opening + 1))
-        begin, end = tree.nodes.block[tree.entry_block[path[-1][0]] :][:2]
+        begin, end = tree.nodes.block[tree.entry_block[opening] :][:2]
         places = tree.nodes.place[begin:end]
-        looks = []
+        found = []
         for player in (0, 1):
-            scope = self.scope(player)
+            scope = self.scope(player, parts=1 if values is None else 0)
             scope.board[1 : len(path)] = [board for _, board in path[1:]]
             scope.chance[:] = 1.0
-            own = Policy(self.layouts[0], strategy)
+            own, theirs = self._policies(player, strategy)
             with self.workspace() as work:
-                task, result = np.full(rounds, tasks[player]), np.zeros(self.shape[1])
-                kernels.walk(part, player, task, own, own, scope, work, np.zeros((1, 1)), result)
+                task, result = np.full(len(tree.rows), tasks[player]), np.zeros(self.shape[1])
+                sums = np.zeros((1, 1)) if values is None else values[player]
+                kernels.walk(part, player, task, own, theirs, scope, work, sums, result)
                 vectors = work.vectors
                 reach = vectors.reach[vectors.source[places]] * vectors.alive[places, None]
-                looks.append(BlockValues(reach, vectors.value[places]))
-        return looks[0], looks[1]
+                found.append(BlockValues(reach, vectors.value[places]))
+        return found[0], found[1]
 
 
 class BlockValues(NamedTuple):

@@ -58,6 +58,13 @@ class Policy(NamedTuple):
     table: Table
 
 
+class ArrangedTable(NamedTuple):
+    """A strategy table of both players with separate layouts: see `strength_order.layouts_by_strength`."""
+
+    table: Table
+    layouts: tuple[TableLayout, TableLayout]
+
+
 class Nodes(NamedTuple):
     """The nodes of a public tree, stored as arrays.
 

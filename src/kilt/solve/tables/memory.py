@@ -23,13 +23,13 @@ from kilt.solve.learning_kernels import NO_CHOICE, PlayerTables, RootChoice, beg
 from kilt.solve.opponents import ABSTRACT, Opponent, decisions_of
 from kilt.solve.problem import SINGLE
 from kilt.solve.solver import TableState
+from kilt.solve.tables.distinct_hands import DistinctHandTables
 from kilt.solve.variants import Variant
 from kilt.tree.draw_kernels import draw_scope
-from kilt.tree.evaluable import exploitability_of_responses
 from kilt.tree.rule import Discount
-from kilt.tree.strength_order import DistinctHandTables
-from kilt.tree.vector import FULL_WIDTH, CompiledWalk, Scheme, VectorGame, Walk
-from kilt.tree.vector_arrays import FOLLOW, RESPOND, Scope, Table, TableLayout, VectorTree, Workspace
+from kilt.tree.strength_order import sortable
+from kilt.tree.vector import FULL_WIDTH, CompiledWalk, Scheme, VectorGame
+from kilt.tree.vector_arrays import FOLLOW, ArrangedTable, Scope, Table, TableLayout, VectorTree, Workspace
 
 
 @kernel
@@ -212,7 +212,7 @@ class TreeTables(TableState, Tables):
         self._total = self.game.table(self.dtype) if self.averaging else self._next
         by_strength = (
             isinstance(self.game, VectorGame)
-            and DistinctHandTables.possible(self.game)
+            and sortable(self.game.tree)
             and self.scheme == FULL_WIDTH
             and not apart
             and self._restriction is None
@@ -352,29 +352,22 @@ class TreeTables(TableState, Tables):
         for seat in self._tables[:2]:
             restrict(seat)
 
-    def exploitability(self) -> float:
-        """Return the exploitability of the average strategy, in chips per game.
-
-        The tables need not be reordered for it.
-        """
+    def stored_average(self) -> Table | ArrangedTable:
+        """Return the average strategy in the arrangement in which it is stored now."""
         if not self._arranged.has_only_distinct(self._total):
-            return self.game.exploitability(self.average())
-        game, table = self._vectors, self._tables[0].average
-        layouts = [seat.layout for seat in self._tables[:2]]
-        tasks = (RESPOND, FOLLOW) if game.uneven else (RESPOND,)
-        walks = ([Walk(seat, (task,), table, table, *layouts[:: 1 - 2 * seat]) for seat in (0, 1)] for task in tasks)
-        return exploitability_of_responses(*([game.walk(walk) for walk in each] for each in walks))
+            return self.average()
+        first, second = self._tables[:2]
+        return ArrangedTable(first.average, (first.layout, second.layout))
 
     def average(self) -> Table:
         """Return the average strategy as a table of weights, which need not sum to 1."""
         return self.total
 
-    def release(self) -> Table:
-        """Return the average strategy, and delete the other tables to save memory."""
-        total = self._total
-        del self._tables, self._regret, self._next
-        self._arranged.keep(total)
-        return self._arranged.by_hand(total)
+    def release(self) -> Table | ArrangedTable:
+        """Return the average strategy as it is stored now, and delete all tables to save memory."""
+        found = self.stored_average()
+        del self._tables, self._regret, self._next, self._total, self._arranged
+        return found
 
     def current(self) -> Table:
         """Return the strategy of the next iteration as a table.

@@ -17,7 +17,7 @@ part: it unpacks the numbers into a table of single precision, learns as usual, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -39,15 +39,22 @@ from kilt.solve.learning_kernels import PlayerTables
 from kilt.solve.problem import CPU, VectorProblem
 from kilt.solve.tables.memory import learning_walk
 from kilt.solve.tables.parts import Learning, PartTables, Values, require_unsigned
-from kilt.solve.tables.two_bytes_kernels import EVERY, read_entries, write_entries
+from kilt.solve.tables.two_bytes_kernels import EVERY, Floats, PackedDecisions, read_entries, write_entries
 from kilt.solve.variants import Variant
 from kilt.strategy.model import DecisionLayout
 from kilt.strategy.vector import VectorStrategy
 from kilt.tree.evaluable import EvaluableGame
 from kilt.tree.parts import flop_tree, layout_of_flop, rows_of_flop
 from kilt.tree.rule import Discount
-from kilt.tree.vector import CompiledWalk, VectorGame, Walk
-from kilt.tree.vector_arrays import FOLLOW, Table, TableLayout, VectorTree
+from kilt.tree.strength_order import (
+    convert_table,
+    hands_of_columns,
+    layouts_by_strength,
+    read_rows,
+    sortable,
+)
+from kilt.tree.vector import BlockValues, CompiledWalk, VectorGame, Walk
+from kilt.tree.vector_arrays import FOLLOW, ArrangedTable, Table, TableLayout, VectorTree
 
 if TYPE_CHECKING:
     from kilt.tree.gpu.compact import CompactGame
@@ -56,31 +63,39 @@ DRAWS = 1 << 14  # random numbers for rounding; each row starts at one of them
 SINGLE = np.float32  # precision of the first round, and of unpacked entries
 
 
-class PackedTable(NamedTuple):
-    """A strategy table with two bytes for each number. The first round has four bytes."""
+@dataclass
+class PackedTable:
+    """A strategy table with two bytes for each number. The first round has four bytes.
+
+    The entries of a part begin with empty rows for the first round. They are either in the part's arrangement, as walks
+    need them, or in rows of all hands by number, as checkpoints have them.
+    """
 
     early: Table  # [row, hand] of the first round
-    entries: list[npt.NDArray[np.uint16]]  # [part][row, hand] of all later rounds
+    entries: list[npt.NDArray[np.uint16]]  # [part][row, hand]
     powers: list[npt.NDArray[np.uint8]]  # [part][decision] exponent: entries are multiples of about 2^(exponent − 127)
+    by_hand: bool = False
 
 
 class TreePart(NamedTuple):
-    """The part of a game that follows a board of the second round, and how its table is arranged.
+    """The part of a game after one board of the second round, with the layouts of its own tables.
 
-    Rows of the first round come first in this table.
+    Rows of the first round come first in these tables.
     """
 
     number: int
     tree: VectorTree  # including the first round
-    layout: TableLayout  # of that table
+    layouts: tuple[TableLayout, TableLayout]  # of each player in these tables
     slices: list[tuple[int, int, int]]  # first and end row in tables over (board, row), and first row here
-    first: IntArray  # [decision + 1] first row
-    actor: ByteArray  # [decision]
-    given: list[tuple[int, Table]]  # fixed strategies, by their first row
+    decisions: PackedDecisions
+    given: list[tuple[int, Floats]]  # fixed strategies, by the place of their first number
 
 
 def _mapped(rows: int, hands: int) -> npt.NDArray[np.uint16]:
-    """Allocate zeros in a separate memory map. The system gets the memory back as soon as the array is freed."""
+    """Allocate zeros in a separate memory map, which takes memory only where it was written to.
+
+    The system gets the memory back as soon as the array is freed.
+    """
     return np.frombuffer(mmap(-1, 2 * rows * hands), np.uint16).reshape(rows, hands)
 
 
@@ -97,31 +112,56 @@ class TwoByteGame(EvaluableGame):
         if len(game.tree.rows) < 2:
             raise GameError(f"{game.game.name} has only one round, but tables of two bytes need several")
         self.game, self.early = game, int(game.tree.table_start[1])
+        self.by_strength = sortable(game.tree)
         layout = DecisionLayout.of_vectors(game)
         starts, actors = np.asarray(layout.start, dtype=np.int64), layout.actor
         self.parts = [self._part(number, starts, actors) for number in range(int(np.diff(game.tree.board_start)[1]))]
         self._draws = np.random.default_rng(0).random(DRAWS + game.shape[1], SINGLE)
-        self._rows = max(int(part.first[-1]) for part in self.parts)
+        self._rows = max(int(part.layouts[0].start[-1]) for part in self.parts)
         self._pool, self._scratch = ThreadPoolExecutor(game.threads), SimpleQueue[tuple[Table, Table]]()
         for _ in range(game.threads):
             self._scratch.put((self._zeros(self._rows), self._zeros(self._rows)))
 
     def _part(self, number: int, starts: IntArray, actors: ByteArray) -> TreePart:
-        """Return the part of the tree after one board of the second round, with the places of its rows."""
-        rows = rows_of_flop(self.game.tree, number)
-        layout = layout_of_flop(self.game.layouts[0], rows)
+        """Return the part of the tree after one board of the second round, with the places of its numbers."""
+        game = self.game
+        tree, rows = flop_tree(game.tree, number), rows_of_flop(game.tree, number)
+        layout = layout_of_flop(game.layouts[0], rows)
         slices = [(*some, at) for some, at in zip(rows.tolist(), layout.start.tolist(), strict=False)][1:]
         decisions = [(at - begin, slice(*np.searchsorted(starts, (begin, end)).tolist())) for begin, end, at in slices]
-        first = [starts[some] + shift for shift, some in decisions]
-        told = [
-            (row - begin + at, strategy.astype(SINGLE))
-            for row, strategy in self.game.given.items()
-            for begin, end, at in slices
-            if begin <= row < end
-        ]
+        first = np.concatenate([*(starts[some] + shift for shift, some in decisions), layout.start[-1:]])
         actor = np.concatenate([actors[some] for _, some in decisions])
-        tree = flop_tree(self.game.tree, number)
-        return TreePart(number, tree, layout, slices, np.concatenate([*first, layout.start[-1:]]), actor, told)
+        layouts = layouts_by_strength(tree, (layout, layout)) if self.by_strength else (layout, layout)
+        packed = self._packed(tree, layouts, first, actor)
+        given = list[tuple[int, Floats]]()
+        for row, strategy in game.given.items():
+            for d in (
+                np.flatnonzero(first[:-1] == row - begin + at)[0] for begin, end, at in slices if begin <= row < end
+            ):
+                columns = packed.hands[packed.column[d] :][: packed.width[d]]
+                given.append((int(packed.first[d]), strategy[:, columns].astype(SINGLE).ravel()))
+        return TreePart(number, tree, layouts, slices, packed, given)
+
+    def _packed(
+        self, tree: VectorTree, layouts: Sequence[TableLayout], first: IntArray, actor: ByteArray
+    ) -> PackedDecisions:
+        """Return where a part's tables store its decisions, of which each has the rows from its `first` to the next."""
+        hands, start = self.game.shape[1], int(layouts[0].start[-2])
+        width, column = np.full(len(actor), hands, np.int32), np.zeros(len(actor), np.int64)
+        every, places = np.arange(hands, dtype=np.uint16), (first[:-1] * hands).astype(np.int64)
+        if self.by_strength:
+            boards = np.arange(tree.board_start[-2], tree.board_start[-1])
+            with self.game.workspace() as work:
+                ordered, begin = hands_of_columns(tree, work, layouts, boards)
+            every = np.concatenate([every, ordered])
+            for player, layout in enumerate(layouts):
+                own = np.flatnonzero((actor == player) & (first[:-1] >= start))
+                board, row = np.divmod(first[own] - start, tree.rows[-1])
+                width[own] = layout.boards[boards[board], 2]
+                places[own] = layout.boards[boards[board], 1] + layout.order[row] * width[own]
+                column[own] = hands + begin[player, board]
+        ends = (places + np.diff(first) * width).astype(np.int64)
+        return PackedDecisions(places, ends, width, column, every, actor)
 
     def _zeros(self, rows: int) -> Table:
         return np.zeros((rows, self.game.shape[1]), SINGLE)
@@ -136,10 +176,24 @@ class TwoByteGame(EvaluableGame):
         for row, strategy in self.game.given.items():
             if row < self.early:
                 early[row : row + len(strategy)] = strategy
-        entries = [_mapped(int(part.first[-1]) - self.early, hands) for part in self.parts]
-        return PackedTable(early, entries, [np.zeros(len(part.actor), np.uint8) for part in self.parts])
+        entries = [_mapped(int(part.layouts[0].start[-1]), hands) for part in self.parts]
+        return PackedTable(early, entries, [np.zeros(len(part.decisions.actor), np.uint8) for part in self.parts])
 
-    def on_host(self, table: PackedTable, to: Table | None = None, *, release: bool = False) -> Table:
+    def arrange(self, table: PackedTable, *, by_hand: bool = False) -> None:
+        """Arrange the entries of a table as walks need them, or in rows of all hands by number."""
+
+        def convert(number: int) -> None:
+            self._convert(self.parts[number], table.entries[number], by_strength=not by_hand)
+
+        if self.by_strength and table.by_hand != by_hand:
+            list(self._pool.map(convert, range(len(self.parts))))
+        table.by_hand = by_hand
+
+    def _convert(self, part: TreePart, table: npt.NDArray[Any], *, by_strength: bool) -> None:
+        with self.game.workspace() as work:
+            convert_table(part.tree, work, table, part.layouts, by_strength=by_strength)
+
+    def on_host(self, table: PackedTable, to: Table | None = None) -> Table:
         """Convert a table with two bytes for each number to a NumPy array with four.
 
         It has rows by board and action, and columns by hand.
@@ -150,23 +204,24 @@ class TwoByteGame(EvaluableGame):
             The table in fixed point.
         to : ndarray, optional
             Array to write to. Default: a new array.
-        release : bool
-            Whether to free the entries during the conversion, so that memory never holds both tables completely.
 
         Returns
         -------
         ndarray
             `to`, or the new array.
         """
+        self.arrange(table)
         found = np.empty(self.game.shape, SINGLE) if to is None else to
         found[: self.early] = table.early
         for part in self.parts:
             with self._workspace() as (own, _):
                 self.read(part, table, own)
+                if self.by_strength:
+                    self._convert(part, own, by_strength=False)
                 for begin, end, at in part.slices:
                     found[begin:end] = own[at : at + end - begin]
-            if release:
-                table.entries[part.number] = np.zeros((0, 0), np.uint16)
+        for row, strategy in self.game.given.items():
+            found[row : row + len(strategy)] = strategy  # also of hands that nobody holds
         return found
 
     def read(self, part: TreePart, table: PackedTable, own: Table, player: int = EVERY) -> None:
@@ -175,19 +230,24 @@ class TwoByteGame(EvaluableGame):
         The part includes the first round. The decisions are those of one player or of both.
         """
         own[: self.early] = table.early
-        entries, powers = table.entries[part.number], table.powers[part.number]
-        read_entries(entries, powers, part.first, part.actor, player, own)
-        for row, strategy in part.given:
-            own[row : row + len(strategy)] = strategy
+        entries, numbers = table.entries[part.number].reshape(-1), own.reshape(-1)
+        read_entries(entries, table.powers[part.number], part.decisions, player, numbers)
+        for first, strategy in part.given:
+            numbers[first : first + len(strategy)] = strategy
 
     def write(self, part: TreePart, own: Table, player: int, seed: int, table: PackedTable) -> None:
         """Pack one player's decisions in a part of the game into a two-byte table.
 
         Numbers are rounded at random, depending on the seed and the part.
         """
-        entries, powers = table.entries[part.number], table.powers[part.number]
+        entries, powers, numbers = table.entries[part.number].reshape(-1), table.powers[part.number], own.reshape(-1)
         drawn = seed * len(self.parts) + part.number
-        write_entries(own, own.view(np.int32), part.first, part.actor, player, drawn, self._draws, entries, powers)
+        bits = numbers.view(np.int32)
+        write_entries(numbers, bits, part.decisions, player, drawn, self._draws, DRAWS, entries, powers)
+
+    def walked(self, part: TreePart, own: Table) -> ArrangedTable:
+        """Return an unpacked table of a part as a strategy for walks."""
+        return ArrangedTable(own.reshape(-1, 1) if self.by_strength else own, part.layouts)
 
     @contextmanager
     def _workspace(self) -> Iterator[tuple[Table, Table]]:
@@ -220,17 +280,73 @@ class TwoByteGame(EvaluableGame):
 
         The unit is chips per game.
         """
+        layout = self.game.layouts[0]
+        walk = Walk(player, (task,), table.early, table.early, layout, layout)
+        return self.game.conclude(walk, self._part_values(table, (player,), (task,))[0])
 
-        def part_worth(part: TreePart, own: Table, _: Table) -> FloatArray:
+    def _part_values(self, table: PackedTable, players: Sequence[int], tasks: Sequence[int]) -> FloatArray:
+        """Return the sums of the values of all parts: [walk, chance node that ends the first round, hand]."""
+
+        def values(part: TreePart, own: Table, _: Table) -> FloatArray:
             self.read(part, table, own)
-            walked = Walk(player, (task,), own, own, part.layout, part.layout)
-            return self.game.flop_values(walked, part.tree)
+            entries, layouts = self.walked(part, own)
+            walks = [
+                Walk(player, (task,), entries, entries, layouts[player], layouts[1 - player])
+                for player, task in zip(players, tasks, strict=True)
+            ]
+            return np.stack([self.game.flop_values(walk, part.tree) for walk in walks])
 
-        opened, layout = int(np.diff(self.game.tree.entry_start)[1]), self.game.layouts[0]
-        values = np.zeros((opened, self.game.shape[1]))
-        for found in self.over_parts(part_worth):
-            values += found
-        return self.game.conclude(Walk(player, (task,), table.early, table.early, layout, layout), values)
+        self.arrange(table)
+        found = np.zeros((len(players), int(np.diff(self.game.tree.entry_start)[1]), self.game.shape[1]))
+        for each in self.over_parts(values):
+            found += each
+        return found
+
+    def block_values(
+        self, table: PackedTable, path: Sequence[tuple[int, int]], tasks: tuple[int, int] = (FOLLOW, FOLLOW)
+    ) -> tuple[BlockValues, BlockValues]:
+        """Return both players' values and the opponents' reach probabilities in one betting round.
+
+        Arguments are those of `VectorGame.block_values`.
+        """
+        if len(path) == 1:
+            early = ArrangedTable(table.early, self.game.layouts)
+            return self.game.block_values(early, path, tasks, values=list(self._part_values(table, (0, 1), tasks)))
+        tree = self.game.tree
+        self.arrange(table)
+        with self._part_of(path[1][1]) as (part, own):
+            self.read(part, table, own)
+            shifted, first = [path[0]], path[1][1]
+            for depth, (entry, board) in enumerate(path[1:], start=1):
+                shifted.append((entry, int(board - first + part.tree.board_start[depth])))
+                first = int(tree.first_board[first])
+            return self.game.block_values(self.walked(part, own), shifted, tasks, tree=part.tree)
+
+    def read_rows(self, table: PackedTable, rows: slice) -> Table:
+        """Return the rows of one decision with four bytes per number, with a column for each hand."""
+        if rows.start < self.early:
+            return table.early[rows]
+        self.arrange(table)
+        tree = self.game.tree
+        depth = int(np.searchsorted(tree.table_start, rows.start, side="right")) - 1
+        board = int(tree.board_start[depth] + (rows.start - tree.table_start[depth]) // tree.rows[depth])
+        for r in range(depth - 1, 0, -1):  # the board of round r that it follows
+            boards = tree.first_board[tree.board_start[r] : tree.board_start[r + 1]]
+            board = int(tree.board_start[r] + np.searchsorted(boards, board, side="right")) - 1
+        with self._part_of(board) as (part, own):
+            self.read(part, table, own)
+            begin, _, at = part.slices[depth - 1]
+            here = slice(rows.start - begin + at, rows.stop - begin + at)
+            if self.by_strength:
+                with self.game.workspace() as work:
+                    return read_rows(part.tree, work, self.walked(part, own), here).copy()
+            return own[here].copy()
+
+    @contextmanager
+    def _part_of(self, board: int) -> Iterator[tuple[TreePart, Table]]:
+        """Lend a table for the part of a board of the second round."""
+        with self._workspace() as (own, _):
+            yield self.parts[board - int(self.game.tree.board_start[1])], own
 
 
 @dataclass(frozen=True)
@@ -284,27 +400,30 @@ class TwoByteTables(PartTables):
 
     def worths(self, turn: Turn, discount: Discount) -> Iterator[tuple[slice, Values]]:
         """Update one player's regrets in all parts of the tree in parallel, and yield the values of each part."""
+        self.game.arrange(self.regret)
+        self.game.arrange(self.total)
         return ((slice(None), worth) for worth in self.game.over_parts(partial(self._learn, turn.player, discount)))
 
     def trunk_learning(self, turn: Turn, discount: Discount) -> Learning:
         """Prepare the part of a CFR pass that updates a player's regrets in the first round."""
-        where = self.vectors.tree, self.vectors.layouts[0]
-        return Learning(self._walk(turn.player, discount, *where, self.regret.early, self.total.early), lambda: None)
+        early = ArrangedTable(self.regret.early, self.vectors.layouts), self.total.early
+        return Learning(self._walk(turn.player, discount, self.vectors.tree, *early), lambda: None)
 
     def _walk(
-        self, player: int, discount: Discount, tree: VectorTree, layout: TableLayout, regret: Table, total: Table
+        self, player: int, discount: Discount, tree: VectorTree, regret: ArrangedTable, total: Table
     ) -> CompiledWalk:
         """Return the compiled pass of a learning player over single-precision tables."""
-        none = np.empty(0, np.int64), np.zeros((0, 0, 0), SINGLE)
-        tables = PlayerTables(layout, regret, regret, total, True, *none, regret[:0])
-        return learning_walk(tree, player, np.full(len(tree.rows), FOLLOW), tables, tables, discount)
+        table, none = regret.table, (np.empty(0, np.int64), np.zeros((0, 0, 0), SINGLE))
+        tables = [PlayerTables(layout, table, table, total, True, *none, table[:0]) for layout in regret.layouts]
+        tasks = np.full(len(tree.rows), FOLLOW)
+        return learning_walk(tree, player, tasks, tables[player], tables[1 - player], discount)
 
     def _learn(self, player: int, discount: Discount, part: TreePart, regret: Table, total: Table) -> FloatArray:
         """Update a player's regrets in one part of the tree, and return the part's values."""
         game, seed = self.game, 4 * self.iterations + 2 * player
         game.read(part, self.regret, regret)
         game.read(part, self.total, total, 1 - player)
-        learning = self._walk(player, discount, part.tree, part.layout, regret, total)
+        learning = self._walk(player, discount, part.tree, game.walked(part, regret), game.walked(part, total).table)
         values = self.vectors.part_values(player, learning, part.tree, SINGLE)
         game.write(part, regret, player, seed, self.regret)
         game.write(part, total, 1 - player, seed + 1, self.total)
@@ -314,10 +433,10 @@ class TwoByteTables(PartTables):
         """Return the average strategy as a table with two bytes for each number."""
         return self.total
 
-    def release(self) -> Table:
-        """Return the average strategy with four bytes for each number, and delete the two-byte tables."""
+    def release(self) -> PackedTable:
+        """Return the average strategy, and delete the other table to save memory."""
         self.regret.entries.clear()
-        return self.game.on_host(self.total, release=True)
+        return self.total
 
     def current(self) -> Any:
         """Return the strategy of the next iteration as a table with two bytes for each number."""
@@ -327,9 +446,10 @@ class TwoByteTables(PartTables):
         """Return the arrays to save in a checkpoint."""
         kept: dict[str, npt.NDArray[np.generic]] = {"iterations": np.asarray(self.iterations)}
         for name, table in (("regret", self.regret), ("total", self.total)):
+            self.game.arrange(table, by_hand=True)
             kept[name] = table.early
             for part in self.game.parts:
-                kept[f"{name}_entries_{part.number}"] = table.entries[part.number]
+                kept[f"{name}_entries_{part.number}"] = table.entries[part.number][self.game.early :]
                 kept[f"{name}_powers_{part.number}"] = table.powers[part.number]
         return kept
 

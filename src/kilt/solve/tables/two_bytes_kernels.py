@@ -3,78 +3,89 @@
 from __future__ import annotations
 
 from math import frexp, ldexp
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from kilt.arrays import ByteArray, IntArray
 from kilt.jit import kernel
-from kilt.tree.vector_arrays import Table
+
+Floats: TypeAlias = npt.NDArray[np.float32]
 
 MOST = 65535.0  # the largest entry
 BIAS = 127  # added to exponents, so that none is negative
 EVERY = -1  # instead of a player's number: decisions of both
 
 
+class PackedDecisions(NamedTuple):
+    """Where tables store the decisions of a part of the tree, in one array of all numbers."""
+
+    first: IntArray  # [decision] first number; its actions follow each other
+    end: IntArray  # [decision]
+    width: npt.NDArray[np.int32]  # [decision] numbers of an action: one for each hand, or each distinct hand
+    column: IntArray  # [decision] where the hands of an action's numbers begin in `hands`
+    hands: npt.NDArray[np.uint16]  # hands of rows with all hands, and then of each player on each board
+    actor: ByteArray  # [decision]
+
+
 @kernel
 def read_entries(
     entries: npt.NDArray[np.uint16],
     powers: npt.NDArray[np.uint8],
-    first: IntArray,
-    actor: ByteArray,
+    decisions: PackedDecisions,
     player: int,
-    table: Table,
+    table: Floats,
 ) -> None:
-    """Convert one player's two-byte numbers to single precision, and write them to rows of a table.
-
-    Decision d has the table's rows from `first[d]` to `first[d + 1]`; the entries begin with the first decision's rows.
-    """
-    before = first[0]
+    """Convert one player's two-byte numbers to single precision, and write them to a table."""
+    first, end, actor = decisions.first, decisions.end, decisions.actor
     for d in range(len(powers)):
         if player == EVERY or actor[d] == player:
             scale = table.dtype.type(ldexp((MOST + 1) / MOST, int(powers[d]) - BIAS))
-            for row in range(first[d], first[d + 1]):
-                for hand in range(entries.shape[1]):
-                    table[row, hand] = scale * table.dtype.type(entries[row - before, hand])
+            for i in range(first[d], end[d]):
+                table[i] = scale * table.dtype.type(entries[i])
 
 
 @kernel
 def write_entries(
-    table: Table,
+    table: Floats,
     bits: npt.NDArray[np.int32],
-    first: IntArray,
-    actor: ByteArray,
+    decisions: PackedDecisions,
     player: int,
     seed: int,
-    draws: Table,
+    draws: Floats,
+    places: int,
     entries: npt.NDArray[np.uint16],
     powers: npt.NDArray[np.uint8],
 ) -> None:
-    """Convert one player's rows of a single-precision table to two-byte numbers.
+    """Convert one player's decisions in a single-precision table to two-byte numbers.
 
-    The rows must be nonnegative.
+    The numbers must be nonnegative.
+
+    The entries of a decision are multiples of the smallest power of two with which all of them fit into two bytes. They
+    are rounded up or down at random, so that errors have mean 0 and repeated small additions are not lost: each row
+    uses consecutive random numbers from 0 to 1 in `draws`, of which each hand has its own, beginning at one of the
+    first `places`. `bits` is the table's bit pattern as integers, whose order is that of the numbers.
     """
-    before, hands = first[0], entries.shape[1]
-    number, places = table.dtype.type, len(draws) - hands
+    number = table.dtype.type
     for d in range(len(powers)):
-        if actor[d] != player:
+        if decisions.actor[d] != player:
             continue
-        top, at, most = first[d], 0, np.int32(0)
-        for row in range(first[d], first[d + 1]):
-            largest = np.int32(0)
-            for hand in range(hands):
-                largest = max(largest, bits[row, hand])
-            if largest > most:
-                top, most = row, largest
-        while most > 0 and bits[top, at] != most:
-            at += 1
-        biased = max(frexp(table[top, at])[1] - 16 + BIAS, 0)
+        first, end, width = decisions.first[d], decisions.end[d], np.int64(decisions.width[d])
+        most, top = np.int32(0), first
+        for i in range(first, end):
+            most = max(most, bits[i])
+        while most > 0 and bits[top] != most:
+            top += 1
+        biased = max(frexp(table[top])[1] - 16 + BIAS, 0)
         powers[d] = biased
         inverse = number(ldexp(MOST / (MOST + 1), BIAS - biased))
         random = (seed + 40503 * d) * 2654435769 & 0xFFFFFFFF
-        for row in range(first[d], first[d + 1]):
+        hands = decisions.hands[decisions.column[d] :][:width]
+        while first < end:
             random = (random * 1664525 + 1013904223) & 0xFFFFFFFF
-            place = (random >> 8) % places
-            for hand in range(hands):
-                wanted = np.int32(table[row, hand] * inverse + draws[place + hand])
-                entries[row - before, hand] = np.uint16(min(wanted, np.int32(MOST)))
+            drawn = draws[(random >> 8) % places :]
+            for i in range(width):
+                wanted = np.int32(table[first + i] * inverse + drawn[hands[i]])
+                entries[first + i] = np.uint16(min(wanted, np.int32(MOST)))
+            first += width

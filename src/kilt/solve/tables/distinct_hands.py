@@ -1,0 +1,58 @@
+"""Tables of a solver that store only distinct hands during iterations, and are shown with all hands.
+
+See `kilt.tree.strength_order`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kilt.tree.strength_order import convert_table, layouts_by_strength
+from kilt.tree.vector import VectorGame
+from kilt.tree.vector_arrays import Table
+
+
+class DistinctHandTables:
+    """Tables in which a solver sorts hands by strength while it runs. Callers see hands in the usual order.
+
+    Tables sorted by strength contain only distinct hands.
+
+    Parameters
+    ----------
+    game : VectorGame
+        The game of the tables.
+    tables : sequence of ndarray
+        New tables of the game. Each is converted in place; a table that occurs twice is converted once.
+    """
+
+    def __init__(self, game: VectorGame, tables: Sequence[Table]) -> None:
+        self.game = game
+        self.layouts = layouts_by_strength(game.tree, game.layouts) if tables else game.layouts
+        every = {id(table): table for table in tables}
+        # Zeros need no conversion, but fixed strategies do.
+        self._by_hand, self._apart = (every, dict[int, Table]()) if game.given else (dict[int, Table](), every)
+
+    def has_only_distinct(self, table: Table) -> bool:
+        """Return whether the hands in a table are now sorted by strength, without equivalent hands."""
+        return id(table) in self._apart
+
+    def by_hand(self, table: Table) -> Table:
+        """Return a table with its hands in the usual order, one column for each hand.
+
+        The table keeps this order until `to_distinct_hands` is called.
+        """
+        if id(table) in self._apart:
+            self._convert(table, by_strength=False)
+            self._by_hand[id(table)] = self._apart.pop(id(table))
+        return table
+
+    def to_distinct_hands(self) -> None:
+        """Convert all tables to only distinct hands."""
+        for table in list(self._by_hand.values()):
+            self._convert(table, by_strength=True)
+            self._apart[id(table)] = self._by_hand.pop(id(table))
+
+    def _convert(self, table: Table, *, by_strength: bool) -> None:
+        """Convert a table in place."""
+        with self.game.workspace() as work:
+            convert_table(self.game.tree, work, table, self.layouts, by_strength=by_strength)
