@@ -7,10 +7,9 @@ nothing. If an argument is invalid, they raise `KiltError`, whose message contai
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, cast, overload
+from typing import Any, overload
 
 from kilt import machine
 from kilt.abstraction.buckets import AbstractionSpec, CardAbstraction
@@ -18,32 +17,26 @@ from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build as build_cards
 from kilt.cards.deck import FULL, Deck
 from kilt.cards.equity import Equity, duel, one_hand
-from kilt.config import DEFAULT_ALGORITHM, Config, CounterConfig, config_in
+from kilt.config import Config, config_in
 from kilt.cost import Cost
 from kilt.errors import GameError, RunError, file_errors
 from kilt.games import load_game, ready_made_games
 from kilt.games.game import Game
 from kilt.games.holdem import Holdem
-from kilt.records import replaced
 from kilt.runs.budget import Step, budget_of
-from kilt.runs.build import build, resume
-from kilt.runs.folder import RunFolder
+from kilt.runs.build import What, build, spec_in, spec_of
 from kilt.runs.plan import RunPlan, resolve
 from kilt.runs.run import Run, StoredRun
 from kilt.runs.run import open_run as open_stored
-from kilt.runs.spec import Tick, WholeSpec
+from kilt.runs.spec import Tick, silent
 from kilt.solve.counter import Against
 from kilt.solve.problem import CPU
 from kilt.solve.registry import Algorithm
 from kilt.solve.variants import Variant
 from kilt.spots.solution import SpotSolution
-from kilt.spots.specs import What, spec_for
+from kilt.spots.specs import spec_for
 from kilt.spots.spot import Spot
 from kilt.strategy.blueprint import Blueprint
-
-
-def _nothing(*_: object) -> None:
-    """Accept any arguments and do nothing: the default for callbacks."""
 
 
 @overload
@@ -59,7 +52,7 @@ def solve(
     device: str | None = None,
     against: None = None,
     folder: str | Path | None = None,
-    on_step: Callable[[Step], object] = _nothing,
+    on_step: Callable[[Step], object] = silent,
 ) -> SpotSolution: ...
 
 
@@ -76,7 +69,7 @@ def solve(
     device: str | None = None,
     against: Against | None = None,
     folder: str | Path | None = None,
-    on_step: Callable[[Step], object] = _nothing,
+    on_step: Callable[[Step], object] = silent,
 ) -> Run: ...
 
 
@@ -92,7 +85,7 @@ def solve(
     device: str | None = None,
     against: Against | None = None,
     folder: str | Path | None = None,
-    on_step: Callable[[Step], object] = _nothing,
+    on_step: Callable[[Step], object] = silent,
 ) -> Run | SpotSolution:
     """Solve a game, a configuration or a spot until an iteration, time or exploitability limit is reached.
 
@@ -184,7 +177,7 @@ def build_abstraction(
     folder: str | Path | None = None,
     *,
     threads: int = 1,
-    tick: Tick = _nothing,
+    tick: Tick = silent,
 ) -> CardAbstraction:
     """Build a card abstraction: cluster the hands of a game into buckets of similar strength.
 
@@ -276,7 +269,7 @@ def cost(
     >>> leduc.fits, leduc.memory < 10_000_000
     (True, True)
     """
-    return spec_for(what, algorithm=algorithm, threads=threads, device=device).cost()
+    return spec_for(what, {"solver.algorithm": algorithm, "solver.threads": threads, "solver.device": device}).cost()
 
 
 @file_errors()
@@ -292,7 +285,7 @@ def start_run(
     threads: int | None = None,
     device: str | None = None,
     against: Against | None = None,
-    tick: Tick = _nothing,
+    tick: Tick = silent,
 ) -> Run:
     """Create a run that is ready to solve a game.
 
@@ -338,35 +331,11 @@ def start_run(
     """
     if isinstance(what, Spot):
         raise RunError("a spot cannot be solved in steps: call `kilt.solve(spot)` or `spot.solve()`, with `on_step`")
-    place = Path(folder) if folder else None
-    config = config_in(what)
-    if config is None:
-        game = cast("str | Game", str(what) if isinstance(what, Path) else what)
-        if against and not isinstance(algorithm, str | None):
-            raise RunError("a counter-strategy needs an algorithm by name: use cfr, cfr+, linear or dcfr")
-        chosen = algorithm or DEFAULT_ALGORITHM
-        spec = WholeSpec(
-            game,
-            against.algorithm(str(chosen)) if against else chosen,
-            seed or 0,
-            1 if threads is None else threads,
-            device or CPU,
-            against=against,
-        )
-        return build(spec, place, budget=budget_of(iterations, seconds, target, game))
-    if not isinstance(algorithm, str | None):
-        raise RunError("a configuration needs an algorithm by name, so that its run can be resumed")
-    changed = {"solver.algorithm": algorithm, "solver.seed": seed, "solver.threads": threads, "solver.device": device}
-    config = replaced(config, changed)
-    budget = budget_of(iterations, seconds, target, config.game)
-    if against is None:
-        return build(config, place, budget=budget, tick=tick)
-    answering = against.algorithm(config.solver.algorithm)
-    with TemporaryDirectory(prefix="kilt-model-") as kept:
-        against.model.save(Path(kept) / "model")
-        asked = CounterConfig(str(Path(kept) / "model"), against.p, against.confidence)
-        config = replaced(replace(config, counter=asked), {"solver.algorithm": answering})
-        return build(config, place, budget=budget, tick=tick)
+    name, own = (algorithm, None) if isinstance(algorithm, str | None) else (None, algorithm)
+    values = {"solver.algorithm": name, "solver.seed": seed, "solver.threads": threads, "solver.device": device}
+    spec = spec_of(what, values, algorithm=own, against=against)
+    budget = budget_of(iterations, seconds, target, spec.game)
+    return build(spec, Path(folder) if folder else None, budget=budget, tick=tick)
 
 
 @file_errors()
@@ -378,7 +347,7 @@ def resume_run(
     target: float | str | None = None,
     threads: int | None = None,
     device: str | None = None,
-    tick: Tick = _nothing,
+    tick: Tick = silent,
 ) -> Run:
     """Resume a stopped or killed run from its last checkpoint.
 
@@ -409,10 +378,9 @@ def resume_run(
     >>> resume_run(folder, iterations=3000).finish().iterations
     3000
     """
-    place = Path(folder)
-    game = RunFolder.open(place).identity.game if isinstance(target, str) and RunFolder.has_run(place) else ""
-    budget = budget_of(iterations, seconds, target, game)
-    return resume(place, budget=budget, threads=threads, device=device, tick=tick)
+    spec = spec_in(Path(folder), {"solver.threads": threads, "solver.device": device})
+    budget = budget_of(iterations, seconds, target, spec.game)
+    return build(spec, Path(folder), resumes=True, budget=budget, tick=tick)
 
 
 @file_errors()

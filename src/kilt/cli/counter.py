@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
@@ -14,14 +11,12 @@ import typer
 from kilt.cli import options
 from kilt.cli.engines import AddressOption, EngineOption, opened
 from kilt.cli.show import AsJson, print_json, print_table, say, ticking
-from kilt.cli.solve import asked_budget, built, finish, free_folder, interpret_argument, print_result, result_of
+from kilt.cli.solve import built, finish, free_folder, print_result, result_of
 
 if TYPE_CHECKING:
     from kilt.config import Config
     from kilt.runs.answers import SolvedAnswer
     from kilt.runs.budget import Budget
-    from kilt.runs.run import Run
-    from kilt.solve.counter import Against
 
 
 def counter(
@@ -67,14 +62,13 @@ def counter(
     after it was stopped or killed. With an engine, workers solve several counter-strategies at once, each in one
     process; if a worker dies, another resumes from its checkpoint.
     """
-    from kilt.config import DEFAULT_ALGORITHM
+    from kilt.cli.model import count_model, print_counted
     from kilt.errors import RunError
+    from kilt.games import ready_made_games
     from kilt.runs.answers import exploitation
-    from kilt.runs.build import build
-    from kilt.runs.folder import CONFIG
-    from kilt.runs.plan import resolve
-    from kilt.runs.run import open_run
-    from kilt.runs.spec import WholeSpec
+    from kilt.runs.budget import budget_of
+    from kilt.runs.build import build, spec_of
+    from kilt.runs.plan import RunPlan
     from kilt.solve.counter import DEFAULT_CONFIDENCE, Against
     from kilt.strategy.model import OpponentModel
 
@@ -84,39 +78,35 @@ def counter(
         raise RunError("a model is one folder, and logs do not say whose hands count: give --player with logs")
     if player is not None and any(path.is_dir() for path in models):
         raise RunError("--player says whose hands of logs count, and a model is given: leave out --player")
-    file, game, begun = interpret_argument(what)
-    config = file or begun
     shares = p or [0.9]
     if len({*shares}) < len(shares):
         raise RunError("--p has a number twice: give each once")
     trust = confidence or ("" if p else DEFAULT_CONFIDENCE)
-    folder = out or free_folder(f"{config.stem if config else Path(game or '').stem}-counter")
+    folder = out or free_folder(f"{Path(what).stem}-counter")
     several = len(shares) > 1 or engine is not None
     if several and folder.exists():
         raise RunError(f"{folder} is there already: choose another folder for the answers")
     folders = [folder / f"p-{share:g}" for share in shares] if several else [folder]
-    budget = asked_budget(iterations, seconds, None, None)
-    if config and config.is_dir() and not (config / CONFIG).is_file():  # a run on an unabstracted game
-        game, config = open_run(config).game, None
-    with _opponent(models, player, what, as_json=as_json) as seen:
-        found, runs = OpponentModel.load(seen, check=True), list["Run"]()
-        asked = [Against(found, share, trust) for share in shares]
-        for against, place in zip(asked, folders, strict=True):
-            if config:
-                said = _configured(config, seen, against, {"solver.seed": seed, "solver.threads": threads}, algorithm)
-                if several:
-                    resolve(said, place).leave(place)
-                else:
-                    runs.append(built(resolve(said, place), place, budget))
-            else:
-                name = against.algorithm(algorithm or DEFAULT_ALGORITHM)
-                spec = WholeSpec(game or "", name, seed or 0, threads or 1, against=against)
-                one = build(spec, place, budget=budget)
-                runs += [] if several else [one]
+    budget = budget_of(iterations, seconds, None, what)
+    if player is None:
+        seen = OpponentModel.load(models[0], check=True)
+    else:
+        counted = count_model(models, player, what)
+        seen = counted.model
+        if not as_json:
+            print_counted(counted, None, as_json=False)
+    base = what if what in ready_made_games() else _same_game(what)
+    values = {"solver.algorithm": algorithm, "solver.seed": seed, "solver.threads": threads}
+    specs = [spec_of(base, values, against=Against(seen, share, trust)) for share in shares]
     if several:
+        for spec, place in zip(specs, folders, strict=True):
+            if isinstance(spec, RunPlan):
+                spec.leave(place)
+            else:
+                build(spec, place, budget=budget)
         _print_answers(_solved(engine, address, shares, folders, budget), as_json=as_json)
         return
-    (run,) = runs
+    run = built(specs[0], folder, budget)
     last = finish(run)
     won = exploitation(run)
     if as_json:
@@ -183,45 +173,24 @@ def _print_answers(found: list[tuple[float, Path, SolvedAnswer]], *, as_json: bo
     )
 
 
-def _configured(
-    config: Path,
-    model: Path,
-    against: Against,
-    how: dict[str, int | None],
-    algorithm: str | None,
-) -> Config:
-    """Return the configuration of a counter-strategy run, with the abstract game of another configuration or run."""
-    from kilt.config import CounterConfig, EngineConfig, read_config
-    from kilt.records import replaced
+def _same_game(what: str) -> str | Config:
+    """Return the game of a run, or of a configuration without its engine, for counter-strategies."""
+    from dataclasses import replace
+
+    from kilt.config import EngineConfig, config_in, read_config
     from kilt.runs.folder import CONFIG
+    from kilt.runs.run import open_run
     from kilt.strategy.blueprint import card_folders
 
-    said = read_config(config / CONFIG if config.is_dir() else config)
-    if config.is_dir():  # the run already has card abstractions
-        own = zip(said.cards, card_folders(config, len(said.cards)), strict=True)
-        said = replace(said, cards=tuple(str(there.resolve()) if there.is_dir() else name for name, there in own))
-    said = replace(said, opponent_cards="")  # the opponent is the model
-    if said.engine.name:
+    run = Path(what)
+    if run.is_dir() and not (run / CONFIG).is_file():  # a run on an unabstracted game
+        return open_run(run).game
+    config = read_config(run / CONFIG) if run.is_dir() else config_in(what)
+    if config is None:
+        return what
+    if run.is_dir():  # the run already has card abstractions
+        own = zip(config.cards, card_folders(run, len(config.cards)), strict=True)
+        config = replace(config, cards=tuple(str(there.resolve()) if there.is_dir() else name for name, there in own))
+    if config.engine.name:
         say("each counter-strategy is solved in one process: the [engine] of the configuration is left out")
-    called = against.algorithm(algorithm or said.solver.algorithm)
-    counter = CounterConfig(str(model), against.p, against.confidence)
-    chosen = {"solver.algorithm": called, **how}
-    return replaced(replace(said, engine=EngineConfig(), counter=counter), chosen)
-
-
-@contextmanager
-def _opponent(models: list[Path], player: str | None, target: str, *, as_json: bool) -> Iterator[Path]:
-    """Provide the folder of an opponent model: the given one, or a temporary one with a model counted from logs."""
-    from tempfile import TemporaryDirectory
-
-    from kilt.cli.model import count_model, print_counted
-
-    if player is None:
-        yield models[0].resolve()
-        return
-    found = count_model(models, player, target)
-    if not as_json:
-        print_counted(found, None, as_json=False)
-    with TemporaryDirectory(prefix="kilt-model-") as folder:
-        found.model.save(Path(folder) / "model")
-        yield Path(folder) / "model"
+    return replace(config, opponent_cards="", engine=EngineConfig())  # the opponent is the model

@@ -14,7 +14,6 @@ from kilt.cli.show import AsJson, count, out, print_json, print_table, say, wait
 from kilt.cost import in_bytes, in_time
 
 if TYPE_CHECKING:
-    from kilt.config import Config
     from kilt.cost import Cost
     from kilt.runs.plan import RunPlan
     from kilt.runs.spec import Spec
@@ -78,14 +77,14 @@ def estimate(
     from kilt.gpu import has_room
     from kilt.runs.budget import chips_of
     from kilt.runs.plan import RunPlan
-    from kilt.solve.distributed.forecast import latency_of
+    from kilt.solve.distributed.forecast import blades_of, latency_of
     from kilt.spots.specs import spec_for
 
     named = what in ready_made_games() or not (what.endswith(".toml") or Path(what).is_dir())
     plan = None
     with waiting("counting …"):
         if not named or algorithm not in (None, *ON_DISK):
-            plan = spec_for(_changed(what, keys) if keys else what, algorithm=algorithm, device=device)
+            plan = spec_for(what, options.settings(keys) | {"solver.algorithm": algorithm, "solver.device": device})
         elif algorithm is None and machines == 1 and (cores, iterations, target) == (None, None, None):
             plan = _in_memory(what, device)
     if plan is None:
@@ -98,7 +97,7 @@ def estimate(
         _print_cost(what, plan, as_json=as_json)
         return
     config, said = Path(what), plan.config
-    shares = _blades(said, blades)
+    shares = blades_of(blades) if blades is not None else said.engine.levels if said.engine.name else ()
     network = [(text.strip(), latency_of(text)) for text in latency.split(",")]
     if simulate and not shares:
         raise RunError("there are no blades to simulate: give --blades N, or `blades` in [engine] of CONFIG")
@@ -169,17 +168,6 @@ def _say_speed(plan: RunPlan, walked: Pace | None) -> None:
         say(f"{who} {usual} for as many decisions as there are information sets; {often} (--probe measures it)")
 
 
-def _changed(what: str, keys: list[str]) -> Config:
-    """Return a configuration with the keys that --set changes."""
-    from kilt.config import read_config
-    from kilt.errors import RunError
-    from kilt.records import replaced
-
-    if not what.endswith(".toml"):
-        raise RunError(f"--set changes a configuration, and {what} is none: give a .toml file")
-    return replaced(read_config(what), options.settings(keys))
-
-
 def new(
     file: Annotated[Path | None, options.FILE] = None,
     like: Annotated[
@@ -217,7 +205,7 @@ def _in_memory(game: str, device: str | None) -> Spec | None:
     from kilt.spots.specs import spec_for
 
     try:
-        spec = spec_for(game, device=device)
+        spec = spec_for(game, {"solver.device": device})
         return spec if spec.cost().fits else None
     except RunError:
         return None
@@ -354,15 +342,6 @@ class _Parts:
 def _tables(part: Cost) -> int:
     """Return the size in bytes of a process's tables."""
     return dict(part.parts)["tables"].memory
-
-
-def _blades(config: Config, asked: str | None) -> tuple[int, ...]:
-    """Return the number of workers on each level; empty without --blades."""
-    from kilt.solve.distributed.forecast import blades_of
-
-    if asked is not None:
-        return blades_of(asked)
-    return config.engine.levels if config.engine.name else ()
 
 
 @dataclass(frozen=True)

@@ -27,10 +27,9 @@ from kilt.cli.show import (
     ticking,
     waiting,
 )
-from kilt.config import DEFAULT_ALGORITHM, SPOT
+from kilt.config import SPOT
 
 if TYPE_CHECKING:
-    from kilt.config import Config
     from kilt.cost import Cost
     from kilt.runs.budget import Budget, Step
     from kilt.runs.run import Run
@@ -66,64 +65,49 @@ def solve(
     RUN` resumes it, with its old limits or with new ones for the whole run.
     """
     from kilt.errors import RunError
+    from kilt.games import ready_made_games
+    from kilt.runs.budget import budget_of
+    from kilt.runs.build import spec_in, spec_of
     from kilt.runs.folder import RunFolder
     from kilt.runs.spec import WholeSpec
+    from kilt.solve.distributed.forecast import blades_of
 
     if list_algorithms:
         _print_algorithms(as_json=as_json)
         return
-    config, game, resume = interpret_argument(what)
-    budget = asked_budget(iterations, seconds, target, config or resume or game)
+    if what is None:
+        raise RunError(
+            "no game is given: name one (`kilt game list` has the names), a .toml file, or the folder of a run"
+        )
+    place = Path(what)
+    resume = place if what not in ready_made_games() and place.is_dir() else None
     if resume and out:
         raise RunError(f"{resume} is a run, which is resumed in its own folder: leave out --out {out}")
     if out and not resume and (is_configured(out) or RunFolder.has_run(out)):
         raise RunError(f"{out} is there already: `kilt solve {quote(str(out))}` resumes it, or choose another folder")
     if resume and (resume / SPOT).is_file():
         raise RunError(f"{resume} is a spot: kilt spot solve {quote(str(resume))}")
-    given = {"solver.algorithm": algorithm, "solver.seed": seed, "solver.threads": threads, "solver.device": device}
-    given |= {"engine.name": engine, "engine.address": address} | _blades(blades)
+    given: dict[str, object] = {
+        "solver.algorithm": algorithm,
+        "solver.seed": seed,
+        "solver.threads": threads,
+        "solver.device": device,
+    }
+    given |= {"engine.name": engine, "engine.address": address}
+    if blades is not None:
+        first, *below = blades_of(blades)
+        given |= {"engine.blades": first, "engine.below": below or None}
     values = options.settings(keys) | {key: value for key, value in given.items() if value is not None}
-    folder = resume or out
     with waiting("counting …"):
-        if config and folder is None:  # its card abstractions are stored there
-            folder = free_folder(config.stem)
-        spec = _spec(config, game, resume, folder, values)
-    if folder is None and isinstance(spec, WholeSpec) and spec.engine.name:  # workers write there
+        spec = spec_in(resume, values) if resume else spec_of(what, values)
+    folder = resume or out
+    if folder is None and place.suffix == ".toml":  # card abstractions are stored there
+        folder = free_folder(place.stem)
+    elif folder is None and isinstance(spec, WholeSpec) and spec.engine.name:  # workers write there
         folder = _new_folder(str(spec.game), spec.name)
+    budget = budget_of(iterations, seconds, target, spec.game)
     run = built(spec, folder, budget, resumes=resume is not None)
     print_result(finish(run), run, as_json=as_json)
-
-
-def _spec(
-    config: Path | None, game: str | None, resume: Path | None, folder: Path | None, values: dict[str, Any]
-) -> Spec:
-    """Return the specification of a run on a configuration, a game or an existing run, with some keys set."""
-    from kilt.config import Config, SolverConfig, read_config
-    from kilt.errors import RunError
-    from kilt.records import replaced
-    from kilt.runs.build import spec_in, spec_of
-
-    if resume:
-        return spec_in(resume, values)
-    if config is None and game is None:
-        raise RunError(
-            "no game is given: name one (`kilt game list` has the names), a .toml file, or the folder of a run"
-        )
-    said = read_config(config) if config else Config(game or "", solver=SolverConfig(algorithm=DEFAULT_ALGORITHM))
-    asked = replaced(said, values)
-    if "engine.blades" in values and not asked.engine.name:  # as many as the default is no reason to ignore them
-        raise RunError("blades need an engine: add --engine local, or ray")
-    return spec_of(asked, folder if config else None)
-
-
-def _blades(asked: str | None) -> dict[str, Any]:
-    """Return the numbers of workers on each level as keys of a configuration; empty without --blades."""
-    from kilt.solve.distributed.forecast import blades_of
-
-    if asked is None:
-        return {}
-    blades, *below = blades_of(asked)
-    return {"engine.blades": blades} | ({"engine.below": below} if below else {})
 
 
 def is_configured(folder: Path) -> bool:
@@ -229,44 +213,6 @@ def _print_algorithms(*, as_json: bool) -> None:
 
     columns = ["name", "games", "threads", "description"]
     print_table("Algorithms", columns, [row(name, entry) for name, entry in ALGORITHMS.items()])
-
-
-def asked_budget(
-    iterations: int | None, seconds: float | None, target: str | None, what: str | Path | None
-) -> Budget | None:
-    """Return the limits from the command line as a budget, or None if there are none.
-
-    The target is converted to chips of the game, the configuration or the run.
-    """
-    from kilt.runs.budget import budget_of
-    from kilt.runs.folder import RunFolder
-
-    if isinstance(what, Path) and target and target.endswith("mbb"):
-        begun = what.suffix != ".toml" and not is_configured(what)
-        what = RunFolder.open(what).identity.game if begun else _config_of(what).game
-    return budget_of(iterations, seconds, target, str(what))
-
-
-def _config_of(what: Path) -> Config:
-    from kilt.config import read_config
-    from kilt.runs.folder import CONFIG
-
-    return read_config(what if what.suffix == ".toml" else what / CONFIG)
-
-
-def interpret_argument(what: str | None) -> tuple[Path | None, str | None, Path | None]:
-    """Find out whether an argument names a configuration, a game, or a run to resume.
-
-    Names of ready-made games take precedence over folders.
-    """
-    from kilt.games import ready_made_games
-
-    if what is None or what in ready_made_games():
-        return None, what, None
-    path = Path(what)
-    if path.is_dir():
-        return None, None, path
-    return (path, None, None) if path.suffix == ".toml" else (None, what, None)
 
 
 def _new_folder(game: str, algorithm: str) -> Path:

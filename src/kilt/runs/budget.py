@@ -124,5 +124,6 @@ def chips_of(target: str, game: str | Game) -> float:
     rules = load_game(game) if isinstance(game, str) and not game.startswith(OPENSPIEL) else game
     blind = None if isinstance(rules, str) else big_blind_of(rules)
     if blind is None:
-        raise RunError(f"the target is {target}, but {game} has no big blind: use chips per game, such as 0.01")
+        name = game if isinstance(game, str) else game.name
+        raise RunError(f"the target is {target}, but {name} has no big blind: use chips per game, such as 0.01")
     return chips * blind / 1000

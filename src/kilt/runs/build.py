@@ -10,22 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from kilt import artifact
-from kilt.config import Config, read_config
+from kilt.config import DEFAULT_ALGORITHM, Config, SolverConfig, config_in, read_config
 from kilt.cost import Cost
+from kilt.engines import ENGINES
 from kilt.errors import RunError
+from kilt.games.game import Game
 from kilt.records import replaced
 from kilt.runs.budget import Budget
-from kilt.runs.folder import CONFIG, RunFolder
+from kilt.runs.folder import CONFIG, MODEL, RunFolder
 from kilt.runs.plan import RunPlan, resolve
 from kilt.runs.run import Run
-from kilt.runs.spec import NOTHING, Spec, Tick, WholeSpec
+from kilt.runs.spec import NOTHING, Spec, Tick, WholeSpec, silent
+from kilt.solve.counter import Against
+from kilt.solve.registry import Algorithm
+from kilt.solve.variants import Variant
 
-
-def _silent(*_: object) -> None:
-    """Accept any arguments and do nothing: the default for callbacks."""
+What: TypeAlias = "str | Path | Game | Config | Mapping[str, Any]"  # a game or a configuration
 
 
 def build(
@@ -34,8 +37,8 @@ def build(
     *,
     resumes: bool = False,
     budget: Budget | None = None,
-    tick: Tick = _silent,
-    ready: Callable[[Any, Cost], None] = _silent,
+    tick: Tick = silent,
+    ready: Callable[[Any, Cost], None] = silent,
 ) -> Run:
     """Return a run: either a new one, or one that resumes from its last checkpoint.
 
@@ -56,7 +59,7 @@ def build(
     ready : callable
         Called with the spec and its cost after it was found to fit, before anything is written.
     """
-    spec = what if isinstance(what, Spec) else spec_of(what, folder)
+    spec = what if isinstance(what, Spec) else spec_of(what, folder=folder)
     if spec.exact and budget:
         raise RunError("the algorithm solves a game exactly, in one step: leave out all limits of iterations and time")
     if folder and not resumes:
@@ -86,12 +89,47 @@ def build(
     return run
 
 
-def spec_of(config: Config, folder: Path | None = None) -> RunPlan | WholeSpec:
-    """Return the specification of a run from its configuration.
+def spec_of(
+    what: What,
+    values: Mapping[str, object] = NOTHING,
+    *,
+    algorithm: Variant | Algorithm | None = None,
+    against: Against | None = None,
+    folder: Path | None = None,
+) -> RunPlan | WholeSpec:
+    """Return the specification of a run on a game or a configuration.
 
     The game is abstract if the configuration has `cards`.
+
+    Parameters
+    ----------
+    what : str, Path, Game, Config or mapping
+        A game by name, file or rules; or a configuration as an object, a mapping or a .toml file.
+    values : mapping
+        Values for keys of the configuration, such as ``{"solver.seed": 3}``. None leaves a key unchanged.
+    algorithm : Variant or Algorithm, optional
+        A row of discounts for CFR, or a custom algorithm, to solve a game without abstraction.
+    against : Against, optional
+        The opponent that a counter-strategy exploits.
+    folder : Path, optional
+        Folder of a run that was killed at its start, whose card abstractions are continued.
     """
-    return resolve(config, folder) if config.cards else WholeSpec.of(config)
+    config = config_in(what)
+    if config and algorithm:
+        raise RunError("a configuration needs an algorithm by name, so that its run can be resumed")
+    if algorithm and against:
+        raise RunError("a counter-strategy needs an algorithm by name: use cfr, cfr+, linear or dcfr")
+    game = None if config or isinstance(what, str | Path) else what
+    named = "" if game else str(what)
+    config = _changed(config or Config(named, solver=SolverConfig(algorithm=DEFAULT_ALGORITHM)), values)
+    if against:
+        config = replaced(config, {"solver.algorithm": against.algorithm(config.solver.algorithm)})
+    if not config.cards:
+        return WholeSpec.of(config, game=game, algorithm=algorithm, against=against)  # type: ignore[arg-type]
+    if against:
+        said = {"counter.model": MODEL, "counter.p": against.p, "counter.confidence": against.confidence}
+        config = replaced(config, said)
+    return resolve(config, folder, against)
 
 
 def spec_in(folder: Path, values: Mapping[str, object] = NOTHING) -> RunPlan | WholeSpec:
@@ -106,10 +144,20 @@ def spec_in(folder: Path, values: Mapping[str, object] = NOTHING) -> RunPlan | W
     config = read_config(folder / CONFIG)
     if RunFolder.has_run(folder):
         config = replaced(config, {"solver.device": RunFolder.open(folder).device})
+    return resolve(_changed(config, values), folder)
+
+
+def _changed(config: Config, values: Mapping[str, object]) -> Config:
+    """Return a configuration with other values for some keys.
+
+    Raises RunError for workers without an engine, even if there are as many as by default.
+    """
     config = replaced(config, values)
-    if not config.engine.name and any(key.startswith("engine.") for key in values):
-        raise RunError("[engine] names no engine, but sets its workers: give `name` too")
-    return resolve(config, folder)
+    key = next((key for key, value in values.items() if key.startswith("engine.") and value is not None), None)
+    if key and not config.engine.name:
+        key, names = key.removeprefix("engine."), ", ".join(ENGINES)
+        raise RunError(f"[engine] sets `{key}` but names no engine: add `name`, one of {names}, or omit `{key}`")
+    return config
 
 
 def resume(
@@ -118,7 +166,7 @@ def resume(
     budget: Budget | None = None,
     threads: int | None = None,
     device: str | None = None,
-    tick: Tick = _silent,
+    tick: Tick = silent,
 ) -> Run:
     """Resume the run in a folder, on the device where it began unless another one is given."""
     spec = spec_in(folder, {"solver.threads": threads, "solver.device": device})

@@ -10,7 +10,6 @@ The same `RunPlan` is used to estimate costs, to build card abstractions and to 
 
 from __future__ import annotations
 
-import shutil
 import warnings
 from dataclasses import asdict, dataclass, replace
 from functools import reduce
@@ -32,12 +31,14 @@ from kilt.games import load_game
 from kilt.games.holdem import Holdem
 from kilt.games.size import size_of
 from kilt.games.tilt import tilted
+from kilt.records import replaced
 from kilt.runs.budget import Budget
 from kilt.runs.folder import CONFIG, MODEL, RunFolder, RunIdentity
 from kilt.runs.spec import Spec, Tick, config_budget
 from kilt.search.settings import require_settings
 from kilt.solve.abstract_methods import AbstractMethod
 from kilt.solve.abstract_problem import AbstractProblem
+from kilt.solve.counter import Against
 from kilt.solve.external import Pace
 from kilt.solve.problem import CPU, Problem, precision_of, require_device
 from kilt.solve.registry import Algorithm, algorithm_named, make_solver
@@ -232,13 +233,9 @@ class RunPlan(AbstractSpec, Spec):
             if file.is_file():
                 artifact.write_text(folder / file.name, file.read_text(encoding="utf-8"))
                 config = replace(config, game=file.name)
-            if config.counter.model:
-                new = folder / f".{MODEL}.new"
-                shutil.rmtree(new, ignore_errors=True)
-                shutil.copytree(config.counter.model, new)
-                shutil.rmtree(folder / MODEL, ignore_errors=True)
-                new.rename(folder / MODEL)
-                config = replace(config, counter=replace(config.counter, model=MODEL))
+            if self.against:
+                self.against.model.save(folder / MODEL)
+                config = replaced(config, {"counter.model": MODEL})
             artifact.write_text(folder / CONFIG, config.toml())
 
     def build(
@@ -288,7 +285,7 @@ class RunPlan(AbstractSpec, Spec):
         )
 
 
-def resolve(config: Config, folder: Path | None = None) -> RunPlan:
+def resolve(config: Config, folder: Path | None = None, against: Against | None = None) -> RunPlan:
     """Check everything that a configuration names, and return the plan of its run.
 
     Parameters
@@ -297,6 +294,8 @@ def resolve(config: Config, folder: Path | None = None) -> RunPlan:
         The configuration, read from a file or made in Python.
     folder : Path, optional
         Folder of a run, whose unfinished card abstractions are continued, even if the file of the plan has changed.
+    against : Against, optional
+        The opponent that a counter-strategy exploits. Default: the model that the configuration names.
 
     Raises
     ------
@@ -330,7 +329,7 @@ def resolve(config: Config, folder: Path | None = None) -> RunPlan:
     opponent = None
     if config.opponent_cards:
         opponent = _cards(config.opponent_cards, folder / OPPONENT_CARDS if folder else None, deal)
-    plan = method.complete(RunPlan(config, game, menu, cards, algorithm, opponent=opponent))
+    plan = method.complete(RunPlan(config, game, menu, cards, algorithm, opponent=opponent, against=against))
     method.require(plan)
     return plan if plan.device == CPU else plan.on(plan.device)
 

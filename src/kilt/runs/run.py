@@ -36,6 +36,7 @@ from kilt.runs.folder import CONFIG, RunFolder, RunIdentity, room_for
 from kilt.runs.loop import run as run_solver
 from kilt.runs.plan import resolve
 from kilt.runs.solved import agent_in, strategy_in
+from kilt.runs.spec import silent
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.forms import OPENSPIEL, load_problem, stored_form
 from kilt.solve.problem import (
@@ -51,10 +52,6 @@ from kilt.strategy.blueprint import OPPONENT_CARDS, STRATEGY, card_folders
 from kilt.strategy.naming import solved_name
 from kilt.strategy.table import Strategy
 from kilt.strategy.vector import VectorStrategy
-
-
-def _silent(*_: object) -> None:
-    """Accept any arguments and do nothing: the default for callbacks."""
 
 
 @dataclass
@@ -192,8 +189,8 @@ class Run(RunFigures):
         self,
         *,
         stop: Callable[[], bool] = lambda: False,
-        tick: Callable[[int, float], None] = _silent,
-        warn: Callable[[str], None] = _silent,
+        tick: Callable[[int, float], None] = silent,
+        warn: Callable[[str], None] = silent,
     ) -> Iterator[Step]:
         """Solve the game, and yield a `Step` for each measurement.
 

@@ -46,6 +46,10 @@ FIGURE = 60_000  # bytes of the figure of its convergence, and of the log
 Tick: TypeAlias = Callable[[str, float], None]  # called with the current step, and the finished share of it
 
 
+def silent(*_: object) -> None:
+    """Accept any arguments and do nothing: the default for callbacks."""
+
+
 def config_budget(config: Config) -> Budget:
     """Return the limits of a run from its configuration, or a minute if it has none."""
     solver = config.solver
@@ -182,19 +186,35 @@ class WholeSpec(Spec):
     limits: Budget | None = None
 
     @classmethod
-    def of(cls, config: Config) -> WholeSpec:
+    def of(
+        cls,
+        config: Config,
+        *,
+        game: Game | None = None,
+        algorithm: Variant | Algorithm | None = None,
+        against: Against | None = None,
+    ) -> WholeSpec:
         """Create the specification of a run that solves a game without abstraction, from a configuration.
 
-        Raises RunError if the configuration sets keys that apply only to abstract games.
+        A `game` or an `algorithm` without a name replaces the one that the configuration names. Raises RunError if the
+        configuration sets keys that apply only to abstract games.
         """
         solver, plain = config.solver, Config(config.game)
         if key := next((key for key in ABSTRACT_KEYS if getattr(config, key) != getattr(plain, key)), None):
             raise RunError(f"`{key}` is about abstract games: give `cards`, such as 'lossless', or leave out `{key}`")
         if key := first_set(solver, SAMPLING_KEYS):
             raise RunError(f"`{key}` in [solver] is about abstract games: give `cards`, or leave out `{key}`")
-        found = cls(config.game, solver.algorithm, solver.seed, solver.threads, solver.device, config.tilt)
-        limits = config_budget(config) if solver.iterations or solver.minutes else None
-        return replace(found, engine=config.engine, limits=limits)
+        return cls(
+            game or config.game,
+            algorithm or solver.algorithm,
+            solver.seed,
+            solver.threads,
+            solver.device,
+            config.tilt,
+            against,
+            config.engine,
+            limits=config_budget(config) if solver.iterations or solver.minutes else None,
+        )
 
     @classmethod
     def begun(cls, folder: RunFolder, values: Mapping[str, object] = NOTHING) -> WholeSpec:

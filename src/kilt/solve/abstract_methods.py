@@ -55,16 +55,17 @@ class AbstractMethod(Method, ABC):
         """
 
     def complete(self, spec: S) -> S:
-        """Load the model of the opponent, if the algorithm computes a counter-strategy.
+        """Load the model of the opponent, if the algorithm computes a counter-strategy and has none yet.
 
         The result is the specification with the model that its configuration names, or the unchanged specification.
         """
         if not self.answers:
             return spec
-        asked = spec.config.counter
+        asked, against = spec.config.counter, spec.against
         if not asked.model:
             raise RunError(f"{spec.config.solver.algorithm} answers a model of an opponent: give `model` in [counter]")
-        against = Against(OpponentModel.load(asked.model, check=True), asked.p, asked.confidence)
+        if against is None:
+            against = Against(OpponentModel.load(asked.model, check=True), asked.p, asked.confidence)
         seen = [one.fingerprint for one in spec.specs]
         cards = seen[0] if len(seen) == 1 else artifact.fingerprint(*seen)
         whole = artifact.fingerprint(str(spec.game.rules), cards, artifact.stable_repr(spec.menu))

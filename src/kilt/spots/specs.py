@@ -1,6 +1,6 @@
 """Describe what to solve: a game, a configuration, a run or a spot.
 
->>> spec_for("leduc", algorithm="cfr+").cost().fits
+>>> spec_for("leduc", {"solver.algorithm": "cfr+"}).cost().fits
 True
 """
 
@@ -8,26 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
-from kilt.config import DEFAULT_ALGORITHM, SPOT, Config, config_in
+from kilt.config import SPOT
 from kilt.errors import RunError
 from kilt.games import ready_made_games
-from kilt.games.game import Game
-from kilt.records import read_toml, replaced
-from kilt.runs.build import spec_in, spec_of
+from kilt.records import read_toml
+from kilt.runs.build import What, spec_in, spec_of
 from kilt.runs.folder import RunFolder
-from kilt.runs.spec import Spec, WholeSpec
+from kilt.runs.spec import NOTHING, Spec
 from kilt.solve.problem import CPU
 from kilt.spots.saved import read_spot, require_kept
 from kilt.spots.spot import Spot, SpotSpec
 
-What: TypeAlias = "str | Path | Game | Config | Mapping[str, Any]"
 
-
-def spec_for(
-    what: What | Spot, *, algorithm: str | None = None, threads: int | None = None, device: str | None = None
-) -> Spec:
+def spec_for(what: What | Spot, values: Mapping[str, object] = NOTHING) -> Spec:
     """Return a description of what to solve and how, for a game, a configuration, a run or a spot.
 
     Nothing is built.
@@ -37,12 +32,9 @@ def spec_for(
     what : str, Path, Game, Config, mapping or Spot
         A game by name, file or rules; a configuration as an object, mapping or .toml file; a spot as an object or
         .toml file; or the folder of a run or of a spot. Names of ready-made games come before folders.
-    algorithm : str, optional
-        Name of the algorithm. Default: that of the configuration or of the run, or "cfr+".
-    threads : int, optional
-        Number of threads. Default: as in the configuration, or 1.
-    device : str, optional
-        "cpu" or "gpu". Default: that of the configuration or of the run, or "cpu".
+    values : mapping
+        Values for keys of the configuration, such as ``{"solver.threads": 2}``. None leaves a key unchanged. A run has
+        an algorithm that cannot be changed; a spot takes only "solver.threads" and "solver.device".
 
     Raises
     ------
@@ -51,21 +43,18 @@ def spec_for(
     """
     path = Path(what) if isinstance(what, str | Path) and what not in ready_made_games() else None
     spot = what if isinstance(what, Spot) else _spot_at(path)
+    given = {key: value for key, value in values.items() if value is not None}
     if spot:
-        if algorithm:
-            raise RunError("a spot has its own algorithm: leave out `algorithm`")
-        return _of_spot(spot, path if path and path.is_dir() else None, threads or 1, device)
+        if key := next(iter(given.keys() - {"solver.threads", "solver.device"}), None):
+            key = key.rpartition(".")[2]
+            raise RunError(f"a spot has its own {key}: leave out `{key}`")
+        return _of_spot(spot, path if path and path.is_dir() else None, given)
     if path and path.is_dir():
-        if algorithm:
+        if "solver.algorithm" in given:
             raise RunError(f"{path} is a run, which has its algorithm: leave out `algorithm`")
-        return spec_in(path, {"solver.threads": threads, "solver.device": device})
-    config = config_in(what)
-    if config is None:
-        game = str(what) if isinstance(what, Path) else what
-        assert not isinstance(game, Config | Mapping | Spot)
-        return WholeSpec(game, algorithm or DEFAULT_ALGORITHM, threads=threads or 1, device=device or CPU)
-    changed = {"solver.algorithm": algorithm, "solver.threads": threads, "solver.device": device}
-    return spec_of(replaced(config, changed))
+        return spec_in(path, given)
+    assert not isinstance(what, Spot)
+    return spec_of(what, given)
 
 
 def _spot_at(path: Path | None) -> Spot | None:
@@ -78,11 +67,12 @@ def _spot_at(path: Path | None) -> Spot | None:
     return None
 
 
-def _of_spot(spot: Spot, folder: Path | None, threads: int, device: str | None) -> SpotSpec:
+def _of_spot(spot: Spot, folder: Path | None, values: Mapping[str, Any]) -> SpotSpec:
     """Return a spot with the settings of its solver.
 
     If it has a folder, the algorithm and the device are from there.
     """
+    threads, device = values.get("solver.threads", 1), values.get("solver.device")
     if folder is None:
         return SpotSpec(spot, threads=threads, device=device or CPU)
     begun = RunFolder.open(folder)
