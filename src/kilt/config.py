@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kilt.errors import KiltError, RunError
-from kilt.records import MOST, Record, bounded, chosen, parse_toml, read_toml, record_of
+from kilt.records import MOST, Record, bounded, chosen, parse_toml, read_toml, record_of, replaced
 
 SPOT = "spot.toml"  # a spot, in the folder of the run that solves it
 DEFAULT_ALGORITHM, DEFAULT_MINUTES = "cfr+", 1  # for unabstracted games; for runs without a budget
@@ -413,6 +413,21 @@ def config_in(what: object) -> Config | None:
     if isinstance(what, Config):
         return what
     return read_config(Path(what)) if isinstance(what, str | Path) and str(what).endswith(".toml") else None
+
+
+def changed(config: Config, values: Mapping[str, object]) -> Config:
+    """Return a configuration with other values for some keys, such as "solver.seed".
+
+    None leaves a key unchanged. Raises RunError for workers without an engine, even if there are as many as by default.
+    """
+    config = replaced(config, values)
+    key = next((key for key, value in values.items() if key.startswith("engine.") and value is not None), None)
+    if key and not config.engine.name:
+        from kilt.engines import ENGINES  # imported only by runs that set workers
+
+        key, names = key.removeprefix("engine."), ", ".join(ENGINES)
+        raise RunError(f"[engine] sets `{key}` but names no engine: add `name`, one of {names}, or omit `{key}`")
+    return config
 
 
 def _texts(name: str, said: object, least: int, example: str) -> tuple[str, ...]:

@@ -179,8 +179,8 @@ def _same_game(what: str) -> str | Config:
 
     from kilt.config import EngineConfig, config_in, read_config
     from kilt.runs.folder import CONFIG
+    from kilt.runs.plan import with_built_cards
     from kilt.runs.run import open_run
-    from kilt.strategy.blueprint import card_folders
 
     run = Path(what)
     if run.is_dir() and not (run / CONFIG).is_file():  # a run on an unabstracted game
@@ -188,9 +188,8 @@ def _same_game(what: str) -> str | Config:
     config = read_config(run / CONFIG) if run.is_dir() else config_in(what)
     if config is None:
         return what
-    if run.is_dir():  # the run already has card abstractions
-        own = zip(config.cards, card_folders(run, len(config.cards)), strict=True)
-        config = replace(config, cards=tuple(str(there.resolve()) if there.is_dir() else name for name, there in own))
+    if run.is_dir():
+        config = with_built_cards(config, run)
     if config.engine.name:
         say("each counter-strategy is solved in one process: the [engine] of the configuration is left out")
     return replace(config, opponent_cards="", engine=EngineConfig())  # the opponent is the model

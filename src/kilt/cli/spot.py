@@ -25,7 +25,6 @@ from kilt.config import SPOT
 
 if TYPE_CHECKING:
     from kilt.cost import Cost
-    from kilt.runs.budget import Step
     from kilt.runs.run import Run
     from kilt.spots.solution import SpotNode, SpotSolution
     from kilt.spots.spot import Spot
@@ -121,10 +120,10 @@ def solve(
     steps, stopped = solving(
         run, lambda step: f"exploitability {100 * in_chips(step).exploitability / spot.pot:.3g}% of the pot"
     )
-    folder = _keep(spot, run, steps) if stopped and not run.folder else run.folder and run.folder.path
-    solution = solution_of(run, steps)
     if stopped:
-        say(f"stopped; to resume: kilt spot solve {quote(str(folder))}")
+        kept = run.folder or run.keep(free_folder(f"kilt-spot-{spot.board or spot.game}"), steps)
+        say(f"stopped; to resume: kilt spot solve {quote(str(kept.path))}")
+    solution = solution_of(run, steps)
     _print_solution(spot, solution, run, cost, as_json=as_json)
     if stopped:
         raise typer.Exit(128 + stopped)
@@ -144,16 +143,6 @@ def cost_words(spot: Spot, run: Run, cost: Cost) -> str:
         f"suits: {game.shape[0] * game.shape[1]:,} infoset-actions, {cost}, "
         f"usually {in_time(USUAL * (cost.iteration or 0))} to {TARGET:g}% of the pot"
     )
-
-
-def _keep(spot: Spot, run: Run, steps: list[Step]) -> Path:
-    """Store a run that has no folder in a new folder, and return it."""
-    from kilt import artifact
-
-    folder = free_folder(f"kilt-spot-{spot.board or spot.game}")
-    run.keep(folder, steps)
-    artifact.write_text(folder / SPOT, spot.toml())
-    return folder
 
 
 def _print_solution(spot: Spot, solution: SpotSolution, run: Run, cost: Cost, *, as_json: bool) -> None:

@@ -12,10 +12,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from kilt import artifact
-from kilt.config import DEFAULT_ALGORITHM, Config, SolverConfig, config_in, read_config
+from kilt.config import DEFAULT_ALGORITHM, Config, SolverConfig, changed, config_in, read_config
 from kilt.cost import Cost
-from kilt.engines import ENGINES
 from kilt.errors import RunError
 from kilt.games.game import Game
 from kilt.records import replaced
@@ -68,24 +66,17 @@ def build(
     problem = spec.problem(folder, tick, resumes=resumes)
     solver, identity = spec.solver(problem), spec.identity(problem)
     begun = RunFolder.open(folder) if folder and resumes and RunFolder.has_run(folder) else None
+    if begun:
+        begun.identity.require(identity, begun.path)
     wanted = budget or (begun.budget if begun else spec.budget)
-    run = Run(
-        problem,
-        solver,
-        identity,
-        wanted,
-        begun,
-        spec.exact,
-        spec.schedule,
-        spec.given,
-        evaluator=spec.evaluator(problem),
-    )
+    evaluator = spec.evaluator(problem)
+    evaluator.require_measurable(wanted.target)
+    how = spec.exact, spec.schedule, spec.given, spec.files
+    run = Run(problem, solver, identity, wanted, evaluator, begun, *how)
     if begun:
         begun.move_to(identity)
     elif folder:
         run.begin(folder)
-        for name, text in spec.files.items():
-            artifact.write_text(folder / name, text)
     return run
 
 
@@ -121,7 +112,7 @@ def spec_of(
         raise RunError("a counter-strategy needs an algorithm by name: use cfr, cfr+, linear or dcfr")
     game = None if config or isinstance(what, str | Path) else what
     named = "" if game else str(what)
-    config = _changed(config or Config(named, solver=SolverConfig(algorithm=DEFAULT_ALGORITHM)), values)
+    config = changed(config or Config(named, solver=SolverConfig(algorithm=DEFAULT_ALGORITHM)), values)
     if against:
         config = replaced(config, {"solver.algorithm": against.algorithm(config.solver.algorithm)})
     if not config.cards:
@@ -144,20 +135,7 @@ def spec_in(folder: Path, values: Mapping[str, object] = NOTHING) -> RunPlan | W
     config = read_config(folder / CONFIG)
     if RunFolder.has_run(folder):
         config = replaced(config, {"solver.device": RunFolder.open(folder).device})
-    return resolve(_changed(config, values), folder)
-
-
-def _changed(config: Config, values: Mapping[str, object]) -> Config:
-    """Return a configuration with other values for some keys.
-
-    Raises RunError for workers without an engine, even if there are as many as by default.
-    """
-    config = replaced(config, values)
-    key = next((key for key, value in values.items() if key.startswith("engine.") and value is not None), None)
-    if key and not config.engine.name:
-        key, names = key.removeprefix("engine."), ", ".join(ENGINES)
-        raise RunError(f"[engine] sets `{key}` but names no engine: add `name`, one of {names}, or omit `{key}`")
-    return config
+    return resolve(changed(config, values), folder)
 
 
 def resume(

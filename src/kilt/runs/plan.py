@@ -31,6 +31,7 @@ from kilt.games import load_game
 from kilt.games.holdem import Holdem
 from kilt.games.size import size_of
 from kilt.games.tilt import tilted
+from kilt.gpu import require_gpu
 from kilt.records import replaced
 from kilt.runs.budget import Budget
 from kilt.runs.folder import CONFIG, MODEL, RunFolder, RunIdentity
@@ -41,7 +42,7 @@ from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.counter import Against
 from kilt.solve.external import Pace
 from kilt.solve.problem import CPU, Problem, precision_of, require_device
-from kilt.solve.registry import Algorithm, algorithm_named, make_solver
+from kilt.solve.registry import Algorithm, algorithm_named
 from kilt.solve.solver import Solver
 from kilt.solve.spec import AbstractSpec, Cards
 from kilt.strategy.blueprint import OPPONENT_CARDS, card_folders
@@ -122,7 +123,11 @@ class RunPlan(AbstractSpec, Spec):
 
         The part "tables" of "solving" contains the solver's tables and the game trees that its algorithm traverses. The
         disk space is that of two checkpoints, a strategy and the card abstractions.
+
+        Raises RunError or AbstractionError if the algorithm cannot solve the game on the device, or with these cards.
         """
+        self.method.require_device(self)
+        self.method.require_cards(self)
         cards = self.all_cards
         threads, missing = self.config.solver.threads, [one for one in cards if isinstance(one, AbstractionSpec)]
         building = [estimate(one, machine.cache_folder(), threads) for one in missing]
@@ -144,12 +149,12 @@ class RunPlan(AbstractSpec, Spec):
         """
         if folder is None:
             raise RunError("a run on an abstract game keeps its cards and its strategy in a folder: give `folder`")
-        self.method.require_device(self)
-        self.method.require_cards(self)
         for cards, own in zip(self.all_cards, self.card_folders(folder), strict=True):
             if isinstance(cards, AbstractionSpec):
                 require_packages(cards.plan, own)
-        return super().require_room(folder)
+        if self.device != CPU:
+            require_gpu()
+        return self.cost().require(folder)
 
     def require_new(self, folder: Path) -> None:
         """Raise RunError unless the run can begin in a folder.
@@ -198,7 +203,7 @@ class RunPlan(AbstractSpec, Spec):
 
     def solver(self, problem: Problem) -> Solver:
         """Return a new solver that uses the algorithm of the configuration."""
-        return make_solver(problem, self.config.solver.algorithm, self.config.solver.seed)
+        return self.method.make(problem, self.config.solver.seed)
 
     def on(self, device: str | None = None) -> RunPlan:
         """Return the same plan for another device, "cpu" or "gpu".
@@ -332,6 +337,14 @@ def resolve(config: Config, folder: Path | None = None, against: Against | None 
     plan = method.complete(RunPlan(config, game, menu, cards, algorithm, opponent=opponent, against=against))
     method.require(plan)
     return plan if plan.device == CPU else plan.on(plan.device)
+
+
+def with_built_cards(config: Config, run: Path) -> Config:
+    """Return the configuration of a run with the card abstractions that the run has built in place of their names."""
+    own = zip(config.cards, card_folders(run, len(config.cards)), strict=True)
+    cards = tuple(str(there.resolve()) if there.is_dir() else name for name, there in own)
+    opponent = run / OPPONENT_CARDS
+    return replace(config, cards=cards, opponent_cards=str(opponent) if opponent.is_dir() else config.opponent_cards)
 
 
 def _size_of_files(cards: Cards) -> int:

@@ -14,9 +14,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +25,17 @@ from kilt.arrays import Array
 from kilt.compiling import clock
 from kilt.config import Config, read_config
 from kilt.errors import GameError, RunError
-from kilt.evaluate.evaluator import Evaluator, evaluator_for
+from kilt.evaluate.evaluator import Evaluator
 from kilt.games import load_game
 from kilt.games.game import Game
 from kilt.play.strategy_agent import StrategyAgent
 from kilt.play.tree_agent import TreeAgent
+from kilt.records import replaced
 from kilt.runs.budget import Budget, Step
 from kilt.runs.figures import RunFigures
 from kilt.runs.folder import CONFIG, RunFolder, RunIdentity, room_for
 from kilt.runs.loop import run as run_solver
-from kilt.runs.plan import resolve
+from kilt.runs.plan import resolve, with_built_cards
 from kilt.runs.solved import agent_in, strategy_in
 from kilt.runs.spec import silent
 from kilt.solve.abstract_problem import AbstractProblem
@@ -48,7 +49,7 @@ from kilt.solve.problem import (
     big_blind_of,
 )
 from kilt.solve.solver import Solver, scheduled, with_workers
-from kilt.strategy.blueprint import OPPONENT_CARDS, STRATEGY, card_folders
+from kilt.strategy.blueprint import STRATEGY
 from kilt.strategy.naming import solved_name
 from kilt.strategy.table import Strategy
 from kilt.strategy.vector import VectorStrategy
@@ -69,6 +70,8 @@ class Run(RunFigures):
         The identity of the run: game, algorithm, seed, form, fingerprint, version.
     budget : Budget
         The limits of the run.
+    evaluator : Evaluator
+        Evaluates the strategies of the run.
     folder : RunFolder or None
         Folder with log, checkpoints and strategy; None if nothing is stored.
     exact : bool
@@ -77,8 +80,8 @@ class Run(RunFigures):
         Maps a number of iterations to the next iteration to measure.
     game : str, Game or None
         The game as the caller gave it.
-    evaluator : Evaluator, optional
-        Evaluates its strategies. Default: the evaluator of the problem.
+    files : mapping
+        Text files that are added to the folder of a new run, by file name.
     clock : callable
         Returns the seconds that the budget counts, from any moment on. Default: `kilt.compiling.clock`, wall time.
     """
@@ -87,11 +90,12 @@ class Run(RunFigures):
     solver: Solver
     identity: RunIdentity
     budget: Budget
+    evaluator: Evaluator[Any]
     folder: RunFolder | None = None
     exact: bool = False
     schedule: Callable[[int], int] = scheduled
     game: str | Game | None = None
-    evaluator: Evaluator[Any] = None  # type: ignore[assignment]  # default: that of the problem
+    files: Mapping[str, str] = field(default_factory=dict)
     clock: Callable[[], float] = clock
     _measured: list[Step] = field(init=False, default_factory=list)
     _average: tuple[int, Array] | None = field(
@@ -107,12 +111,6 @@ class Run(RunFigures):
             f"Run({self.problem.name!r}, {self.identity.algorithm!r}{folder}, {self.solved}: exploitability "
             f"{self.exploitability:.6g} chips per game, value {self.value:.6g}, {self.iterations:,} iterations)"
         )
-
-    def __post_init__(self) -> None:
-        self.evaluator = self.evaluator or evaluator_for(self.problem)
-        self.evaluator.require_measurable(self.budget.target)
-        if self.folder:
-            self.folder.identity.require(self.identity, self.folder.path)
 
     @property
     def judge(self) -> Evaluator[Any]:
@@ -247,12 +245,14 @@ class Run(RunFigures):
         return begun
 
     def begin(self, folder: Path) -> RunFolder:
-        """Create the folder of a run that solves a game without abstraction.
+        """Create the folder of the run, with its files.
 
-        It contains the opponent model if the run computes a counter-strategy.
+        It contains the opponent model if the run computes a counter-strategy in a game without abstraction.
         """
         model = self.problem.against.model if self.problem.against else None
         self.folder = RunFolder.create(folder, self.identity, self.budget, room_for(self.solver), model)
+        for name, text in self.files.items():
+            artifact.write_text(folder / name, text)
         return self.folder
 
     def closing(self) -> AbstractContextManager[object]:
@@ -286,15 +286,8 @@ class StoredRun(RunFigures):
         return problem, *problem.load(stored)
 
     def _abstract(self, threads: int) -> AbstractProblem:
-        config = read_config(self.path / CONFIG)
-        folders = card_folders(self.path, len(config.cards))  # existing ones need not be built
-        cards, against = zip(config.cards, folders, strict=True), self.path / OPPONENT_CARDS
-        config = replace(
-            config,
-            opponent_cards=str(against) if against.is_dir() else config.opponent_cards,
-            cards=tuple(str(own) if own.is_dir() else said for said, own in cards),
-            solver=replace(config.solver, threads=threads, device=CPU),
-        )
+        config = with_built_cards(read_config(self.path / CONFIG), self.path)
+        config = replaced(config, {"solver.threads": threads, "solver.device": CPU})
         return resolve(config, self.path).build(self.path)
 
     @property

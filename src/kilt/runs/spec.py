@@ -102,14 +102,12 @@ class Spec(ABC):
         Raises RunError if the algorithm cannot solve the game.
         """
 
+    @abstractmethod
     def require_room(self, folder: Path | None) -> Cost:
         """Return the cost of the run, after checking that memory, GPU and disk suffice.
 
         Raises RunError or ArtifactError if they do not.
         """
-        if self.device != CPU:
-            gpu.require_gpu()
-        return self.cost().require(folder)
 
     def require_new(self, folder: Path) -> None:
         """Raise RunError unless a run can begin in a folder."""

@@ -20,7 +20,7 @@ from kilt.engines import ENGINES, Engine
 from kilt.errors import RunError
 from kilt.gpu import PINNED
 from kilt.records import Record
-from kilt.solve.abstract_problem import AbstractProblem
+from kilt.solve.abstract_problem import AbstractProblem, WalkSize
 from kilt.solve.counter import Against
 from kilt.solve.distributed.partition import require_boards, trunk_of
 from kilt.solve.external import Pace, probe, require_gpu_sampling, require_no_compact, require_options
@@ -137,18 +137,21 @@ class AbstractMethod(Method, ABC):
 class WalkMethod(AbstractMethod):
     """A method for abstract games: CFR that visits all boards, or one sampled board, in each iteration."""
 
+    WALKS: ClassVar[int] = 2  # of an iteration
+
     tables: int = 2
     samples: bool = False
 
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
         """Return the cost of solving when memory holds the buckets of all boards: memory, disk space and time."""
-        return self._walked(spec, mapped, self.tables * spec.walk.table, 2)
-
-    def _walked(self, spec: AbstractSpec, mapped: int, kept: int, walks: int) -> Cost:
-        walk = spec.walk
+        walk, kept = spec.walk, self._kept(spec.walk)
         tables = walk.whole.memory + kept + walk.table * (1 if self.samples else spec.config.solver.threads)
-        iteration = None if self.samples else walks * walk.seconds
+        iteration = None if self.samples else self.WALKS * walk.seconds
         return spec.takes(tables, 2 * kept + spec.slots, mapped, iteration=iteration)
+
+    def _kept(self, walk: WalkSize) -> int:
+        """Return the size in bytes of the tables in a checkpoint."""
+        return self.tables * walk.table
 
 
 @dataclass(frozen=True)
@@ -176,6 +179,8 @@ class PublicSamplingMethod(WalkMethod):
 class ResponseMethod(WalkMethod):
     """A method for abstract games: CFR-BR, with an opponent who sees all cards and plays best responses."""
 
+    WALKS: ClassVar[int] = 4
+
     tables: int = 3
     trunk: int = 0
 
@@ -187,7 +192,10 @@ class ResponseMethod(WalkMethod):
             kept = 2 * walk.table + regrets
             tables = walk.scratch + kept + walk.table + (responses if spec.device == CPU else regrets)
             return spec.takes(tables, 2 * kept + spec.slots, mapped)
-        return self._walked(spec, mapped, (self.tables - 1) * walk.table + walk.opponent(self.trunk), 4)
+        return super().cost(spec, mapped)
+
+    def _kept(self, walk: WalkSize) -> int:
+        return (self.tables - 1) * walk.table + walk.opponent(self.trunk)
 
     def require_device(self, spec: AbstractSpec) -> None:
         """Raise RunError if CFR-BR would run on a GPU with an opponent who best-responds from the first round on."""
