@@ -136,6 +136,19 @@ def replaced(record: T, values: Mapping[str, object]) -> T:
     return replace(record, **own)
 
 
+def parsed(kind: type[Record], name: str, text: str) -> object:
+    """Return the value of a record's field from a text, in which commas separate the parts of a tuple.
+
+    Raises KeyError if there is no such field, and ValueError if the text is no number, but the field is.
+
+    >>> from kilt.config import ResolveConfig
+    >>> parsed(ResolveConfig, "rounds", "turn,river"), parsed(ResolveConfig, "iterations", "100")
+    (('turn', 'river'), 100)
+    """
+    hint, several = _hint(kind, name)
+    return tuple(map(hint, text.split(","))) if several else hint(text)
+
+
 def described(kind: type[Record]) -> dict[str, str]:
     """Return the description of each field of a record, taken from the docstring of its class.
 

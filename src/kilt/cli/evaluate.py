@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -269,25 +268,18 @@ def lbr(
     first = last if exact else first
     bound = last_round_bound if exact else partial(lower_bound, first_round=first)
     players = {name: strategy_of(loaded(name)) for name in strategies_to_evaluate(player, agent)}
-    with interrupts(at_once=False) as stopped:
-        found = _lower_bounds(
-            players,
-            lambda name, **watching: bound(
-                rules,
-                name,
-                hands,
-                seed,
-                bets=BETS if bets is None else bets,
-                load=loaded,
-                processes=cores() if processes is None else processes,
-                **watching,
-            ),
-            hands,
-            stop=lambda: bool(stopped),
-        )
+    menu, workers = BETS if bets is None else bets, cores() if processes is None else processes
+    found: dict[str, LowerBound] = {}
+    with interrupts(at_once=False) as stopped, ProgressBars() as bar:
+        for name, strategy in players.items():
+            if found and stopped:
+                break
+            task = bar.add_task(strategy if len(players) > 1 else "hands", total=hands, said="")
+            how = {"bets": menu, "load": loaded, "processes": workers, "stop": lambda: bool(stopped)}
+            found[name] = bound(rules, name, hands, seed, tick=partial(_tick, bar, task), **how)
     first_found = found[player]
     if as_json:
-        menu = {} if rules.rules.betting == "limit" else {"bets": BETS if bets is None else bets}
+        sizes = {} if rules.rules.betting == "limit" else {"bets": menu}
         each = {
             key: {"strategy": players[name]} | _bound_figures(found[name])
             for key, name in zip(("as_played", "average"), players, strict=False)
@@ -302,7 +294,7 @@ def lbr(
                 "seed": seed,
                 "from": rules.rules.round_names[first],
                 "exact": exact,
-                **menu,
+                **sizes,
                 **each,
             }
         )
@@ -314,36 +306,9 @@ def lbr(
     end_early(stopped)
 
 
-def _lower_bounds(
-    players: Mapping[str, str], bound: Callable[..., LowerBound], hands: int, stop: Callable[[], bool]
-) -> dict[str, LowerBound]:
-    """Return the win rates of local best responses against each player.
-
-    If the evaluation is stopped, it contains only the players whose evaluation has begun.
-
-    Parameters
-    ----------
-    players : mapping of str to str
-        The strategies of all players, by their names.
-    bound : callable
-        Called with the name of a player, `tick` and `stop`; see `kilt.evaluate.lbr.lower_bound`.
-    hands : int
-        Number of hands against each player.
-    stop : callable
-        Returns whether to stop.
-    """
-    found: dict[str, LowerBound] = {}
-    with ProgressBars() as bar:
-        for name, strategy in players.items():
-            if found and stop():
-                break
-            task = bar.add_task(strategy if len(players) > 1 else "hands", total=hands, said="")
-
-            def tick(done: int, task: TaskID = task) -> None:
-                bar.update(task, completed=done, said=f"{done:,}")
-
-            found[name] = bound(name, tick=tick, stop=stop)
-    return found
+def _tick(bar: ProgressBars, task: TaskID, done: int) -> None:
+    """Move a progress bar to a number of hands."""
+    bar.update(task, completed=done, said=f"{done:,}")
 
 
 def _print_bounds(title: str, found: dict[str, LowerBound], exact: bool, stopped: bool) -> None:

@@ -33,7 +33,7 @@ import importlib.util
 import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -60,7 +60,7 @@ from kilt.play.blueprint import BlueprintAgent
 from kilt.play.processed import ProcessedAgent
 from kilt.play.strategy_agent import StrategyAgent
 from kilt.play.tree_agent import TreeAgent
-from kilt.records import record_of
+from kilt.records import parsed, record_of
 from kilt.search.agent import ResolvingAgent
 from kilt.solve.forms import load_problem, stored_form, stored_problem
 from kilt.solve.problem import ABSTRACT, FLAT, FlatProblem, VectorProblem
@@ -77,20 +77,6 @@ GRAMMAR = "FILE.py:CLASS", f"{SOLVED}GAME", f"{PORTFOLIO}A,B", f"{SEATS}A,B"  # 
 SOLVED_ITERATIONS = 2000  # CFR+ iterations for ``solved:GAME``
 _SETTINGS: dict[str, Callable[[str], Any]] = {"estimator": estimator_named, "explore": float, "window": int}
 RESOLVE, BLUEPRINT = "resolve", "blueprint"  # parts after @ that switch re-solving on and off
-_RESOLVE_KEYS: dict[str, Callable[[str], Any]] = {
-    "rounds": lambda text: tuple(text.split(",")),
-    "method": str,
-    "trust": float,
-    "neglect": float,
-    "bets": str,
-    "near": float,
-    "seconds": float,
-    "iterations": int,
-    "threads": int,
-    "limited": lambda text: tuple(text.split(",")),
-    "continuations": int,
-    "boards": int,
-}
 _CLASS = re.compile(r"(.+\.py):([^:]*)", re.DOTALL)
 
 
@@ -139,9 +125,14 @@ def load_agent(spec: str | Path) -> Agent:
     place, rest = blueprint_folder(spec)
     if place.suffix == ".py" and place.is_file():
         raise PlayError(f"{place} is a file of Python: name a class in it, such as {place}:MyAgent")
-    if exists(stored := place / STRATEGY) and stored_form(stored) != ABSTRACT:
-        return _solved_agent(spec.rstrip("/"), stored, rest)
+    if is_whole_game(place):
+        return _solved_agent(spec.rstrip("/"), place / STRATEGY, rest)
     return _run_agent(spec)
+
+
+def is_whole_game(place: Path) -> bool:
+    """Return whether a folder holds the strategy of a game that was solved without an abstraction."""
+    return exists(place / STRATEGY) and stored_form(place / STRATEGY) != ABSTRACT
 
 
 @lru_cache(maxsize=8)
@@ -332,11 +323,12 @@ def _resolve_settings(text: str, settings: ResolveConfig, game: Holdem) -> Resol
     for part in text.split(":")[1:]:
         key, _, value = part.partition("=")
         try:
-            said[key] = _RESOLVE_KEYS[key](value.replace("+", ","))
+            said[key] = parsed(ResolveConfig, key, value.replace("+", ","))
         except (KeyError, ValueError):
+            keys = ", ".join(one.name for one in fields(ResolveConfig))
             raise PlayError(
-                f"{part!r} of {text!r} is no setting: use KEY=VALUE with a key of {', '.join(_RESOLVE_KEYS)}, such as "
-                "rounds=turn+river or iterations=100"
+                f"{part!r} of {text!r} is no setting: use KEY=VALUE with a key of {keys}, such as rounds=turn+river or "
+                "iterations=100"
             ) from None
     if "seconds" in said or "iterations" in said:  # either limit replaces both limits of the run
         settings = replace(settings, seconds=0.0, iterations=0)

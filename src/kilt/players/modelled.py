@@ -17,7 +17,7 @@ from kilt.games.holdem import Holdem
 from kilt.games.playable import load_holdem
 from kilt.play.acpc import decoded
 from kilt.play.blueprint import BlueprintAgent
-from kilt.players.agents import game_for
+from kilt.players.agents import game_for, is_whole_game
 from kilt.players.reference import player as player_of
 from kilt.runs.folder import RunFolder
 from kilt.runs.plan import resolve
@@ -25,7 +25,7 @@ from kilt.runs.run import open_run
 from kilt.runs.spec import Tick
 from kilt.search.agent import ResolvingAgent
 from kilt.solve.forms import load_problem, stored_form
-from kilt.solve.problem import ABSTRACT, DISK, VECTOR, FlatProblem, VectorProblem
+from kilt.solve.problem import DISK, VECTOR, FlatProblem, VectorProblem
 from kilt.strategy.blueprint import STRATEGY
 from kilt.strategy.model import OpponentModel
 from kilt.strategy.translate import Mapping, pseudo_harmonic
@@ -73,7 +73,7 @@ def observer_for(
             abstract = resolve(read_config(path)).build(Path(folder), tick).abstract
             yield AbstractObserver(abstract, player, mucked, mapping)
         return
-    if RunFolder.has_run(path) and artifact.exists(path / STRATEGY) and stored_form(path / STRATEGY) != ABSTRACT:
+    if RunFolder.has_run(path) and is_whole_game(path):
         form = stored_form(path / STRATEGY)
         yield _whole_game(open_run(path).game, player, VECTOR if form == DISK else form, mucked)  # counts are a table
     elif str(target) in ready_made_games() or path.suffix == ".game":

@@ -33,13 +33,20 @@ from kilt.evaluate.head_to_head import blueprint_strategy
 from kilt.evaluate.responses import PARTS, response_values
 from kilt.games.playable import load_holdem
 from kilt.play.blueprint import BlueprintAgent
-from kilt.players.agents import BLUEPRINT, blueprint_agent, blueprint_folder, blueprint_name, chooses_rule
+from kilt.players.agents import (
+    BLUEPRINT,
+    blueprint_agent,
+    blueprint_folder,
+    blueprint_name,
+    chooses_rule,
+    is_whole_game,
+)
 from kilt.players.known_tables import agent_profile
 from kilt.runs.folder import RunFolder
 from kilt.runs.run import Run, open_run
 from kilt.solve.abstract_problem import AbstractProblem
-from kilt.solve.forms import stored_form, stored_problem
-from kilt.solve.problem import ABSTRACT, CPU, FlatProblem, Problem, VectorProblem
+from kilt.solve.forms import stored_problem
+from kilt.solve.problem import CPU, FlatProblem, Problem, VectorProblem
 from kilt.solve.tables.disk_strategy import DiskStrategy
 from kilt.strategy.blueprint import STRATEGY
 from kilt.strategy.naming import solved_name, strategy_name
@@ -89,7 +96,7 @@ class StrategyRef:
         if RunFolder.has_run(run) or not artifact.exists(place / STRATEGY):
             said = open_run(run)
             return cls(said.game, run, strategy=solved_name({"algorithm": said.algorithm}))
-        if _is_whole_game(place):
+        if is_whole_game(place):
             stored = place / STRATEGY
             figures = artifact.read(stored, artifact.kind_of(stored)).figures
             rule = _rule(rest)
@@ -108,7 +115,7 @@ class StrategyRef:
         """
         first = cls.of_run(run)
         place, _ = blueprint_folder(str(run))
-        if chooses_rule(str(run)) or _is_whole_game(place):
+        if chooses_rule(str(run)) or is_whole_game(place):
             return (first,)
         agent = blueprint_agent(str(run))
         if agent.rule.idle:
@@ -136,7 +143,7 @@ class StrategyRef:
             problem, strategy, figures = open_run(self.run).load(threads, device)
             return evaluator_for(problem, patience=inf), strategy, figures
         place, rest = blueprint_folder(str(self.run))
-        if _is_whole_game(place):
+        if is_whole_game(place):
             problem = stored_problem(place / STRATEGY, threads)
             strategy, figures = problem.load(place / STRATEGY)
             return evaluator_for(problem), _played(problem, strategy, _rule(rest)), figures
@@ -202,11 +209,6 @@ class StrategyRef:
     def _anywhere(self) -> StrategyRef:
         """A copy of the reference with an absolute path, for workers with another working folder."""
         return replace(self, run=self.run and self.run.resolve())
-
-
-def _is_whole_game(exported: Path) -> bool:
-    """Return whether a folder holds the strategy of a game that was solved without an abstraction."""
-    return artifact.exists(exported / STRATEGY) and stored_form(exported / STRATEGY) != ABSTRACT
 
 
 def _lacks_memory(agent: BlueprintAgent) -> str:

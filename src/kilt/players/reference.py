@@ -305,8 +305,7 @@ def _of_strategy(strategy: Strategy | VectorStrategy, game: str | Game | None) -
             vectors = load_problem(wanted, form=VECTOR)
             assert isinstance(vectors, VectorProblem)
             return vectors, strategy.on(vectors.game)
-        flat = load_problem(wanted, form=FLAT)
-        assert isinstance(flat, FlatProblem)
+        flat = _flat(wanted)
         return flat, strategy.on(flat.tree)
 
     return Player("strategy", game, None, lambda: agent_in(*held(game), game), held, solved_name(strategy.figures))
@@ -315,18 +314,21 @@ def _of_strategy(strategy: Strategy | VectorStrategy, game: str | Game | None) -
 def _of_rows(rows: Rows, game: str | Game | None) -> Player:
     if game is None:
         raise PlayError("probabilities by information set do not determine the game: set `game`")
-    problem = load_problem(game, form=FLAT)
-    assert isinstance(problem, FlatProblem)
-    return _of_strategy(Strategy.from_rows(problem.tree, rows), game)
+    return _of_strategy(Strategy.from_rows(_flat(game).tree, rows), game)
 
 
 def _of_openspiel(policy: Mapping[str, Sequence[tuple[int, float]]], game: str | Game | None) -> Player:
     if game is None:
         raise PlayError("a policy of open_spiel does not determine the game: set `game`")
+    tree = _flat(game).tree
+    theirs = tree if isinstance(game, str) and game.startswith(OPENSPIEL) else openspiel_twin(tree)
+    return _of_strategy(Strategy.of(tree, from_openspiel(theirs, policy)), game)
+
+
+def _flat(game: str | Game) -> FlatProblem:
     problem = load_problem(game, form=FLAT)
     assert isinstance(problem, FlatProblem)
-    theirs = problem.tree if isinstance(game, str) and game.startswith(OPENSPIEL) else openspiel_twin(problem.tree)
-    return _of_strategy(Strategy.of(problem.tree, from_openspiel(theirs, policy)), game)
+    return problem
 
 
 def _openspiel_policy(who: object) -> Mapping[str, Sequence[tuple[int, float]]] | None:

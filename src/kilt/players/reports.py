@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kilt.artifact import exists
 from kilt.evaluate.findings import Report
 from kilt.evaluate.sanity import DEALS, report
 from kilt.evaluate.self_play import AS_SOLVED
@@ -12,11 +11,15 @@ from kilt.evaluate.tree_sanity import DEALS_OF_BOARD, tree_report
 from kilt.games.game import Game
 from kilt.play.agent import require_policy
 from kilt.play.blueprint import BlueprintAgent
-from kilt.players.agents import blueprint_agent, blueprint_folder, blueprint_name, chooses_rule, strategy_of
+from kilt.players.agents import (
+    blueprint_agent,
+    blueprint_folder,
+    blueprint_name,
+    chooses_rule,
+    is_whole_game,
+    strategy_of,
+)
 from kilt.players.reference import Player, Who, player
-from kilt.solve.forms import stored_form
-from kilt.solve.problem import ABSTRACT
-from kilt.strategy.blueprint import STRATEGY
 from kilt.tree.betting import betting_size
 
 
@@ -63,7 +66,6 @@ def _blueprint_agent_of(who: Player) -> BlueprintAgent | None:
     """Return the agent of a player's blueprint, without re-solving. None if the player has no blueprint."""
     place = blueprint_folder(who.spec)[0] if who.spec else None
     if who.spec and place and place.exists():
-        whole = exists(place / STRATEGY) and stored_form(place / STRATEGY) != ABSTRACT
-        return None if whole else blueprint_agent(who.spec)
+        return None if is_whole_game(place) else blueprint_agent(who.spec)
     agent = who.agent
     return agent if isinstance(agent, BlueprintAgent) else None

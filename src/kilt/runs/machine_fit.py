@@ -149,8 +149,7 @@ def plan_largest_agent(
     Fit
         The plan. Raises RunError if not even the smallest agent fits; the message says what it needs.
     """
-    room = USABLE_SHARE * machine.available_memory() if memory is None else memory
-    return _fitted(game, name, AGENT_SIZES, hours, threads, folder, room)
+    return _fitted(game, name, AGENT_SIZES, hours, threads, folder, memory)
 
 
 def plan_like_shipped_agent(
@@ -163,20 +162,20 @@ def plan_like_shipped_agent(
     The parameters are those of `plan_largest_agent`.
     """
     config = read_config(SHIPPED_AGENT)
-    room = USABLE_SHARE * machine.available_memory() if memory is None else memory
     small = AgentSize(config.cards[0], config.actions[0])
     sizes = small, small._replace(opponent_cards=config.opponent_cards)
-    return _fitted(game, name, sizes, hours, threads, folder, room)
+    return _fitted(game, name, sizes, hours, threads, folder, memory)
 
 
 KINDS = {"strong": plan_largest_agent, "house": plan_like_shipped_agent}
 
 
 def _fitted(
-    game: Holdem, name: str, sizes: Sequence[AgentSize], hours: float, threads: int, folder: Path, room: float
+    game: Holdem, name: str, sizes: Sequence[AgentSize], hours: float, threads: int, folder: Path, memory: float | None
 ) -> FittedPlan:
     if not 0 < hours < inf:
         raise RunError(f"the time is {hours:g} hours: give more than 0")
+    room = USABLE_SHARE * machine.available_memory() if memory is None else memory
     seconds, disk = 3600 * hours, USABLE_SHARE * artifact.free_space(folder)
     plans, costs = list[RunPlan](), list[Cost]()
     for size in sizes:
