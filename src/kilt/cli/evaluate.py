@@ -275,7 +275,7 @@ def lbr(
             if found and stopped:
                 break
             task = bar.add_task(strategy if len(players) > 1 else "hands", total=hands, said="")
-            how = {"bets": menu, "load": loaded, "processes": workers, "stop": lambda: bool(stopped)}
+            how: dict[str, Any] = {"bets": menu, "load": loaded, "processes": workers, "stop": lambda: bool(stopped)}
             found[name] = bound(rules, name, hands, seed, tick=partial(_tick, bar, task), **how)
     first_found = found[player]
     if as_json:

@@ -138,14 +138,6 @@ def spec_in(folder: Path, values: Mapping[str, object] = NOTHING) -> RunPlan | W
     return resolve(changed(config, values), folder)
 
 
-def resume(
-    folder: Path,
-    *,
-    budget: Budget | None = None,
-    threads: int | None = None,
-    device: str | None = None,
-    tick: Tick = silent,
-) -> Run:
-    """Resume the run in a folder, on the device where it began unless another one is given."""
-    spec = spec_in(folder, {"solver.threads": threads, "solver.device": device})
-    return build(spec, folder, resumes=True, budget=budget, tick=tick)
+def resume(folder: Path, *, budget: Budget | None = None) -> Run:
+    """Resume the run in a folder, on the device where it began."""
+    return build(spec_in(folder), folder, resumes=True, budget=budget)

@@ -35,13 +35,13 @@ from kilt.gpu import require_gpu
 from kilt.records import replaced
 from kilt.runs.budget import Budget
 from kilt.runs.folder import CONFIG, MODEL, RunFolder, RunIdentity
-from kilt.runs.spec import Spec, Tick, config_budget
+from kilt.runs.spec import Spec, Tick, limits_of
 from kilt.search.settings import require_settings
 from kilt.solve.abstract_methods import AbstractMethod
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.counter import Against
 from kilt.solve.external import Pace
-from kilt.solve.problem import CPU, Problem, precision_of, require_device
+from kilt.solve.problem import CPU, Problem, precision_of
 from kilt.solve.registry import Algorithm, algorithm_named
 from kilt.solve.solver import Solver
 from kilt.solve.spec import AbstractSpec, Cards
@@ -81,9 +81,9 @@ class RunPlan(AbstractSpec, Spec):
         return own if self.opponent is None else [*own, folder / OPPONENT_CARDS]
 
     @property
-    def budget(self) -> Budget:
-        """Return the configured limits of the run. Without any, the limit is one minute."""
-        return config_budget(self.config)
+    def limits(self) -> Budget | None:
+        """Return the configured limits of the run, or None if there are none."""
+        return limits_of(self.config)
 
     def estimate(self) -> SimpleNamespace:
         """Return the cost of the run as an object with the attribute names of kilt 0.1."""
@@ -110,11 +110,6 @@ class RunPlan(AbstractSpec, Spec):
             peak=whole.resident,
             fits=solving.fits,
         )
-
-    @property
-    def has_budget(self) -> bool:
-        """Return whether the configuration limits the run."""
-        return bool(self.config.solver.iterations or self.config.solver.minutes)
 
     def cost(self) -> Cost:
         """Return the memory, disk space and time that the run needs, including its card abstractions.
@@ -210,7 +205,7 @@ class RunPlan(AbstractSpec, Spec):
 
         Raises RunError if the algorithm does not support the device.
         """
-        planned = replace(self, config=self.with_device(require_device(device or self.device)))
+        planned = replace(self, config=replaced(self.config, {"solver.device": device}))
         planned.method.require_device(planned)
         return planned
 
@@ -336,7 +331,9 @@ def resolve(config: Config, folder: Path | None = None, against: Against | None 
         opponent = _cards(config.opponent_cards, folder / OPPONENT_CARDS if folder else None, deal)
     plan = method.complete(RunPlan(config, game, menu, cards, algorithm, opponent=opponent, against=against))
     method.require(plan)
-    return plan if plan.device == CPU else plan.on(plan.device)
+    if plan.device != CPU:
+        method.require_device(plan)
+    return plan
 
 
 def with_built_cards(config: Config, run: Path) -> Config:

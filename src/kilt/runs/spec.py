@@ -50,11 +50,10 @@ def silent(*_: object) -> None:
     """Accept any arguments and do nothing: the default for callbacks."""
 
 
-def config_budget(config: Config) -> Budget:
-    """Return the limits of a run from its configuration, or a minute if it has none."""
-    solver = config.solver
-    minutes = solver.minutes or (0 if solver.iterations else DEFAULT_MINUTES)
-    return Budget(solver.iterations or None, 60 * minutes or None)
+def limits_of(config: Config) -> Budget | None:
+    """Return the limits of a run from its configuration, or None if it has none."""
+    iterations, minutes = config.solver.iterations, config.solver.minutes
+    return Budget(iterations or None, 60 * minutes or None) if iterations or minutes else None
 
 
 class Spec(ABC):
@@ -76,14 +75,19 @@ class Spec(ABC):
         """Return the names of the algorithm and the game, for messages."""
 
     @property
+    def limits(self) -> Budget | None:
+        """Return the configured limits of the run, or None if there are none."""
+        return None
+
+    @property
     def budget(self) -> Budget:
-        """Return the default limits of the run."""
-        return Budget(seconds=60 * DEFAULT_MINUTES)
+        """Return the default limits of the run: the configured ones, one step if it is exact, or a minute."""
+        return self.limits or (Budget(iterations=1) if self.exact else Budget(seconds=60 * DEFAULT_MINUTES))
 
     @property
     def has_budget(self) -> bool:
         """Return whether the configuration or the algorithm limits the run."""
-        return self.exact
+        return self.exact or self.limits is not None
 
     @property
     def exact(self) -> bool:
@@ -211,7 +215,7 @@ class WholeSpec(Spec):
             config.tilt,
             against,
             config.engine,
-            limits=config_budget(config) if solver.iterations or solver.minutes else None,
+            limits=limits_of(config),
         )
 
     @classmethod
@@ -242,19 +246,6 @@ class WholeSpec(Spec):
     def exact(self) -> bool:
         """Return whether the algorithm finishes after one step, as linear programming does."""
         return algorithm_named(self.algorithm).exact
-
-    @property
-    def budget(self) -> Budget:
-        """Return the limits that the run has by default.
-
-        An exact algorithm takes one step.
-        """
-        return self.limits or (Budget(iterations=1) if self.exact else super().budget)
-
-    @property
-    def has_budget(self) -> bool:
-        """Return whether the configuration or the algorithm limits the run."""
-        return self.exact or self.limits is not None
 
     @property
     def given(self) -> str | Game:

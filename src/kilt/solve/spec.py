@@ -5,7 +5,7 @@ Neither card abstractions nor tables need to exist.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -153,10 +153,6 @@ class AbstractSpec:
             places=[2 * (1 + sum(sum(each[start:end]) for each in actions)) + 2 for start, end in pairwise(bounds)],
             batch=self.config.engine.batch,
         )
-
-    def with_device(self, device: str) -> Config:
-        """Return the configuration with another device."""
-        return replace(self.config, solver=replace(self.config.solver, device=device))
 
 
 def _numbers(cards: Cards) -> tuple[int, ...]:

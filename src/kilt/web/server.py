@@ -327,29 +327,22 @@ def create_app(state: State, guard: Guard | None = None) -> FastAPI:
 
         return await work_hard(request, viewed)
 
+    def cards_viewed(view: Callable[..., dict[str, Any]], player: str, board: str, *more: int) -> dict[str, Any]:
+        """Return a view of a player's cards on a board."""
+        agent, game = state.library.player(player)
+        return view(agent, game, read_board(game, board), *more)
+
     @app.get("/api/abstraction")
     async def abstraction(player: str, board: str = "", seat: int = 0) -> dict[str, Any]:
-        def viewed() -> dict[str, Any]:
-            agent, game = state.library.player(player)
-            return {"player": player, **abstraction_view(agent, game, read_board(game, board), seat)}
-
-        return await work(viewed)
+        return {"player": player, **await work(cards_viewed, abstraction_view, player, board, seat)}
 
     @app.get("/api/bucket")
     async def bucket(request: Request, player: str, number: int, board: str = "", seat: int = 0) -> dict[str, Any]:
-        def viewed() -> dict[str, Any]:
-            agent, game = state.library.player(player)
-            return bucket_view(agent, game, read_board(game, board), number, seat)
-
-        return await work_hard(request, viewed)
+        return await work_hard(request, cards_viewed, bucket_view, player, board, number, seat)
 
     @app.get("/api/classes")
     async def classes(request: Request, player: str, board: str = "", seat: int = 0) -> dict[str, Any]:
-        def viewed() -> dict[str, Any]:
-            agent, game = state.library.player(player)
-            return classes_view(agent, game, read_board(game, board), seat)
-
-        return await work_hard(request, viewed)
+        return await work_hard(request, cards_viewed, classes_view, player, board, seat)
 
     # Runs
 
