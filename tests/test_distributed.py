@@ -31,7 +31,7 @@ from kilt.evaluate.evaluator import evaluator_for
 from kilt.evaluate.head_to_head import won_in_part
 from kilt.runs import folder as folder_module
 from kilt.runs.budget import Budget
-from kilt.runs.folder import RunFolder, RunIdentity, size_of
+from kilt.runs.folder import RunFolder, RunIdentity, checkpoint_size
 from kilt.runs.loop import run
 from kilt.runs.plan import resolve
 from kilt.solve.abstract import BucketedGame
@@ -957,7 +957,7 @@ def in_folder(path, problem, deals, *, disturb=lambda solver: None, said=lambda 
             Budget(deals),
             RunIdentity("six ranks", "external in parts", 3, "abstract", problem.fingerprint),
         )
-        folder = RunFolder.create(path, identity, budget, size_of(solver))
+        folder = RunFolder.create(path, identity, budget, checkpoint_size(solver))
         for _ in run(solver, evaluator_for(problem), budget, folder=folder, tick=lambda *_: disturb(solver), warn=said):
             pass
         return problem.load(path / "strategy")[0], solver

@@ -17,7 +17,7 @@ from kilt.games.game import CHANCE, TERMINAL
 from kilt.runs import folder as folders
 from kilt.runs import loop
 from kilt.runs.budget import Budget, Step, time_left
-from kilt.runs.folder import RunFolder, RunIdentity, size_of
+from kilt.runs.folder import RunFolder, RunIdentity, checkpoint_size
 from kilt.solve import forms
 from kilt.solve.forms import load_problem, stored_form
 from kilt.solve.problem import ABSTRACT, DISK, FLAT, VECTOR, FlatProblem, Problem
@@ -66,7 +66,7 @@ def begin(path, problem, algorithm="cfr+", budget=None, **changes):
     """A folder for a new run, and the solver for it."""
     solver = make_solver(problem, algorithm)
     identity = RunIdentity(problem.name, algorithm, 0, problem.form, problem.fingerprint)._replace(**changes)
-    return RunFolder.create(path, identity, budget or Budget(iterations=100), size_of(solver)), solver
+    return RunFolder.create(path, identity, budget or Budget(iterations=100), checkpoint_size(solver)), solver
 
 
 def same_but_for_time(steps, others):

@@ -13,7 +13,7 @@ True
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -26,8 +26,7 @@ MOST_THREADS = 1024
 DEVICES = CPU, GPU = "cpu", "gpu"
 MOST_DEALS = 1 << 20  # per batch
 RESOLVE_METHODS = UNSAFE, GADGET, MAX_MARGIN = "unsafe", "gadget", "max-margin"  # see `kilt.solve.resolve`
-# Settings that may differ between the players: the minimum number of texts, and an example.
-OF_PLAYERS = {"cards": (0, "IR-KE-KO 169-200-200-200"), "actions": (0, "50%, 1x, a")}
+OF_PLAYERS = {"cards": "IR-KE-KO 169-200-200-200", "actions": "50%, 1x, a"}  # may differ between them, with examples
 
 
 @dataclass(frozen=True)
@@ -74,6 +73,11 @@ class SolverConfig(Record):
     equities: bool = False
     compact: bool = False
     device: str = chosen(CPU, DEVICES)
+
+    @property
+    def limits(self) -> tuple[int | None, float | None]:
+        """Return the largest number of iterations and of seconds, each None without a limit."""
+        return self.iterations or None, 60 * self.minutes or None
 
 
 @dataclass(frozen=True)
@@ -342,8 +346,8 @@ class Config(Record):
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        for name, how in OF_PLAYERS.items():
-            object.__setattr__(self, name, _texts(name, getattr(self, name), *how))
+        for name, example in OF_PLAYERS.items():
+            object.__setattr__(self, name, _texts(name, getattr(self, name), example))
         object.__setattr__(self, "tilt", _numbers("tilt", self.tilt))
         for name, kind in SECTIONS.items():
             if not isinstance(said := getattr(self, name), kind):
@@ -378,12 +382,11 @@ def read_config(path: str | Path) -> Config:
         If the file cannot be read, is not TOML, or contains an unknown key or an invalid value.
     """
     path = Path(path)
-    said = read_toml(path, RunError)
+    said = _beside(read_toml(path, RunError), path.parent)
     try:
-        config = config_of(said)
+        return config_of(said)
     except RunError as error:
         raise RunError(f"{path}: {error}") from None
-    return _beside(config, path.parent)
 
 
 def parse_config(text: str) -> Config:
@@ -426,14 +429,14 @@ def changed(config: Config, values: Mapping[str, object]) -> Config:
         from kilt.engines import ENGINES  # imported only by runs that set workers
 
         key, names = key.removeprefix("engine."), ", ".join(ENGINES)
-        raise RunError(f"[engine] sets `{key}` but names no engine: add `name`, one of {names}, or omit `{key}`")
+        raise RunError(f"`{key}` in [engine] needs an `engine`: give its `name`, one of {names}")
     return config
 
 
-def _texts(name: str, said: object, least: int, example: str) -> tuple[str, ...]:
+def _texts(name: str, said: object, example: str) -> tuple[str, ...]:
     """Return a setting of both players as a tuple: one text for both, or one text for each player."""
     texts = [said] if isinstance(said, str) else said
-    if isinstance(texts, list | tuple) and least <= len(texts) <= 2 and all(isinstance(one, str) for one in texts):
+    if isinstance(texts, list | tuple) and len(texts) <= 2 and all(isinstance(one, str) for one in texts):
         return tuple(dict.fromkeys(texts))
     raise RunError(f"`{name}` is {said!r}: give a text such as {example!r}, or a list of one for each player")
 
@@ -446,18 +449,19 @@ def _numbers(name: str, said: object) -> tuple[float, ...]:
     raise RunError(f"`{name}` is {said!r}: give a list of numbers, such as [7, 0, 0, 7]")
 
 
-def _beside(config: Config, folder: Path) -> Config:
-    """Replace the names of files in the configuration's folder by their full paths."""
-    game, model = folder / config.game, config.counter.model
+def _beside(said: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Replace the names of files in a folder by their full paths, in the content of a configuration file."""
 
-    def there(cards: str) -> str:
-        return str((folder / cards).resolve()) if cards and (folder / cards).exists() else cards
+    def there(name: Any) -> Any:
+        if isinstance(name, list):
+            return [there(one) for one in name]
+        known = isinstance(name, str) and name and (folder / name).exists()
+        return str((folder / name).resolve()) if known else name
 
-    if model and (folder / model).exists():
-        config = replace(config, counter=replace(config.counter, model=str((folder / model).resolve())))
-    return replace(
-        config,
-        game=str(game.resolve()) if game.is_file() else config.game,
-        cards=tuple(map(there, config.cards)),
-        opponent_cards=there(config.opponent_cards),
-    )
+    found = said | {key: there(said[key]) for key in ("cards", "opponent_cards") if key in said}
+    game, counter = said.get("game"), said.get("counter")
+    if isinstance(game, str) and (folder / game).is_file():
+        found["game"] = there(game)
+    if isinstance(counter, dict) and "model" in counter:
+        found["counter"] = counter | {"model": there(counter["model"])}
+    return found

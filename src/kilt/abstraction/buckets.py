@@ -304,6 +304,17 @@ class AsymmetricAbstraction:
 PlayerAbstractions: TypeAlias = CardAbstraction | AsymmetricAbstraction  # for both players, or for each
 
 
+def find_abstraction(name: str, begun: Path | None, deal: Deal) -> Path | AbstractionSpec:
+    """Return the folder of a card abstraction that a name stands for, or the specification to build it from.
+
+    `begun` is the folder of an abstraction that is perhaps unfinished, whose specification takes precedence.
+    """
+    if (Path(name) / DESCRIPTION).is_file():
+        return Path(name)
+    unfinished = begun and (begun / DESCRIPTION).is_file()
+    return AbstractionSpec.read(begun) if begun and unfinished else AbstractionSpec.from_name(name, deal)
+
+
 def load_abstractions(folders: Sequence[Path], *, check: bool = False) -> PlayerAbstractions:
     """Load a card abstraction that both players share, or one abstraction for each player.
 

@@ -130,12 +130,9 @@ def _say_verdict(match: Match, error: float) -> None:
     """Print the result of the sequential test of a match in one line."""
     from kilt.evaluate.sequential import decide
 
-    found = decide(match, error)
-    names, level = (
-        f"{match.players[0]}, {match.players[1]}",
-        f"± {found.margin:.1f} at any look, error rate {error:.3g}",
-    )
+    found, names = decide(match, error), ", ".join(match.players)
     won = f"{found.winner} wins" if found.winner else "not decided"
+    level = f"± {found.margin:.1f} at any look, error rate {error:.3g}"
     say(f"{names}: {won} after {match.hands:,} hands ({level})")
 
 

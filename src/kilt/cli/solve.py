@@ -64,7 +64,6 @@ def solve(
     Stops at the first of --iterations, --time and --target, or after a minute. Ctrl-C stops a run early: `kilt solve
     RUN` resumes it, with its old limits or with new ones for the whole run.
     """
-    from kilt.config import config_in
     from kilt.errors import RunError
     from kilt.games import ready_made_games
     from kilt.runs.budget import budget_of
@@ -98,9 +97,6 @@ def solve(
     if blades is not None:
         first, *below = blades_of(blades)
         given |= {"engine.blades": first, "engine.below": below or None}
-        config = None if resume else config_in(what)
-        if not (resume or engine or (config and config.engine.name)):
-            raise RunError("blades need an engine: add --engine local, or ray")
     values = options.settings(keys) | {key: value for key, value in given.items() if value is not None}
     with waiting("counting …"):
         spec = spec_in(resume, values) if resume else spec_of(what, values)

@@ -41,9 +41,7 @@ def agent_profile(game: str | Game, agent: str | Agent, threads: int = 1) -> tup
     name = agent if isinstance(agent, str) else agent.name
     if isinstance(agent, str) and (habit := HABITS.get(agent, agent)) in AGENTS:
         return _fixed_profile(game, habit, threads)
-    rules = load_game(game) if isinstance(game, str) and not game.startswith(OPENSPIEL) else game
-    if not isinstance(rules, Holdem):
-        raise RunError(f"{name} plays only games of the hold'em family, not {game}: use {UNIFORM.name}")
+    rules = _rules(game, name)
     teller = require_policy(load_agent(agent) if isinstance(agent, str) else agent)
     game_for(teller, rules)
     try:
@@ -62,12 +60,7 @@ def _fixed_profile(game: str | Game, agent: str, threads: int) -> tuple[Problem,
     if agent == UNIFORM.name:
         problem = load_problem(game, threads=threads)
         return problem, problem.uniform()
-    rules = game
-    if isinstance(game, str):
-        rules = game if game.startswith(OPENSPIEL) else load_game(game)
-    if not isinstance(rules, Holdem):
-        name = game if isinstance(game, str) else game.name
-        raise RunError(f"{agent} plays only games of the hold'em family, not {name}: use {UNIFORM.name}")
+    rules = _rules(game, agent)
     try:
         problem = load_problem(game, threads=threads)
     except RunError:
@@ -78,6 +71,15 @@ def _fixed_profile(game: str | Game, agent: str, threads: int) -> tuple[Problem,
             return problem, fixed.flat_table(problem.tree, agent)
     vectors = VectorGame(rules, threads=threads, by_board=False)  # the agent ignores the board
     return VectorProblem(vectors), fixed.public_table(vectors, agent)
+
+
+def _rules(game: str | Game, agent: str) -> Holdem:
+    """Return a game of the hold'em family, which the agent with the given name can play."""
+    rules = load_game(game) if isinstance(game, str) and not game.startswith(OPENSPIEL) else game
+    if not isinstance(rules, Holdem):
+        name = game if isinstance(game, str) else game.name
+        raise RunError(f"{agent} plays only games of the hold'em family, not {name}: use {UNIFORM.name}")
+    return rules
 
 
 def tabulated(agent: PolicyAgent, game: Holdem, tree: FlatTree) -> FloatArray:

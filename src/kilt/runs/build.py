@@ -111,16 +111,17 @@ def spec_of(
     if algorithm and against:
         raise RunError("a counter-strategy needs an algorithm by name: use cfr, cfr+, linear or dcfr")
     game = None if config or isinstance(what, str | Path) else what
-    named = "" if game else str(what)
-    config = changed(config or Config(named, solver=SolverConfig(algorithm=DEFAULT_ALGORITHM)), values)
+    if config is None:
+        config = Config("" if game else str(what), solver=SolverConfig(algorithm=DEFAULT_ALGORITHM))
     if against:
-        config = replaced(config, {"solver.algorithm": against.algorithm(config.solver.algorithm)})
-    if not config.cards:
-        return WholeSpec.of(config, game=game, algorithm=algorithm, against=against)  # type: ignore[arg-type]
-    if against:
-        said = {"counter.model": MODEL, "counter.p": against.p, "counter.confidence": against.confidence}
-        config = replaced(config, said)
-    return resolve(config, folder, against)
+        base = values.get("solver.algorithm") or config.solver.algorithm
+        values = {**values, "solver.algorithm": against.algorithm(str(base))}
+        if config.cards:
+            values |= {"counter.model": MODEL, "counter.p": against.p, "counter.confidence": against.confidence}
+    config = changed(config, values)
+    if config.cards:
+        return resolve(config, folder, against)
+    return WholeSpec.of(config, game=game, algorithm=algorithm, against=against)  # type: ignore[arg-type]
 
 
 def spec_in(folder: Path, values: Mapping[str, object] = NOTHING) -> RunPlan | WholeSpec:

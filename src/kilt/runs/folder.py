@@ -281,7 +281,7 @@ class RunFolder:
                     raise ValueError(f"it has taken {seconds} seconds, {cpu} of CPU time")
             if isinstance(solver, InParts):
                 solver.restore_parts(self._parts(solver.iterations))
-        self._saved = solver.iterations, seconds, size_of(solver) / WRITING
+        self._saved = solver.iterations, seconds, checkpoint_size(solver) / WRITING
         self._drop_other_parts(solver.iterations)
         self._log.seek(0)
         lines = _read_log(self._log.read())
@@ -371,10 +371,10 @@ def room_for(solver: Solver) -> int:
     # While a checkpoint is written there are two of them; a strategy with its names is about as large. What is kept on
     # disk as it goes is replaced file by file, or all at once by files of workers, and shared with the strategy.
     kept = on_disk(solver)
-    return kept.size * (1 if with_workers(solver) is None else 2) if kept else 3 * size_of(solver)
+    return kept.size * (1 if with_workers(solver) is None else 2) if kept else 3 * checkpoint_size(solver)
 
 
-def size_of(solver: Solver) -> int:
+def checkpoint_size(solver: Solver) -> int:
     """Return how many bytes one checkpoint of a solver takes on disk."""
     if shared := with_workers(solver):
         return shared.size

@@ -19,7 +19,7 @@ from types import SimpleNamespace
 from kilt import artifact, machine
 from kilt.abstraction.abstract_game import AbstractGame
 from kilt.abstraction.actions import ActionAbstraction
-from kilt.abstraction.buckets import DESCRIPTION, AbstractionSpec, load_abstractions
+from kilt.abstraction.buckets import AbstractionSpec, find_abstraction, load_abstractions
 from kilt.abstraction.estimate import estimate
 from kilt.abstraction.features import Deal
 from kilt.abstraction.pipeline import build, require_packages
@@ -35,7 +35,7 @@ from kilt.gpu import require_gpu
 from kilt.records import replaced
 from kilt.runs.budget import Budget
 from kilt.runs.folder import CONFIG, MODEL, RunFolder, RunIdentity
-from kilt.runs.spec import Spec, Tick, limits_of
+from kilt.runs.spec import Spec, Tick
 from kilt.search.settings import require_settings
 from kilt.solve.abstract_methods import AbstractMethod
 from kilt.solve.abstract_problem import AbstractProblem
@@ -83,7 +83,8 @@ class RunPlan(AbstractSpec, Spec):
     @property
     def limits(self) -> Budget | None:
         """Return the configured limits of the run, or None if there are none."""
-        return limits_of(self.config)
+        limits = self.config.solver.limits
+        return Budget(*limits) if any(limits) else None
 
     def estimate(self) -> SimpleNamespace:
         """Return the cost of the run as an object with the attribute names of kilt 0.1."""
@@ -118,11 +119,7 @@ class RunPlan(AbstractSpec, Spec):
 
         The part "tables" of "solving" contains the solver's tables and the game trees that its algorithm traverses. The
         disk space is that of two checkpoints, a strategy and the card abstractions.
-
-        Raises RunError or AbstractionError if the algorithm cannot solve the game on the device, or with these cards.
         """
-        self.method.require_device(self)
-        self.method.require_cards(self)
         cards = self.all_cards
         threads, missing = self.config.solver.threads, [one for one in cards if isinstance(one, AbstractionSpec)]
         building = [estimate(one, machine.cache_folder(), threads) for one in missing]
@@ -147,6 +144,8 @@ class RunPlan(AbstractSpec, Spec):
         for cards, own in zip(self.all_cards, self.card_folders(folder), strict=True):
             if isinstance(cards, AbstractionSpec):
                 require_packages(cards.plan, own)
+        self.method.require_device(self)
+        self.method.require_cards(self)
         if self.device != CPU:
             require_gpu()
         return self.cost().require(folder)
@@ -324,11 +323,10 @@ def resolve(config: Config, folder: Path | None = None, against: Against | None 
         raise RunError(f"{game.name} has too many bets to take them all: give `actions`, such as '50%, 1x, a; 1x, a'")
     betting_size(game, menu)  # abstractions that are too large are refused before hands are counted
     deal = Deal.of(game)
-    begun = card_folders(folder, len(config.cards)) if folder else [None] * len(config.cards)
-    cards = tuple(_cards(name, own, deal) for name, own in zip(config.cards, begun, strict=True))
-    opponent = None
-    if config.opponent_cards:
-        opponent = _cards(config.opponent_cards, folder / OPPONENT_CARDS if folder else None, deal)
+    names, players = [*config.cards, *filter(None, [config.opponent_cards])], len(config.cards)
+    begun = [*card_folders(folder, players), folder / OPPONENT_CARDS] if folder else [None] * len(names)
+    found = [find_abstraction(name, own, deal) for name, own in zip(names, begun, strict=False)]
+    cards, opponent = tuple(found[:players]), next(iter(found[players:]), None)
     plan = method.complete(RunPlan(config, game, menu, cards, algorithm, opponent=opponent, against=against))
     method.require(plan)
     if plan.device != CPU:
@@ -348,14 +346,3 @@ def _size_of_files(cards: Cards) -> int:
     """Return the size in bytes of an existing card abstraction, or 0 if it is yet to be built."""
     files = cards.rglob("*") if isinstance(cards, Path) else ()
     return sum(file.stat().st_size for file in files if file.is_file())
-
-
-def _cards(name: str, begun: Path | None, deal: Deal) -> Cards:
-    """Return a card abstraction: from its folder, from an unfinished run, or to be built from a named plan."""
-    if (Path(name) / DESCRIPTION).is_file():
-        return Path(name)
-    return (
-        AbstractionSpec.read(begun)
-        if begun and (begun / DESCRIPTION).is_file()
-        else AbstractionSpec.from_name(name, deal)
-    )

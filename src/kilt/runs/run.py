@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -214,7 +214,8 @@ class Run(RunFigures):
             schedule=self.schedule,
             clock=self.clock,
         )
-        with self.closing():
+        workers = with_workers(self.solver)
+        with closing(workers) if workers else nullcontext():
             for step in loop:
                 self._measured.append(step)
                 yield step
@@ -254,11 +255,6 @@ class Run(RunFigures):
         for name, text in self.files.items():
             artifact.write_text(folder / name, text)
         return self.folder
-
-    def closing(self) -> AbstractContextManager[object]:
-        """Return a context manager that releases the solver's workers at its end."""
-        workers = with_workers(self.solver)
-        return closing(workers) if workers else nullcontext()
 
 
 @dataclass(frozen=True)

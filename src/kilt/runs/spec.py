@@ -50,12 +50,6 @@ def silent(*_: object) -> None:
     """Accept any arguments and do nothing: the default for callbacks."""
 
 
-def limits_of(config: Config) -> Budget | None:
-    """Return the limits of a run from its configuration, or None if it has none."""
-    iterations, minutes = config.solver.iterations, config.solver.minutes
-    return Budget(iterations or None, 60 * minutes or None) if iterations or minutes else None
-
-
 class Spec(ABC):
     """Base class of run specifications: a game, how it is solved, and default limits.
 
@@ -63,6 +57,7 @@ class Spec(ABC):
     """
 
     schedule: Callable[[int], int] = staticmethod(scheduled)  # the next iteration to measure
+    evaluator: Callable[[Problem], Evaluator[Any]] = staticmethod(evaluator_for)  # what evaluates its strategies
 
     @property
     @abstractmethod
@@ -134,10 +129,6 @@ class Spec(ABC):
 
         They also decide whether a checkpoint can be resumed.
         """
-
-    def evaluator(self, problem: Problem) -> Evaluator[Any]:
-        """Return the object that evaluates the run's strategies."""
-        return evaluator_for(problem)
 
     @property
     def files(self) -> dict[str, str]:
@@ -215,7 +206,7 @@ class WholeSpec(Spec):
             config.tilt,
             against,
             config.engine,
-            limits=limits_of(config),
+            limits=Budget(*solver.limits) if any(solver.limits) else None,
         )
 
     @classmethod
