@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
@@ -81,12 +82,15 @@ def estimate(
     from kilt.spots.specs import spec_for
 
     named = what in ready_made_games() or not (what.endswith(".toml") or Path(what).is_dir())
-    plan = None
+    plan: Spec | None = None
+    values = options.settings(keys) | {"solver.algorithm": algorithm, "solver.device": device}
     with waiting("counting …"):
         if not named or algorithm not in (None, *ON_DISK):
-            plan = spec_for(what, options.settings(keys) | {"solver.algorithm": algorithm, "solver.device": device})
+            plan = spec_for(what, values)
         elif algorithm is None and machines == 1 and (cores, iterations, target) == (None, None, None):
-            plan = _in_memory(what, device)
+            spec = spec_for(what, values)
+            with suppress(RunError):  # its tables may fit on disk
+                plan = spec if spec.cost().fits else None
     if plan is None:
         chips = None if target is None else chips_of(target, what)
         _plan_disk(
@@ -197,18 +201,6 @@ def _end(*, fits: bool) -> None:
     """End with exit code 1 if the run does not fit into memory."""
     if not fits:
         raise typer.Exit(1)
-
-
-def _in_memory(game: str, device: str | None) -> Spec | None:
-    """Return the specification of solving a game in memory, or None if memory does not suffice."""
-    from kilt.errors import RunError
-    from kilt.spots.specs import spec_for
-
-    try:
-        spec = spec_for(game, {"solver.device": device})
-        return spec if spec.cost().fits else None
-    except RunError:
-        return None
 
 
 def _print_cost(what: str, spec: Spec, *, as_json: bool) -> None:
