@@ -110,7 +110,7 @@ def closed_port():
         (["--engine", "local", "--address", "127.0.0.1:1"], ["takes no address"]),
         (["--engine", "local", "--blades", 5], ["5 blades cannot share 4 classes", "use 1 to 4"]),
         (["--engine", "local", "--blades", "2x2"], ["of round 3, which has none", "use fewer levels"]),
-        (["--blades", 2], ["needs an `engine`", "on the command line: --engine"]),
+        (["--blades", 2], ["needs an `engine`", "give its `name`, one of local, ray"]),
         (["--engine", "ray", "--address", "127.0.0.1:FREE"], ["there is no Ray cluster at"]),
         (["--engine", "ray", "--address", "nowhere"], ["no address of a Ray cluster"]),
     ],
