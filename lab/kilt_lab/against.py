@@ -57,7 +57,7 @@ finally:
 
 
 class Checkout(NamedTuple):
-    """A version of kilt, and the caches that it has for itself."""
+    """A version of kilt in a folder, with separate caches."""
 
     name: str
     root: Path
@@ -92,7 +92,7 @@ class Checkout(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """A figure of both checkouts."""
+    """A figure of a benchmark, measured in two checkouts."""
 
     key: str
     here: float  # medians
@@ -124,7 +124,7 @@ def compare(
     gate: float = GATE,
     tell: Callable[[str], None] = lambda text: None,
 ) -> list[Comparison]:
-    """Run a command of both checkouts in turn, and compare the medians of what it prints as JSON.
+    """Run a command in both checkouts in turn, and compare the medians of the figures that it prints as JSON.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def compared(
 
 @contextmanager
 def other_checkout(place: str) -> Iterator[Path]:
-    """Yield the root of another checkout: a folder as it stands, or a commit of this clone, unpacked meanwhile."""
+    """Yield the root of another checkout: a given folder, or a temporary folder with a commit of this clone."""
     folder = Path(place)
     if folder.is_dir():
         if not (folder / "src" / "kilt").is_dir():

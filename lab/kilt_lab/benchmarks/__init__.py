@@ -1,1 +1,1 @@
-"""Benchmarks: kilt and its peers in one run, several times, interleaved."""
+"""Benchmarks, which measure the speed of kilt and of other programs. The programs take turns, for several rounds."""

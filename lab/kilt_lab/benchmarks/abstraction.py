@@ -1,4 +1,4 @@
-"""``kilt bench abstraction``."""
+"""``kilt bench abstraction`` measures how fast kilt builds card abstractions."""
 
 from __future__ import annotations
 

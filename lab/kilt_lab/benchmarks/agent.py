@@ -94,7 +94,7 @@ def _walks(abstract: AbstractGame, few: AbstractGame, threads: int, rounds: int)
 
 
 class _Timed:
-    """An agent whose decisions are timed."""
+    """An agent that measures the time of its decisions."""
 
     def __init__(self, agent: Agent) -> None:
         self.agent, self.name, self.seconds = agent, agent.name, list[float]()

@@ -1,4 +1,4 @@
-"""``kilt bench cards``."""
+"""``kilt bench cards`` measures how fast kilt ranks hands."""
 
 from __future__ import annotations
 

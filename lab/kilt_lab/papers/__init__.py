@@ -1,1 +1,1 @@
-"""Experiments, by paper."""
+"""Experiments that repeat published results, with a package for each paper."""

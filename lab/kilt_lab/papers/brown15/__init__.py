@@ -1,1 +1,1 @@
-"""[Brown15]: Tartanian7."""
+"""Experiments about [Brown15], the paper on the poker program Tartanian7."""

@@ -46,7 +46,7 @@ GAMES = {row: (ranks, suits, boards, how) for ranks, suits, boards, ways in _gam
 
 @dataclass(frozen=True)
 class BoardsSampled(Experiment):
-    """Sampling of boards, weights and levels of workers, compared by exact exploitability on small games.
+    """Compare ways to sample boards, with and without weights, by exact exploitability on small games.
 
     A solver that samples cards must decide how many boards to sample in each deal. This experiment compares several
     numbers of boards. It measures exact exploitability, which is what a perfect opponent would win, after the same

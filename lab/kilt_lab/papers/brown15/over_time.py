@@ -81,7 +81,7 @@ ROWS = {str(row): row for row in CHECKPOINTS}
 
 @dataclass(frozen=True)
 class OverTime(Experiment):
-    """Winnings of a larger abstraction minus those of a smaller one, over time, on a small game.
+    """Measure whether a larger card abstraction wins more than a smaller one while both are being solved.
 
     The paper compares two card abstractions, which are ways to sort hands into buckets. The larger one has 60 classes
     of flops with 500 buckets each, and was solved on 961 cores. The smaller one has 5,000 buckets, and was solved on 64

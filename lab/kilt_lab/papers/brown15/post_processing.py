@@ -98,7 +98,7 @@ def _configs(game: str, folder: Path, solver: SolverConfig) -> dict[str, Config]
 
 @dataclass(frozen=True)
 class PostProcessedMatches(Experiment):
-    """Winnings of post-processed strategies in duplicate matches against agents with other abstractions.
+    """Measure how much an agent with each rule of post-processing wins against agents with other abstractions.
 
     Post-processing changes the probabilities of a solved strategy before it plays, for example by rounding small ones
     to 0. The paper measures how much a strategy wins with several rules of post-processing. Its opponents are the two
@@ -179,7 +179,7 @@ def searched(found: Mapping[str, Sequence[float]]) -> tuple[str, list[float]]:
 
 @dataclass(frozen=True)
 class FineBets(Experiment):
-    """Winnings of post-processed strategies in play on a small game, with many bet sizes.
+    """Measure how much post-processed strategies win in a small game with many bet sizes.
 
     The paper's new family of post-processing rules is for decisions with many bet sizes. It first adds up the
     probabilities of all bets, and then chooses among fold, call and bet. Without this step, a rule could remove each of
@@ -288,7 +288,7 @@ def post_processed(game: VectorGame, table: Table, rule: Rule) -> Table:
 
 @dataclass(frozen=True)
 class ExactRules(Experiment):
-    """Effect of post-processing on exact exploitability, in a small game.
+    """Measure how rules of post-processing change exact exploitability in a small game.
 
     Rules of post-processing, such as rounding small probabilities to 0, are meant to win more in matches. Do they also
     make a strategy easier to beat? This experiment measures how each rule changes exact exploitability, which is what a

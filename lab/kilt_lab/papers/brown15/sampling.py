@@ -33,7 +33,7 @@ def _loaded(game: str) -> tuple[Problem, Evaluator[Any]]:
 
 @dataclass(frozen=True)
 class PureCfr(Experiment):
-    """Exploitability of external sampling and of pure CFR, on small games.
+    """Compare external sampling with pure CFR by exploitability on small games.
 
     External sampling and pure CFR are two algorithms that solve games by sampling. They visit the same nodes, but add
     different numbers to their tables. The paper says that external sampling converges faster.
@@ -90,7 +90,7 @@ def latency_share(latency: float = LATENCY, blades: int = BLADES) -> float:
 
 @dataclass(frozen=True)
 class Sizes(Experiment):
-    """Sizes of the games, counted, and the cost of latency, simulated.
+    """Count the size of the paper's games, and simulate the cost of latency.
 
     The paper says how large its game is, and this experiment recomputes the size. The paper does not say which bets the
     game has, but it says that the betting tree has 6,104,546 nodes, including leaves.

@@ -1,1 +1,1 @@
-"""[Johanson16], by chapter."""
+"""Experiments about [Johanson16], with a module for each chapter of the thesis."""

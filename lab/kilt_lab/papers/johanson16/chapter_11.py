@@ -51,7 +51,7 @@ def _problem(name: str, trunk: int, seed: int, threads: int, device: str, folder
 
 @dataclass(frozen=True)
 class Trunks(Experiment):
-    """CFR-BR with trunks of one, two and three rounds.
+    """Compare CFR-BR with trunks of one, two and three rounds.
 
     CFR-BR is a solver in which the opponent plays best responses, but only in the later rounds. In the first rounds,
     which are called the *trunk*, the opponent learns by CFR, and the solver stores its regrets. This experiment

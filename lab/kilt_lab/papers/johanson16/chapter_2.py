@@ -33,7 +33,7 @@ def responses_to(game: VectorGame, agent: str, folder: Path, device: str = CPU) 
 
 @dataclass(frozen=True)
 class TrivialAgents(Experiment):
-    """Exploitability of four agents that ignore their cards.
+    """Compute the exploitability of four agents that ignore their cards.
 
     How much can a perfect opponent win against an agent that ignores its cards? This experiment gives exact answers for
     four simple agents in heads-up limit hold'em. It computes a best response to each agent over the whole game, one
@@ -94,7 +94,7 @@ PAPER_2_3 = {
 
 @dataclass(frozen=True)
 class Tilts(Experiment):
-    """Effect of tilted payoffs on real exploitability.
+    """Measure how changes of the payoffs (tilts) affect real exploitability.
 
     The thesis solves abstractions of limit hold'em with payoffs that differ slightly from the real ones. Such a change
     of payoffs is called a *tilt*. A strategy that was solved with a tilt still plays the real game. The thesis finds
@@ -187,7 +187,7 @@ UNITS_2_6 = {
 
 @dataclass(frozen=True)
 class Overfitting(Experiment):
-    """Real exploitability rises while abstract exploitability still falls.
+    """Test whether long solving overfits an abstraction.
 
     A strategy is usually solved in an abstraction, where players see buckets instead of cards. If it is solved for too
     long, it may fit the abstraction ever better but the real game ever worse. This is called overfitting, and this

@@ -66,7 +66,7 @@ def _size(size: int, scheme: str) -> str:
 
 @dataclass(frozen=True)
 class GrowingGames(Experiment):
-    """CS and PCS in abstract games of growing size.
+    """Compare chance sampling with public chance sampling in abstract games of growing size.
 
     Chance sampling (CS) draws the board and both hands in each iteration, and public chance sampling (PCS) draws only
     the board. The thesis compares the two solvers in four abstractions of limit hold'em of different sizes. In the
@@ -132,7 +132,7 @@ class Sight(NamedTuple):
 
 
 class Matched(NamedTuple):
-    """What all runs of a figure share: the real game, the player's, and the opponent."""
+    """The objects that all runs of a figure share: the real game, the game of the player, and the opponent."""
 
     problem: VectorProblem
     seen: VectorGame | BucketedGame
@@ -149,7 +149,7 @@ def won_from(real: VectorGame, one: Sight, other: Sight) -> float:
 
 @dataclass(frozen=True)
 class AgainstOpponent(Experiment):
-    """Winnings of CS and PCS against a fixed opponent, over time.
+    """Compare chance sampling with public chance sampling by winnings against a fixed opponent, over time.
 
     Some games are too large to compute a best response. In such games, matches against a fixed opponent show which of
     two solvers is ahead. The thesis compares chance sampling (CS), which draws the board and both hands, with public

@@ -41,7 +41,7 @@ def trunk_bytes(game: str = LIMIT) -> list[int]:
 
 @dataclass(frozen=True)
 class TrunkMemory(Experiment):
-    """Memory of CFR-BR's hybrid agent, by the number of rounds of its trunk.
+    """Count the memory that CFR-BR needs for the regrets of its opponent, by the rounds of the trunk.
 
     CFR-BR is a solver in which the opponent plays best responses. It splits the game into a *trunk*, which is its first
     rounds, and the subgames that follow. In the trunk, the opponent learns by CFR. In the subgames, it plays best
@@ -136,7 +136,7 @@ PAPER_4_11 = {"PR-2": 218.487, "PR-3": 175.824}
 
 @dataclass(frozen=True)
 class FewBuckets(Experiment):
-    """Exploitability of CFR-BR in limit hold'em, with abstractions of two and three buckets per round.
+    """Measure the exploitability of CFR-BR in limit hold'em, with two and three buckets per round.
 
     How exploitable is a strategy for limit hold'em that knows only two or three buckets in each round? In this
     experiment, such strategies are solved by CFR-BR, a solver in which the opponent sees all cards and plays best

@@ -40,7 +40,7 @@ def emd(first: FloatArray, second: FloatArray) -> float:
 
 @dataclass(frozen=True)
 class HandDistances(Experiment):
-    """Earth mover's distances between histograms of hand strength, before the flop."""
+    """Compute earth mover's distances between starting hands, from histograms of their strength."""
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
         """Measure the distance of two hands."""
@@ -205,7 +205,7 @@ DEALS = 30_000
 
 @dataclass(frozen=True)
 class MatchedPlans(Experiment):
-    """Winnings of agents with different abstractions against each other, on a small game.
+    """Compare agents with different card abstractions by their winnings against each other, on a small game.
 
     Which way of sorting hands into buckets wins most in matches? The thesis solves twelve card abstractions of limit
     hold'em by public chance sampling, each for four days on 48 cores. Each pair of the resulting agents then plays ten

@@ -278,7 +278,7 @@ def _contest(lab: Lab) -> OrangeGame | OrangeHoldem:
 
 @dataclass(frozen=True)
 class Answers(Experiment):
-    """Responses to a model of Orange, in Leduc hold'em or in the game of the thesis.
+    """Measure the gain and the risk of responses to a model of an opponent, the agent Orange.
 
     A player who has a model of its opponent can exploit it, but takes a risk if the model is wrong. This experiment
     measures both the gain and the risk, for several ways to respond to a model.

@@ -115,7 +115,7 @@ def cases_of(lab: Lab, seed: int) -> Cases:
 
 @dataclass(frozen=True)
 class Estimators(Experiment):
-    """Base class of the four tables: agents and logs are kept in one folder."""
+    """Base class of the experiments for the four tables, which keep their agents and logs in one folder."""
 
     time: str = "plus a minute for the cards of each agent, and a few minutes for each evaluated log"
     solves: int = AGENTS

@@ -100,7 +100,7 @@ def play(match: int, seed: int, lab: Lab) -> tuple[list[Estimate], dict[str, int
 
 @dataclass(frozen=True)
 class Portfolios(Experiment):
-    """Duplicate matches of 500 deals by a portfolio: matches won minus matches lost.
+    """Count the matches that a portfolio wins minus those that it loses, by estimator.
 
     The thesis evaluates matches between human experts and Polaris, an agent that chooses among a *portfolio* of five
     strategies. The logs of these matches are not published. This experiment therefore plays such matches between agents

@@ -107,7 +107,7 @@ def shares(decisions: Mapping[str, FirstDecision]) -> dict[str, tuple[float, str
 
 @dataclass(frozen=True)
 class FirstActions(Experiment):
-    """First actions of the dealer and the big blind of a solved game, by starting hand.
+    """Read from a solved game how the dealer and the big blind act first, by starting hand.
 
     How does a solved game begin? This experiment solves a game by CFR+, and reads from the solution how the two players
     act first. The dealer, who has the small blind, acts before the big blind.
@@ -239,7 +239,7 @@ def sequences(game: Holdem, rounds: int) -> int:
 
 @dataclass(frozen=True)
 class Storage(Experiment):
-    """Number of subgames, size of tables, and compression.
+    """Count the subgames of limit hold'em, the sizes of its tables, and their compression.
 
     How much storage does a solution of limit hold'em need? This experiment counts entries: one for each action of each
     information set. Information sets that differ only by a permutation of suits count once. The thesis gives sizes of

@@ -1,1 +1,1 @@
-"""Experiments on questions of kilt, without a paper."""
+"""Experiments that answer questions of kilt's developers instead of repeating a paper."""

@@ -1,4 +1,4 @@
-"""Effects of the differences between the sampling of kilt and of [Brown15 algorithm 4]."""
+"""An experiment on the differences between the sampling of kilt and that of [Brown15 algorithm 4]."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ ROWS: dict[str, tuple[Measure, str]] = {  # with units
 
 @dataclass(frozen=True)
 class Differences(Experiment):
-    """Weights, deals and counts, on small games.
+    """Measure how kilt's differences from the paper in sampling affect strategies, on small games.
 
     kilt samples deals and actions differently from the paper. This experiment measures whether the differences help.
     The first difference is how much an iteration counts: in kilt, its weight grows linearly with its number, and in the

@@ -133,7 +133,7 @@ def config_sizes(bets: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class RulesOfAgents(Experiment):
-    """The choice of the default post-processing rule for kilt's agents, by matches and by local best response.
+    """Choose the default post-processing rule for kilt's agents, by matches and by local best response.
 
     A post-processing rule changes the probabilities of a solved strategy before an agent plays it. For example, a rule
     may round small probabilities to 0. This experiment chooses the rule that kilt's agents use by default.

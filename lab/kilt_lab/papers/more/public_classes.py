@@ -33,7 +33,7 @@ def classes_of(row: str) -> PublicPlan:
 
 @dataclass(frozen=True)
 class ClassesInPlay(Experiment):
-    """Winnings of classes of flops against the same number of buckets without classes.
+    """Compare ways to sort flops into classes by the play of agents that use the classes.
 
     There are several ways to measure how different two flops are, and several ways to sort flops into classes by that
     measure. Which of them lets an agent play best? No paper compares them in play, so this experiment does.

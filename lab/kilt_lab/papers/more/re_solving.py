@@ -31,7 +31,7 @@ def _rival(case: ResolvingCase) -> tuple[Solved, float]:
 
 @dataclass(frozen=True)
 class Resolving(Experiment):
-    """Exploitability of whole strategies that are put together from re-solved subgames.
+    """Measure how exploitable a strategy is after all its subgames have been re-solved.
 
     An agent that re-solves computes a new strategy for the rest of a hand while it plays. It starts from a *blueprint*,
     which is a solution of the whole game. Is the new strategy harder to beat than the blueprint? This experiment

@@ -1,1 +1,1 @@
-"""[Schmid15]: public abstractions."""
+"""Experiments about [Schmid15], the paper on classes of boards."""

@@ -36,7 +36,7 @@ BINS = 100
 
 @dataclass(frozen=True)
 class HistoryAware(Experiment):
-    """Distances of 52o and AA: before the flop, on flops that give both the nuts, and the mean of both."""
+    """Compute three distances between 52o and AA: before the flop, on flops that give both the nuts, and their mean."""
 
     def measure(self, case: str, seed: int, lab: Lab) -> Cell:
         """Measure all three distances."""
@@ -140,7 +140,7 @@ def _written(game: str) -> Written:
 
 @dataclass(frozen=True)
 class UpCards(Experiment):
-    """Classes of up-cards in three-card stud, compared by exact exploitability.
+    """Compare classes of up-cards in three-card stud by exact exploitability.
 
     In stud poker, some of each player's cards lie face up, so both players see them. The paper proposes to sort the
     boards of up-cards into classes, because there are too many to treat each board separately. It does not test this

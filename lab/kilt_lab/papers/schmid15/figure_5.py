@@ -54,7 +54,7 @@ def _agents(buckets: int, seed: int, lab: Lab) -> list[SolvedAgent]:
 
 @dataclass(frozen=True)
 class PublicClasses(Experiment):
-    """Public classes of flops against plain buckets.
+    """Measure whether an agent with classes of flops wins against an agent without them.
 
     Does an agent play better if it sorts flops into classes of similar flops? To find out, this experiment lets two
     agents play no-limit hold'em against each other, with stacks of 25 big blinds. One agent uses such classes on the

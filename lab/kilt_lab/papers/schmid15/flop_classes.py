@@ -123,7 +123,7 @@ def _flops(lab: Lab) -> Flops:
 
 @dataclass(frozen=True)
 class FlopClasses(Experiment):
-    """Contents of classes of flops, and the error of k-medoids by the number of classes.
+    """Describe classes of flops by the kinds of flops in them, and by the error of the clustering.
 
     The paper sorts flops into classes of similar flops by k-medoids clustering. This method chooses one flop of each
     class as its centre (the *medoid*), and puts every other flop into the class with the nearest centre. The result
@@ -180,7 +180,7 @@ WAYS = {"all at once, as printed": "printed", "one after another": "sum"}
 
 @dataclass(frozen=True)
 class Algorithm3(Experiment):
-    """Number of classes that remain, as printed and if one board moves at a time.
+    """Count the classes of boards that are left if boards move all at once, as printed, or one at a time.
 
     Algorithm 3 of [Brown15] sorts boards into classes, step by step. In each step, every board moves to the class whose
     members have the smallest sum of distances to it. As the paper prints the algorithm, all boards move at once.
