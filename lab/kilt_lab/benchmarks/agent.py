@@ -1,4 +1,4 @@
-"""``kilt bench agent``.
+"""``kilt bench agent`` measures how fast kilt solves a large game, takes decisions and plays hands.
 
 A node visit is a node that a walk comes to: a decision, or the end of a hand. The limit is how many words a core can
 read at random from the same table when no read waits for another.

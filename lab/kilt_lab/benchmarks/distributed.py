@@ -1,4 +1,4 @@
-"""``kilt bench distributed``.
+"""``kilt bench distributed`` compares distributed workers with threads that share one table.
 
 Workers on Ray, one per core, alternate with external sampling by as many threads that share a table, on the same
 abstract game. Both count visited nodes. With ``--long``, both then learn from equal numbers of nodes, with five seeds

@@ -273,7 +273,7 @@ class SpotSolution(Drawable):
         The public tree, which evaluates the strategy.
     strategy : ndarray, ArrangedTable or PackedTable
         The average strategy, not normalised, as the evaluator takes it: the solution keeps the solver's own table,
-        which may have two bytes per number, and no columns for hands that nobody can hold.
+        which may have two bytes per number, and no columns for hands that no player can hold.
     steps : tuple of Step
         Measurements during the solve, in chips. The last one was made at its end.
     """

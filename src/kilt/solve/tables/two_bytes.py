@@ -221,7 +221,7 @@ class TwoByteGame(EvaluableGame):
                 for begin, end, at in part.slices:
                     found[begin:end] = own[at : at + end - begin]
         for row, strategy in self.game.given.items():
-            found[row : row + len(strategy)] = strategy  # also of hands that nobody holds
+            found[row : row + len(strategy)] = strategy  # also of hands that no player holds
         return found
 
     def read(self, part: TreePart, table: PackedTable, own: Table, player: int = EVERY) -> None:
