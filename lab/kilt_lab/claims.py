@@ -71,9 +71,9 @@ class Row(NamedTuple):
         return known | spread | ({"runs": self.runs} if self.runs else {}) | self.more
 
     def found(self) -> str:
-        """Return the measured number in the form in which it is printed."""
+        """Return the measured number in the form in which it is printed, without a margin if all runs agree."""
         number = f"{self.ours:,.2f}" if 100 <= self.ours < 1e9 else f"{self.ours:.5g}"
-        if self.margin is None or self.margin == inf:
+        if self.margin in (None, inf) or self.margin < 1e-9 * abs(self.ours):
             return number
         digits = 1 if self.margin >= 0.1 else 4
         return f"{self.ours:.{digits}f} ± {self.margin:.{digits}f}"
