@@ -48,7 +48,10 @@ def coarse(leduc, tmp_path_factory):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_without_loss_it_is_the_game_itself(leduc, lossless, variant, threads):
     game = VectorGame(leduc.game, threads=threads)
-    seen, plain = Cfr(TreeTables(BucketedGame.by(game, lossless)), variant), Cfr(TreeTables(game), variant)
+    seen, plain = (
+        Cfr(TreeTables(BucketedGame.with_abstraction(game, lossless)), variant),
+        Cfr(TreeTables(game), variant),
+    )
     seen.step(50)
     plain.step(50)
     for table, other in ((seen.average(), plain.average()), (seen.current(), plain.current())):
@@ -83,7 +86,7 @@ def test_cfr_br_keeps_what_it_draws_alone(tmp_path, trunk, variant):
     plan = Plan(tuple(RoundPlan(False, (BucketStep("ehs", 3),)) for _ in range(3)))
     cards = abstraction(tmp_path, rules, plan)
     how = {"opponent": "response", "trunk": trunk} if trunk else {"scheme": "pcs"}
-    whole = Cfr(TreeTables(BucketedGame.by(VectorGame(rules), cards), seed=3, **how), variant)
+    whole = Cfr(TreeTables(BucketedGame.with_abstraction(VectorGame(rules), cards), seed=3, **how), variant)
     game = VectorGame(rules, threads=trunk or 1, by_board=False)
     drawn, later = (Cfr(SampledBoardTables(game, cards, trunk=trunk, seed=3), variant) for _ in range(2))
     for solver in (whole, drawn):
@@ -117,7 +120,7 @@ numBoardCards = 0 1
 END GAMEDEF
 """
     game = VectorGame(Holdem(GameDef.parse(text)), actions_of("50%, a"))
-    seen = BucketedGame.by(game, abstraction(tmp_path, game.game, LOSSLESS))
+    seen = BucketedGame.with_abstraction(game, abstraction(tmp_path, game.game, LOSSLESS))
     assert sorted(np.concatenate(seen.rows)) == list(range(len(seen.table())))
     mine, plain = Cfr(TreeTables(seen), variant), Cfr(TreeTables(game), variant)
     mine.step(30)
@@ -127,7 +130,7 @@ END GAMEDEF
 
 @pytest.mark.parametrize("opponent", OPPONENTS)
 def test_without_loss_all_ways_lead_to_an_equilibrium(leduc, lossless, opponent):
-    solver = Cfr(TreeTables(BucketedGame.by(leduc, lossless), opponent=opponent))
+    solver = Cfr(TreeTables(BucketedGame.with_abstraction(leduc, lossless), opponent=opponent))
     before = solver.tables.game.exploitability(solver.average())
     solver.step(400)
     assert solver.tables.game.exploitability(solver.average()) < {"response": 0.08}.get(opponent, 0.003) < before / 20
@@ -136,12 +139,12 @@ def test_without_loss_all_ways_lead_to_an_equilibrium(leduc, lossless, opponent)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_boards_may_be_drawn(leduc, lossless, threads):
     """Public chance sampling, and CFR-BR against a hybrid: [Johanson16 §4.3]."""
-    seen = BucketedGame.by(VectorGame(leduc.game, threads=threads), lossless)
+    seen = BucketedGame.with_abstraction(VectorGame(leduc.game, threads=threads), lossless)
     for opponent in OPPONENTS:
         solver = Cfr(TreeTables(seen, scheme="pcs", opponent=opponent, trunk=1, seed=1), "cfr")
         solver.step(1000)
         assert seen.exploitability(solver.average()) < 0.2
-    again = Cfr(TreeTables(BucketedGame.by(leduc, lossless), opponent="response", trunk=1, seed=1), "cfr")
+    again = Cfr(TreeTables(BucketedGame.with_abstraction(leduc, lossless), opponent="response", trunk=1, seed=1), "cfr")
     again.step(1000)
     assert np.array_equal(again.average(), solver.average())
     assert len(solver.tables.other) < len(Cfr(TreeTables(seen, opponent="response")).tables.other)
@@ -151,19 +154,19 @@ def test_one_side_without_abstraction_is_better_than_none(leduc, coarse):
     """[Johanson16 §4.4]: what an abstraction can express is better than what solving the abstract game finds."""
     found = {}
     for opponent in OPPONENTS:
-        solver = Cfr(TreeTables(BucketedGame.by(leduc, coarse), opponent=opponent))
+        solver = Cfr(TreeTables(BucketedGame.with_abstraction(leduc, coarse), opponent=opponent))
         solver.step(1500 if opponent == "response" else 300)
         found[opponent] = solver.tables.game.exploitability(solver.average())
     assert found["real"] < found["abstract"]
     assert found["response"] == pytest.approx(found["real"], abs=0.03)
-    hybrid = Cfr(TreeTables(BucketedGame.by(leduc, coarse), opponent="response", trunk=1), "cfr")
+    hybrid = Cfr(TreeTables(BucketedGame.with_abstraction(leduc, coarse), opponent="response", trunk=1), "cfr")
     hybrid.step(6000)
     assert hybrid.tables.game.exploitability(hybrid.average()) == pytest.approx(found["real"], abs=0.04)
 
 
 def test_players_may_see_different_buckets(leduc, lossless, coarse):
     """With a coarse opponent, the one who sees all wins more than the value of the game."""
-    seen = BucketedGame.by(leduc, AsymmetricAbstraction((lossless, coarse)))
+    seen = BucketedGame.with_abstraction(leduc, AsymmetricAbstraction((lossless, coarse)))
     solver = Cfr(TreeTables(seen))
     solver.step(1000)
     assert seen.expected_value(solver.average()) > -0.0856 + 0.01
@@ -175,13 +178,13 @@ def test_sizes_of_the_paper(tmp_path):
     """[Johanson16 figures 4.4 and 4.5]: information sets."""
     game = VectorGame(load_game("holdem.2-4"))
     built = abstraction(tmp_path, game.game, plan_named("PR-PHS-PHS 5-5", (0, 3)))
-    assert BucketedGame.by(game, built).infosets == 1790
+    assert BucketedGame.with_abstraction(game, built).infosets == 1790
 
 
 def test_what_cannot_be(leduc, coarse):
     with pytest.raises(AbstractionError, match=r"other cards than holdem\.2-1: build it for holdem\.2-1"):
-        BucketedGame.by(VectorGame(load_game("holdem.2-1")), coarse)
-    seen = BucketedGame.by(leduc, coarse)
+        BucketedGame.with_abstraction(VectorGame(load_game("holdem.2-1")), coarse)
+    seen = BucketedGame.with_abstraction(leduc, coarse)
     with pytest.raises(GameError, match="unknown opponent 'nobody': use one of abstract, real, response"):
         Cfr(TreeTables(seen, opponent="nobody"))
     with pytest.raises(GameError, match="unknown sampling scheme 'ps': use one of cs, opcs, spcs, pcs"):
@@ -193,7 +196,7 @@ def test_what_cannot_be(leduc, coarse):
 @pytest.mark.parametrize("variant", STEADY)
 def test_any_variant_with_any_opponent_and_scheme(leduc, lossless, variant, opponent, scheme):
     """Lossless buckets: exploitability falls below the bound, in chips per game."""
-    game = BucketedGame.by(leduc, lossless)
+    game = BucketedGame.with_abstraction(leduc, lossless)
     drawn = scheme is not None
     how = {"scheme": scheme, "seed": 1, "trunk": int(opponent == "response")} if drawn else {}
     solver = Cfr(TreeTables(game, opponent=opponent, **how), variant)
@@ -203,7 +206,7 @@ def test_any_variant_with_any_opponent_and_scheme(leduc, lossless, variant, oppo
 
 
 def test_it_goes_on_where_it_was(leduc, coarse):
-    seen = BucketedGame.by(leduc, coarse)
+    seen = BucketedGame.with_abstraction(leduc, coarse)
     whole, half, rest = (Cfr(TreeTables(seen, opponent="real")) for _ in range(3))
     whole.step(20)
     half.step(10)

@@ -12,7 +12,7 @@ from kilt.abstraction.buckets import AbstractionSpec
 from kilt.abstraction.features import Deal
 from kilt.config import read_config
 from kilt.games import load_game
-from kilt.solve.distributed.partition import trunk_of
+from kilt.solve.distributed.partition import head_rounds
 
 ROOT = Path(__file__).parents[1]
 KUBERNETES = ROOT / "deploy" / "kubernetes"
@@ -87,7 +87,7 @@ def test_numbers_of_blades_and_cores(kinds, pods):
     assert blade["resources"]["requests"]["cpu"] == str(said.solver.threads)
     deal = Deal.of(load_game(said.game))
     plan = AbstractionSpec.from_name(said.cards[0], deal).plan
-    assert trunk_of(plan, deal) == 1 and plan.public[0].classes >= blades
+    assert head_rounds(plan, deal) == 1 and plan.public[0].classes >= blades
 
 
 def test_image():

@@ -196,7 +196,7 @@ def test_players_who_see_buckets(seen_cards, tmp_path):
     cut = solver.tables.subgames
     assert [flops.tolist() for flops in cut._flops] == [[0, 3, 6], [1, 4, 7], [2, 5, 8]]
     solver.step(6)
-    seen, twin = BucketedGame.by(game, cards), TreeTables(problem.bucketed)
+    seen, twin = BucketedGame.with_abstraction(game, cards), TreeTables(problem.bucketed)
     Cfr(twin).step(6)
     table = in_memory(seen, 6, solver.tables.scale, cut.trunk_rows).regret
     for number, averaged in product(range(3), (False, True)):
@@ -215,7 +215,7 @@ def test_players_who_see_buckets(seen_cards, tmp_path):
     assert not any(map(Path.exists, temporary))
     assert again.iterations == 6 and np.array_equal(again.average(), solver.average())
     alone = AbstractProblem(AbstractGame(game.game, everywhere), (folder,))
-    solver, seen = of_buckets(alone), BucketedGame.by(game, everywhere)
+    solver, seen = of_buckets(alone), BucketedGame.with_abstraction(game, everywhere)
     assert solver.tables.subgames.count == 5 and solver.tables.subgames.by_betting  # flops share all buckets
     solver.step(6)
     table = in_memory(seen, 6, solver.tables.scale, solver.tables.subgames.trunk_rows).regret

@@ -38,11 +38,11 @@ from kilt.solve.abstract import BucketedGame
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.distributed import blades_kernels
 from kilt.solve.distributed import solver as solver_module
-from kilt.solve.distributed.blades import ClassWorker, Head, counted_in, picked_starts
+from kilt.solve.distributed.blades import ClassWorker, Head, count_containing, select_starts
 from kilt.solve.distributed.costs import shared_game
 from kilt.solve.distributed.lower import LowerWorker, MiddleWorker, PendingDeals
 from kilt.solve.distributed.memory import MOST
-from kilt.solve.distributed.partition import Partition, levels, trunk_of
+from kilt.solve.distributed.partition import Partition, head_rounds, levels
 from kilt.solve.distributed.shared import Batch, BoardDraw, SharedGame
 from kilt.solve.distributed.solver import DistributedMCCFR, start
 from kilt.solve.external import HALVED, ExternalMCCFR, SamplingOptions, WalkWorkspace, priced_rounds
@@ -84,13 +84,13 @@ def game_of(small, batch, seed=0, **options):
 
 def partition_of(small):
     abstract, *cards = small
-    return Partition.of(abstract, cards)
+    return Partition.divide(abstract, cards)
 
 
 def test_parts_of_an_abstract_game(small):
     """Every deal is in the part that its board says, in all rounds."""
     abstract, cards = small
-    partition = Partition.of(abstract, [cards])
+    partition = Partition.divide(abstract, [cards])
     assert partition.trunk == 1 and partition.classes == 2
     whole = np.zeros(abstract.slots, dtype=int)
     for part in (partition.head, *map(partition.part, range(2))):
@@ -172,7 +172,7 @@ def expected_update(small, regret, drawn=0, weighted=True, **options):
         left = sorted(deck - {*hand})
         before = reset(head.regrets)
         head._workspace.cards[:] = [[*hand, *(left[card] for card in board)] for board in boards]
-        head._workspace.deal = lambda *_: head._workspace.settle(len(boards), head.partition.head)
+        head._workspace.deal = lambda *_: head._workspace.look_up_deals(len(boards), head.partition.head)
         sent = head.descend(0)
         exits = int(sent.batch.starts.begin[1])  # the same on all boards: players do not mix
         sums = np.zeros(exits)
@@ -292,7 +292,7 @@ def test_boards_of_a_class():
     cards, ways = np.empty((deals, 7), dtype=np.int64), np.empty(deals, dtype=np.int64)
     tally = np.empty(deals, dtype=np.uint32)
     bits = np.bitwise_or.reduce(np.uint64(1) << boards.astype(np.uint64), axis=1)
-    blades_kernels.count_ways(hands, *counted_in(boards, deck), ways)
+    blades_kernels.count_ways(hands, *count_containing(boards, deck), ways)
     board = np.empty(deals, dtype=np.int64)
     blades_kernels.draw_boards(np.uint64(3), 7, deck, hands, boards, bits, ways, cards, tally, board)
     assert all(len({*row}) == 7 for row in cards.tolist()) and np.array_equal(cards[:, :4], hands)
@@ -390,7 +390,7 @@ def deep_update(deep, depth, regret, drawn=0, **options):
         """[start] What walks over some deals say, mean over later cards; each deal has that chance, and of counting."""
         every = completed(seen)
         often = len(every) // len(seen)  # cards that come later are of no account but for all-ins
-        repeated, _ = picked_starts(starts, np.repeat(np.arange(len(seen)), often))
+        repeated, _ = select_starts(starts, np.repeat(np.arange(len(seen)), often))
         room.cards[: len(every)], room.tally[:] = every, 1
         one = np.ones(len(every), dtype=np.float32)
         batch, weights = Batch(0, repeated), np.full(len(every), ways)
@@ -398,7 +398,7 @@ def deep_update(deep, depth, regret, drawn=0, **options):
         found = over(BoardDraw(batch, slice(None), weights, np.uint64(1), np.repeat(board, often), one), often)
         if isinstance(found, PendingDeals):
             first, told = np.arange(0, len(every), often), found.onward
-            picked, _ = picked_starts(told.starts, first)
+            picked, _ = select_starts(told.starts, first)
             told = told._replace(starts=picked, seen=told.seen[first], board=told.board[first], share=told.share[first])
             values = np.split(follow(told, chance, counted), picked.begin[1:-1])
             values = np.concatenate([np.tile(some, often) for some in values])
@@ -419,7 +419,7 @@ def deep_update(deep, depth, regret, drawn=0, **options):
             left &= ~(told.seen[:, :, None] == sets[:, 0]).any(axis=1)  # [deal, set]
             for ways in {*left.sum(axis=1).tolist()} - {0}:  # those with as many can be walked at once
                 deal, card = np.nonzero(left & (left.sum(axis=1) == ways)[:, None])
-                starts, index = picked_starts(told.starts, deal)
+                starts, index = select_starts(told.starts, deal)
                 found = walk(
                     blade.below,
                     lambda drawn, often, own=own, share=told.share[deal]: blade.walk_over(
@@ -442,7 +442,7 @@ def deep_update(deep, depth, regret, drawn=0, **options):
         head.game = replace(game, batch=len(boards))
         head._workspace = WalkWorkspace(partition.head, len(boards), priced=priced)
         head._workspace.cards[:] = boards
-        head._workspace.deal = lambda *_: head._workspace.settle(len(boards), partition.head)  # noqa: B023
+        head._workspace.deal = lambda *_: head._workspace.look_up_deals(len(boards), partition.head)  # noqa: B023
         sent = head.descend(0)
         exits = int(sent.batch.starts.begin[1])
         sums = np.zeros(exits)
@@ -454,7 +454,7 @@ def deep_update(deep, depth, regret, drawn=0, **options):
             share = len(fits) / partition.ways
             often, ways = (drawn * share, 1) if drawn else (1, len(fits))
             chance = often / len(hands) / len(fits)
-            starts, _ = picked_starts(sent.batch.starts, np.zeros(len(fits), dtype=np.int64))
+            starts, _ = select_starts(sent.batch.starts, np.zeros(len(fits), dtype=np.int64))
             found = walk(
                 child.below,
                 lambda drawn, _, child=child, own=own: child.descend(own, room, drawn),
@@ -563,7 +563,11 @@ def test_runs_of_three_levels(deep, boards, tmp_path, monkeypatch):
     """The same tables on any blades, also after a checkpoint; measured and written in parts; as good as two levels."""
     monkeypatch.setattr(evaluator_module, "quickly_available", lambda *_: False)
     abstract, cards = deep
-    seen, found, state = BucketedGame.by(VectorGame(abstract.game, abstract.actions), abstract.cards), [], {}
+    seen, found, state = (
+        BucketedGame.with_abstraction(VectorGame(abstract.game, abstract.actions), abstract.cards),
+        [],
+        {},
+    )
     evaluator = evaluator_for(AbstractProblem(abstract, (cards,)), patience=-1)
     for blades, *below in ((1, 1, 1), (2, 2, 2), (2, 1, 2)):
         solver = DistributedMCCFR(deep_game(deep, 3, 64, boards, linear=True), LocalEngine(), blades, below=below)
@@ -606,7 +610,7 @@ def lossless(folder):
 def test_convergence(lossless):
     """The same tables on any number of blades, and little to exploit."""
     abstract, _ = lossless
-    seen, found = BucketedGame.by(VectorGame(abstract.game), abstract.cards), []
+    seen, found = BucketedGame.with_abstraction(VectorGame(abstract.game), abstract.cards), []
     for blades in (1, 2, 4):
         solver = solver_of(lossless, blades, 64, linear=True)
         before = mbb(seen, abstract, solver.average())
@@ -662,7 +666,7 @@ def test_counts_of_blades_do_not_wrap_around(lossless, tmp_path):
 def test_several_boards_for_each_deal(lossless):
     """Threads of a blade with one class take boards of their own, each with its share of the weight."""
     abstract, _ = lossless
-    seen = BucketedGame.by(VectorGame(abstract.game), abstract.cards)
+    seen = BucketedGame.with_abstraction(VectorGame(abstract.game), abstract.cards)
     game = replace(game_of(lossless, 32, linear=True), samples=2)
     found = []
     for threads in (1, 2):
@@ -680,7 +684,7 @@ def test_boards_are_spread_over_classes(small, boards):
     game = replace(game_of(small, batch=30_000), boards=boards)
     children = [ClassWorker(game, [label]) for label in range(2)]
     hands = children[0]._hands(5)
-    found = [child.spread(child.own[0], hands, 5) for child in children]
+    found = [child.count_samples(child.own[0], hands, 5) for child in children]
     assert np.all(found[0][1] + found[1][1] == boards)
     assert np.all(found[0][0] + found[1][0] == children[0].ways)
     ways, often = found[0]
@@ -695,7 +699,7 @@ def test_boards_are_spread_over_classes(small, boards):
 @pytest.mark.parametrize("boards", [1, 2, 6])
 def test_convergence_with_some_boards(lossless, boards):
     abstract, _ = lossless
-    seen, found = BucketedGame.by(VectorGame(abstract.game), abstract.cards), []
+    seen, found = BucketedGame.with_abstraction(VectorGame(abstract.game), abstract.cards), []
     for blades in (1, 3):
         game = replace(game_of(lossless, 128, linear=True), boards=boards)
         solver = DistributedMCCFR(game, LocalEngine(), blades)
@@ -837,7 +841,7 @@ def head_of(game):
 
 def as_head(head):
     head.ascend(sent := head.descend(0), np.zeros(len(sent.batch.starts.node), dtype=np.int64))
-    return sent.batch, head.regrets.quantised(np.uint16)
+    return sent.batch, head.regrets.integer_strategy(np.uint16)
 
 
 def as_blade(child, batch, trunk, folder):
@@ -853,9 +857,9 @@ def test_batches_are_chosen_by_what_they_take(lossless):
     # Where messages take long, on a busy machine, batches become no larger than they may.
     assert solver.chosen.share < 0.05 or 2 * solver.game.batch > MOST
     assert solver.chosen.latency > 0 and solver.chosen.deal > 0
-    assert f"batches of {solver.game.batch:,} deals" in solver.described()
+    assert f"batches of {solver.game.batch:,} deals" in solver.describe()
     solver.step(100)
-    assert len(solver.parts()) == 2 and all(0 < busy <= 1 for _, busy in solver.parts())
+    assert len(solver.loads()) == 2 and all(0 < busy <= 1 for _, busy in solver.loads())
 
 
 def test_classes_are_dealt_out_by_their_work(lossless, tmp_path, monkeypatch):
@@ -934,7 +938,7 @@ def test_levels():
 def test_games_that_cannot_be_split(public, words):
     deal = Deal(board_cards=(0, 3, 1, 1))
     with pytest.raises(RunError, match=words):
-        trunk_of(replace(plan_named("IR-PHS-PHS 169-60-60-240", deal.board_cards), public=public), deal)
+        head_rounds(replace(plan_named("IR-PHS-PHS 169-60-60-240", deal.board_cards), public=public), deal)
 
 
 # ── on Ray ──
@@ -980,7 +984,7 @@ def test_killed_blades(deep, tmp_path, monkeypatch):
     """A run on which a blade of the third level is killed, and one of the first while the loss is mended, ends well."""
     monkeypatch.setattr(folder_module, "OFTEN", 0.0)
     monkeypatch.setattr(folder_module, "SAVING", 10.0)
-    said, killed, mend = [], [], DistributedMCCFR.mend
+    said, killed, mend = [], [], DistributedMCCFR.reset_after_loss
 
     def kill(solver, level):
         killed.append((level, solver.iterations))
@@ -995,7 +999,7 @@ def test_killed_blades(deep, tmp_path, monkeypatch):
         if len(killed) == 1:
             kill(solver, 0)
 
-    monkeypatch.setattr(DistributedMCCFR, "mend", disturbed)
+    monkeypatch.setattr(DistributedMCCFR, "reset_after_loss", disturbed)
     problem = problem_of(deep, blades=1)
     problem = replace(problem, engine=replace(problem.engine, below=(1, 1)))
     found, solver = in_folder(tmp_path / "run", problem, 2000, disturb=disturb, said=said.append)

@@ -392,7 +392,7 @@ def tiny(folder):
     """A game to be solved, with all of its raises, and the same for walks over all of it."""
     game = no_limit(4, 2, 1, "0 1", "7 7")
     cards = cards_of(folder, game)
-    return AbstractGame(game, cards), BucketedGame.by(VectorGame(game), cards)
+    return AbstractGame(game, cards), BucketedGame.with_abstraction(VectorGame(game), cards)
 
 
 @pytest.mark.parametrize(

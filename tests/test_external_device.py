@@ -143,7 +143,7 @@ def regrets_of(solver):
 def test_compact_tables_learn_and_go_on(games, wide_warps):  # noqa: F811
     """Exploitability falls as with four bytes; a checkpoint goes on on a GPU, and the CPU refuses it."""
     abstract, options = games["three rounds"], SamplingOptions(linear=True, compact=True)
-    seen = BucketedGame.by(VectorGame(abstract.game, menu=abstract.actions), abstract.cards)
+    seen = BucketedGame.with_abstraction(VectorGame(abstract.game, menu=abstract.actions), abstract.cards)
     ours, theirs = (
         GpuExternalMCCFR(abstract, 5, options, np.uint16),
         ExternalMCCFR(abstract, 5, SamplingOptions(linear=True)),
@@ -218,7 +218,7 @@ def test_the_first_deals_of_a_warp(games, wide_warps):  # noqa: F811
 def test_warps_learn_as_the_cpu_does(games, wide_warps, options):  # noqa: F811
     """Many deals at a time, with discounts and without: after as many deals, strategies are worth about the same."""
     abstract = games["three rounds"]
-    seen = BucketedGame.by(VectorGame(abstract.game, menu=abstract.actions), abstract.cards)
+    seen = BucketedGame.with_abstraction(VectorGame(abstract.game, menu=abstract.actions), abstract.cards)
     found = []
     for solver in (
         GpuExternalMCCFR(abstract, 5, options, np.uint16),

@@ -33,7 +33,7 @@ def parts(folder):
     """A game of three rounds whose boards have three classes, as in `test_distributed`."""
     game = no_limit(4, 2, 1, "0 2 1", "6 6")
     abstract, cards = abstract_game(folder, game, classes=3, actions=actions_of("1x, a / 1x, a / a"))
-    return Partition.of(abstract, [cards])
+    return Partition.divide(abstract, [cards])
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_players_with_other_buckets(parts, folder, short_passes):
     first, cards = abstract_game(folder, game, actions=menu)
     second, more = abstract_game(folder, game, plan="IR-PHS-PHS 4-3-4", actions=menu)
     both = AbstractGame(game, AsymmetricAbstraction((first.cards, second.cards)), menu)
-    apart = Partition.of(both, [cards, more])
+    apart = Partition.divide(both, [cards, more])
     regret = 1e4 * pure(np.random.default_rng(4), both, calling=0.9)
     ours, theirs = (
         with_regrets(GpuClassedExternalMCCFR(apart, 5), regret),
@@ -110,7 +110,7 @@ def test_expected_updates(parts, short_passes):
 def test_strategies_are_as_good(parts, wide_warps, short_passes):  # noqa: F811
     """Warps of 32 lanes, a class at a time: exploitability after as many deals is about that of the CPU."""
     abstract = parts.abstract
-    seen = BucketedGame.by(VectorGame(abstract.game, menu=abstract.actions), abstract.cards)
+    seen = BucketedGame.with_abstraction(VectorGame(abstract.game, menu=abstract.actions), abstract.cards)
     ours, theirs = (
         GpuClassedExternalMCCFR(parts, 5, dtype=np.uint16),
         ExternalMCCFR(abstract, 5, dtype=np.uint16),

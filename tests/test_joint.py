@@ -107,7 +107,7 @@ def test_a_bucketed_game_written_out(cards_of):
     cards = cards_of(LEDUC, "PR-PHS-PHS 2-2")
     abstract, joint = AbstractGame(LEDUC, cards), joint_tables(cards)
     assert joint.perfect_recall
-    game, bucketed = JointGame(abstract, joint), BucketedGame.by(VectorGame(LEDUC), cards)
+    game, bucketed = JointGame(abstract, joint), BucketedGame.with_abstraction(VectorGame(LEDUC), cards)
     tree = bucketed_tree(LEDUC, cards)
     strategy = np.random.default_rng(2).random(abstract.slots)
     flat = slots_of(tree, abstract, joint, strategy)
@@ -135,7 +135,7 @@ def test_a_view_that_loses_nothing(cards_of):
     """The best response of the abstract game is that of the game; CFR's iterates are those of walks over boards."""
     cards = cards_of(LEDUC, "lossless")
     abstract = AbstractGame(LEDUC, cards)
-    game, bucketed = JointGame(abstract, joint_tables(cards)), BucketedGame.by(VectorGame(LEDUC), cards)
+    game, bucketed = JointGame(abstract, joint_tables(cards)), BucketedGame.with_abstraction(VectorGame(LEDUC), cards)
     for variant in ("cfr", "pcfr+", "dcfr"):
         solver, other = Cfr(PairTables(game), variant), Cfr(TreeTables(bucketed), variant)
         solver.step(20)
@@ -162,7 +162,7 @@ def test_two_cards_and_two_views(cards_of):
     for cards in (*views, AsymmetricAbstraction((views[1], views[0]))):
         joint = joint_tables(cards)
         abstract = AbstractGame(twelve, cards)
-        game, bucketed = JointGame(abstract, joint), BucketedGame.by(vectors, cards)
+        game, bucketed = JointGame(abstract, joint), BucketedGame.with_abstraction(vectors, cards)
         assert joint.wins.sum() == pytest.approx(joint.loses.sum())
         assert [round(float(table.sum()), 9) for table in joint.pair_probabilities] == [1, 1, 1]
         strategy = rng.random(abstract.slots)
@@ -186,7 +186,7 @@ def test_tilted_payoffs(cards_of):
     tilt = (7, -7, 3, 5)
     tilted_game = tilted(LEDUC, tilt)
     game = JointGame(AbstractGame(tilted_game, cards), joint)
-    bucketed = BucketedGame.by(VectorGame(tilted_game), cards)
+    bucketed = BucketedGame.with_abstraction(VectorGame(tilted_game), cards)
     table = bucketed.table_of(game.abstract, strategy)
     assert game.expected_value(strategy) == pytest.approx(bucketed.expected_value(table))
     assert game.response_values(strategy) == pytest.approx(abstract_responses(bucketed, table)[1])

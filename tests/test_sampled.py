@@ -7,7 +7,7 @@ import naive
 from kilt.errors import GameError
 from kilt.games.game import CHANCE, TERMINAL
 from kilt.solve.sampled import SCHEMES, FlatMCCFR, paths
-from kilt.solve.sampled_kernels import alias
+from kilt.solve.sampled_kernels import build_alias_tables
 from kilt.solve.solver import normalised
 from kilt.tree.flat import Expansion, write_out
 from written_out import tree_of
@@ -137,7 +137,7 @@ def test_alias():
     chances = np.concatenate([rng.dirichlet(np.full(size, 0.3)) for size in sizes])
     outcome = np.stack([np.arange(first[-1], dtype=np.uint32)] * 2, axis=1)
     odds = chances.copy()
-    alias(first, odds, outcome)
+    build_alias_tables(first, odds, outcome)
     assert np.all((odds >= 0) & (outcome[:, 0] == np.arange(first[-1])))
     share = np.repeat(1 / np.array(sizes), sizes)
     found = np.minimum(odds, 1) * share

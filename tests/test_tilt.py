@@ -77,7 +77,7 @@ def test_all_forms_pay_alike(tilt, lossless):
     game = tilted(load_game("leduc"), tilt)
     tree, vector = flat_tree(game), VectorGame(game)
     uniform, table = best_response.uniform(tree), vector.table()
-    bucketed = BucketedGame.by(vector, lossless)
+    bucketed = BucketedGame.with_abstraction(vector, lossless)
     values = vector.expected_values(table)
     reach = np.empty(len(tree.nodes.actor))
     push_reach(tree.nodes, uniform, 0, reach)  # of player 1 and chance

@@ -976,7 +976,7 @@ def test_a_server_adopts_the_runs_of_one_that_was_killed(tmp_path):
 def test_a_record_of_another_process_is_not_adopted(tmp_path):
     """The number of a process that has ended may belong to another one, which must not be stopped."""
     with subprocess.Popen(["sleep", "600"]) as bystander:
-        here = ProcessId.of(bystander.pid)
+        here = ProcessId.with_number(bystander.pid)
         job = {"name": "runs/mine", "place": str(tmp_path / "mine"), "host": socket.gethostname(), "stopping": False}
         records = {
             "another": job | {"process": [here.pid, here.started - 3600]},

@@ -113,7 +113,7 @@ def exploitability(
     if (
         isinstance(evaluator, AbstractEvaluator)
         and ref.run
-        and (flops or device != CPU or not evaluator.problem.walk.whole.fits)
+        and (flops or device != CPU or not evaluator.problem.walk.in_memory.fits)
     ):
         found = ref.flop_responses(evaluator.problem, table, flops, seed, device)
         if not found.complete:

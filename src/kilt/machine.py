@@ -33,7 +33,7 @@ def cpu_seconds() -> float:
 class ProcessId(NamedTuple):
     """Identifies a process of this machine by its number and its start time, because numbers are reused.
 
-    >>> here = ProcessId.of(os.getpid())
+    >>> here = ProcessId.with_number(os.getpid())
     >>> here.running, here._replace(started=0.0).running
     (True, False)
     """
@@ -42,7 +42,7 @@ class ProcessId(NamedTuple):
     started: float  # seconds since 1970
 
     @classmethod
-    def of(cls, pid: int) -> ProcessId:
+    def with_number(cls, pid: int) -> ProcessId:
         """Return the running process that has the given number."""
         import psutil
 

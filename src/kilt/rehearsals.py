@@ -259,11 +259,11 @@ def _plan(folder: Path) -> None:
     from kilt.abstraction.abstract_game import SyntheticGame
     from kilt.config import config_of
     from kilt.runs.examples import example_named
-    from kilt.solve.external import probe
+    from kilt.solve.external import measure_speed
 
     plan = kilt.plan_run(config_of(tomllib.loads(example_named(""))))
     plan.cost()
-    probe(SyntheticGame(plan.game, plan.size.buckets, plan.menu), plan.options, 2, seconds=0.05)
+    measure_speed(SyntheticGame(plan.game, plan.size.buckets, plan.menu), plan.options, 2, seconds=0.05)
 
 
 def _spot(folder: Path) -> None:

@@ -51,7 +51,7 @@ def _side_by_side(problem: AbstractProblem, cores: int, rounds: int) -> list[Fig
         _visit(blades)
         blades.times = TimeSpent()  # discards the time of compiling and of touching memory
         found = rates({"blades": partial(_visit, blades), "threads": partial(_visit, threads)}, rounds)
-        what, times = blades.described(), blades.times
+        what, times = blades.describe(), blades.times
     finally:
         blades.close()
     return [

@@ -32,7 +32,7 @@ from kilt.gpu import free_memory, kernels
 from kilt.jit import cores
 from kilt.solve.distributed.partition import Partition
 from kilt.solve.external import ExternalMCCFR, SamplingOptions
-from kilt.solve.external_device import GpuExternalMCCFR, pace_of
+from kilt.solve.external_device import GpuExternalMCCFR, measure_solver_speed
 from kilt.solve.external_device_classes import GpuClassedExternalMCCFR
 from kilt_lab.benchmarks.measure import Figure
 
@@ -136,11 +136,11 @@ def by_classes(options: SamplingOptions) -> list[Figure]:
     """Measure passes over classes of boards with a third of them at a time on the device, and with all of them."""
     menu, buckets = SIZES["8"]
     abstract = AbstractGame(rules(), cards_by_strength(max(1, buckets // CLASSES), CLASSES), actions_of(menu))
-    whole = pace_of(GpuExternalMCCFR(abstract, 0, options), SECONDS).visits
+    whole = measure_solver_speed(GpuExternalMCCFR(abstract, 0, options), SECONDS).visits
     nothing = np.zeros((0, Deal.of(rules()).sizes[1]), dtype=np.int8)
     parts = Partition(abstract, 1, CLASSES, np.zeros(0, dtype=np.int64), nothing)
     solver = GpuClassedExternalMCCFR(parts, 0, options, frames=CLASSES // 3)
-    pace = pace_of(solver, 4 * SECONDS).visits
+    pace = measure_solver_speed(solver, 4 * SECONDS).visits
     return [
         Figure(
             "blueprint_classes_visits",
@@ -161,7 +161,7 @@ def by_classes(options: SamplingOptions) -> list[Figure]:
 def blueprint(*, long: bool) -> list[Figure]:
     """Measure walks at each size for which the device has memory; on two cores, at the smallest size."""
     options, found = SamplingOptions(linear=True), list[Figure]()
-    there = pace_of(ExternalMCCFR(game_of("1"), 0, options, min(2, cores())), SECONDS)
+    there = measure_solver_speed(ExternalMCCFR(game_of("1"), 0, options, min(2, cores())), SECONDS)
     found.append(Figure("blueprint_cpu_visits", "two cores, 1 GB: nodes per second", there.visits / 1e6, "million"))
     for size in SIZES if long else SHOWN:
         needed = 1e9 * float(size) + MAPS
@@ -171,7 +171,7 @@ def blueprint(*, long: bool) -> list[Figure]:
             )
             continue
         solver = GpuExternalMCCFR(game_of(size), 0, options)
-        pace, limit = pace_of(solver, SECONDS), random_updates(solver)
+        pace, limit = measure_solver_speed(solver, SECONDS), random_updates(solver)
         found += [
             Figure(f"blueprint_{size}_visits", f"{size} GB: nodes per second", pace.visits / 1e6, "million"),
             Figure(f"blueprint_{size}_decisions", "… decisions per second", pace.decisions / 1e6, "million"),

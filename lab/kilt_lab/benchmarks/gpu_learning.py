@@ -52,7 +52,7 @@ def learning(*, long: bool) -> list[Figure]:
     with TemporaryDirectory() as folder:
         cards = build(AbstractionSpec("all", deal, plan_named(LOSSLESS, deal.board_cards)), Path(folder) / "cards")
         abstract = AbstractGame(game, cards, actions_of(MENU))
-        seen = BucketedGame.by(VectorGame(game, menu=abstract.actions), cards)
+        seen = BucketedGame.with_abstraction(VectorGame(game, menu=abstract.actions), cards)
 
         def after(solver: ExternalMCCFR, deals: int) -> tuple[float, float]:
             """Return exploitability in mbb/g after `deals` deals, and their seconds."""

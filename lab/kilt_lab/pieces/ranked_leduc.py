@@ -65,7 +65,7 @@ class RankedLeduc:
         classes = tuple(PublicPlan(2 + n, self.ranks - n, base=LOSSLESS, codes=0) for n in range(self.boards))
         spec = AbstractionSpec(LOSSLESS, deal, replace(plan, rounds=rounds, public=classes))
         self.abstract = AbstractGame(game, build(spec, self.folder))
-        self.seen = BucketedGame.by(VectorGame(game), self.abstract.cards)
+        self.seen = BucketedGame.with_abstraction(VectorGame(game), self.abstract.cards)
 
     def solved(self, seed: int, nodes: int, way: BoardSampling) -> tuple[float, int]:
         """Return exploitability in mbb/g after `nodes` visited nodes, and the number of deals at that point.

@@ -32,7 +32,7 @@ class Abstracted:
 
     def __init__(self, game: Holdem, vectors: VectorGame, cards: CardAbstraction) -> None:
         self.game, self.cards, self.joint = game, cards, joint_tables(cards)
-        self.abstract, self.seen = AbstractGame(game, cards), BucketedGame.by(vectors, cards)
+        self.abstract, self.seen = AbstractGame(game, cards), BucketedGame.with_abstraction(vectors, cards)
         self.scale = 1000 / game.rules.big_blind
 
     def solver(self, tilt: Sequence[float] = NO_TILT, variant: str = "cfr+") -> Cfr[PairTables]:

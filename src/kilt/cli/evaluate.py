@@ -152,7 +152,7 @@ def _judged(
         walk = evaluator.problem.walk
         if responses:
             evaluator.responses(table)
-        if flops is not None or device != "cpu" or not walk.whole.fits or walk.seconds > LONG:
+        if flops is not None or device != "cpu" or not walk.in_memory.fits or walk.seconds > LONG:
             with waiting(f"writing out {name} …"):
                 found = subject.flop_responses(evaluator.problem, table, flops, seed, device)
             with opened(engine, address, threads) as workers, ExitStack() as stack:

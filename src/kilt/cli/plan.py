@@ -109,7 +109,7 @@ def estimate(
         raise RunError(f"--bandwidth is {bandwidth:g}: give more than 0 Gbit/s, or leave it out")
     with waiting("counting …"):
         cost = plan.cost()
-    parts = _Parts(plan.parts(shares), cost.mapped) if shares else None
+    parts = _Parts(plan.process_memory(shares), cost.mapped) if shares else None
     there, fits = machine.available_memory(), cost.fits
     walked = None
     there_too = plan.device == "cpu" or has_room(cost.device)

@@ -139,7 +139,7 @@ def built(spec: Spec, folder: Path | None, budget: Budget | None, *, resumes: bo
         say(f"stopped; what is built of the cards is kept: kilt solve {quote(str(folder))} goes on")
         raise typer.Exit(130) from None
     if isinstance(run.solver, DistributedMCCFR):
-        say(run.solver.described())
+        say(run.solver.describe())
     if isinstance(run.problem, DiskProblem):
         cut = run.problem.subgames
         say(f"{cut.count:,} subgames, {cut.numbers:,} numbers: {spec.cost()}")
@@ -164,7 +164,7 @@ def finish(run: Run) -> Step:
         )
         raise typer.Exit(128 + stopped)
     if workers := with_workers(run.solver):
-        say(workers.spent())
+        say(workers.describe_load())
     if run.folder and not run.exact:  # a single step has no convergence to draw
         from kilt.viz.convergence import plot_convergence
         from kilt.viz.winrates import plot_win_rates
@@ -274,7 +274,7 @@ def _progress(run: Run, steps: list[Step], standing: Callable[[Step], str]) -> I
                 said.append(f"{duration(left)} left")
             total = None if left is None else seconds + left
             bar.update(task, total=total, completed=seconds, said=" · ".join(said))
-            for number, (where, busy) in enumerate(workers.parts() if workers else []):
+            for number, (where, busy) in enumerate(workers.loads() if workers else []):
                 if number == len(parts):
                     parts.append(bar.add_task("", total=1.0, said=""))
                 what, working = f"blade {number + 1}, {where}", f"at work {busy:.0%} of the time"

@@ -246,7 +246,7 @@ class AbstractEvaluator(Evaluator[AbstractProblem]):
     @cached_property
     def exact(self) -> bool:
         """Whether best responses can be computed: the game must fit into memory, and passes over it must be fast."""
-        return self.problem.walk.whole.fits and self.problem.walk.seconds <= self.patience
+        return self.problem.walk.in_memory.fits and self.problem.walk.seconds <= self.patience
 
     def expected_value(self, strategy: Array) -> float:
         """Return the expected winnings of player 0 in chips per game if both players follow a strategy.

@@ -170,7 +170,7 @@ class CardlessFlopWalks(FlopWalks):
 
     def __init__(self, game: VectorGame, table: Table) -> None:
         super().__init__(game, table)
-        self._seats = [CardlessWalk.of(game, seat, table) for seat in (0, 1)]
+        self._seats = [CardlessWalk.against(game, seat, table) for seat in (0, 1)]
 
     def part(self, flop: int, seat: int) -> FloatArray:
         """Return what a best response wins with each hand on one flop.
@@ -214,7 +214,7 @@ def flop_walks(problem: AbstractProblem, strategy: Array, device: str = CPU) -> 
         raise RunError(f"{problem.name} has no flop, and is walked as a whole: leave out the flops")
     walk.by_flop.require()
     game = VectorGame(abstract.game, abstract.actions, threads=problem.threads, by_board=False)
-    bucketed = BucketedGame.by(game, abstract.cards, flop_tree(game.tree, 0))
+    bucketed = BucketedGame.with_abstraction(game, abstract.cards, flop_tree(game.tree, 0))
     table = bucketed.table_of(abstract, strategy)
     return WALKS[require_device(device)](game, table, lambda tree: bucket_layouts(game, abstract.cards, tree))
 

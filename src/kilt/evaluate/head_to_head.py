@@ -175,10 +175,10 @@ class HeadToHead:
         They are written to `won` [deal, seat], for the first deals of `cards`. The expectation is over the actions of
         both players.
         """
-        bucket, _ = self._mine.settle(len(won), self.one.abstract)
+        bucket, _ = self._mine.look_up_deals(len(won), self.one.abstract)
         seats = (
             Seat(self._rules.nodes, bucket, self.one.shares),
-            Seat(self._theirs.nodes, self._yours.settle(len(won), self.other.abstract)[0], self.other.shares),
+            Seat(self._theirs.nodes, self._yours.look_up_deals(len(won), self.other.abstract)[0], self.other.shares),
         )
         expected_chips(self._rules, *seats, self._mine.shown[: len(won)], self._call, self._mine.queue, won)
 
@@ -303,7 +303,7 @@ class FixedOpponents:
         them.
         """
         won = np.full((len(OPPONENTS), AGAINST_FIXED, 2), nan)
-        for deals, mine in solver.over_parts(partial(won_in_part, AGAINST_FIXED)):
+        for deals, mine in solver.map_parts(partial(won_in_part, AGAINST_FIXED)):
             won[:, deals] = mine
         return {agent: self._in_mbb(each).mean for agent, each in zip(OPPONENTS, won, strict=True)}
 

@@ -70,7 +70,7 @@ def exploitation(run: Run) -> Estimate:
     policy = opponent.model.policy()
     if not isinstance(problem, AbstractProblem):  # the walk evaluates both seats
         first, second = (
-            run.evaluator.expected_value(opponent.own(pair)) for pair in ((answer, policy), (policy, answer))
+            run.evaluator.expected_value(opponent.combine_seats(pair)) for pair in ((answer, policy), (policy, answer))
         )
         return Estimate(problem.mbb((first - second) / 2) or 0.0, 0.0)
     mine, theirs = (

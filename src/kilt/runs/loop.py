@@ -77,7 +77,7 @@ def run(
         while True:
             try:
                 if lost and folder and isinstance(solver, InParts):
-                    solver.mend()
+                    solver.reset_after_loss()
                     folder.restore(solver, budget)
                     warn(f"{lost}; back to the checkpoint of iteration {solver.iterations:,}, from {now:,}")
                     due, lost = schedule(solver.iterations), None

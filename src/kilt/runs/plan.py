@@ -132,7 +132,7 @@ class RunPlan(AbstractSpec, Spec):
 
         Returns None if `cost` already includes the time.
         """
-        return self.method.pace(self)
+        return self.method.measure_pace(self)
 
     def require_room(self, folder: Path | None) -> Cost:
         """Return the cost of the run, after checking that memory, GPU and disk suffice.
@@ -274,8 +274,8 @@ class RunPlan(AbstractSpec, Spec):
         """Return the settings that determine the run's result, such as card abstractions, device and precision."""
         assert isinstance(problem, AbstractProblem)
         return RunIdentity(
-            problem.described,
-            self.method.called(self),
+            problem.description,
+            self.method.recorded_name(self),
             self.config.solver.seed,
             problem.form,
             problem.fingerprint,
@@ -327,7 +327,7 @@ def resolve(config: Config, folder: Path | None = None, against: Against | None 
     begun = [*card_folders(folder, players), folder / OPPONENT_CARDS] if folder else [None] * len(names)
     found = [find_abstraction(name, own, deal) for name, own in zip(names, begun, strict=False)]
     cards, opponent = tuple(found[:players]), next(iter(found[players:]), None)
-    plan = method.complete(RunPlan(config, game, menu, cards, algorithm, opponent=opponent, against=against))
+    plan = method.with_opponent_model(RunPlan(config, game, menu, cards, algorithm, opponent=opponent, against=against))
     method.require(plan)
     if plan.device != CPU:
         method.require_device(plan)

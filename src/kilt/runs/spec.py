@@ -33,7 +33,7 @@ from kilt.runs.budget import Budget
 from kilt.runs.folder import RunFolder, RunIdentity, portable_name
 from kilt.solve.abstract_methods import SAMPLING_KEYS, first_set
 from kilt.solve.counter import Against
-from kilt.solve.forms import FittedGame, fitted
+from kilt.solve.forms import FittedGame, choose_form
 from kilt.solve.problem import CPU, FLAT, VECTOR, FlatProblem, Problem, VectorProblem, precision_of
 from kilt.solve.registry import Algorithm, algorithm_named, make_solver
 from kilt.solve.solver import Solver, scheduled
@@ -255,7 +255,7 @@ class WholeSpec(Spec):
         form = self.form
         if self.against and form is None:  # that of the model
             form = VECTOR if self.against.model.counts.ndim == 2 else FLAT
-        return fitted(self.game, self.algorithm, form, self.threads, self.device, self.tilt, unlimited=unlimited)
+        return choose_form(self.game, self.algorithm, form, self.threads, self.device, self.tilt, unlimited=unlimited)
 
     def cost(self) -> Cost:
         """Return the memory, disk space and time that the run needs, even if the machine has less."""

@@ -59,7 +59,9 @@ class BucketedGame(EvaluableGame):
     columns: tuple[tuple[int, ...], tuple[int, ...]]  # [player][round] number of buckets
 
     @classmethod
-    def by(cls, game: VectorGame, cards: PlayerAbstractions, part: VectorTree | None = None) -> BucketedGame:
+    def with_abstraction(
+        cls, game: VectorGame, cards: PlayerAbstractions, part: VectorTree | None = None
+    ) -> BucketedGame:
         """Return a game in which players see the buckets of a given card abstraction.
 
         Both players may use the same abstraction, or each a different one.

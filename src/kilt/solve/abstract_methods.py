@@ -22,8 +22,8 @@ from kilt.gpu import PINNED
 from kilt.records import Record
 from kilt.solve.abstract_problem import AbstractProblem, WalkSize
 from kilt.solve.counter import Against
-from kilt.solve.distributed.partition import require_boards, trunk_of
-from kilt.solve.external import Pace, probe, require_gpu_sampling, require_no_compact, require_options
+from kilt.solve.distributed.partition import head_rounds, require_boards
+from kilt.solve.external import Pace, measure_speed, require_gpu_sampling, require_no_compact, require_options
 from kilt.solve.joint import MEMORY
 from kilt.solve.methods import Make, Method
 from kilt.solve.problem import CPU
@@ -54,7 +54,7 @@ class AbstractMethod(Method, ABC):
         `mapped` is the size in bytes of the card abstractions on disk, which are mapped into memory.
         """
 
-    def complete(self, spec: S) -> S:
+    def with_opponent_model(self, spec: S) -> S:
         """Load the model of the opponent, if the algorithm computes a counter-strategy and has none yet.
 
         The result is the specification with the model that its configuration names, or the unchanged specification.
@@ -121,14 +121,14 @@ class AbstractMethod(Method, ABC):
     def prepare(self, problem: AbstractProblem, tick: Callable[[str, float], None]) -> None:
         """Build the lookup tables that the solver needs, after the card abstractions have been built."""
 
-    def pace(self, spec: AbstractSpec) -> Pace | None:
+    def measure_pace(self, spec: AbstractSpec) -> Pace | None:
         """Measure the speed of the solver in a short test run.
 
         Returns None if `cost` already includes the time.
         """
         return None
 
-    def called(self, spec: AbstractSpec) -> str:
+    def recorded_name(self, spec: AbstractSpec) -> str:
         """Return the name under which a run records its algorithm."""
         return spec.config.solver.algorithm
 
@@ -145,9 +145,9 @@ class WalkMethod(AbstractMethod):
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
         """Return the cost of solving when memory holds the buckets of all boards: memory, disk space and time."""
         walk, kept = spec.walk, self._kept(spec.walk)
-        tables = walk.whole.memory + kept + walk.table * (1 if self.samples else spec.config.solver.threads)
+        tables = walk.in_memory.memory + kept + walk.table * (1 if self.samples else spec.config.solver.threads)
         iteration = None if self.samples else self.WALKS * walk.seconds
-        return spec.takes(tables, 2 * kept + spec.slots, mapped, iteration=iteration)
+        return spec.estimate_cost(tables, 2 * kept + spec.table_bytes, mapped, iteration=iteration)
 
     def _kept(self, walk: WalkSize) -> int:
         """Return the size in bytes of the tables in a checkpoint."""
@@ -169,10 +169,10 @@ class PublicSamplingMethod(WalkMethod):
         If memory cannot hold the buckets of all boards, the cost is that with the buckets of one board.
         """
         walk = spec.walk
-        if not walk.samples_drawn:
+        if not walk.samples_boards:
             return super().cost(spec, mapped)
         tables = walk.scratch + 3 * walk.table
-        return spec.takes(tables, 4 * walk.table + spec.slots, mapped)
+        return spec.estimate_cost(tables, 4 * walk.table + spec.table_bytes, mapped)
 
 
 @dataclass(frozen=True)
@@ -187,15 +187,15 @@ class ResponseMethod(WalkMethod):
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
         """Return the memory, disk space and time of CFR-BR, including the table of the opponent."""
         walk = spec.walk
-        if self.trunk and (spec.device != CPU or walk.draws(self.trunk)):
-            regrets, responses = walk.drawn(self.trunk)
+        if self.trunk and (spec.device != CPU or walk.must_sample_boards(self.trunk)):
+            regrets, responses = walk.sampled_opponent_bytes(self.trunk)
             kept = 2 * walk.table + regrets
             tables = walk.scratch + kept + walk.table + (responses if spec.device == CPU else regrets)
-            return spec.takes(tables, 2 * kept + spec.slots, mapped)
+            return spec.estimate_cost(tables, 2 * kept + spec.table_bytes, mapped)
         return super().cost(spec, mapped)
 
     def _kept(self, walk: WalkSize) -> int:
-        return (self.tables - 1) * walk.table + walk.opponent(self.trunk)
+        return (self.tables - 1) * walk.table + walk.opponent_bytes(self.trunk)
 
     def require_device(self, spec: AbstractSpec) -> None:
         """Raise RunError if CFR-BR would run on a GPU with an opponent who best-responds from the first round on."""
@@ -214,13 +214,13 @@ class JointMethod(AbstractMethod):
 
     def cost(self, spec: AbstractSpec, mapped: int) -> Cost:
         """Return the cost of solving with tables of pairs of bucket sequences: memory, disk space and time."""
-        kept, pairs, there = 2 * self.tables * spec.slots, 40 * max(map(max, spec.size.buckets)) ** 2, 0
+        kept, pairs, there = 2 * self.tables * spec.table_bytes, 40 * max(map(max, spec.size.buckets)) ** 2, 0
         if spec.device != CPU:
             from kilt.solve.joint_device import MEMORY as AT_ONCE  # imports the GPU library
 
             there = kept + pairs + min(AT_ONCE, 8 * spec.size.nodes * sum(map(max, spec.size.buckets)))
         tables = pairs + (kept if there else kept + MEMORY)
-        return spec.takes(tables, 2 * kept + spec.slots, mapped, device=there)
+        return spec.estimate_cost(tables, 2 * kept + spec.table_bytes, mapped, device=there)
 
     def require_device(self, spec: AbstractSpec) -> None:
         """Raise RunError if the device is a GPU and the card abstraction has imperfect recall."""
@@ -260,24 +260,28 @@ class SamplingMethod(AbstractMethod):
         If workers share the work, the memory is that of the head process, and of workers on the same machine.
         """
         asked, tables = spec.config.engine, self._tables(spec)
-        found = spec.takes(tables, 3 * tables, mapped, "`average = false`")
+        found = spec.estimate_cost(tables, 3 * tables, mapped, "`average = false`")
         if spec.device != CPU:
             from kilt.solve.external_device_classes import DeviceNeeds, trunk_and_classes
 
             apart = trunk_and_classes(spec.specs) if spec.opponent is None else None
-            sizes = [game.size for game in spec.learned]
-            needs = [DeviceNeeds.of(spec.game, spec.menu, size, apart, spec.options, mapped) for size in sizes]
+            sizes = [game.size for game in spec.made_up_games]
+            needs = [DeviceNeeds.estimate(spec.game, spec.menu, size, apart, spec.options, mapped) for size in sizes]
             here = tables if any(one.frames for one in needs) else min(tables, 2 * PINNED)
-            there = spec.takes(here, 3 * tables, mapped, device=sum(one.memory for one in needs))
+            there = spec.estimate_cost(here, 3 * tables, mapped, device=sum(one.memory for one in needs))
             return replace(there, parts=(("tables", Cost(tables)),))
         if not asked.name:
             return found
-        held = spec.parts(asked.levels)
-        memory = held.head.memory if asked.address else held.here(one_process=asked.name == "local") - machine.PROCESS
+        held = spec.process_memory(asked.levels)
+        memory = (
+            held.head.memory
+            if asked.address
+            else held.on_one_machine(one_process=asked.name == "local") - machine.PROCESS
+        )
         return replace(found, memory=memory + mapped)
 
     def _tables(self, spec: AbstractSpec) -> int:
-        slots = sum(sum(game.size.slots) for game in spec.learned)
+        slots = sum(sum(game.size.slots) for game in spec.made_up_games)
         return 4 * slots * (2 if spec.config.solver.average else 1)
 
     def require(self, spec: AbstractSpec) -> None:
@@ -289,7 +293,7 @@ class SamplingMethod(AbstractMethod):
                     "blades share the deals of one game, and `opponent_cards` make two: omit them, or the engine"
                 )
             cards = spec.shared_cards
-            trunk_of(cards.plan, cards.deal, len(spec.config.engine.levels))
+            head_rounds(cards.plan, cards.deal, len(spec.config.engine.levels))
             require_boards(spec.config.engine, cards.plan, cards.deal)
 
     def require_device(self, spec: AbstractSpec) -> None:
@@ -306,28 +310,30 @@ class SamplingMethod(AbstractMethod):
 
     def require_workers(self, spec: AbstractSpec, engine: Engine) -> None:
         """Raise EngineError if the engine cannot run all workers."""
-        from kilt.solve.distributed.solver import look_for_blades
+        from kilt.solve.distributed.solver import require_blades
 
-        look_for_blades(engine, spec.parts(spec.config.engine.levels), spec.config.solver.threads)
+        require_blades(engine, spec.process_memory(spec.config.engine.levels), spec.config.solver.threads)
 
-    def pace(self, spec: AbstractSpec) -> Pace | None:
+    def measure_pace(self, spec: AbstractSpec) -> Pace | None:
         """Measure the speed of external sampling in a short test run, on a made-up game of the same size."""
-        game = spec.learned[0]
+        game = spec.made_up_games[0]
         if spec.device != CPU:
-            from kilt.solve.external_device import probe_on_gpu
+            from kilt.solve.external_device import measure_speed_on_gpu
 
-            found = probe_on_gpu(spec.game, spec.menu, game.buckets, spec.options)
+            found = measure_speed_on_gpu(spec.game, spec.menu, game.buckets, spec.options)
         else:
-            found = probe(game, spec.options, spec.config.solver.threads)
-        return found._replace(iterations=found.iterations / len(spec.learned))  # an iteration has a deal in each game
+            found = measure_speed(game, spec.options, spec.config.solver.threads)
+        return found._replace(
+            iterations=found.iterations / len(spec.made_up_games)
+        )  # an iteration has a deal in each game
 
-    def called(self, spec: AbstractSpec) -> str:
+    def recorded_name(self, spec: AbstractSpec) -> str:
         """Return the name under which a run records its algorithm.
 
         With workers, it includes the number of their levels.
         """
         if not spec.config.engine.name:
-            return super().called(spec)
+            return super().recorded_name(spec)
         return f"{spec.config.solver.algorithm} in {' of '.join('parts' for _ in spec.config.engine.levels)}"
 
 
@@ -339,7 +345,7 @@ class AnswerMethod(SamplingMethod):
     """
 
     def _tables(self, spec: AbstractSpec) -> int:
-        return 2 * (super()._tables(spec) + spec.slots) + 4 * spec.slots
+        return 2 * (super()._tables(spec) + spec.table_bytes) + 4 * spec.table_bytes
 
     def require(self, spec: AbstractSpec) -> None:
         """Raise RunError if the configuration names an engine, because this algorithm runs in one process."""
@@ -369,8 +375,8 @@ class BucketDiskMethod(AbstractMethod):
         maps = min(walk.maps, 2 * walk.maps // walk.boards[min(1, len(walk.boards) - 1)] * abreast)
         tables = walk.scratch + maps + 4 * abreast * self.tables * min(SIZE, walk.table)
         tables *= asked.blades if asked.name and not asked.address else 1
-        kept = self.tables * spec.slots // PACKED
-        return spec.takes(tables, kept + spec.slots, mapped, iteration=2 * walk.seconds)
+        kept = self.tables * spec.table_bytes // PACKED
+        return spec.estimate_cost(tables, kept + spec.table_bytes, mapped, iteration=2 * walk.seconds)
 
     def require(self, spec: AbstractSpec) -> None:
         """Raise RunError if the configuration sets options for sampled deals, such as a batch size."""

@@ -76,7 +76,7 @@ class WalkSize(NamedTuple):
     dealt: tuple[int, ...]  # [round] number of public cards dealt
 
     @classmethod
-    def of(cls, game: Holdem, menu: ActionAbstraction | None, size: AbstractSize, threads: int = 1) -> WalkSize:
+    def estimate(cls, game: Holdem, menu: ActionAbstraction | None, size: AbstractSize, threads: int = 1) -> WalkSize:
         """Predict the cost of evaluating a game from the numbers of its boards and betting sequences.
 
         No game tree is built.
@@ -98,7 +98,7 @@ class WalkSize(NamedTuple):
         return self.hands * sum(rows * boards for rows, boards in zip(self.rows, self.boards, strict=True))
 
     @property
-    def whole(self) -> Cost:
+    def in_memory(self) -> Cost:
         """The estimated memory and time for evaluating a strategy if memory holds all boards at once."""
         what, memory = f"walking all boards and hands of {self.name}", self.maps + self.scratch + self.table
         return Cost(memory, iteration=self.seconds, what=what, remedy="use external")
@@ -118,21 +118,21 @@ class WalkSize(NamedTuple):
         return PER_ENTRY * self.entries / self.threads
 
     @property
-    def samples_drawn(self) -> bool:
+    def samples_boards(self) -> bool:
         """Whether boards must be sampled because memory cannot hold the buckets of all boards.
 
         Public chance sampling then looks up the buckets of one board at a time.
         """
-        return not Cost(self.whole.memory + 3 * self.table).fits
+        return not Cost(self.in_memory.memory + 3 * self.table).fits
 
-    def draws(self, trunk: int) -> bool:
+    def must_sample_boards(self, trunk: int) -> bool:
         """Return whether CFR-BR must sample boards because memory cannot hold all of them.
 
         CFR-BR then stores only boards that it samples.
         """
         return trunk > 0 and self.maps > LARGE
 
-    def drawn(self, trunk: int) -> tuple[int, int]:
+    def sampled_opponent_bytes(self, trunk: int) -> tuple[int, int]:
         """Return the bytes that CFR-BR with sampled boards needs for the opponent: regrets, and best responses.
 
         The opponent has regrets in the first `trunk` rounds, and responses on one sample of boards.
@@ -145,7 +145,7 @@ class WalkSize(NamedTuple):
             responses += size * rows * boards
         return regrets, responses
 
-    def opponent(self, trunk: int) -> int:
+    def opponent_bytes(self, trunk: int) -> int:
         """Return the bytes that CFR-BR needs for the strategy of its opponent, who sees all cards.
 
         The opponent learns in the first `trunk` rounds, and best-responds afterwards. If only the last round follows
@@ -179,7 +179,7 @@ class AbstractProblem(Problem):
         return self.abstract.game.name
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """The name of the game and the names of its card abstractions, for messages."""
         cards = self.abstract.cards.name
         if self.opponent_cards:
@@ -221,7 +221,7 @@ class AbstractProblem(Problem):
 
         return game(self.cards[0], self.opponent_cards), game(self.opponent_cards, self.cards[-1])
 
-    def own(self, strategies: tuple[Array, Array]) -> Array:
+    def combine_seats(self, strategies: tuple[Array, Array]) -> Array:
         """Combine two strategies into one: player 0's part of the first, and player 1's part of the second.
 
         The games are those of `seats`, in which these players use their own card abstraction.
@@ -253,7 +253,7 @@ class AbstractProblem(Problem):
     @cached_property
     def walk(self) -> WalkSize:
         """The estimated memory and time for evaluating the game on all boards."""
-        return WalkSize.of(self.abstract.game, self.abstract.actions, self.abstract.size, self.threads)
+        return WalkSize.estimate(self.abstract.game, self.abstract.actions, self.abstract.size, self.threads)
 
     @cached_property
     def bucketed(self) -> BucketedGame:
@@ -261,8 +261,8 @@ class AbstractProblem(Problem):
 
         Raises RunError if memory cannot hold it.
         """
-        self.walk.whole.require()
-        return BucketedGame.by(
+        self.walk.in_memory.require()
+        return BucketedGame.with_abstraction(
             VectorGame(self.abstract.game, self.abstract.actions, threads=self.threads), self.abstract.cards
         )
 
@@ -314,7 +314,7 @@ class AbstractProblem(Problem):
         shares = np.zeros(0, dtype=self.dtype) if isinstance(strategy, StrategyInParts) else strategy
         blueprint = Blueprint.of(self.abstract, shares, agent=self.agent, **figures)
         scratch = path.absolute().with_name(f".{path.name}.parts")  # workers may run in another folder
-        blueprint.save(path, *self.cards, fill=(lambda shares: parts.fill(shares, scratch)) if parts else None)
+        blueprint.save(path, *self.cards, fill=(lambda shares: parts.write_average(shares, scratch)) if parts else None)
 
     def load(self, path: Path) -> tuple[Array, dict[str, Any]]:
         """Return a saved strategy and the results that were saved with it, such as its exploitability.

@@ -145,15 +145,15 @@ class Tables(ABC):
         Subclasses with compiled iterations override this method.
         """
         for row in rows.tolist():
-            self.side_by_side(partial(self.take, Discount._make([*row, predictive])))
+            self.run_independent_passes(partial(self.run_passes, Discount._make([*row, predictive])))
             self.iterations += 1
 
-    def take(self, discount: Discount, turns: Sequence[Turn]) -> None:
+    def run_passes(self, discount: Discount, turns: Sequence[Turn]) -> None:
         """Run some passes of a CFR iteration, one after the other. Each pass updates one player."""
         for turn in turns:
             self.learn(turn, discount)
 
-    def side_by_side(self, work: Callable[[Sequence[Turn]], None]) -> None:
+    def run_independent_passes(self, work: Callable[[Sequence[Turn]], None]) -> None:
         """Run the passes of a CFR iteration that do not depend on each other, in parallel if possible.
 
         `work` is called for each group of passes.

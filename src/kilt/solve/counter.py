@@ -105,7 +105,7 @@ class Against:
         """Return a `Restriction`, which makes one player follow the strategy `fixed` fully or in part."""
         return Restriction(player, fixed, 0.0 if self.confidence else self.p)
 
-    def own(self, tables: tuple[Array, Array]) -> Array:
+    def combine_seats(self, tables: tuple[Array, Array]) -> Array:
         """Combine two strategies into one: player 0's part of the first, and player 1's part of the second."""
         layout = self.model.layout
         first = np.repeat(layout.actor, layout.actions) == 0

@@ -72,7 +72,7 @@ class SamplingOptions:
             raise RunError(f"`prune` is {self.prune:g}: use a number of chips, or 0 to skip nothing")
 
 
-def words_of(options: SamplingOptions) -> int:
+def words_per_action(options: SamplingOptions) -> int:
     """Return how many 4-byte words the table of external sampling stores per action.
 
     One is for its regret. If the average strategy is stored, another is for its count. Counts are stored for the
@@ -129,7 +129,7 @@ class RegretTable:
     def __init__(self, slots: SlotLayout, options: SamplingOptions = DEFAULT, rules: Rules | None = None) -> None:
         require_no_compact(options)
         self.slots, self.options = slots, options
-        self.words = words_of(options)  # per slot
+        self.words = words_per_action(options)  # per slot
         self.rules = rules or rules_of(slots, self.words)
         self.clear()
 
@@ -146,7 +146,7 @@ class RegretTable:
         """
         return self.table.view(np.float32), self.table[: len(self.table) if self.options.average else 0]
 
-    def quantised(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
+    def integer_strategy(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
         """Return the average strategy as an array of integers, which are rounded probabilities.
 
         If no average is stored, the result is the current strategy. See `quantise`.
@@ -188,8 +188,8 @@ class RegretTable:
 class ExternalMCCFR(TableState):
     """A solver that runs external-sampling CFR on an abstract game.
 
-    Strategies are arrays of integer probabilities. See `RegretTable.quantised`. One player may be restricted: see
-    `counter`.
+    Strategies are arrays of integer probabilities: see `RegretTable.integer_strategy`. One player may be restricted:
+    see `counter`.
     """
 
     KEPT = ("table", "seed")
@@ -239,7 +239,7 @@ class ExternalMCCFR(TableState):
         self.regrets.halve(FULL, self.threads)
 
     def _walk_to(self, end: int) -> None:
-        first, weight = self.iterations, weight_beyond(self.iterations, STEPS) if self.options.linear else 0.0
+        first, weight = self.iterations, excess_weight(self.iterations, STEPS) if self.options.linear else 0.0
 
         def work(thread: int) -> tuple[int, int]:
             decisions = visits = 0
@@ -277,19 +277,19 @@ class ExternalMCCFR(TableState):
 
         At information sets without counts, it is the current strategy.
         """
-        return self.regrets.quantised(self.dtype, self.threads)
+        return self.regrets.integer_strategy(self.dtype, self.threads)
 
     def current(self) -> Array:
         """Return the current strategy, computed by regret matching."""
-        return self.regrets.quantised(self.dtype, self.threads, counted=False)
+        return self.regrets.integer_strategy(self.dtype, self.threads, counted=False)
 
 
-def weight_beyond(iterations: int, first: int) -> float:
+def excess_weight(iterations: int, first: int) -> float:
     """Return by how much the total weight of the iterations so far exceeds their number.
 
     With linear weighting, earlier iterations weigh less than the next one, which weighs 1.
 
-    >>> weight_beyond(100, first=0) < -50, weight_beyond(100, first=20)
+    >>> excess_weight(100, first=0) < -50, excess_weight(100, first=20)
     (True, 0.0)
     """
     last, whole = 0, 0.0
@@ -330,9 +330,9 @@ class WalkWorkspace:
         `first` is the number of the first hand.
         """
         kernels.deal_cards(seed, first, self.deck, self.cards[:deals])
-        return self.settle(deals, self.abstract)
+        return self.look_up_deals(deals, self.abstract)
 
-    def settle(self, deals: int, abstract: SlotLayout) -> tuple[Words, Singles]:
+    def look_up_deals(self, deals: int, abstract: SlotLayout) -> tuple[Words, Singles]:
         """Look up the buckets and showdown results of dealt cards.
 
         Their shapes are (deals, rounds, players) and (deals, rounds). An outcome is 1 if player 0 wins the showdown on
@@ -359,7 +359,7 @@ class Pace(NamedTuple):
     visits: float  # nodes per second, leaves included
 
 
-def probe(game: SlotLayout, options: SamplingOptions = DEFAULT, threads: int = 1, seconds: float = 2.0) -> Pace:
+def measure_speed(game: SlotLayout, options: SamplingOptions = DEFAULT, threads: int = 1, seconds: float = 2.0) -> Pace:
     """Measure the speed of external sampling in a short test run, on a made-up game of a given size.
 
     The made-up game is smaller if memory requires it.

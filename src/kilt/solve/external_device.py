@@ -47,11 +47,11 @@ from kilt.solve.external import (
     ExternalMCCFR,
     Pace,
     SamplingOptions,
+    excess_weight,
     require_gpu_sampling,
     require_no_compact,
     rules_of,
-    weight_beyond,
-    words_of,
+    words_per_action,
 )
 from kilt.solve.external_device_cards import DeviceCards, N, P
 from kilt.solve.external_device_kernels import count_depth, count_room
@@ -133,7 +133,7 @@ def slot_bytes(options: SamplingOptions) -> float:
 
     For compact tables, this is an upper bound, because an odd number of compact regrets is rounded up.
     """
-    return 4 * words_of(options) - (4 / 3 if options.compact else 0)
+    return 4 * words_per_action(options) - (4 / 3 if options.compact else 0)
 
 
 def device_bytes(game: Holdem, menu: ActionAbstraction | None, slots: int, options: SamplingOptions, maps: int) -> int:
@@ -144,7 +144,7 @@ def device_bytes(game: Holdem, menu: ActionAbstraction | None, slots: int, optio
     return int(slot_bytes(options) * slots + maps + lists + min(2 * slots, TOGETHER) + RESERVE)
 
 
-def probe_on_gpu(
+def measure_speed_on_gpu(
     game: Holdem, menu: ActionAbstraction | None, buckets: Buckets, options: SamplingOptions, seconds: float = 2.0
 ) -> Pace:
     """Measure the speed of external sampling on the GPU in a short test run, on a made-up game.
@@ -157,10 +157,10 @@ def probe_on_gpu(
     fewer = [tuple(max(1, int(share * number)) for number in numbers) for numbers in buckets]
     made_up = [_made_up(deal, numbers) for numbers in dict.fromkeys(fewer)]
     cards = made_up[0] if len(made_up) == 1 else AsymmetricAbstraction((made_up[0], made_up[1]))
-    return pace_of(GpuExternalMCCFR(AbstractGame(game, cards, menu), 0, options), seconds)
+    return measure_solver_speed(GpuExternalMCCFR(AbstractGame(game, cards, menu), 0, options), seconds)
 
 
-def pace_of(solver: ExternalMCCFR, seconds: float) -> Pace:
+def measure_solver_speed(solver: ExternalMCCFR, seconds: float) -> Pace:
     """Measure the speed of a solver in a test run of some seconds.
 
     Only the second half of the run counts.
@@ -209,7 +209,7 @@ class DeviceTable:
     frame = stride = 0  # where classes are: see `external_device_classes`
 
     def __init__(self, slots: SlotLayout, options: SamplingOptions = DEFAULT, *, empty: bool = False) -> None:
-        self.cupy, self.slots, self.options, self.words = require_gpu(), slots, options, words_of(options)
+        self.cupy, self.slots, self.options, self.words = require_gpu(), slots, options, words_per_action(options)
         self.compact = options.compact
         nodes = slots.betting.nodes
         acts = np.flatnonzero(nodes.actor >= 0)
@@ -254,7 +254,7 @@ class DeviceTable:
         """The addresses of the arrays in which GPU code finds the numbers of each decision."""
         return np.array(tuple(address(array) for array in (*self._rows, self.table, self.numbers)), dtype=ROWS)
 
-    def quantised(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
+    def integer_strategy(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
         """Return the average strategy as an array of integers, which are rounded probabilities.
 
         If no average is stored, the result is the current strategy.
@@ -291,7 +291,7 @@ class DeviceTable:
         given = by_value(self.record), np.int32(first), np.int32(decisions), *arguments
         self.kernel(kernel)((min(decisions, 1 << 16),), (THREADS,), given)
 
-    def kept(self) -> tuple[Deferred, Deferred]:
+    def checkpoint_arrays(self) -> tuple[Deferred, Deferred]:
         """Return the regrets and counts to save in a checkpoint, as two arrays.
 
         The first has the CPU's format, the second has the 8-byte numbers of the first round. Both are copied from the
@@ -322,7 +322,8 @@ class DeviceTable:
     def load(self, table: Array, wide: Array | None) -> None:
         """Load the regrets and counts of a checkpoint that a GPU or a CPU has saved.
 
-        The arguments are the arrays that `kept` has returned. `wide` is None if the checkpoint comes from a CPU.
+        The arguments are the arrays that `checkpoint_arrays` has returned. `wide` is None if the checkpoint comes from
+        a CPU.
         """
         if table.shape != (self.size,):
             raise ValueError(f"table has shape {table.shape}, not {(self.size,)}")
@@ -431,7 +432,7 @@ class GpuExternalMCCFR(ExternalMCCFR):
         return *map(address, arrays), levels, owns, values, 0
 
     def _walk_to(self, end: int) -> None:
-        weight = weight_beyond(self.iterations, STEPS) if self.options.linear else 0.0
+        weight = excess_weight(self.iterations, STEPS) if self.options.linear else 0.0
         self.regrets.least = 2 * self.options.prune * (end + weight)
         self._walk_all(end, weight)
         self.iterations = end
@@ -475,7 +476,7 @@ class GpuExternalMCCFR(ExternalMCCFR):
 
         They are copied from the GPU only when they are written.
         """
-        table, wide = self.regrets.kept()
+        table, wide = self.regrets.checkpoint_arrays()
         return {"table": table, "wide": wide, "seed": self.seed} | {
             name: np.asarray(getattr(self, name)) for name in ("iterations", *self.COUNTS)
         }

@@ -34,8 +34,8 @@ from kilt.arrays import Array, Deferred
 from kilt.errors import RunError
 from kilt.games.holdem import Holdem
 from kilt.gpu import address, copy_in, copy_out, free_memory, pinned_array
-from kilt.solve.distributed.partition import Partition, shared_classes, trunk_of
-from kilt.solve.external import CHECKED, DEFAULT, STEPS, SamplingOptions, words_of
+from kilt.solve.distributed.partition import Partition, head_rounds, shared_classes
+from kilt.solve.external import CHECKED, DEFAULT, STEPS, SamplingOptions, words_per_action
 from kilt.solve.external_device import DeviceTable, GpuExternalMCCFR, device_bytes
 from kilt.solve.solver import scheduled
 
@@ -50,7 +50,7 @@ class DeviceNeeds(NamedTuple):
     frames: int  # classes of boards in GPU memory at a time; 0: the whole table fits
 
     @classmethod
-    def of(
+    def estimate(
         cls,
         game: Holdem,
         menu: ActionAbstraction | None,
@@ -72,7 +72,7 @@ class DeviceNeeds(NamedTuple):
             return cls(whole, 0)
         trunk, classes = apart
         head, each = sum(size.slots[:trunk]), sum(size.slots[trunk:]) // classes
-        frames = (free - device_bytes(game, menu, head, options, maps)) // (4 * words_of(options) * each)
+        frames = (free - device_bytes(game, menu, head, options, maps)) // (4 * words_per_action(options) * each)
         frames = max(1, min(frames, classes - 1))
         return cls(device_bytes(game, menu, head + frames * each, options, maps), frames)
 
@@ -84,7 +84,7 @@ def trunk_and_classes(cards: Sequence[AbstractionSpec]) -> tuple[int, int] | Non
     """
     try:
         shared = shared_classes(cards)
-        return trunk_of(shared.plan, shared.deal), shared.plan.public[0].classes
+        return head_rounds(shared.plan, shared.deal), shared.plan.public[0].classes
     except RunError:
         return None
 
@@ -99,10 +99,10 @@ def gpu_solver(
     cards = abstract.cards.each
     maps = sum(this.table.nbytes for this in {id(this.table): this for each in cards for this in each.rounds}.values())
     apart = trunk_and_classes([each.identity for each in cards])
-    needs = DeviceNeeds.of(abstract.game, abstract.actions, abstract.size, apart, options, maps)
+    needs = DeviceNeeds.estimate(abstract.game, abstract.actions, abstract.size, apart, options, maps)
     if not needs.frames:
         return GpuExternalMCCFR(abstract, seed, options, dtype)
-    return GpuClassedExternalMCCFR(Partition.of(abstract, places), seed, options, dtype, needs.frames)
+    return GpuClassedExternalMCCFR(Partition.divide(abstract, places), seed, options, dtype, needs.frames)
 
 
 class ClassTables(DeviceTable):
@@ -132,22 +132,22 @@ class ClassTables(DeviceTable):
         super().__init__(partition.head, options)
         self.trunk = partition.trunk
         later = self.nodes["round"] >= self.trunk
-        self.nodes["first"][later] = self.each.nodes["first"][later] + self.ahead
+        self.nodes["first"][later] = self.each.nodes["first"][later] + self.classes_offset
 
     @property
-    def ahead(self) -> int:
+    def classes_offset(self) -> int:
         """The position in the GPU's table, in 4-byte words, at which the tables of classes of boards begin."""
         return self.size + self.size % 2
 
     @property
-    def whole(self) -> int:
+    def game_words(self) -> int:
         """The size that a table of the whole game would have, in 4-byte words."""
         return self.words * self.partition.abstract.slots
 
     def clear(self) -> None:
         """Set all regrets and counts to 0."""
         self.table = self.numbers = None
-        self.table = self.cupy.zeros(self.ahead + self.frames * self.stride + 2, np.uint32)
+        self.table = self.cupy.zeros(self.classes_offset + self.frames * self.stride + 2, np.uint32)
         self.numbers = self.cupy.zeros(self.wide_size + 2, np.float64)
         for page in self.pages:
             page[:] = 0
@@ -163,22 +163,22 @@ class ClassTables(DeviceTable):
         self._frame_of = self.cupy.asarray(frames)
         self.frame = address(self._frame_of)
 
-    def table_in(self, frame: int) -> DeviceTable:
+    def frame_table(self, frame: int) -> DeviceTable:
         """Return the table of a class of boards that is in GPU memory, given its place there."""
         found = copy(self.each)
-        start = self.ahead + frame * self.stride
+        start = self.classes_offset + frame * self.stride
         found.table, found.numbers = self.table[start : start + self.stride + 2], self.numbers
         found.kernel, found.least = self.kernel, self.least
         return found
 
-    def hold(self, classes: Sequence[int]) -> None:
+    def copy_to_gpu(self, classes: Sequence[int]) -> None:
         """Copy the tables of the given classes of boards to GPU memory, if they are not there.
 
         The GPU then processes only deals with boards of these classes.
         """
         free = [frame for frame, label in enumerate(self.held) if label not in classes]
         for label, frame in zip([label for label in classes if label not in self.held], free, strict=False):
-            there = self.table_in(frame)
+            there = self.frame_table(frame)
             self._store(frame)
             copy_in(self.pages[label], there.table[: self.each.size], pinned=True)
             self.copied += 8 * self.each.size
@@ -190,7 +190,7 @@ class ClassTables(DeviceTable):
 
     def _store(self, frame: int) -> None:
         """Copy the tables in one place of GPU memory to the memory of the CPU."""
-        copy_out(self.table_in(frame).table[: self.each.size], self.pages[self.held[frame]], pinned=True)
+        copy_out(self.frame_table(frame).table[: self.each.size], self.pages[self.held[frame]], pinned=True)
 
     def groups(self) -> list[list[int]]:
         """Divide the classes of boards into groups whose tables fit into GPU memory together.
@@ -209,7 +209,7 @@ class ClassTables(DeviceTable):
         getattr(super(), name)(*arguments)
         for label in range(self.classes):
             if label in self.held:
-                getattr(self.table_in(self.held.index(label)), name)(*arguments)
+                getattr(self.frame_table(self.held.index(label)), name)(*arguments)
             else:
                 self._waiting[label].append((name, arguments))
 
@@ -221,33 +221,35 @@ class ClassTables(DeviceTable):
         """Halve the counts of each decision that has a count of at least `limit`, and limit its regrets."""
         self._of_all("halve", limit)
 
-    def quantised(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
+    def integer_strategy(self, dtype: npt.DTypeLike, threads: int = 1, *, counted: bool = True) -> Array:
         """Return the average strategy as an array of integers, which are rounded probabilities.
 
         If no average is stored, the result is the current strategy.
         """
         whole = self.partition.abstract
         shares = np.zeros(whole.slots, dtype=dtype)
-        join_parts([(self.partition.head, super().quantised(dtype, counted=counted))], whole, shares)
+        join_parts([(self.partition.head, super().integer_strategy(dtype, counted=counted))], whole, shares)
         for label, frame in self._each_in_turn():
-            join_parts([(self.part_of[label], self.table_in(frame).quantised(dtype, counted=counted))], whole, shares)
+            join_parts(
+                [(self.part_of[label], self.frame_table(frame).integer_strategy(dtype, counted=counted))], whole, shares
+            )
         return shares
 
     def _each_in_turn(self) -> Iterator[tuple[int, int]]:
         """Yield each class with its place in GPU memory, which it keeps until the next class is requested."""
         for group in self.groups():
-            self.hold(group)
+            self.copy_to_gpu(group)
             for label in group:
                 yield label, self.held.index(label)
 
-    def kept(self) -> tuple[Deferred, Deferred]:
+    def checkpoint_arrays(self) -> tuple[Deferred, Deferred]:
         """Return the regrets and counts to save in a checkpoint, as two arrays.
 
         The first has the CPU's format, the second has the 8-byte numbers of the first round. Both are copied from the
         GPU only when they are written.
         """
-        _, wide = super().kept()
-        return Deferred((self.whole,), np.dtype(np.uint32), partial(self._fill_whole, wide)), wide
+        _, wide = super().checkpoint_arrays()
+        return Deferred((self.game_words,), np.dtype(np.uint32), partial(self._fill_whole, wide)), wide
 
     def _fill_whole(self, wide: Deferred, table: Array) -> None:
         """Write the table of the whole game in the CPU's format."""
@@ -270,10 +272,11 @@ class ClassTables(DeviceTable):
     def load(self, table: Array, wide: Array | None) -> None:
         """Load the regrets and counts of a checkpoint that a GPU or a CPU has saved.
 
-        The arguments are the arrays that `kept` has returned. `wide` is None if the checkpoint comes from a CPU.
+        The arguments are the arrays that `checkpoint_arrays` has returned. `wide` is None if the checkpoint comes from
+        a CPU.
         """
-        if table.shape != (self.whole,):
-            raise ValueError(f"table has shape {table.shape}, not {(self.whole,)}")
+        if table.shape != (self.game_words,):
+            raise ValueError(f"table has shape {table.shape}, not {(self.game_words,)}")
         head = np.empty(self.size, np.uint32)
         self._copy(self.partition.head, head, table, back=True)
         super().load(head, wide)
@@ -281,7 +284,7 @@ class ClassTables(DeviceTable):
             self._waiting[label] = []
             self._copy(self.part_of[label], self.pages[label], table, back=True)
         for frame, label in enumerate(self.held):
-            copy_in(self.pages[label], self.table_in(frame).table[: self.each.size], pinned=True)
+            copy_in(self.pages[label], self.frame_table(frame).table[: self.each.size], pinned=True)
 
 
 class GpuClassedExternalMCCFR(GpuExternalMCCFR):
@@ -337,7 +340,7 @@ class GpuClassedExternalMCCFR(GpuExternalMCCFR):
         """Process all deals up to number `end`, one group of classes after the other."""
         for group in self.regrets.groups():
             began = perf_counter()
-            self.regrets.hold(group)
+            self.regrets.copy_to_gpu(group)
             self._wait()
             copied = perf_counter()
             super()._walk_all(end, weight)

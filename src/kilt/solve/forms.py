@@ -94,7 +94,7 @@ def load_problem(
     RunError
         If no form fits. The message says what is missing, and what to use instead.
     """
-    return fitted(game, algorithm, form, threads, device, tilt).problem()
+    return choose_form(game, algorithm, form, threads, device, tilt).problem()
 
 
 class FittedGame(NamedTuple):
@@ -121,7 +121,7 @@ class FittedGame(NamedTuple):
         return replace(cost, what=f"{self.called} on {self.source.name}", remedy=remedy)
 
 
-def fitted(
+def choose_form(
     game: str | Game,
     algorithm: str | Variant | Algorithm | None,
     form: str | None = None,

@@ -192,7 +192,10 @@ class JointGame(EvaluableGame):
 
         It is weighted by the probability of the cards and of the player's own actions.
         """
-        likely, there = self.likely(player, r), (self.nodes, self.first, begin, end, player, self.bucket(player, r))
+        likely, there = (
+            self.card_probability(player, r),
+            (self.nodes, self.first, begin, end, player, self.bucket(player, r)),
+        )
         kernels.add_average(*there, likely, discount, reach, total)
 
     def learn(
@@ -228,7 +231,7 @@ class JointGame(EvaluableGame):
         """Return the bucket that each of a player's bucket sequences has in a given round."""
         return self.joint.sequences[player][r].bucket
 
-    def likely(self, player: int, r: int) -> FloatArray:
+    def card_probability(self, player: int, r: int) -> FloatArray:
         """Return the probability that the dealt cards give a player each bucket sequence."""
         chance: FloatArray = self.joint.pair_probabilities[r].sum(axis=1 - player)
         return chance

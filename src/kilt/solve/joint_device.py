@@ -58,7 +58,9 @@ class DeviceJointGame(JointGame):
         betting = nodes.actor, nodes.children, nodes.first_child, self.first, nodes.block
         self._betting = tuple(put(each.astype(np.int32)) for each in betting)
         self._bucket = [[put(self.bucket(player, r)) for r in rounds] for player in players]
-        self._likely = [[put(super(DeviceJointGame, self).likely(player, r)) for r in rounds] for player in players]
+        self._likely = [
+            [put(super(DeviceJointGame, self).card_probability(player, r)) for r in rounds] for player in players
+        ]
         self._shown = (put(self._shown[0]), put(self._shown[1]))
         self._folded = [(put(first), put(second)) for first, second in self._folded]
         # [player][round] [sequence, sequence of the round before] 1 if the first continues the second

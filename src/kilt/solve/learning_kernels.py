@@ -357,7 +357,7 @@ def blend(
 
 
 @inlined
-def entered(board: int, hands: IntArray, lasting: bool, columns: int) -> tuple[int, int, int]:
+def changed_region(board: int, hands: IntArray, lasting: bool, columns: int) -> tuple[int, int, int]:
     """Return which board and hands a pass of CFR may have changed in a row of a table.
 
     The board is −1 and the hands are all columns if this cannot be narrowed down. It can be if a single board was
@@ -369,7 +369,7 @@ def entered(board: int, hands: IntArray, lasting: bool, columns: int) -> tuple[i
 
 
 @kernel
-def conclude(own: PlayerTables, theirs: PlayerTables, noise: float, discount: Discount, scope: Scope) -> None:
+def finish_pass(own: PlayerTables, theirs: PlayerTables, noise: float, discount: Discount, scope: Scope) -> None:
     """At the end of a pass of CFR, add the sums of each bucket to regrets and average strategies.
 
     The sums are then reset to 0. Several hands may share a column, which is entered only once.
@@ -380,7 +380,7 @@ def conclude(own: PlayerTables, theirs: PlayerTables, noise: float, discount: Di
     for row in own.rows:
         while row >= layout.start[r + 1]:
             r += 1
-        board, begin, end = entered(scope.board[r], scope.mine[r], lasting, regret.shape[1])
+        board, begin, end = changed_region(scope.board[r], scope.mine[r], lasting, regret.shape[1])
         for place in range(begin, end):
             column, gained = np.int64(layout.bucket[board, place]) if board >= 0 else place, 0.0
             for part in range(sums.shape[0]):
@@ -396,7 +396,7 @@ def conclude(own: PlayerTables, theirs: PlayerTables, noise: float, discount: Di
         for row in theirs.rows:
             while row >= layout.start[r + 1]:
                 r += 1
-            board, begin, end = entered(scope.board[r], scope.theirs[r], discount.average == 1, average.shape[1])
+            board, begin, end = changed_region(scope.board[r], scope.theirs[r], discount.average == 1, average.shape[1])
             for place in range(begin, end):
                 column, gained = np.int64(layout.bucket[board, place]) if board >= 0 else place, 0.0
                 for part in range(sums.shape[0]):
@@ -407,7 +407,7 @@ def conclude(own: PlayerTables, theirs: PlayerTables, noise: float, discount: Di
 
 
 @kernel
-def enter(
+def add_bucket_sums(
     tables: PlayerTables, rows: IntArray, columns: IntArray, learning: bool, noise: float, discount: Discount
 ) -> None:
     """Add the sums of the given buckets to their regrets, or to their average strategy."""

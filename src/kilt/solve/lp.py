@@ -94,7 +94,7 @@ def solve_restricted(nodes: FlatNodes, restriction: Restriction) -> Equilibrium:
         columns = np.concatenate([form.number[slots], form.number[before]])
         values = np.concatenate([np.ones(len(slots)), -fixed[slots]])
         bounds = SparseMatrix((len(slots), form.theirs.shape[1]), rows, columns, values)
-    best = _maximise(form, coin * form.against(nodes, fixed) if coin else None, 1 - coin, bounds)
+    best = _maximise(form, coin * form.sequence_values(nodes, fixed) if coin else None, 1 - coin, bounds)
     return Equilibrium(best.value, form.profile(nodes, best.plan, fixed))
 
 
@@ -119,7 +119,7 @@ def safe_response(nodes: FlatNodes, player: int, strategy: FloatArray, safety: f
     """
     form = _sequence_form(nodes, player)
     value = _maximise(form, None, 1.0).value
-    best = _maximise(form, form.against(nodes, strategy), 0.0, least=value - safety)
+    best = _maximise(form, form.sequence_values(nodes, strategy), 0.0, least=value - safety)
     return Equilibrium(best.value, form.profile(nodes, best.plan, strategy))
 
 
@@ -157,7 +157,7 @@ class SequenceForm(NamedTuple):
     theirs: SparseMatrix  # F: those of the opponent's plans
     payoff: SparseMatrix  # A: [own sequence, theirs] to the player
 
-    def against(self, nodes: FlatNodes, strategy: FloatArray) -> FloatArray:
+    def sequence_values(self, nodes: FlatNodes, strategy: FloatArray) -> FloatArray:
         """Return the value of each of a player's action sequences against the opponent's strategy.
 
         This is A ŷ.

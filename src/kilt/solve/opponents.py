@@ -45,7 +45,7 @@ class Opponent(NamedTuple):
     stride: int  # pass numbers per iteration; passes with the same number sample the same boards
 
     @classmethod
-    def of(cls, game: VectorGame, name: str, scheme: str | Scheme, trunk: int, *, hands: bool) -> Opponent:
+    def named(cls, game: VectorGame, name: str, scheme: str | Scheme, trunk: int, *, hands: bool) -> Opponent:
         """Create the opponent that players learn against, given its name.
 
         The names are those of `OPPONENTS`: the other player, a learner who sees all cards, or a best response.

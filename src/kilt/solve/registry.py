@@ -150,7 +150,7 @@ def _on_gpu(problem: VectorProblem, variant: str | Variant, **how: Any) -> Solve
     from kilt.tree.gpu.device import DeviceGame
 
     whom = how.get("opponent", "abstract"), how.get("scheme", FULL_WIDTH), how.get("trunk", 0)
-    require_walkable(problem.game, Opponent.of(problem.game, *whom, hands=True).scheme)
+    require_walkable(problem.game, Opponent.named(problem.game, *whom, hands=True).scheme)
     assert isinstance(problem.walker, DeviceGame)
     return Cfr(DeviceTables(problem.walker, **how), variant)
 
@@ -177,7 +177,7 @@ def _chance_sampled(scheme: str, variant: str = "cfr") -> dict[str, Make]:
         return Cfr(TreeTables(problem.game, problem.dtype, scheme=scheme, seed=seed), variant)
 
     def abstract(problem: AbstractProblem, seed: int) -> Solver:
-        if scheme == "pcs" and problem.walk.samples_drawn:
+        if scheme == "pcs" and problem.walk.samples_boards:
             tables = SampledBoardTables(problem.without_boards, problem.abstract.cards, seed=seed)
             return Cfr(tables, variant, problem.shares_by(tables.bucketed))
         return _bucketed(problem, variant, scheme=scheme, seed=seed)
@@ -220,7 +220,7 @@ def _external(problem: AbstractProblem, seed: int) -> Solver:
     if problem.opponent_cards is None:
         return alone(problem)
     first, second = problem.seats
-    return SeatSolver((alone(first), alone(second)), problem.own)
+    return SeatSolver((alone(first), alone(second)), problem.combine_seats)
 
 
 def _current(problem: VectorProblem, seed: int) -> Solver:
@@ -273,7 +273,7 @@ def _cfr_br(trunk: int, variant: str = "cfr") -> dict[str, Make]:
 
             drawn = GpuSampledBoardTables(problem.without_boards, problem.abstract.cards, trunk=trunk, seed=seed)
             return Cfr(drawn, variant, problem.shares_by(drawn.bucketed))
-        if problem.walk.draws(trunk):
+        if problem.walk.must_sample_boards(trunk):
             tables = SampledBoardTables(problem.without_boards, problem.abstract.cards, trunk=trunk, seed=seed)
             return Cfr(tables, variant, problem.shares_by(tables.bucketed))
         return _bucketed(problem, variant if trunk else "cfr+", opponent="response", trunk=trunk, seed=seed)
@@ -290,7 +290,7 @@ def _counter(kind: str, base: str = DEFAULT_BASE) -> dict[str, Make]:
     def both(problem: Problem, seat: Callable[[int], Solver]) -> Solver:
         if problem.against is None:
             raise RunError("rnr and dbr answer a model of an opponent: give the problem `against`")
-        return SeatSolver((seat(1), seat(0)), problem.against.own)
+        return SeatSolver((seat(1), seat(0)), problem.against.combine_seats)
 
     def flat(problem: FlatProblem, seed: int) -> Solver:
         def seat(held: int) -> Solver:

@@ -101,7 +101,7 @@ def paths(nodes: FlatNodes) -> kernels.Paths:
     chance, reached, odds = chance_events(nodes)
     events, first, count = np.unique(chance, return_index=True, return_counts=True)
     outcome = np.stack([reached, reached], axis=1).astype(np.uint32)
-    kernels.alias(np.append(first, len(odds)), odds, outcome)
+    kernels.build_alias_tables(np.append(first, len(odds)), odds, outcome)
 
     records = np.zeros(len(nodes.actor), dtype=kernels.NODE)
     for where, *fields in (

@@ -62,7 +62,7 @@ def choose(strategy: FloatArray, slot: np.uint64, count: np.uint64, draw: float)
 
 
 @kernel
-def match(regret: FloatArray, slot: np.uint64, count: np.uint64, strategy: FloatArray) -> None:
+def match_regrets(regret: FloatArray, slot: np.uint64, count: np.uint64, strategy: FloatArray) -> None:
     """Compute the strategy at an information set from its regrets, by regret matching.
 
     Probabilities are proportional to positive regrets, or equal if there are none. A single loop handles both cases:
@@ -78,7 +78,7 @@ def match(regret: FloatArray, slot: np.uint64, count: np.uint64, strategy: Float
 
 
 @kernel
-def deal(paths: Paths, link: np.uint64, count: np.uint64, draw: float) -> np.uint64:
+def sample_outcome(paths: Paths, link: np.uint64, count: np.uint64, draw: float) -> np.uint64:
     """Sample the outcome of a chance event, and return the node to which it leads.
 
     The number selects a row, and its remainder one of the row's two outcomes.
@@ -90,7 +90,7 @@ def deal(paths: Paths, link: np.uint64, count: np.uint64, draw: float) -> np.uin
 
 
 @kernel
-def alias(first: npt.NDArray[np.int64], odds: FloatArray, outcome: Links) -> None:
+def build_alias_tables(first: npt.NDArray[np.int64], odds: FloatArray, outcome: Links) -> None:
     """Build alias tables, from which the outcome of a chance event is sampled in constant time.
 
     An event gets equally likely rows with two outcomes each (Walker 1977, Vose 1991). Event i has the rows first[i] to
@@ -171,7 +171,7 @@ def walk_all(
                     break
                 draw = uniform(key, slot)
                 if actor == DEAL:
-                    node = deal(paths, link, count, draw)
+                    node = sample_outcome(paths, link, count, draw)
                 else:
                     action = choose(strategy, slot, count, draw)
                     if pure:
@@ -194,7 +194,7 @@ def walk_all(
                     worth += strategy[slot + a] * value[child + a]
             for a in range(count):
                 gain[slot + a] += sign * (value[child + a] - worth)
-            match(regret, slot, count, strategy)
+            match_regrets(regret, slot, count, strategy)
             value[np.uint64(places[visits])] = worth
 
 
@@ -233,7 +233,7 @@ def walk_one(
                 break
             draw = uniform(key, slot)
             if actor == DEAL:
-                node = deal(paths, link, count, draw)
+                node = sample_outcome(paths, link, count, draw)
                 continue
             if actor == player:
                 if draw < exploration:
@@ -256,5 +256,5 @@ def walk_one(
             action, share = np.uint64(actions[visits]), shares[visits]
             for a in range(count):
                 gain[slot + a] += weight * ((1.0 if a == action else 0.0) - share)
-            match(regret, slot, count, strategy)
+            match_regrets(regret, slot, count, strategy)
             weight *= share

@@ -53,10 +53,10 @@ class WithWorkers(Protocol):
 
     size: int  # total size of its tables in bytes
 
-    def parts(self) -> list[tuple[str, float]]:
+    def loads(self) -> list[tuple[str, float]]:
         """Return, for each worker, the name of its machine and the share of time that it was busy."""
 
-    def spent(self) -> str:
+    def describe_load(self) -> str:
         """Describe in one line of text how much of the time workers were busy."""
 
     def close(self) -> None:
@@ -76,7 +76,7 @@ class InParts(WithWorkers, Protocol):
     def restore_parts(self, folder: Path) -> None:
         """Have all workers read their tables from a folder. `restore` must have been called before."""
 
-    def mend(self) -> None:
+    def reset_after_loss(self) -> None:
         """Discard all tables after a worker was lost, so that a checkpoint can be restored."""
 
 
@@ -84,13 +84,13 @@ class InParts(WithWorkers, Protocol):
 class StrategyInParts(Protocol):
     """The interface of a solver whose strategy may be larger than memory and is therefore stored in parts."""
 
-    def over_parts(self, work: Callable[[Any], R]) -> list[R]:
+    def map_parts(self, work: Callable[[Any], R]) -> list[R]:
         """Apply a function to each part of the average strategy, on the worker that stores the part.
 
         `work` is the function; it is pickled. Returns the results.
         """
 
-    def fill(self, shares: Array, folder: Path) -> None:
+    def write_average(self, shares: Array, folder: Path) -> None:
         """Write the average strategy to an array, which may be a file that is larger than memory.
 
         `folder` is for temporary files.

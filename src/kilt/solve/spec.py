@@ -21,8 +21,8 @@ from kilt.games.holdem import Holdem
 from kilt.solve.abstract_problem import WalkSize, dtype_of
 from kilt.solve.counter import Against
 from kilt.solve.distributed.memory import PartsMemory
-from kilt.solve.distributed.partition import shared_classes, trunk_of
-from kilt.solve.external import SamplingOptions, words_of
+from kilt.solve.distributed.partition import head_rounds, shared_classes
+from kilt.solve.external import SamplingOptions, words_per_action
 from kilt.tree.betting import betting_size
 
 PER_NODE = 100  # bytes per node of the betting tree: the tree itself, and records for walks
@@ -76,7 +76,7 @@ class AbstractSpec:
         return self._synthetic(self.cards[0], self.cards[-1]).size
 
     @cached_property
-    def learned(self) -> tuple[SyntheticGame, ...]:
+    def made_up_games(self) -> tuple[SyntheticGame, ...]:
         """Games with made-up buckets, of the same size as the games to solve, to measure a solver's speed.
 
         There are two if the opponent sees finer cards: one for each player. Iterations on them take as long as on the
@@ -90,23 +90,23 @@ class AbstractSpec:
     @property
     def infosets(self) -> int:
         """The number of information sets for which the solver computes strategies."""
-        return sum(sum(game.size.infosets) for game in self.learned)
+        return sum(sum(game.size.infosets) for game in self.made_up_games)
 
     def _synthetic(self, first: Cards, second: Cards) -> SyntheticGame:
         """Return a game with as many buckets as two card abstractions, one for each player."""
         return SyntheticGame(self.game, (_numbers(first), _numbers(second)), self.menu)
 
     @property
-    def slots(self) -> int:
+    def table_bytes(self) -> int:
         """The size in bytes of a table with one 4-byte number per action of each information set."""
         return 4 * sum(self.size.slots)
 
     @cached_property
     def walk(self) -> WalkSize:
         """The estimated memory and time for evaluating the game on all boards."""
-        return WalkSize.of(self.game, self.menu, self.size, self.config.solver.threads)
+        return WalkSize.estimate(self.game, self.menu, self.size, self.config.solver.threads)
 
-    def takes(
+    def estimate_cost(
         self,
         tables: int,
         kept: int,
@@ -122,7 +122,7 @@ class AbstractSpec:
         includes the betting tree and a strategy of up to two bytes per slot. `instead` is a remedy that needs less
         memory.
         """
-        memory = tables + PER_NODE * self.size.nodes + self.slots // 2 + mapped
+        memory = tables + PER_NODE * self.size.nodes + self.table_bytes // 2 + mapped
         remedy = f"use fewer buckets or bets, or {instead}"
         if device:
             remedy = (
@@ -134,20 +134,20 @@ class AbstractSpec:
             memory, mapped, device, kept, iteration=iteration, what=self.description, remedy=remedy, parts=parts
         )
 
-    def parts(self, blades: tuple[int, ...]) -> PartsMemory:
+    def process_memory(self, blades: tuple[int, ...]) -> PartsMemory:
         """Estimate the memory that each process of a distributed run needs.
 
         `blades` has the number of workers on each level.
         """
         cards, solver = self.shared_cards, self.config.solver
-        trunk, actions = trunk_of(cards.plan, cards.deal), betting_size(self.game, self.menu).actions
+        trunk, actions = head_rounds(cards.plan, cards.deal), betting_size(self.game, self.menu).actions
         bounds = [0, trunk, *(public.round - 1 for public in cards.plan.public[1 : len(blades)])]
-        return PartsMemory.of(
+        return PartsMemory.estimate(
             self.size,
             cards.plan,
             cards.deal,
             blades,
-            words=words_of(self.options),
+            words=words_per_action(self.options),
             dtype=dtype_of(sum(self.size.slots)),
             threads=solver.threads,
             places=[2 * (1 + sum(sum(each[start:end]) for each in actions)) + 2 for start, end in pairwise(bounds)],

@@ -27,7 +27,7 @@ class CardlessWalk(NamedTuple):
     reach: FloatArray  # [chance node of the first round] the opponent's probability of reaching it
 
     @classmethod
-    def of(cls, game: VectorGame, player: int, table: Table) -> CardlessWalk:
+    def against(cls, game: VectorGame, player: int, table: Table) -> CardlessWalk:
         """Prepare to compute a player's best response to a strategy that ignores the cards.
 
         Parameters

@@ -159,7 +159,7 @@ class BettingPart(NamedTuple):
     rows: IntArray  # [round, 2] first and end row within a board; all rows before `round`
 
     @classmethod
-    def of(cls, tree: VectorTree, round_: int, begin: int, end: int) -> BettingPart:
+    def through(cls, tree: VectorTree, round_: int, begin: int, end: int) -> BettingPart:
         """Select all betting sequences that pass through given chance nodes of a round.
 
         The round must not be the first.

@@ -209,7 +209,7 @@ class Runner:
                 start_new_session=True,
             )
         try:
-            job = RunJob(name, place, ProcessId.of(child.pid))
+            job = RunJob(name, place, ProcessId.with_number(child.pid))
             self._record(job)
         except BaseException:
             child.kill()

@@ -212,7 +212,7 @@ def _seen(game: VectorGame, buckets: int, lab: Lab) -> BucketedGame:
     if not isinstance(rules, Holdem):
         raise GameError(f"{rules.name} has no cards: use a game of poker")
     plan = "IR-PHS-PHS {}" + f"-{buckets}" * (rules.rules.rounds - 1)
-    return BucketedGame.by(game, game_in_buckets(rules, "", plan, lab.scratch() / "cards", seed=0).cards)
+    return BucketedGame.with_abstraction(game, game_in_buckets(rules, "", plan, lab.scratch() / "cards", seed=0).cards)
 
 
 def _figure(name: str, source: str, title: str, hint: str, bucketed: bool, plain: Setting, quick: str) -> Experiment:

@@ -84,7 +84,7 @@ class Head:
 
         The nodes visited for both players are added.
         """
-        return places_in(partition, 0, partition.trunk)
+        return most_nodes_visited(partition, 0, partition.trunk)
 
     def descend(self, number: int) -> PendingBatch:
         """Play a batch of deals through the first rounds, and record at which nodes workers must continue.
@@ -93,10 +93,10 @@ class Head:
         """
         game, deals = self.game, self.game.batch
         if game.discounts(number):
-            self.regrets.discount(game.key(number))
+            self.regrets.discount(game.seed_for(number))
         if game.halves(number):
             self.regrets.halve(HALVED)
-        bucket, outcome = self._workspace.deal(game.key(), number * deals, deals)
+        bucket, outcome = self._workspace.deal(game.seed_for(), number * deals, deals)
         # Pages that are never written to cost nothing. Zeros, because checkpoints contain entries that walks do not
         # fill.
         queue = np.zeros(deals * self._most, dtype=PLACE)
@@ -104,7 +104,7 @@ class Head:
         node, player = np.empty(most, dtype=np.uint32), np.empty(most, dtype=np.int8)
         exits = Exits(np.empty(deals + 1, dtype=np.int64), node, player, np.empty(most, dtype=np.int64))
         found, _, end = walks.descend_deals(
-            game.key(),
+            game.seed_for(),
             number * deals,
             self.rules,
             self._workspace.starts,
@@ -114,7 +114,7 @@ class Head:
             self._workspace.tally,
             *self.regrets.views,
             game.options.prune,
-            game.weight(number),
+            game.excess_weight(number),
             walks.NOBODY,
             queue,
             begin,
@@ -130,7 +130,7 @@ class Head:
         `sums` has |F(n,h)| · v for each start.
         """
         starts = sent.batch.starts
-        value = (sums / (kernels.FINE * self.game.whole(self.partition.ways))).astype(np.float32)
+        value = (sums / (kernels.FINE * self.game.total_weight(self.partition.ways))).astype(np.float32)
         exits = Exits(starts.begin, starts.node, starts.player, sent.place)
         regret, _ = self.regrets.views
         root, share, scratch = self._workspace.starts, self._workspace.share, self._workspace.value
@@ -146,7 +146,7 @@ def cut_off(rules: walks.Rules, slots: SlotLayout, later: int) -> None:
     records["link"][beyond], records["count"][beyond], records["actor"][beyond] = follows[beyond], 0, BEYOND
 
 
-def places_in(partition: Partition, first: int, later: int) -> int:
+def most_nodes_visited(partition: Partition, first: int, later: int) -> int:
     """Return an upper bound of the number of nodes that one deal visits in some rounds.
 
     The nodes visited for both players are added. The rounds are those from `first` to before `later`.
@@ -190,7 +190,7 @@ class ClassOwner:
         for _ in range(self.threads):
             self._workspaces.put(WalkWorkspace(part, batch, priced=priced_rounds(self.game.options, rounds)))
 
-    def walked(
+    def run_deals(
         self,
         regrets: RegretTable,
         workspace: WalkWorkspace,
@@ -237,20 +237,20 @@ class ClassOwner:
             for own in self.owned:
                 own.regrets.halve(HALVED, self.threads)
 
-    def quantised(self, dtype: npt.DTypeLike, counted: bool) -> list[tuple[tuple[int, ...], Array]]:
+    def integer_strategies(self, dtype: npt.DTypeLike, counted: bool) -> list[tuple[tuple[int, ...], Array]]:
         """Return the average strategy on each class of boards, with probabilities rounded to integers.
 
-        Each item is the path of a class and its strategy. See `RegretTable.quantised`.
+        Each item is the path of a class and its strategy. See `RegretTable.integer_strategy`.
         """
-        return [(own.path, own.regrets.quantised(dtype, self.threads, counted=counted)) for own in self.owned]
+        return [(own.path, own.regrets.integer_strategy(dtype, self.threads, counted=counted)) for own in self.owned]
 
     def write(self, folder: Path, dtype: npt.DTypeLike) -> None:
         """Write the average strategy of each class of boards to a separate folder.
 
-        See `Distributed.fill`.
+        See `DistributedMCCFR.write_average`.
         """
         for own in self.owned:
-            inputs, shares = {"game": self.game.fingerprint}, own.regrets.quantised(dtype, self.threads)
+            inputs, shares = {"game": self.game.fingerprint}, own.regrets.integer_strategy(dtype, self.threads)
             artifact.write(class_folder(folder, *own.path), SHARES, {"shares": shares}, inputs=inputs)
 
     def save(self, folder: Path) -> None:
@@ -279,12 +279,12 @@ class BoardClass:
     def __init__(self, partition: Partition, label: int, options: SamplingOptions, rules: walks.Rules | None) -> None:
         self.label, self.part = label, partition.part(label)
         self.regrets = RegretTable(self.part, options, rules)
-        cut_off(self.regrets.rules, self.part, partition.end(1))
+        cut_off(self.regrets.rules, self.part, partition.end_round(1))
         self.boards, deck = partition.boards_of(label), self.part.game.rules.deck.size
         self.bits = np.bitwise_or.reduce(np.uint64(1) << self.boards.astype(np.uint64), axis=1)
-        self.counted = counted_in(self.boards, deck)
+        self.counted = count_containing(self.boards, deck)
         self.below, self.upto = (
-            counted_in(partition.boards[partition.labels < end], deck) for end in (label, label + 1)
+            count_containing(partition.boards[partition.labels < end], deck) for end in (label, label + 1)
         )
 
     @property
@@ -293,7 +293,7 @@ class BoardClass:
         return (self.label,)
 
 
-def counted_in(boards: ByteArray, deck: int) -> tuple[int, IntArray, IntArray]:
+def count_containing(boards: ByteArray, deck: int) -> tuple[int, IntArray, IntArray]:
     """Count, for each set of cards, how many boards contain it. `count_ways` uses these counts.
 
     The result has the size of the boards, binomial coefficients, and the counts.
@@ -305,7 +305,7 @@ def counted_in(boards: ByteArray, deck: int) -> tuple[int, IntArray, IntArray]:
     return size, choose, within
 
 
-def picked_starts(starts: Starts, deals: IntArray) -> tuple[Starts, IntArray]:
+def select_starts(starts: Starts, deals: IntArray) -> tuple[Starts, IntArray]:
     """Return the starting nodes of some deals, with their positions in the list of all starting nodes."""
     most = int(np.diff(starts.begin)[deals].sum())
     node, player = np.empty(most, dtype=np.uint32), np.empty(most, dtype=np.int8)
@@ -335,12 +335,12 @@ class ClassWorker(ClassOwner):
 
         A batch has `batch` deals; `samples` and `boards` say how many boards are sampled, as in `SharedGame`.
         """
-        self.clear(batch, samples, boards, self.own[0].part, range(self.partition.trunk, self.partition.end(1)))
+        self.clear(batch, samples, boards, self.own[0].part, range(self.partition.trunk, self.partition.end_round(1)))
 
     def work(self, batch: Batch) -> BatchResult:
         """Run CFR on a batch of deals in the later rounds, on all classes of boards that this worker owns."""
         began, game = perf_counter(), self.game
-        batch, hands, weight = self.received(batch)
+        batch, hands, weight = self.unpack(batch)
 
         def some(item: tuple[BoardClass, int]) -> tuple[IntArray, int, int, int, float]:
             own, sample = item
@@ -360,7 +360,7 @@ class ClassWorker(ClassOwner):
             work[label] += seconds
         return BatchResult(sums, perf_counter() - began, decisions, visits, work)
 
-    def received(self, batch: Batch) -> tuple[Batch, IntArray, float]:
+    def unpack(self, batch: Batch) -> tuple[Batch, IntArray, float]:
         """Unpack a message: return the batch of deals, their private hands, and the weight of earlier deals.
 
         Discounts and halves the tables if it is time.
@@ -369,15 +369,15 @@ class ClassWorker(ClassOwner):
         batch = Batch(batch.number, Starts(*map(np.array, batch.starts)))
         if self.game.discounts(batch.number):
             for own in self.own:
-                own.regrets.discount(self.game.key(batch.number, own.label), self.threads)
+                own.regrets.discount(self.game.seed_for(batch.number, own.label), self.threads)
         self.halve(batch.number)
-        return batch, self._hands(batch.number * self.game.batch), self.game.weight(batch.number)
+        return batch, self._hands(batch.number * self.game.batch), self.game.excess_weight(batch.number)
 
     def _hands(self, first: int) -> IntArray:
         """Return the private hands of a batch, which are the same as in the head process."""
         rules = self.game.game.rules
         hands = np.empty((self.game.batch, 2 * rules.hole_cards), dtype=np.int64)
-        walks.deal_cards(self.game.key(), first, rules.deck.size, hands)
+        walks.deal_cards(self.game.seed_for(), first, rules.deck.size, hands)
         return hands
 
     def _walk(
@@ -388,13 +388,13 @@ class ClassWorker(ClassOwner):
         Returns the sum of |F(n,h)| · v for each start, and the numbers of decisions and nodes visited.
         """
         sums, decisions, visits = np.zeros(len(batch.starts.node), dtype=np.int64), 0, 0
-        for drawn in self.draws(own, sample, workspace, hands, batch):
+        for drawn in self.sample_boards(own, sample, workspace, hands, batch):
             found, met, seen = self.walk_over(own, workspace, drawn.batch, drawn.ways, drawn.key, weight)
             sums[drawn.which] += found
             decisions, visits = decisions + met, visits + seen
         return sums, decisions, visits
 
-    def draws(
+    def sample_boards(
         self, own: BoardClass, sample: int, workspace: WalkWorkspace, hands: IntArray, batch: Batch
     ) -> Iterator[BoardDraw]:
         """Sample boards of one class for a batch of deals, and yield them with the dealt cards in `workspace`.
@@ -402,27 +402,27 @@ class ClassWorker(ClassOwner):
         A deal gets one board, or as many as are due to the class.
         """
         if not self.game.boards:
-            key, ways = self.game.key(own.label, sample), np.empty(len(hands), dtype=np.int64)
+            key, ways = self.game.seed_for(own.label, sample), np.empty(len(hands), dtype=np.int64)
             kernels.count_ways(hands, *own.counted, ways)
             board = self._draw(own, workspace, key, batch, hands, ways)
             yield BoardDraw(batch, slice(None), ways, key, board, (ways / max(len(own.bits), 1)).astype(np.float32))
             return
-        ways, often = self.spread(own, hands, batch.number * self.game.batch)
+        ways, often = self.count_samples(own, hands, batch.number * self.game.batch)
         for turn in range(int(often.max())):
             mine = np.flatnonzero(often > turn)
-            picked, index = picked_starts(batch.starts, mine)
-            some, key = Batch(batch.number, picked), self.game.key(own.label, turn)
+            picked, index = select_starts(batch.starts, mine)
+            some, key = Batch(batch.number, picked), self.game.seed_for(own.label, turn)
             board = self._draw(own, workspace, key, some, hands[mine], ways[mine])
             workspace.tally[: len(mine)] = 1
             once = np.ones(len(mine), dtype=np.int64)
             yield BoardDraw(some, index, once, key, board, once.astype(np.float32))
 
-    def spread(self, own: BoardClass, hands: IntArray, first: int) -> tuple[IntArray, IntArray]:
+    def count_samples(self, own: BoardClass, hands: IntArray, first: int) -> tuple[IntArray, IntArray]:
         """Return, for each deal, how many boards of a class are possible, and how many to sample."""
         below, upto, often = np.empty((3, len(hands)), dtype=np.int64)
         kernels.count_ways(hands, *own.below, below)
         kernels.count_ways(hands, *own.upto, upto)
-        key = self.game.key(self.classes)  # different from all keys for cards
+        key = self.game.seed_for(self.classes)  # different from all keys for cards
         kernels.spread_boards(key, first, self.game.boards, self.ways, below, upto, often)
         return upto - below, often
 
@@ -447,30 +447,30 @@ class ClassWorker(ClassOwner):
 
         The cards are in `workspace`. Each deal's values and updates are weighted by `ways`.
         """
-        first, seen = batch.number * self.game.batch, self.settled(own, workspace, ways)
-        return self.walked(own.regrets, workspace, batch.starts, *seen, ways, key, first, weight)
+        first, seen = batch.number * self.game.batch, self.prepare_deals(own, workspace, ways)
+        return self.run_deals(own.regrets, workspace, batch.starts, *seen, ways, key, first, weight)
 
-    def settled(self, own: BoardClass, workspace: WalkWorkspace, ways: IntArray) -> tuple[Words, Singles]:
+    def prepare_deals(self, own: BoardClass, workspace: WalkWorkspace, ways: IntArray) -> tuple[Words, Singles]:
         """Look up the buckets and showdown results of sampled deals, and set the weight of each deal.
 
         The cards are in `workspace`.
 
-        See `WalkWorkspace.settle`.
+        See `WalkWorkspace.look_up_deals`.
         """
-        bucket, outcome = workspace.settle(len(ways), own.part)
+        bucket, outcome = workspace.look_up_deals(len(ways), own.part)
         # deals without a compatible board have arbitrary buckets, and are not walked
         own.part.require_own(bucket, ways > 0)
         if self.game.weighted:
-            workspace.share[: len(ways)] = ways / self.game.whole(self.ways)
+            workspace.share[: len(ways)] = ways / self.game.total_weight(self.ways)
         else:
             workspace.share[: len(ways)], workspace.tally[: len(ways)] = ways > 0, 1
         return bucket, outcome
 
-    def echo(self, batch: Batch) -> BatchResult:
+    def ping(self, batch: Batch) -> BatchResult:
         """Answer an empty message, so that the head process can measure the latency of messages."""
         return BatchResult(np.zeros(len(batch.starts.node), dtype=np.int64), 0.0, 0, 0, np.zeros(self.classes))
 
-    def over(self, work: Callable[[StrategyPart], R], trunk: Array) -> list[R]:
+    def map_average(self, work: Callable[[StrategyPart], R], trunk: Array) -> list[R]:
         """Apply a function to the average strategy on each class of this worker's boards, and collect the results.
 
         `work` is the function. Each strategy includes the first rounds, for which `trunk` is the strategy over slots.
@@ -478,7 +478,7 @@ class ClassWorker(ClassOwner):
 
         def some(own: BoardClass) -> R:
             partition = self.partition.real
-            mine, slots = own.regrets.quantised(trunk.dtype), partition.played(own.label)
+            mine, slots = own.regrets.integer_strategy(trunk.dtype), partition.playable_part(own.label)
             shares = np.zeros(slots.slots, dtype=trunk.dtype)
             join_parts([(partition.head, np.array(trunk)), (own.part, mine)], slots, shares)
             return work(StrategyPart(slots, shares, lambda boards: partition.owns(boards, own.label)))

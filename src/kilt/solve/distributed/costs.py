@@ -30,9 +30,9 @@ from kilt.errors import RunError
 from kilt.games.holdem import Holdem
 from kilt.solve.distributed.blades import ClassWorker, Head
 from kilt.solve.distributed.memory import MOST
-from kilt.solve.distributed.partition import Partition, trunk_of
+from kilt.solve.distributed.partition import Partition, head_rounds
 from kilt.solve.distributed.shared import SharedGame
-from kilt.solve.distributed.solver import TRIED, limits
+from kilt.solve.distributed.solver import TRIED, batch_limits
 from kilt.solve.external import PROBED, SamplingOptions
 from kilt.tree.betting import BettingTree
 
@@ -159,7 +159,7 @@ def measure_costs(game: SharedGame, together: int = 1, seconds: float = 3.0) -> 
         visits=float(np.mean([look.visits for look in many])) / TRIED[1] * classes / walked,
         request_bytes=8 + 5 * starts,
         answer_bytes=8 * starts,
-        **dict(zip(("most", "fresh"), limits(partition), strict=True)),
+        **dict(zip(("most", "fresh"), batch_limits(partition), strict=True)),
         inside=tuple(public.classes for public in plan.public[1:]),
         before=tuple(share_before(partition, public.round - 1) for public in plan.public[1:]),
         synthetic=isinstance(game, _UnbuiltGame),
@@ -247,7 +247,7 @@ class _UnbuiltGame(SharedGame):
         The parts get fewer buckets if they would be too large to measure on this machine.
         """
         plan, deal = self.identity.plan, self.identity.deal
-        trunk, first = trunk_of(plan, deal), replace(plan.public[0], until=0)
+        trunk, first = head_rounds(plan, deal), replace(plan.public[0], until=0)
         numbers = list(bucket_numbers(plan, deal))
 
         def made(numbers: Sequence[int]) -> Partition:

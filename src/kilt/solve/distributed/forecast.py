@@ -2,7 +2,7 @@
 
 The model, in words:
 
-- Classes of boards are assigned to workers as `shared_out` does it. On a worker, jobs (a class and a sample of boards)
+- Classes of boards are assigned to workers as `assign_work` does it. On a worker, jobs (a class and a sample of boards)
   start one after another on the next free core. The time of a class is drawn at random from the measured batches, with
   the same draws for all classes: deals that are long for one class are long for the others.
 - The head traverses the first rounds of the next batch while the workers work on the current one, as in
@@ -35,7 +35,7 @@ from kilt.errors import RunError
 from kilt.jit import cores as available
 from kilt.solve.abstract_problem import AbstractProblem
 from kilt.solve.distributed.costs import USED_QUANTILE, BladeCosts, measure_costs
-from kilt.solve.distributed.partition import samples_for, shared_out
+from kilt.solve.distributed.partition import assign_work, sample_count
 from kilt.solve.distributed.shared import SharedGame
 from kilt.solve.distributed.solver import TRIED, BatchChoice, DistributedMCCFR, TimeSpent, batch_size, start
 
@@ -129,8 +129,8 @@ def forecast(
     for under, classes in zip(below, costs.inside, strict=False):
         if under > classes:
             raise RunError(f"{under} blades cannot share {classes} classes of boards: use 1 to {classes}")
-    labels = shared_out(costs.work.mean(axis=0), first)
-    samples = samples or samples_for(cores, min(map(len, labels)))
+    labels = assign_work(costs.work.mean(axis=0), first)
+    samples = samples or sample_count(cores, min(map(len, labels)))
     cluster = _Cluster(costs, labels, tuple(blades), cores, latency, machine_cores, samples)
     chosen = cluster.chosen(batch)
     deals = chosen.batch

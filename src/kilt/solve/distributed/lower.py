@@ -35,8 +35,8 @@ from kilt.solve.distributed.blades import (
     OwnedClass,
     R,
     cut_off,
-    picked_starts,
-    places_in,
+    most_nodes_visited,
+    select_starts,
 )
 from kilt.solve.distributed.partition import Partition
 from kilt.solve.distributed.shared import Batch, BatchResult, BoardDraw, SharedGame, StrategyPart
@@ -87,7 +87,7 @@ class LowerWorkers:
 
     def __init__(self, partition: Partition, level: int, workers: Sequence[Worker]) -> None:
         self.partition, self.level, self.workers = partition, level, workers
-        self._most = places_in(partition, partition.end(level - 1), partition.end(level))
+        self._most = most_nodes_visited(partition, partition.end_round(level - 1), partition.end_round(level))
 
     def descend(
         self,
@@ -100,7 +100,7 @@ class LowerWorkers:
     ) -> PendingDeals:
         """Play deals through the rounds of one level, and record at which nodes the next level must continue.
 
-        The cards, shares and tallies of the deals are in `workspace`. `seen` is that of `settle`.
+        The cards, shares and tallies of the deals are in `workspace`. `seen` is that of `look_up_deals`.
         """
         deals = len(drawn.ways)
         most = deals * self._most
@@ -123,7 +123,7 @@ class LowerWorkers:
             begin,
             exits,
         )
-        known = 2 * workspace.held + workspace.sizes[self.partition.end(self.level - 1)]
+        known = 2 * workspace.held + workspace.sizes[self.partition.end_round(self.level - 1)]
         onward = LowerRequest(
             own.path,
             drawn.key,
@@ -168,21 +168,23 @@ class LowerWorkers:
         kernels.add_values(starts.begin, one.drawn.ways, worth, sums)
         return sums
 
-    def echo(self, batch: Batch) -> None:
+    def ping(self, batch: Batch) -> None:
         """Send an empty message to the next level of workers and wait for the answers, to measure the latency."""
-        for answer in [worker.ask("echo", batch) for worker in self.workers]:
+        for answer in [worker.ask("ping", batch) for worker in self.workers]:
             answer.get()
 
-    def over(self, work: Callable[[StrategyPart], R], own: OwnedClass, upper: Array, threads: int) -> list[R]:
+    def map_average(self, work: Callable[[StrategyPart], R], own: OwnedClass, upper: Array, threads: int) -> list[R]:
         """Have the next level of workers apply a function to the average strategy, and collect the results.
 
-        `work` is the function. See `LowerWorker.over`.
+        `work` is the function. See `LowerWorker.map_average`.
         """
         partition, path = self.partition, own.path
-        slots, mine = partition.played(*path), own.regrets.quantised(upper.dtype, threads)
+        slots, mine = partition.playable_part(*path), own.regrets.integer_strategy(upper.dtype, threads)
         shares = np.zeros(slots.slots, dtype=upper.dtype)
-        join_parts([(partition.played(*path[:-1]), np.array(upper)), (partition.part(*path), mine)], slots, shares)
-        answers = [worker.ask("over", work, path, shares) for worker in self.workers]
+        join_parts(
+            [(partition.playable_part(*path[:-1]), np.array(upper)), (partition.part(*path), mine)], slots, shares
+        )
+        answers = [worker.ask("map_average", work, path, shares) for worker in self.workers]
         return [found for answer in answers for found in answer.get()]
 
 
@@ -196,7 +198,7 @@ class MiddleWorker(ClassWorker):
     def work(self, batch: Batch) -> BatchResult:
         """Run CFR on a batch of deals in this worker's rounds, while other workers play the later rounds."""
         began, game = perf_counter(), self.game
-        batch, hands, weight = self.received(batch)
+        batch, hands, weight = self.unpack(batch)
         items = [(own, sample) for sample in range(1 if game.boards else game.samples) for own in self.own]
         walked = self._pool.map(lambda item: self._down(item[0], item[1], hands, batch, weight), items)
         passing = [one for some in walked for one in some]
@@ -213,7 +215,7 @@ class MiddleWorker(ClassWorker):
         """Simulate a batch of deals with boards of one class through this worker's rounds."""
         workspace = self._workspaces.get()
         try:
-            draws = self.draws(own, sample, workspace, hands, batch)
+            draws = self.sample_boards(own, sample, workspace, hands, batch)
             return [self.descend(own, workspace, drawn, weight) for drawn in draws]
         finally:
             self._workspaces.put(workspace)
@@ -223,20 +225,20 @@ class MiddleWorker(ClassWorker):
 
         The cards are in `workspace`.
         """
-        seen = self.settled(own, workspace, drawn.ways)
+        seen = self.prepare_deals(own, workspace, drawn.ways)
         return self.below.descend(self.game, own, workspace, drawn, seen, weight)
 
-    def echo(self, batch: Batch) -> BatchResult:
+    def ping(self, batch: Batch) -> BatchResult:
         """Answer an empty message after the next level of workers has answered it, to measure the latency."""
-        self.below.echo(batch)
-        return super().echo(batch)
+        self.below.ping(batch)
+        return super().ping(batch)
 
-    def over(self, work: Callable[[StrategyPart], R], trunk: Array) -> list[R]:
+    def map_average(self, work: Callable[[StrategyPart], R], trunk: Array) -> list[R]:
         """Apply a function to the average strategy on each class of this worker's boards, and collect the results.
 
         `work` is the function.
         """
-        return [found for own in self.own for found in self.below.over(work, own, trunk, self.threads)]
+        return [found for own in self.own for found in self.below.map_average(work, own, trunk, self.threads)]
 
 
 class LowerClass(NamedTuple):
@@ -264,7 +266,7 @@ class LowerWorker(ClassOwner):
         for path in product(*classes):
             rules, part = self.own[0].regrets.rules if self.own else None, self.partition.part(*path)
             regrets = RegretTable(part, game.options, rules)
-            cut_off(regrets.rules, part, self.partition.end(self.level))
+            cut_off(regrets.rules, part, self.partition.end_round(self.level))
             self.own.append(LowerClass(path, self.partition.number(*path), part, regrets))
         self._next = {label: self.partition.next_boards(label, self.level) for label in classes[0]}
         _, sets = self._next[classes[0][0]]
@@ -278,12 +280,12 @@ class LowerWorker(ClassOwner):
 
         A batch has `batch` deals; `samples` and `boards` say how many boards are sampled, as in `SharedGame`.
         """
-        rounds = range(self.partition.end(self.level - 1), self.partition.end(self.level))
+        rounds = range(self.partition.end_round(self.level - 1), self.partition.end_round(self.level))
         self.clear(batch, samples, boards, self.partition.head, rounds)
 
     def work(self, number: int, messages: list[LowerRequest]) -> LowerResult:
         """Continue deals that a worker of the previous level has begun, and run CFR on them in this worker's rounds."""
-        game, weight = self.game, self.game.weight(number)
+        game, weight = self.game, self.game.excess_weight(number)
         # Arrays from messages are read-only, and kernels would be compiled once more for read-only arrays.
         messages = [
             one._replace(
@@ -298,7 +300,7 @@ class LowerWorker(ClassOwner):
         if game.discounts(number):
             for own in self.own:
                 first, *inner = own.path
-                own.regrets.discount(game.key(number, first, *(APART + one for one in inner)), self.threads)
+                own.regrets.discount(game.seed_for(number, first, *(APART + one for one in inner)), self.threads)
 
         def walk(own: LowerClass) -> list[tuple[int, BoardDraw, PendingDeals | tuple[IntArray, int, int]]]:
             workspace, found = self._workspaces.get(), []
@@ -359,7 +361,7 @@ class LowerWorker(ClassOwner):
             board,
         )
         walked = np.flatnonzero((ways > 0) & (one.share > 0) & (np.diff(one.starts.begin) > 0))
-        picked, index = picked_starts(one.starts, walked)
+        picked, index = select_starts(one.starts, walked)
         for array in (workspace.cards, workspace.tally):
             array[: len(walked)] = array[walked]
         likely = one.likely if spread else one.likely * (ways / self._ways).astype(np.float32)
@@ -372,37 +374,37 @@ class LowerWorker(ClassOwner):
         """Run CFR on some deals in this worker's rounds, with sampled boards of one class.
 
         The cards are in `workspace`. Each deal's values and updates are weighted by how many boards of the class are
-        possible. Returns the result of `ClassOwner.walked`; or the state after the first pass if there are blades
+        possible. Returns the result of `ClassOwner.run_deals`; or the state after the first pass if there are blades
         below.
         """
         deals, part, ways = len(drawn.ways), own.part, drawn.ways
-        bucket, outcome = workspace.settle(deals, part)
+        bucket, outcome = workspace.look_up_deals(deals, part)
         part.require_own(bucket, (ways > 0) & (one.share > 0))
         workspace.share[:deals] = one.share * (ways / (1 if self.game.boards else self._ways))
         if self.below:
             return self.below.descend(self.game, own, workspace, drawn, (bucket, outcome), weight)
         first = drawn.batch.number * self.game.batch
-        return self.walked(own.regrets, workspace, one.starts, bucket, outcome, ways, drawn.key, first, weight)
+        return self.run_deals(own.regrets, workspace, one.starts, bucket, outcome, ways, drawn.key, first, weight)
 
-    def echo(self, batch: Batch) -> None:
+    def ping(self, batch: Batch) -> None:
         """Exchange empty messages with the next level of workers, if there is one, to measure the latency."""
         if self.below:
-            self.below.echo(batch)
+            self.below.ping(batch)
 
-    def over(self, work: Callable[[StrategyPart], R], path: tuple[int, ...], upper: Array) -> list[R]:
+    def map_average(self, work: Callable[[StrategyPart], R], path: tuple[int, ...], upper: Array) -> list[R]:
         """Apply a function to the average strategy on each class of this worker's boards, and collect the results.
 
-        See `ClassWorker.over`. Only classes inside the class with the given `path` count. `upper` [slot] is the
+        See `ClassWorker.map_average`. Only classes inside the class with the given `path` count. `upper` [slot] is the
         strategy of that class and of all levels above.
         """
         partition, inside = self.partition.real, [own for own in self.own if own.path[:-1] == path]
         if self.below:
-            return [found for own in inside for found in self.below.over(work, own, upper, self.threads)]
+            return [found for own in inside for found in self.below.map_average(work, own, upper, self.threads)]
 
         def some(own: LowerClass) -> R:
-            slots, mine = partition.played(*own.path), own.regrets.quantised(upper.dtype)
+            slots, mine = partition.playable_part(*own.path), own.regrets.integer_strategy(upper.dtype)
             shares = np.zeros(slots.slots, dtype=upper.dtype)
-            join_parts([(partition.played(*path), np.array(upper)), (own.part, mine)], slots, shares)
+            join_parts([(partition.playable_part(*path), np.array(upper)), (own.part, mine)], slots, shares)
             return work(StrategyPart(slots, shares, lambda boards: partition.owns(boards, *own.path)))
 
         return list(self._pool.map(some, inside))

@@ -54,7 +54,7 @@ class PartsMemory(NamedTuple):
     blades: list[Cost]  # [level] the blade with the most memory
 
     @classmethod
-    def of(
+    def estimate(
         cls,
         size: AbstractSize,
         plan: Plan,
@@ -87,7 +87,7 @@ class PartsMemory(NamedTuple):
             Number of threads of each blade.
         places : sequence of int
             Largest numbers of nodes that a deal reaches in the trunk, and in the rounds of blades that have others
-            below them: see `places_in`.
+            below them: see `most_nodes_visited`.
         batch : int
             Deals of a batch; 0: the largest possible number.
         """
@@ -108,10 +108,10 @@ class PartsMemory(NamedTuple):
             work = size.nodes * (TREE + threads * WALKED) + threads * batch * PER_DEAL + (labels if each else 0)
             measuring = together * (size.nodes * MEASURED + 2 * played * byte)
             passing = threads * batch * between * UNDER_WAY
-            each.append(part_cost(level.memory(words), work + max(measuring, passing, WRITTEN)))
-        return cls(found, part_cost(found[0].memory(words), head), each)
+            each.append(process_cost(level.memory(words), work + max(measuring, passing, WRITTEN)))
+        return cls(found, process_cost(found[0].memory(words), head), each)
 
-    def here(self, *, one_process: bool) -> int:
+    def on_one_machine(self, *, one_process: bool) -> int:
         """Return the bytes of memory needed if the head process and all workers run on one machine.
 
         The workers may also be threads of `one_process`.
@@ -122,7 +122,7 @@ class PartsMemory(NamedTuple):
         return held + processes * machine.PROCESS
 
 
-def part_cost(tables: int, work: int) -> Cost:
+def process_cost(tables: int, work: int) -> Cost:
     """Return the memory of one process of a distributed run as a `Cost`: its tables, and other data.
 
     `tables` and `work` are bytes.

@@ -53,13 +53,13 @@ class Partition:
     _firsts: dict[tuple[bool, ...], IntArray] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def of(cls, abstract: AbstractGame, cards: Sequence[Path], depth: int = 1) -> Partition:
+    def divide(cls, abstract: AbstractGame, cards: Sequence[Path], depth: int = 1) -> Partition:
         """Divide an abstract game into its first rounds and one part for each class of similar boards.
 
         `depth` is the number of levels of classes, and `cards` are the folders of the card abstractions.
         """
         identity = shared_classes([each.identity for each in abstract.cards.each])
-        trunk = trunk_of(identity.plan, identity.deal, depth)
+        trunk = head_rounds(identity.plan, identity.deal, depth)
         public = identity.plan.public[0]
         boards = subsets(identity.deal.deck.size, identity.deal.sizes[trunk])
         inner = tuple(load_classes(cards[0], identity, later) for later in identity.plan.public[1:depth])
@@ -90,7 +90,7 @@ class Partition:
         numbers = [1, self.classes, *(classes.number for classes in self.inner)]
         return [number // above for above, number in pairwise(numbers)]
 
-    def end(self, level: int) -> int:
+    def end_round(self, level: int) -> int:
         """Return the first round that a level of workers leaves to others, as an index."""
         return self.trunk + level if level < self.depth else self._rounds
 
@@ -148,7 +148,7 @@ class Partition:
         """
         return self._part(path, range(len(path), len(path) + 1))
 
-    def played(self, *path: int) -> AbstractPart:
+    def playable_part(self, *path: int) -> AbstractPart:
         """Return everything that can be played if the boards belong to a given class.
 
         It lasts from the first round to the end of the class's level.
@@ -259,7 +259,7 @@ def shared_classes(cards: Sequence[AbstractionSpec]) -> AbstractionSpec:
     return first
 
 
-def trunk_of(plan: Plan, deal: Deal, depth: int = 1) -> int:
+def head_rounds(plan: Plan, deal: Deal, depth: int = 1) -> int:
     """Return how many rounds the head process of a distributed run solves: those before the first board.
 
     Raises RunError if the card abstraction has no classes of boards, or fewer than `depth` levels of them.
@@ -288,7 +288,7 @@ def trunk_of(plan: Plan, deal: Deal, depth: int = 1) -> int:
 
 def require_boards(asked: EngineConfig, plan: Plan, deal: Deal) -> None:
     """Raise RunError if a configuration asks for more sampled boards per deal than exist."""
-    trunk = trunk_of(plan, deal)
+    trunk = head_rounds(plan, deal)
     there, classes = comb(deal.deck.size - 2 * deal.hole_cards, deal.sizes[trunk]), plan.public[0].classes
     for name, number, most in (("boards", asked.boards, there), ("samples", asked.samples, -(-there // classes))):
         if number > most:
@@ -297,17 +297,17 @@ def require_boards(asked: EngineConfig, plan: Plan, deal: Deal) -> None:
             )
 
 
-def shared_out(
+def assign_work(
     work: Sequence[float] | FloatArray, blades: int, speed: Sequence[float] | FloatArray = ()
 ) -> list[list[int]]:
-    """Assign classes of boards to workers so that all workers finish at about the same time.
+    """Assign pieces of work, such as classes of boards, to workers so that all workers finish at about the same time.
 
     `work` is given for each class, and `speed` for each worker (default: equal). Returns the classes of each worker. In
     order of decreasing work, each class goes to the blade that will finish it first; every blade gets at least one.
 
-    >>> shared_out([5, 1, 1, 1, 2], blades=2)
+    >>> assign_work([5, 1, 1, 1, 2], blades=2)
     [[0], [1, 2, 3, 4]]
-    >>> shared_out([1, 1, 1, 1, 1, 1], blades=2, speed=[2, 1]), shared_out([1, 1], blades=2, speed=[9, 1])
+    >>> assign_work([1, 1, 1, 1, 1, 1], blades=2, speed=[2, 1]), assign_work([1, 1], blades=2, speed=[9, 1])
     ([[0, 2, 3, 5], [1, 4]], [[0], [1]])
     """
     if not 1 <= blades <= len(work):
@@ -329,11 +329,11 @@ def makespan(work: FloatArray, labels: Sequence[Sequence[int]], speed: FloatArra
     return max(float(work[mine].sum() / pace) for mine, pace in zip(labels, speed, strict=True))
 
 
-def samples_for(threads: int, classes: int) -> int:
+def sample_count(threads: int, classes: int) -> int:
     """Return how many boards of a class to sample per deal, so that all threads of a worker are busy.
 
-    >>> samples_for(threads=2, classes=5), samples_for(threads=16, classes=1), samples_for(threads=16, classes=7)
-    (1, 16, 4)
+    >>> [sample_count(threads, classes) for threads, classes in ((2, 5), (16, 1), (16, 7))]
+    [1, 16, 4]
     """
     if threads <= classes:
         return 1
@@ -369,7 +369,7 @@ def levels(size: AbstractSize, plan: Plan, deal: Deal, blades: Sequence[int]) ->
     `blades` lists the number of blades under each blade of the level above. If there are more classes than blades,
     classes are divided as evenly as possible.
     """
-    trunk = trunk_of(plan, deal)
+    trunk = head_rounds(plan, deal)
     starts = [trunk, *(public.round - 1 for public in plan.public[1 : len(blades)])]
     if len(blades) > len(plan.public):
         raise RunError(f"{len(blades)} levels of blades need as many levels of classes; boards have {len(plan.public)}")

@@ -17,7 +17,7 @@ from kilt.draws import splitmix_word
 from kilt.errors import RunError
 from kilt.games.holdem import Holdem
 from kilt.solve.distributed.partition import Partition
-from kilt.solve.external import CHECKED, SamplingOptions, weight_beyond
+from kilt.solve.external import CHECKED, SamplingOptions, excess_weight
 from kilt.solve.external_kernels import Singles, Starts
 from kilt.solve.solver import scheduled
 
@@ -52,9 +52,9 @@ class SharedGame:
                 f"the buckets in {places} belong to another game ({abstract.fingerprint}, not {self.fingerprint}): "
                 "all machines need the same folder"
             )
-        return Partition.of(abstract, self.cards, self.depth)
+        return Partition.divide(abstract, self.cards, self.depth)
 
-    def key(self, *numbers: int) -> np.uint64:
+    def seed_for(self, *numbers: int) -> np.uint64:
         """Return a random seed: that of the whole run, or one derived from it for the given numbers."""
         key = np.uint64(self.seed % 2**64)
         with np.errstate(over="ignore"):
@@ -62,7 +62,7 @@ class SharedGame:
                 key = np.uint64(splitmix_word(key, np.uint64(number + 1)))
         return key
 
-    def whole(self, ways: int) -> int:
+    def total_weight(self, ways: int) -> int:
         """Return the total weight of the boards that are sampled for a deal.
 
         This is Σ |F(n,h)| for each sample, or 1 for each board.
@@ -82,12 +82,12 @@ class SharedGame:
         adds = self.batch * max(self.boards, self.samples)  # upper bound of a batch's contribution to a count
         return (number + 1) * adds // CHECKED > number * adds // CHECKED
 
-    def weight(self, number: int) -> float:
+    def excess_weight(self, number: int) -> float:
         """Return by how much the total weight of all deals before a batch exceeds their number.
 
         The weights are those of linear CFR, where the next deal weighs 1.
         """
-        return weight_beyond(number * self.batch, STEPS) if self.options.linear else 0.0
+        return excess_weight(number * self.batch, STEPS) if self.options.linear else 0.0
 
 
 class Batch(NamedTuple):

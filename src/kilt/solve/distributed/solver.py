@@ -24,12 +24,12 @@ from kilt import artifact
 from kilt.abstraction.abstract_game import join_parts
 from kilt.arrays import Array, FloatArray, IntArray, data_type
 from kilt.engines import Answer, Engine, EngineError, Job, Worker, WorkerLost, engine_named
-from kilt.solve.distributed.blades import SHARES, ClassWorker, Head, PendingBatch, class_folder, places_in
+from kilt.solve.distributed.blades import SHARES, ClassWorker, Head, PendingBatch, class_folder, most_nodes_visited
 from kilt.solve.distributed.lower import LowerWorker, MiddleWorker
-from kilt.solve.distributed.memory import PartsMemory, most_deals, part_cost
-from kilt.solve.distributed.partition import Partition, makespan, samples_for, shared_classes, shared_out, trunk_of
+from kilt.solve.distributed.memory import PartsMemory, most_deals, process_cost
+from kilt.solve.distributed.partition import Partition, assign_work, head_rounds, makespan, sample_count, shared_classes
 from kilt.solve.distributed.shared import Batch, BatchResult, SharedGame, StrategyPart
-from kilt.solve.external import FULL, words_of
+from kilt.solve.external import FULL, words_per_action
 from kilt.solve.external_kernels import Starts
 
 if TYPE_CHECKING:
@@ -104,19 +104,19 @@ def batch_size(latency: float, beyond: float, deal: float, most: int, fresh: int
     return size
 
 
-def walked_places(partition: Partition) -> list[int]:
+def most_nodes_by_level(partition: Partition) -> list[int]:
     """Return an upper bound of the number of nodes that one deal visits, for each level of a distributed run.
 
     The first number is for the head process, the others are for levels of workers with workers below them. See
-    `places_in`.
+    `most_nodes_visited`.
     """
-    bounds = [0, *(partition.end(level) for level in range(partition.depth))]
-    return [places_in(partition, first, later) for first, later in pairwise(bounds)]
+    bounds = [0, *(partition.end_round(level) for level in range(partition.depth))]
+    return [most_nodes_visited(partition, first, later) for first, later in pairwise(bounds)]
 
 
-def limits(partition: Partition) -> tuple[int, int]:
+def batch_limits(partition: Partition) -> tuple[int, int]:
     """Return the largest batch sizes of a distributed run: the limit of memory, and one for recent strategies."""
-    return most_deals(max(walked_places(partition))), FRESH * partition.abstract.buckets[0][0]
+    return most_deals(max(most_nodes_by_level(partition))), FRESH * partition.abstract.buckets[0][0]
 
 
 def _cost(one: BatchResult) -> FloatArray:
@@ -129,7 +129,7 @@ def _at(job: Job, worker: Worker) -> Job:
     return replace(job, place=worker.place)
 
 
-def look_for_blades(engine: Engine, held: PartsMemory, threads: int) -> None:
+def require_blades(engine: Engine, held: PartsMemory, threads: int) -> None:
     """Raise EngineError if an engine cannot start all workers, or if its machines run another version of kilt.
 
     It is called before any work begins.
@@ -146,17 +146,17 @@ def start(problem: AbstractProblem, seed: int) -> DistributedMCCFR:
     cards = tuple(folder.resolve() for folder in problem.cards)
     identity = shared_classes([each.identity for each in abstract.cards.each])
     depth = len(asked.levels)
-    trunk_of(identity.plan, identity.deal, depth)
+    head_rounds(identity.plan, identity.deal, depth)
     classes = identity.plan.public[0].classes
-    fewest = min(map(len, shared_out(np.ones(classes), asked.blades)))
+    fewest = min(map(len, assign_work(np.ones(classes), asked.blades)))
     threads = asked.blades * problem.threads
     boards = asked.boards if asked.boards or asked.samples or threads >= classes else threads
-    samples = asked.samples or samples_for(problem.threads, fewest)
+    samples = asked.samples or sample_count(problem.threads, fewest)
     rules = abstract.actions, abstract.fingerprint, problem.options
     game = SharedGame(abstract.game, cards, *rules, seed, asked.batch, samples, boards, depth=depth)
     engine = problem.place or engine_named(asked.name, asked.address, problem.threads)
     try:
-        partition = Partition.of(abstract, cards, depth)
+        partition = Partition.divide(abstract, cards, depth)
         return DistributedMCCFR(game, engine, asked.blades, problem.threads, problem.dtype, partition, asked.below)
     except BaseException:
         engine.close()
@@ -185,19 +185,19 @@ class DistributedMCCFR:
         self.dtype = data_type(dtype)  # integer type of probabilities
         self.chosen: BatchChoice | None = None
         self.work: FloatArray = np.ones(self.partition.classes)  # [class] visited nodes so far, weighted by time
-        self.labels = shared_out(self.work, blades)  # [blade] its classes
+        self.labels = assign_work(self.work, blades)  # [blade] its classes
         # [level] blades below the same blade are adjacent
         self.levels: list[list[Worker]] = [[] for _ in (blades, *below)]
         identity = self.partition.abstract.cards.each[0].identity
-        self._memory = PartsMemory.of(
+        self._memory = PartsMemory.estimate(
             self.partition.abstract.size,
             identity.plan,
             identity.deal,
             (blades, *below),
-            words=words_of(game.options),
+            words=words_per_action(game.options),
             dtype=self.dtype,
             threads=threads,
-            places=walked_places(self.partition),
+            places=most_nodes_by_level(self.partition),
             batch=game.batch,
         )
         self._saved: Path | None = None  # folder of the parts of a checkpoint at the current state
@@ -214,7 +214,7 @@ class DistributedMCCFR:
         """Start the workers for the classes of boards in `labels`, on their current machines if `again` is set."""
         which: list[list[tuple[list[int], ...]]] = [[(mine,) for mine in self.labels]]  # [level][blade] its classes
         for number, under in zip(self.partition.inside[1:], self.below, strict=True):
-            inner = shared_out(np.ones(number), under)
+            inner = assign_work(np.ones(number), under)
             which.append([(*above, some) for above in which[-1] for some in inner])
         for level in reversed(range(len(which))):  # lowest level first: blades need the ones below them
             jobs = [self._job(level, classes) for classes in which[level]]
@@ -235,9 +235,9 @@ class DistributedMCCFR:
         See `LowerWorker`.
         """
         part, first = self.partition.part(*(0 for _ in classes)), (ClassWorker, MiddleWorker)[bool(self.below)]
-        tables = 4 * words_of(self.game.options) * part.slots * prod(map(len, classes))
+        tables = 4 * words_per_action(self.game.options) * part.slots * prod(map(len, classes))
         held = self._memory.blades[level]
-        held = part_cost(tables, held.memory - dict(held.parts)["tables"].memory)
+        held = process_cost(tables, held.memory - dict(held.parts)["tables"].memory)
         make, own = (LowerWorker, classes) if level else (first, classes[0])
         return Job(make, (self.game, own, self.threads), held.resident, self.threads)
 
@@ -280,10 +280,10 @@ class DistributedMCCFR:
             taken, found = seconds("work", batch)
             work.append(taken)
         self.work = sum(map(_cost, found), np.zeros(self.partition.classes))
-        latency, _ = seconds("echo", batch)
+        latency, _ = seconds("ping", batch)
         deal = max(work[1] - work[0], 1e-9) / (many - few)
         beyond = max(work[0] - few * deal, latency)  # fixed cost of a batch
-        return BatchChoice(batch_size(latency, beyond, deal, *limits(self.partition)), latency, deal)
+        return BatchChoice(batch_size(latency, beyond, deal, *batch_limits(self.partition)), latency, deal)
 
     # ── iterations ──
 
@@ -358,24 +358,24 @@ class DistributedMCCFR:
     def _strategy(self, *, counted: bool) -> Array:
         """Return the strategy of the head and all workers in one table, which must fit into memory."""
         self._wait()
-        found = [(self.partition.head, self.head.regrets.quantised(self.dtype, counted=counted))]
-        for answer in [worker.ask("quantised", self.dtype, counted) for worker in self._everybody]:
+        found = [(self.partition.head, self.head.regrets.integer_strategy(self.dtype, counted=counted))]
+        for answer in [worker.ask("integer_strategies", self.dtype, counted) for worker in self._everybody]:
             found += [(self.partition.part(*path), np.array(mine)) for path, mine in answer.get()]
         shares = np.zeros(self.partition.abstract.slots, dtype=self.dtype)
         join_parts(found, self.partition.abstract, shares)
         return shares
 
-    def over_parts(self, work: Callable[[StrategyPart], R]) -> list[R]:
+    def map_parts(self, work: Callable[[StrategyPart], R]) -> list[R]:
         """Apply a function to each part of the average strategy, on the worker that stores the part.
 
         `work` is the function; it is pickled. Returns the results.
         """
         self._wait()
-        trunk = self.head.regrets.quantised(self.dtype)
-        answers = [worker.ask("over", work, trunk) for worker in self.workers]
+        trunk = self.head.regrets.integer_strategy(self.dtype)
+        answers = [worker.ask("map_average", work, trunk) for worker in self.workers]
         return [found for answer in answers for found in answer.get()]
 
-    def fill(self, shares: Array, folder: Path) -> None:
+    def write_average(self, shares: Array, folder: Path) -> None:
         """Write the average strategy of a distributed run to an array, which may be larger than memory.
 
         Blades first write their parts to `folder`. The slots of different parts are interleaved in the table; it is
@@ -384,7 +384,7 @@ class DistributedMCCFR:
         self._wait()
         shutil.rmtree(folder, ignore_errors=True)  # remove remains of a process that was killed in this function
         self._all("write", folder, self.dtype)
-        parts = [(self.partition.head, self.head.regrets.quantised(self.dtype))]
+        parts = [(self.partition.head, self.head.regrets.integer_strategy(self.dtype))]
         for path in self.partition.paths:
             found = artifact.read(class_folder(folder, *path), SHARES, private=True)
             parts.append((self.partition.part(*path), found.arrays["shares"]))
@@ -443,7 +443,7 @@ class DistributedMCCFR:
         if seconds.max() < SURE or not visits.all():
             return
         speed, before = visits / seconds, self.labels
-        better = shared_out(self.work, self.blades, speed)
+        better = assign_work(self.work, self.blades, speed)
         if makespan(self.work, better, speed) < (1 - WORTHWHILE) * makespan(self.work, before, speed):
             self.engine.dismiss(self._everybody)
             try:
@@ -461,19 +461,19 @@ class DistributedMCCFR:
         """Have all workers load their tables from a checkpoint."""
         self._all("restore", folder)
 
-    def mend(self) -> None:
+    def reset_after_loss(self) -> None:
         """Replace all workers after one was lost, and reset all tables."""
         self.engine.dismiss(self._everybody)
-        self.labels = shared_out(self.work, self.blades)
+        self.labels = assign_work(self.work, self.blades)
         self._hire()
         self._restart()
 
-    def parts(self) -> list[tuple[str, float]]:
+    def loads(self) -> list[tuple[str, float]]:
         """Return, for each worker, the name of its machine and the share of time that it was busy."""
         shares = np.minimum(self.busy / self.times.wall, 1) if self.times.wall else np.ones(self.blades)
         return [(worker.where, float(share)) for worker, share in zip(self.workers, shares, strict=True)]
 
-    def described(self) -> str:
+    def describe(self) -> str:
         """Describe the workers of the run, their classes of boards and the batch size in one or two lines of text."""
         numbers = ", ".join(str(len(labels)) for labels in self.labels)
         said = f"{self.blades} blades ({self.engine.name}) with {numbers} classes of boards"
@@ -483,10 +483,10 @@ class DistributedMCCFR:
         each = f"{game.boards} for each deal" if game.boards else f"{game.samples} of each class for each deal"
         return f"{said}, {each}; {self.chosen or f'batches of {self.game.batch:,} deals'}"
 
-    def spent(self) -> str:
+    def describe_load(self) -> str:
         """Describe in one line of text how much of the time workers were busy or waited."""
         said = f"messages and the head took {self.times.communication:.1%} of the time, waiting {self.times.idle:.1%}"
-        idle = [f"blade {n + 1} was idle {1 - busy:.0%}" for n, (_, busy) in enumerate(self.parts()) if busy < BUSY]
+        idle = [f"blade {n + 1} was idle {1 - busy:.0%}" for n, (_, busy) in enumerate(self.loads()) if busy < BUSY]
         return "; ".join([said, *idle])
 
     @property

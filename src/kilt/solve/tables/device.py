@@ -78,7 +78,7 @@ class DeviceTables(Tables):
         root: RootChoice | None = None,
     ) -> None:
         self.game, tree = game, game.tree
-        self.opponent = Opponent.of(game.game, opponent, scheme, trunk, hands=True)
+        self.opponent = Opponent.named(game.game, opponent, scheme, trunk, hands=True)
         self.scheme, self.groups = self.opponent.scheme, self.opponent.groups
         require_walkable(game.game, self.scheme)
         rounds = len(tree.rows)

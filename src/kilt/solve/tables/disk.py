@@ -50,7 +50,7 @@ from kilt.arrays import FloatArray
 from kilt.errors import RunError
 from kilt.paces import pace
 from kilt.solve.cfr import SELF_PLAY, Turn
-from kilt.solve.learning_kernels import PlayerTables, conclude
+from kilt.solve.learning_kernels import PlayerTables, finish_pass
 from kilt.solve.tables.disk_store import COMING, KeptNumbers, SubgameStore, pack
 from kilt.solve.tables.disk_strategy import AVERAGE_SCALE, DiskStrategy, read_subgame, unpack_rows
 from kilt.solve.tables.disk_subgames import LoadedSubgame, SubgameMemory, Subgames, Values
@@ -210,7 +210,7 @@ class SubgameTables(PartTables):
         one of them.
         """
         for row in rows.tolist():
-            self.take(Discount._make([*row, predictive]), SELF_PLAY[self.passes % 2 :])
+            self.run_passes(Discount._make([*row, predictive]), SELF_PLAY[self.passes % 2 :])
         self.interrupted = False
 
     def learn(self, turn: Turn, discount: Discount) -> None:
@@ -275,7 +275,7 @@ class SubgameTables(PartTables):
         )
         own, theirs = (second, first) if player else (first, second)
         walk = learning_walk(subgame.tree, player, self._tasks, own, theirs, discount)
-        return Learning(walk, partial(conclude, own, theirs, cut.game.tree.noise, discount, cut.game.scope(player)))
+        return Learning(walk, partial(finish_pass, own, theirs, cut.game.tree.noise, discount, cut.game.scope(player)))
 
 
 class DiskTables(SubgameTables):

@@ -124,7 +124,7 @@ class BucketedSubgames(Subgames):
             ways = [(each, (0, self.entries)) for each in range(int(number.max()) + 1)]
         else:
             number, every = np.arange(len(members)), range(self.entries)
-            rows = np.array([np.diff(BettingPart.of(self.game.tree, 1, e, e + 1).rows[1:]).sum() for e in every])
+            rows = np.array([np.diff(BettingPart.through(self.game.tree, 1, e, e + 1).rows[1:]).sum() for e in every])
             ways = [(each, some) for each in number.tolist() for some in in_a_row(rows * row[each], most)]
         self.count, self._group = len(ways), [group for group, _ in ways]  # [subgame] index of its flops in `_flops`
         self.cuts = np.array([(0, len(sets), *some) for _, some in ways])

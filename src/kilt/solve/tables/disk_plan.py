@@ -19,7 +19,7 @@ import numpy as np
 from kilt.cost import Cost
 from kilt.errors import RunError
 from kilt.paces import curve
-from kilt.solve.distributed.partition import shared_out
+from kilt.solve.distributed.partition import assign_work
 from kilt.solve.tables.disk import PACKED, USUAL_PACE, DiskPace, measured_pace
 from kilt.solve.tables.disk_strategy import DiskProblem
 from kilt.solve.tables.disk_subgames import Subgames, subgames_abreast
@@ -118,7 +118,7 @@ class DiskPlan:
         if machines < 1:
             raise RunError(f"the number of machines is {machines}: use 1 or more")
         cut, threads, hands = self.cut, self.problem.game.threads, self.problem.game.shape[1]
-        own = max((cut.sizes[share] for share in shared_out(cut.sizes, min(machines, cut.count))), key=np.sum)
+        own = max((cut.sizes[share] for share in assign_work(cut.sizes, min(machines, cut.count))), key=np.sum)
         share = float(own.sum() / cut.sizes.sum())
         work = max(float(own.sum()) / threads, float(own.max())) * hands * self.pace.total
         values = int(np.diff(cut.cuts[:, 2:], axis=1).sum()) * hands

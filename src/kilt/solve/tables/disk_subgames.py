@@ -227,7 +227,7 @@ class Subgames:
 
     @cached_property
     def _betting(self) -> Callable[[int, int], BettingPart]:
-        return lru_cache(maxsize=1024)(partial(BettingPart.of, self.game.tree, self.trunk_rounds))
+        return lru_cache(maxsize=1024)(partial(BettingPart.through, self.game.tree, self.trunk_rounds))
 
     def part(self, number: int) -> VectorTree:
         """Return the part of the public tree that belongs to a subgame.
@@ -435,7 +435,9 @@ def _walk(walk: Callable[[LoadedSubgame], Values], coming: Future[_Coming]) -> V
 def _rows_apart(tree: VectorTree, trunk: int) -> IntArray:
     """Return the number of table rows after each flop and each betting sequence of the first rounds."""
     edges = np.arange(tree.board_start[1], tree.board_start[2] + 1)
-    betting = [BettingPart.of(tree, trunk, entry, entry + 1).rows for entry in range(np.diff(tree.entry_start)[trunk])]
+    betting = [
+        BettingPart.through(tree, trunk, entry, entry + 1).rows for entry in range(np.diff(tree.entry_start)[trunk])
+    ]
     own, total = np.diff(betting, axis=2)[:, :, 0], np.zeros((len(edges) - 1, len(betting)), np.int64)
     for r in range(1, len(tree.rows)):
         if r >= trunk:

@@ -52,7 +52,7 @@ from kilt.games.holdem import Holdem
 from kilt.games.tilt import TiltedGame
 from kilt.machine import is_locked
 from kilt.solve.cfr import Turn
-from kilt.solve.distributed.partition import shared_out
+from kilt.solve.distributed.partition import assign_work
 from kilt.solve.tables.disk import DiskTables, SubgameTables
 from kilt.solve.tables.disk_buckets import BucketedSubgames, SubgameShares
 from kilt.solve.tables.disk_store import LOCK, KeptNumbers, SubgameStore, copy_files
@@ -278,7 +278,7 @@ class WorkerTables(SubgameTables):
     ) -> None:
         if not 1 <= workers <= subgames.count:
             raise RunError(f"{workers} workers are to share {subgames.count} subgames: use 1 to {subgames.count}")
-        self.engine, self.share_of = engine, shared_out(subgames.sizes, workers)
+        self.engine, self.share_of = engine, assign_work(subgames.sizes, workers)
         usual = subgames.dtype.str, subgames.size, subgames.trunk_rounds, subgames.game.threads
         self.recipe = recipe or partial(cut_game, *usual)
         self.busy, self.wall, self.losses = np.zeros(workers), 0.0, 0
@@ -412,7 +412,7 @@ class WorkerTables(SubgameTables):
             if not others:
                 raise
             self.share_of[place] = []
-            shares = shared_out(self.subgames.sizes[mine], min(len(others), len(mine)))
+            shares = assign_work(self.subgames.sizes[mine], min(len(others), len(mine)))
             for other, some in zip(others, shares, strict=False):
                 self.share_of[other] = self.share_of[other] + [mine[number] for number in some]
             said += f", by others: {full}"
@@ -429,14 +429,14 @@ class WorkerTables(SubgameTables):
         """
         return DiskStrategy(self.subgames, self.store, self.passes, trunk, averaged, walked=self._walked)
 
-    def parts(self) -> list[tuple[str, float]]:
+    def loads(self) -> list[tuple[str, float]]:
         """Return, for each worker, the name of its machine and the share of time that it was busy."""
         wall, all_of = max(self.wall, 1e-9), zip(self.workers, self.busy, self.share_of, strict=True)
         return [(worker.where, min(1.0, float(busy) / wall)) for worker, busy, share in all_of if share]
 
-    def spent(self) -> str:
+    def describe_load(self) -> str:
         """Describe in one line of text how much of the time workers were busy."""
-        shares = [f"{busy:.0%}" for _, busy in self.parts()]
+        shares = [f"{busy:.0%}" for _, busy in self.loads()]
         lost = f"; lost on the way: {self.losses}" if self.losses else ""
         return f"workers ({self.engine.name}): {len(shares)}, at work {', '.join(shares)} of the time{lost}"
 

@@ -27,7 +27,7 @@ from kilt.arrays import Array, IntArray
 from kilt.errors import GameError
 from kilt.solve.abstract import BucketedGame, bucket_layouts
 from kilt.solve.cfr import SELF_PLAY, Turn
-from kilt.solve.learning_kernels import PlayerTables, enter
+from kilt.solve.learning_kernels import PlayerTables, add_bucket_sums
 from kilt.solve.problem import SINGLE
 from kilt.solve.solver import TableState
 from kilt.solve.tables.memory import learning_walk
@@ -64,7 +64,7 @@ class Trunk(NamedTuple):
     start: tuple[int, ...]  # [round of the trunk + 1] first row
 
     @classmethod
-    def of(cls, game: VectorGame, rounds: int) -> Trunk:
+    def after_rounds(cls, game: VectorGame, rounds: int) -> Trunk:
         """Return the arrangement of the opponent's table, if the opponent learns in the first `rounds` rounds.
 
         In later rounds, it plays best responses.
@@ -117,7 +117,7 @@ class SampledBoardTables(TableState, PartTables):
 
     def __init__(self, game: VectorGame, cards: PlayerAbstractions, *, trunk: int | None = None, seed: int = 0) -> None:
         self.vectors, self.cards = game, cards
-        self.where = Trunk.of(game, len(game.tree.rows) - 1 if trunk is None else trunk)
+        self.where = Trunk.after_rounds(game, len(game.tree.rows) - 1 if trunk is None else trunk)
         self.self_play = trunk is None
         against = tuple((Turn(1 - seat, 2, seat, 1, seat), Turn(seat, seat, 2, 0, seat)) for seat in (0, 1))
         self.groups = (SELF_PLAY,) if self.self_play else against
@@ -175,11 +175,11 @@ class SampledBoardTables(TableState, PartTables):
         part = drawn_tree(self.vectors.tree, boards)
         return Draw(boards, part, bucket_layouts(self.vectors, self.cards, part))
 
-    def side_by_side(self, work: Callable[[Sequence[Turn]], None]) -> None:
+    def run_independent_passes(self, work: Callable[[Sequence[Turn]], None]) -> None:
         """Let each of the players learn on a separate sample of boards, in parallel if possible."""
         self._draws = [self.draw(self.drawn_boards(2 * self.iterations + seat)) for seat in (0, 1)]
         if self.self_play:
-            super().side_by_side(work)
+            super().run_independent_passes(work)
             return
         self._layouts = [self.where.layout(self.vectors.tree, draw) for draw in self._draws]
         self._grow(max(int(layout.start[-1]) for layout in self._layouts))
@@ -214,7 +214,7 @@ class SampledBoardTables(TableState, PartTables):
                 everywhere = learning and discount.below not in (0, 1)
                 for r, rows in enumerate(self._rows[player] if player < 2 else ()):
                     columns = np.arange(self._regret.shape[1]) if everywhere else draw.columns(player, r)
-                    enter(tables, rows, columns, learning, noise, discount)
+                    add_bucket_sums(tables, rows, columns, learning, noise, discount)
 
         return Learning(walk, entered)
 

@@ -19,7 +19,15 @@ from kilt.jit import kernel
 from kilt.solve.abstract import BucketedGame
 from kilt.solve.cfr import Tables, Turn, walk
 from kilt.solve.counter import Restriction
-from kilt.solve.learning_kernels import NO_CHOICE, PlayerTables, RootChoice, begin_game, conclude, learn_root, restrict
+from kilt.solve.learning_kernels import (
+    NO_CHOICE,
+    PlayerTables,
+    RootChoice,
+    begin_game,
+    finish_pass,
+    learn_root,
+    restrict,
+)
 from kilt.solve.opponents import ABSTRACT, Opponent, decisions_of
 from kilt.solve.problem import SINGLE
 from kilt.solve.solver import TableState
@@ -73,7 +81,7 @@ def iterate(
                     scope.mine[r, 1], scope.theirs[r, 1] = tree.hands[player], tree.hands[1 - player]
             walk(tree, player, tasks[task], tables[own], tables[other], discount, scope, work, sums, result)
             if whole:
-                conclude(tables[own], tables[other], tree.noise, discount, scope)
+                finish_pass(tables[own], tables[other], tree.noise, discount, scope)
                 restrict(tables[own])
                 if player == root.player:
                     learn_root(root, result, discount, tree.prior)
@@ -190,7 +198,7 @@ class TreeTables(TableState, Tables):
     ) -> None:
         self.game, self.dtype, self.averaging = game, dtype, averaging
         self._vectors = game.game if isinstance(game, BucketedGame) else game
-        self.opponent = Opponent.of(self._vectors, opponent, scheme, trunk, hands=game is self._vectors)
+        self.opponent = Opponent.named(self._vectors, opponent, scheme, trunk, hands=game is self._vectors)
         self.scheme, self.groups = self.opponent.scheme, self.opponent.groups
         self.sampled = self.scheme.boards
         self.seed = np.array(seed % 2**64, dtype=np.uint64)
@@ -292,7 +300,7 @@ class TreeTables(TableState, Tables):
         else:
             super().run(rows, predictive)
 
-    def side_by_side(self, work: Callable[[Sequence[Turn]], None]) -> None:
+    def run_independent_passes(self, work: Callable[[Sequence[Turn]], None]) -> None:
         """Let both players learn in an iteration.
 
         If each player has a separate opponent, the two learn in parallel.
@@ -300,7 +308,7 @@ class TreeTables(TableState, Tables):
         if self.opponent.is_separate:
             self._vectors.both_seats(lambda seat: work(self.groups[seat]), self.scheme)
         else:
-            super().side_by_side(work)
+            super().run_independent_passes(work)
 
     def learn(self, turn: Turn, discount: Discount) -> None:
         """Update one player's regrets and the opponent's average strategy, on several threads."""
@@ -313,7 +321,7 @@ class TreeTables(TableState, Tables):
         parts = len(own.sums) or None  # one sum over buckets for each thread
         game.run(turn.player, learning, self.scheme, int(self.seed), number, dtype, result, parts)
         if self.game is not self._vectors:
-            conclude(own, theirs, game.tree.noise, discount, game.scope(0))
+            finish_pass(own, theirs, game.tree.noise, discount, game.scope(0))
         restrict(own)
         if turn.player == self._root.player:
             learn_root(self._root, result, discount, self._tree.prior)

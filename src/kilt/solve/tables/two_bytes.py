@@ -258,7 +258,7 @@ class TwoByteGame(EvaluableGame):
         finally:
             self._scratch.put(found)
 
-    def over_parts(self, work: Callable[[TreePart, Table, Table], FloatArray]) -> Iterator[FloatArray]:
+    def map_parts(self, work: Callable[[TreePart, Table, Table], FloatArray]) -> Iterator[FloatArray]:
         """Apply a function to all parts of the game in parallel, and yield the results in order.
 
         `work` is the function. Each call gets two scratch tables.
@@ -298,7 +298,7 @@ class TwoByteGame(EvaluableGame):
 
         self.arrange(table)
         found = np.zeros((len(players), int(np.diff(self.game.tree.entry_start)[1]), self.game.shape[1]))
-        for each in self.over_parts(values):
+        for each in self.map_parts(values):
             found += each
         return found
 
@@ -402,7 +402,7 @@ class TwoByteTables(PartTables):
         """Update one player's regrets in all parts of the tree in parallel, and yield the values of each part."""
         self.game.arrange(self.regret)
         self.game.arrange(self.total)
-        return ((slice(None), worth) for worth in self.game.over_parts(partial(self._learn, turn.player, discount)))
+        return ((slice(None), worth) for worth in self.game.map_parts(partial(self._learn, turn.player, discount)))
 
     def trunk_learning(self, turn: Turn, discount: Discount) -> Learning:
         """Prepare the part of a CFR pass that updates a player's regrets in the first round."""
